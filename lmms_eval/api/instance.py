@@ -1,0 +1,77 @@
+"""The request object of the family's model plugins, and what their ``generate_until`` may return."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(slots=True)
+class TokenCounts:
+    """Tokens of one answer; ``None`` where a back end does not tell."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    reasoning_tokens: int | None = None
+
+    def to_dict(self) -> dict[str, int | None]:
+        return asdict(self)
+
+
+@dataclass(slots=True)
+class GenerationResult:
+    """A text with its token counts."""
+
+    text: str
+    token_counts: TokenCounts | None = None
+
+
+@dataclass
+class Instance:
+    """One request as the class interface of existing plugins sees it (``docs/model_guide.md``)."""
+
+    request_type: str
+    arguments: tuple[Any, ...]
+    idx: int
+    metadata: dict[str, Any] = field(default_factory=dict)
+    resps: list[Any] = field(default_factory=list)
+    filtered_resps: dict[str, Any] = field(default_factory=dict)
+    raw_filtered_resps: dict[str, Any] = field(default_factory=dict)
+    token_counts: list[Any] = field(default_factory=list)
+    task_name: str | None = None
+    doc_id: int | None = None
+    repeats: int = 1
+    doc: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        self.task_name = self.metadata.get("task", self.task_name)
+        self.doc_id = self.metadata.get("doc_id", self.doc_id)
+        self.repeats = self.metadata.get("repeats", self.repeats) or 1
+
+    @property
+    def args(self) -> tuple[Any, ...]:
+        """The request's arguments; which they are depends on the request type."""
+        return self.arguments if isinstance(self.arguments, tuple) else (self.arguments,)
+
+
+@dataclass(frozen=True, slots=True)
+class UnwrappedOutput:
+    """``text`` is a string, or the list of rounds of a multi-round answer."""
+
+    text: str | list[str]
+    token_counts: TokenCounts | None
+
+
+def unwrap_generation_output(output: Any) -> UnwrappedOutput:
+    """Read what a plugin returned for one request: text, ``GenerationResult``, ``(text, counts)``, list of rounds."""
+    if isinstance(output, GenerationResult):
+        return UnwrappedOutput(output.text, output.token_counts)
+    if isinstance(output, tuple) and len(output) == 2 and isinstance(output[1], TokenCounts | Mapping):
+        counts = output[1]
+        if isinstance(counts, Mapping):
+            counts = TokenCounts(*(counts.get(key) for key in ("input_tokens", "output_tokens", "reasoning_tokens")))
+        return UnwrappedOutput(str(output[0]), counts)
+    if isinstance(output, list | tuple):
+        return UnwrappedOutput([str(item) for item in output], None)
+    return UnwrappedOutput("" if output is None else str(output), None)

@@ -1,0 +1,140 @@
+"""Chat messages with text, image, video and audio parts: what a task hands to a chat model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+IMAGE_SUFFIXES = frozenset({"jpg", "jpeg", "png", "bmp", "gif", "tiff", "tif", "webp"})
+AUDIO_SUFFIXES = frozenset({"wav", "mp3", "m4a", "aac", "flac", "ogg", "opus"})
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+
+class ChatTextContent(_Part):
+    type: Literal["text"] = "text"
+    text: str
+
+
+class ChatImageContent(_Part):
+    """``url`` is a PIL image, path, URL, data URL, bytes or a ``{bytes, path}`` mapping."""
+
+    type: Literal["image"] = "image"
+    url: Any
+
+
+class ChatVideoContent(_Part):
+    """Times in seconds from the start of the video."""
+
+    type: Literal["video"] = "video"
+    url: Any
+    start_time: float | None = None
+    end_time: float | None = None
+
+
+class ChatAudioContent(_Part):
+    type: Literal["audio"] = "audio"
+    url: Any
+
+
+ChatContent = Annotated[
+    ChatTextContent | ChatImageContent | ChatVideoContent | ChatAudioContent, Field(discriminator="type")
+]
+
+
+class ChatMessage(BaseModel):
+    role: Literal["user", "system", "assistant"]
+    content: list[ChatContent]
+
+
+class ChatMessages(BaseModel):
+    """A conversation. An unknown role or part, or a content that is no list, raises pydantic's ``ValidationError``."""
+
+    messages: list[ChatMessage]
+
+    def extract_media(self) -> tuple[list[Any], list[Any], list[Any]]:
+        """Images, videos and audios in order of appearance over all messages."""
+        found: dict[str, list[Any]] = {"image": [], "video": [], "audio": []}
+        for message in self.messages:
+            for part in message.content:
+                if not isinstance(part, ChatTextContent):
+                    found[part.type].append(part.url)
+        return found["image"], found["video"], found["audio"]
+
+    def to_hf_messages(
+        self, video_kwargs: Mapping[str, Any] | None = None, image_kwargs: Mapping[str, Any] | None = None
+    ) -> list[dict[str, Any]]:
+        """The form that ``apply_chat_template`` of Hugging Face processors takes."""
+        return [
+            {
+                "role": message.role,
+                "content": [_hf_part(part, video_kwargs or {}, image_kwargs or {}) for part in message.content],
+            }
+            for message in self.messages
+        ]
+
+    def text(self) -> str:
+        """All text parts joined by newlines (for logs, prefixes and fingerprints)."""
+        return "\n".join(p.text for m in self.messages for p in m.content if isinstance(p, ChatTextContent))
+
+
+def _hf_part(
+    part: ChatTextContent | ChatImageContent | ChatVideoContent | ChatAudioContent,
+    video_kwargs: Mapping[str, Any],
+    image_kwargs: Mapping[str, Any],
+) -> dict[str, Any]:
+    if isinstance(part, ChatTextContent):
+        return {"type": "text", "text": part.text}
+    if isinstance(part, ChatImageContent):
+        return {"type": "image", "image": part.url, **image_kwargs}
+    if isinstance(part, ChatAudioContent):
+        return {"type": "audio", "audio": part.url}
+    entry = {"type": "video", "video": part.url, **video_kwargs}
+    if part.start_time is not None:
+        entry["video_start"] = part.start_time
+    if part.end_time is not None:
+        entry["video_end"] = part.end_time
+    return entry
+
+
+def visual_to_content(visual: Any) -> dict[str, Any]:
+    """One item of ``doc_to_visual`` as a message part.
+
+    Raises:
+        TypeError: the item is neither a picture, a mapping nor a text.
+    """
+    if isinstance(visual, Mapping):
+        return _mapping_to_content(visual)
+    if isinstance(visual, str):
+        suffix = visual.split("?")[0].rsplit(".", 1)[-1].lower()
+        if suffix in IMAGE_SUFFIXES or visual.startswith("data:image"):
+            return {"type": "image", "url": visual}
+        if suffix in AUDIO_SUFFIXES or visual.startswith("data:audio"):
+            return {"type": "audio", "url": visual}
+        return {"type": "video", "url": visual}
+    if hasattr(visual, "convert") and hasattr(visual, "size"):  # a PIL image, without importing PIL here
+        return {"type": "image", "url": visual}
+    raise TypeError(f"doc_to_visual gave a {type(visual).__name__}: give a PIL image, a path, a URL or a mapping")
+
+
+def _mapping_to_content(visual: Mapping[str, Any]) -> dict[str, Any]:
+    if "array" in visual and "sampling_rate" in visual:
+        return {"type": "audio", "url": visual}
+    kind = visual.get("type", "video")
+    if "video_start" in visual or "video_end" in visual:
+        return {"type": kind, "url": visual}
+    for key in ("url", "path"):
+        if key in visual:
+            return {"type": kind, "url": visual[key]}
+    return {"type": kind, "url": visual}
+
+
+def build_user_turn(visuals: Sequence[Any] | None, text: str) -> list[dict[str, Any]]:
+    """One user message: all media first, then the text."""
+    content = [visual_to_content(visual) for visual in visuals or []]
+    content.append({"type": "text", "text": text})
+    return [{"role": "user", "content": content}]

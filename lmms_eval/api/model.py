@@ -1,0 +1,135 @@
+"""The contract of models: ``Model`` (streaming) and ``lmms``, the class that the family's plugins subclass."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from lmms_eval.api.instance import Instance
+    from lmms_eval.api.request import Request, RequestKind, Response
+    from lmms_eval.api.task import Task
+
+T = TypeVar("T", bound="lmms")
+
+
+class RequestStream(Protocol):
+    """Where a model takes its requests from. Requests arrive prepared (``Model.prepare`` has run)."""
+
+    def take(self, max_n: int) -> list[Request]:
+        """1 ... ``max_n`` ready requests. Blocks only while none is ready; an empty list means that no more will come.
+
+        More requests may become ready when open ones are answered (multi-round tasks), so never wait for a full batch.
+        """
+
+    async def take_async(self, max_n: int) -> list[Request]:
+        """``take`` for asynchronous models."""
+
+
+class Model(abc.ABC):
+    """A function from a stream of requests to a stream of responses.
+
+    Subclasses take their ``model_args`` as keyword arguments of ``__init__`` and raise ``ModelError`` for what
+    cannot be built. ``respond`` yields every taken request's response exactly once, in any order.
+    """
+
+    kinds: frozenset[RequestKind] = frozenset({"generate_until"})
+    """Request kinds that this model can answer; anything else is refused before the run starts."""
+    concurrency: int = 1
+    """Requests that are open at a time at most (batch size of a local model, ceiling of an API client)."""
+
+    def prepare(self, request: Request) -> Request:
+        """Turn a request into what this back end sends. Runs in preparation threads: must be thread-safe.
+
+        Returns ``request.with_payload(payload, nbytes)``. Errors of media are ``MediaError``.
+        """
+        return request.with_payload(request.build_messages(), 0)
+
+    @abc.abstractmethod
+    def respond(self, stream: RequestStream) -> Iterator[Response] | AsyncIterator[Response]:
+        """Answer requests until the stream is closed. A generator, or an asynchronous generator."""
+
+    def identity(self) -> Mapping[str, Any]:
+        """What fixes this model's answers (weights' files or URL, revision, dtype): part of the run key."""
+        return {}
+
+    def describe(self) -> Mapping[str, Any]:
+        """What the results record of the model beside its arguments (throughput, precision, versions, ...)."""
+        return {}
+
+    def attach_tasks(self, tasks: Sequence[Task]) -> None:
+        """Called once before ``respond``: the tasks of this run."""
+
+    def close(self) -> None:
+        """Free what the model holds; it is not used afterwards."""
+
+
+class CacheHook:
+    """Takes partial results of a plugin as they come; the engine replaces it by one that makes them durable."""
+
+    def add_partial(self, method: str, arguments: Any, result: Any) -> None:
+        """``arguments``: the request's arguments, or just its context; ``result``: its answer."""
+
+
+class lmms(abc.ABC):
+    """Base class of the family's model plugins; see ``docs/model_guide.md`` for the newer ``Model``."""
+
+    is_simple: bool = True
+
+    def __init__(self) -> None:
+        self._rank = 0
+        self._world_size = 1
+        self.cache_hook: Any = CacheHook()
+        self.task_dict: dict[str, Any] = {}
+
+    @abc.abstractmethod
+    def loglikelihood(self, requests: list[Instance]) -> list[tuple[float, bool]]:
+        """Loss and greedy flag of each request's continuation."""
+
+    @abc.abstractmethod
+    def generate_until(self, requests: list[Instance]) -> list[Any]:
+        """An answer for each request, in their order."""
+
+    @abc.abstractmethod
+    def generate_until_multi_round(self, requests: list[Instance]) -> list[Any]:
+        """The list of all rounds' answers for each request."""
+
+    @classmethod
+    def create_from_arg_string(cls: type[T], arg_string: str, additional_config: Mapping[str, Any] | None = None) -> T:
+        """Build from ``k=v,k=v`` and further keyword arguments; ``arg_string`` wins, ``None`` values are left out."""
+        from lmms_eval.utils import simple_parse_args_string
+
+        additional = {key: value for key, value in (additional_config or {}).items() if value is not None}
+        return cls(**{**additional, **simple_parse_args_string(arg_string)})
+
+    @property
+    def rank(self) -> int:
+        return self._rank
+
+    @property
+    def world_size(self) -> int:
+        return self._world_size
+
+    def set_cache_hook(self, cache_hook: Any) -> None:
+        self.cache_hook = cache_hook
+
+    def clean(self) -> None:
+        """Kept for plugins that override it; the model object stays usable."""
+
+    @staticmethod
+    def _resolve_system_prompt(value: str | None) -> str | None:
+        if value and len(value) < 4096 and Path(value).is_file():
+            return Path(value).read_text(encoding="utf-8")
+        return value
+
+    @staticmethod
+    def _apply_system_prompt(messages: list[dict[str, Any]], prompt: str | None) -> list[dict[str, Any]]:
+        """Insert or replace a leading system message."""
+        if not prompt:
+            return messages
+        as_parts = bool(messages) and all(isinstance(message["content"], list) for message in messages)
+        content: Any = [{"type": "text", "text": prompt}] if as_parts else prompt
+        rest = messages[1:] if messages and messages[0]["role"] == "system" else messages
+        return [{"role": "system", "content": content}, *rest]

@@ -1,0 +1,154 @@
+"""Registries: lazy tables of names, with the nearest known names in the answer to an unknown one."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from lmms_eval.errors import LmmsEvalError, UnknownNameError
+
+V = TypeVar("V")
+C = TypeVar("C", bound=Callable[..., Any])
+
+
+def import_object(path: str) -> Any:
+    """Import ``package.module:attribute`` or ``package.module.attribute``."""
+    module_name, _, attribute = path.partition(":") if ":" in path else path.rpartition(".")
+    module = importlib.import_module(module_name)
+    try:
+        return getattr(module, attribute)
+    except AttributeError as error:
+        raise LmmsEvalError(f"{module_name} has no {attribute!r} (registered as {path!r})") from error
+
+
+class Registry(Generic[V]):
+    """Names to values; a value given as a dotted path is imported at the first look-up."""
+
+    def __init__(self, kind: str, hint: str = "") -> None:
+        self.kind, self.hint = kind, hint
+        self._values: dict[str, V] = {}
+        self._paths: dict[str, str] = {}
+
+    def add(self, name: str, value: V) -> None:
+        self._paths.pop(name, None)
+        self._values[name] = value
+
+    def add_path(self, name: str, path: str) -> None:
+        """Register ``package.module:attribute`` without importing it."""
+        self._values.pop(name, None)
+        self._paths[name] = path
+
+    def add_paths(self, paths: Mapping[str, str]) -> None:
+        for name, path in paths.items():
+            self.add_path(name, path)
+
+    def get(self, name: str) -> V:
+        """Raises ``UnknownNameError`` naming the nearest known names."""
+        if name not in self._values:
+            if name not in self._paths:
+                raise UnknownNameError(self.kind, name, self.names(), self.hint)
+            self._values[name] = import_object(self._paths[name])
+        return self._values[name]
+
+    def names(self) -> list[str]:
+        return sorted({*self._values, *self._paths})
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values or name in self._paths
+
+
+@dataclass(frozen=True, slots=True)
+class ModelManifest:
+    """A model by name: the paths of its classes, for the simple and the chat interface (at least one)."""
+
+    model_id: str
+    simple_class_path: str | None = None
+    chat_class_path: str | None = None
+    aliases: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not (self.simple_class_path or self.chat_class_path):
+            raise ValueError(f"manifest of model {self.model_id!r}: give simple_class_path or chat_class_path")
+
+    @property
+    def kind(self) -> str:
+        if self.simple_class_path and self.chat_class_path:
+            return "chat+simple"
+        return "chat" if self.chat_class_path else "simple"
+
+
+METRICS: Registry[Any] = Registry("metric")
+AGGREGATIONS: Registry[Any] = Registry("aggregation")
+FILTERS: Registry[Any] = Registry("filter")
+_MODEL_CLASSES: dict[str, type[Any]] = {}
+
+
+def register_model(*names: str) -> Callable[[type[V]], type[V]]:
+    """Class decorator of model plugins: makes the class known under these names in this process."""
+
+    def register(cls: type[V]) -> type[V]:
+        for name in names:
+            known = _MODEL_CLASSES.get(name)
+            if known is not None and (known.__module__, known.__qualname__) != (
+                cls.__module__,
+                cls.__qualname__,
+            ):
+                raise ValueError(f"model name {name!r} is already taken by {known.__module__}.{known.__qualname__}")
+            _MODEL_CLASSES[name] = cls
+        return cls
+
+    return register
+
+
+def registered_model_classes() -> Mapping[str, type[Any]]:
+    """Classes that ``@register_model`` has seen so far in this process."""
+    return dict(_MODEL_CLASSES)
+
+
+def register_filter(name: str) -> Callable[[C], C]:
+    """Class decorator: makes a filter usable in ``filter_list`` by name."""
+
+    def register(cls: C) -> C:
+        FILTERS.add(name, cls)
+        return cls
+
+    return register
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredMetric:
+    """A per-item metric function with its defaults."""
+
+    function: Callable[..., Any]
+    higher_is_better: bool | None = None
+    aggregation: str | None = None
+    output_types: tuple[str, ...] = ()
+
+
+def register_metric(
+    *,
+    metric: str,
+    higher_is_better: bool | None = None,
+    aggregation: str | None = None,
+    output_type: str | Iterable[str] = (),
+) -> Callable[[C], C]:
+    """Function decorator: a per-item metric usable by name in ``metric_list``."""
+    types = (output_type,) if isinstance(output_type, str) else tuple(output_type)
+
+    def register(function: C) -> C:
+        METRICS.add(metric, RegisteredMetric(function, higher_is_better, aggregation, types))
+        return function
+
+    return register
+
+
+def register_aggregation(name: str) -> Callable[[C], C]:
+    """Function decorator: an aggregation over all items, usable by name in ``metric_list``."""
+
+    def register(function: C) -> C:
+        AGGREGATIONS.add(name, function)
+        return function
+
+    return register

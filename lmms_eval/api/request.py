@@ -1,0 +1,109 @@
+"""What the engine asks a model, and what the model answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from lmms_eval.api.messages import ChatMessages
+    from lmms_eval.api.task import Task
+
+RequestKind = Literal["generate_until", "loglikelihood", "generate_until_multi_round"]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One question to a model.
+
+    ``build_messages`` renders the conversation when it is called: media is opened then, not before. ``payload`` is
+    what the back end's own ``prepare`` made of the request in a preparation thread, ``payload_bytes`` its size.
+    """
+
+    id: str
+    """Unique within a run and the same on every start of it: ``task/doc_id/repeat/round/index``."""
+    kind: RequestKind
+    task: Task
+    doc_id: int
+    build_messages: Callable[[], ChatMessages]
+    context: str = ""
+    """Text of the prompt without media: what samples log as ``input`` and simple plugins receive."""
+    generation: Mapping[str, Any] = field(default_factory=dict)
+    """Generation options by their family names: max_new_tokens, temperature, until, ..."""
+    continuation: str | None = None
+    """The text whose likelihood is asked (``loglikelihood``)."""
+    repeat: int = 0
+    round: int = 0
+    index: int = 0
+    """Number of the choice, for multiple choice."""
+    seed: int = 0
+    """Sampling seed: a hash of (run seed, request id)."""
+    cost: float = 1.0
+    """Relative estimate of the work, for costliest-first order."""
+    payload: Any = None
+    payload_bytes: int = 0
+
+    def with_payload(self, payload: Any, payload_bytes: int) -> Request:
+        return replace(self, payload=payload, payload_bytes=payload_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Token counts of one response; ``None`` where the back end does not tell."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    reasoning_tokens: int | None = None
+
+    def to_dict(self) -> dict[str, int | None]:
+        return {
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "reasoning_tokens": self.reasoning_tokens,
+        }
+
+
+ErrorKind = Literal[
+    "rate_limit", "server_error", "timeout", "connection", "malformed", "bad_request", "auth", "refused",
+    "out_of_memory", "media", "internal", "budget",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseError:
+    """Why a request was given up, after all retries."""
+
+    kind: ErrorKind
+    message: str
+    attempts: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A model's answer to one request, or the error that it ended with.
+
+    Exactly one of these is set: ``text`` (generation), ``rounds`` (a legacy multi-round call), ``loglikelihood``
+    (natural logarithm of the continuation's probability; higher is likelier), ``error``.
+    """
+
+    request_id: str
+    text: str | None = None
+    rounds: tuple[str, ...] | None = None
+    loglikelihood: float | None = None
+    is_greedy: bool | None = None
+    is_loss: bool = False
+    """The likelihood came from a legacy plugin and is a loss (lower is likelier)."""
+    error: ResponseError | None = None
+    finish_reason: str | None = None
+    """``stop``, ``length`` (truncated), ``content_filter`` (refusal), ..."""
+    usage: Usage | None = None
+    latency: float | None = None
+    """Seconds from hand-over to answer."""
+    attempts: int = 1
+    batch: tuple[str, ...] = ()
+    """Ids of the requests that were generated in the same batch, if the answer may depend on them."""
+
+    @classmethod
+    def failure(cls, request_id: str, kind: ErrorKind, message: str, attempts: int = 1) -> Response:
+        return cls(request_id, error=ResponseError(kind, message, attempts), attempts=attempts)

@@ -1,0 +1,213 @@
+"""The contract of tasks: documents in, requests out, answers in, scores out.
+
+The engine knows tasks only through this module; ``lmms_eval.tasks`` builds them from YAML.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from lmms_eval.api.outcome import Status
+
+if TYPE_CHECKING:
+    from lmms_eval.api.request import Request, Response, Usage
+
+OutputType = Literal[
+    "generate_until",
+    "loglikelihood",
+    "multiple_choice",
+    "generate_until_multi_round",
+    "generate_until_agentic",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOptions:
+    """What the run's command line says to every task. Plain values only: worker processes get it as JSON."""
+
+    model_name: str = ""
+    """The text given to ``--model``: key of the model-specific settings."""
+    chat: bool = True
+    """The model takes chat messages (else the simple interface)."""
+    legacy: bool = False
+    """The model is a plugin of the class interface."""
+    gen_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    num_fewshot: int | None = None
+    repeats: int | None = None
+    system_instruction: str | None = None
+    apply_chat_template: bool = False
+    fewshot_as_multiturn: bool = False
+    agentic_trace_mode: Literal["basic", "full"] = "basic"
+    process_with_media: bool = False
+    predict_only: bool = False
+    reasoning_tags: tuple[tuple[str, str], ...] = ()
+    data_root: str | None = None
+    seed: int = 0
+    fewshot_seed: int | None = 1234
+    trust_remote_code: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MetricDefinition:
+    """A metric as the task's ``metric_list`` names it."""
+
+    name: str
+    aggregation: Callable[..., Any]
+    aggregation_name: str | None
+    """Registered name, or ``None`` for the task's own function (called exactly once, no bootstrap error)."""
+    higher_is_better: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """All that a model said to one (document, repeat).
+
+    ``value``: a text; the list of rounds (multi-round); the list of ``(value, is_greedy)`` pairs in order of the
+    choices (likelihood). ``error`` is set instead when any of its requests was given up.
+    """
+
+    value: Any
+    usage: tuple[Usage | None, ...] = ()
+    finish_reason: str | None = None
+    latency: float | None = None
+    error: str | None = None
+    input: str = ""
+    """First text argument of the (first) request, as samples log it."""
+    is_loss: bool = True
+    """Likelihood values are losses (lower is likelier); ``False``: log-probabilities were negated by the engine."""
+
+
+class Exchange(abc.ABC):
+    """The questions to one (document, repeat), round after round. A pure state machine, replayed on resume."""
+
+    @abc.abstractmethod
+    def open(self) -> Sequence[Request]:
+        """The requests of the first round."""
+
+    @abc.abstractmethod
+    def advance(self, responses: Sequence[Response]) -> Sequence[Request]:
+        """All requests of the current round are answered (in their order, none failed): the next round's, or none."""
+
+    @abc.abstractmethod
+    def answer(self) -> Answer:
+        """After ``advance`` gave no more requests."""
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineScore:
+    """One document scored through one filter pipeline: a row of the samples file."""
+
+    filter: str
+    filtered: Any
+    """The filtered answers: one for each request of the document (see ``filtered_resps`` in ``docs/results.md``)."""
+    metrics: Mapping[str, Any]
+    """Values by metric name as ``process_results`` gave them, ``Unscored`` values left out."""
+    status: Status = "scored"
+    reason: str = ""
+    per_answer: tuple[Mapping[str, Any], ...] = ()
+    """With repeats: the metrics of each answer alone, for the stability metrics."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredDoc:
+    """A document after scoring."""
+
+    target: str
+    doc: Mapping[str, Any]
+    """The document's text fields (no media)."""
+    doc_hash: str
+    """SHA-256 of the document as canonical JSON, media by content digest or reference."""
+    scores: tuple[PipelineScore, ...]
+    media: tuple[str, ...] = ()
+    """Paths, URLs or digests of up to 4 pictures in the document."""
+
+
+class Task(abc.ABC):
+    """One task of a run. Built cheaply; ``load`` opens the data."""
+
+    name: str
+    alias: str
+    version: Any
+    output_type: OutputType
+    repeats: int
+    num_fewshot: int
+    metrics: Sequence[MetricDefinition]
+    pipelines: Sequence[str]
+    """Names of the filter pipelines, ``("none",)`` without ``filter_list``."""
+    scoring: Literal["inline", "process"]
+    cluster_key: str | None
+    score_key: str
+    split: str
+
+    @abc.abstractmethod
+    def load(self) -> None:
+        """Open the data. Raises ``DataError`` or ``TaskError``; no picture is decoded."""
+
+    @abc.abstractmethod
+    def __len__(self) -> int:
+        """Documents of the evaluated split. After ``load``."""
+
+    @abc.abstractmethod
+    def exchange(self, doc_id: int, repeat: int) -> Exchange:
+        """The questions of one (document, repeat)."""
+
+    @abc.abstractmethod
+    def costs(self, doc_ids: Sequence[int]) -> Sequence[float]:
+        """Relative work per document from column lengths and file sizes, without rendering."""
+
+    @abc.abstractmethod
+    def score(self, doc_id: int, answers: Sequence[Answer]) -> ScoredDoc:
+        """Filter and score all repeats' answers of one document. Failed answers never reach this.
+
+        Raises whatever the task's own functions raise; the engine turns it into a failed sample.
+        """
+
+    @abc.abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """``configs[TASK]``: every key that is not null; callables as ``<function module.name>``."""
+
+    @abc.abstractmethod
+    def fingerprint(self) -> Mapping[str, str]:
+        """Hashes of the configuration with the source of its functions, and of the data's identity: for the run key."""
+
+    @abc.abstractmethod
+    def spec(self) -> Mapping[str, Any]:
+        """JSON by which a worker process builds the same task again (``lmms_eval.tasks.build_from_spec``)."""
+
+    @abc.abstractmethod
+    def dataset_dict(self) -> Any:
+        """A ``datasets.DatasetDict`` of all splits, for legacy plugins (``task_dict[task][split][doc_id]``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMetric:
+    """One entry of a group's ``aggregate_metric_list``."""
+
+    metric: str
+    aggregation: str | Callable[..., Any]
+    weight_by_size: bool = False
+    filters: tuple[str, ...] = ("none",)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group and its direct children (names of tasks or groups), as selected in this run."""
+
+    name: str
+    alias: str
+    children: tuple[str, ...]
+    metrics: tuple[GroupMetric, ...] = ()
+    version: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What ``--tasks`` chose: leaf tasks in order, the groups above them, and the tasks named directly."""
+
+    tasks: tuple[Task, ...]
+    groups: tuple[Group, ...] = ()
+    direct: frozenset[str] = frozenset()
+    """Tasks named directly, by wildcard or by tag: they stand unindented in the table."""

@@ -1,0 +1,76 @@
+"""The exception tree. Every message says what failed, where, and what to do about it.
+
+``exit_code`` is what the command line ends with when the error reaches it (see ``docs/commands.md``).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import ClassVar
+
+
+class LmmsEvalError(Exception):
+    """Base of all errors that this package raises on purpose."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class UsageError(LmmsEvalError):
+    """The person who typed the command can mend it: a bad option, an unknown name, bad input."""
+
+    exit_code: ClassVar[int] = 2
+
+
+class ConfigError(UsageError):
+    """An option or a configuration file is wrong."""
+
+
+class TaskError(UsageError):
+    """A task's YAML file or its functions are wrong; the message names the file and the key."""
+
+
+class DataError(UsageError):
+    """Data of a task is missing, unreadable or of the wrong shape."""
+
+
+class ModelError(UsageError):
+    """A model cannot be built: missing folder, wrong argument, absent package, missing key."""
+
+
+class RunLockedError(UsageError):
+    """Another live process owns the journal of this run."""
+
+
+class MediaError(LmmsEvalError):
+    """A picture, video or sound cannot be found, read or encoded."""
+
+
+class JournalError(LmmsEvalError):
+    """The record of the run cannot be written or read back."""
+
+
+class AggregationError(LmmsEvalError):
+    """A task's own aggregation raised; the samples are kept."""
+
+
+class Interrupted(LmmsEvalError):
+    """A signal ended the run; what was finished is kept."""
+
+    def __init__(self, message: str, signal_number: int) -> None:
+        super().__init__(message)
+        self.signal_number = signal_number
+
+
+class UnknownNameError(UsageError):
+    """A name that is not registered, answered with the nearest known ones."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
+        self.kind, self.name = kind, name
+        close = difflib.get_close_matches(name, list(known), n=5, cutoff=0.5)
+        message = f"unknown {kind} {name!r}"
+        if close:
+            message += f"; did you mean {', '.join(close)}?"
+        if hint:
+            message += f" {hint}"
+        super().__init__(message)
