@@ -30,6 +30,8 @@ class TaskOptions:
 
     model_name: str = ""
     """The text given to ``--model``: key of the model-specific settings."""
+    model_id: str = ""
+    """The canonical name, where ``model_name`` is an alias: the second key that is looked up."""
     chat: bool = True
     """The model takes chat messages (else the simple interface)."""
     legacy: bool = False

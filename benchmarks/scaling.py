@@ -1,0 +1,116 @@
+"""Time and memory over the number of documents, through a model that does nothing, with sample logging.
+
+    python -m benchmarks.scaling             # one JSON object on standard output
+
+Bars: time linear in the documents; peak memory at 100,000 text documents at most 300 MB; with pictures, memory within
+the prefetch budget.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.workload import picture_task, results_of, run_child, text_task
+from lmms_eval.api.model import Model, RequestStream
+from lmms_eval.api.request import Request, Response
+
+SIZES = (1_000, 10_000, 100_000)
+PICTURES = 2_000
+PREFETCH_MB = 64
+
+
+class NoOp(Model):
+    """Answers every request with the same text; decodes pictures in preparation, as a local model would."""
+
+    concurrency = 64
+
+    def __init__(self, decode: bool = False) -> None:
+        self.decode = decode
+
+    def prepare(self, request: Request) -> Request:
+        messages = request.build_messages()
+        if not self.decode:
+            return request.with_payload(messages.text(), 64)
+        from lmms_eval.media import load_image
+
+        images = [load_image(url) for url in messages.extract_media()[0]]
+        return request.with_payload(images, sum(image.width * image.height * 3 for image in images))
+
+    def respond(self, stream: RequestStream) -> Iterator[Response]:
+        while batch := stream.take(64):
+            for request in batch:
+                yield Response(request.id, text="a0", finish_reason="stop")
+
+
+def child(task: str, tasks: str, out: str, decode: bool) -> None:
+    """One run in a process of its own."""
+    from lmms_eval.config import build_config
+    from lmms_eval.evaluator import run
+
+    config = build_config(
+        {
+            "model": "noop", "tasks": task, "include_path": tasks, "output_path": out, "log_samples": True,
+            "prefetch_mb": PREFETCH_MB, "verbosity": "WARNING",
+        }
+    )  # fmt: skip
+    report = run(config, NoOp(decode))
+    sys.exit(report.exit_code)
+
+
+def measure(work: Path, task: str, documents: int, decode: bool) -> dict[str, float]:
+    out = work / f"out-{task}"
+    arguments = ["-m", "benchmarks.scaling", "--child", task, "--tasks", str(work / "tasks"), "--out", str(out)]
+    finished = run_child([*arguments, *(["--decode"] if decode else [])])
+    if finished.exit_code != 0:
+        sys.stderr.write(finished.output)
+        raise SystemExit(f"{task} ended with code {finished.exit_code}")
+    timing = results_of(out)["timing"]
+    return {
+        "documents": documents,
+        "wall_s": finished.wall_s,
+        "cpu_s": finished.cpu_s,
+        "cpu_ms_per_document": 1000 * finished.cpu_s / documents,
+        "peak_mb": finished.peak_mb,
+        "ask_s": timing["ask"],
+        "aggregate_s": timing["aggregate"],
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--child")
+    parser.add_argument("--tasks", default="")
+    parser.add_argument("--out", default="")
+    parser.add_argument("--decode", action="store_true")
+    parser.add_argument("--sizes", type=int, nargs="*", default=list(SIZES))
+    given = parser.parse_args()
+    if given.child:
+        child(given.child, given.tasks, given.out, given.decode)
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        text = []
+        for size in given.sizes:
+            name = text_task(work / "tasks", size, f"bench_text_{size}")
+            text.append(measure(work, name, size, decode=False))
+        picture_name = picture_task(work / "tasks", PICTURES)
+        pictures = measure(work, picture_name, PICTURES, decode=True)
+    growth = [
+        (later["cpu_s"] - text[0]["cpu_s"]) / (later["documents"] - text[0]["documents"]) * 1000 for later in text[1:]
+    ]
+    report = {
+        "benchmark": "scaling",
+        "text": text,
+        "marginal_cpu_ms_per_document": growth,
+        "pictures": {**pictures, "prefetch_budget_mb": PREFETCH_MB},
+        "bars": {"peak_mb_at_100000": 300},
+    }
+    print(json.dumps(report, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""The main job on an embedded default: MEGA-Bench questions of our own, no network, no key, no GPU.
+
+Two runs: ``baseline`` with the reference answers (checks that the scoring gives full marks), then a vision-language
+model through the ordinary ``hf`` back end. The model is built on the spot with random weights, so its answers are noise:
+it shows that prompts, pictures, video, generation, scoring and files work, not what a model can do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+
+def evaluate(title: str, model: str, model_args: str, out: Path) -> int:
+    command = [
+        sys.executable, "-m", "lmms_eval", "--model", model, "--model_args", model_args, "--tasks", "megabench_demo",
+        "--output_path", str(out), "--log_samples",
+    ]  # fmt: skip
+    print(f"\n=== {title}\n$ lmms-eval {' '.join(command[3:])}\n", flush=True)
+    return subprocess.run(command, check=False, env={**os.environ, "HF_HUB_OFFLINE": "1"}).returncode
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("demo_outputs"))
+    out = parser.parse_args().out
+    from lmms_eval.models.tiny import build_tiny_vlm
+
+    code = evaluate("1 of 2: reference answers (baseline, strategy=gold)", "baseline", "strategy=gold", out / "gold")
+    if code:
+        return code
+    model = out / "tiny-random-vlm"
+    if not (model / "config.json").exists():
+        print("\nbuilding a random-weight vision-language model ...", flush=True)
+        build_tiny_vlm(model)
+    arguments = f"pretrained={model},dtype=float32,batch_size=8"
+    code = evaluate("2 of 2: a random-weight model (its answers are noise)", "hf", arguments, out / "hf")
+    print(f"\nResults, samples and the submission files are below {out}/ (see docs/results.md).")
+    return code
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,122 @@
+"""``lmms-eval doctor``: what a run would find here."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+
+from lmms_eval.cli.arguments import command_parser
+from lmms_eval.cli.output import emit
+from lmms_eval.cli.version import git_state, package_version
+
+PACKAGES = ("torch", "transformers", "accelerate", "datasets", "pyarrow", "aiohttp", "openai", "av", "pillow")
+KEYS = (
+    "OPENAI_API_KEY",
+    "AZURE_OPENAI_API_KEY",
+    "ANTHROPIC_API_KEY",
+    "GOOGLE_API_KEY",
+    "DASHSCOPE_API_KEY",
+    "HF_TOKEN",
+)
+_GIB = 1024**3
+_REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)")
+_EXTRA = re.compile(r"""extra\s*==\s*['"]([\w-]+)['"]""")
+
+
+def run(arguments: Sequence[str]) -> int:
+    command_parser("doctor", "what of this machine and installation a run would find").parse_args(list(arguments))
+    emit(doctor_lines(os.environ))
+    return 0
+
+
+def doctor_lines(environ: Mapping[str, str]) -> list[str]:
+    """The whole report. Keys are reported as present or absent; their values are never read into it."""
+    sections = {
+        "Software": _software(),
+        "Accelerators": _accelerators(),
+        "Machine": _machine(environ),
+        "Optional parts": optional_parts(_requirements()),
+        "Keys": [f"{name}: {'present' if environ.get(name) else 'absent'}" for name in KEYS],
+        "Sandbox": ["layers for untrusted code: none in this version"],
+    }
+    lines: list[str] = []
+    for title, entries in sections.items():
+        lines += [title, *(f"  {entry}" for entry in entries), ""]
+    return lines[:-1]
+
+
+def optional_parts(requirements: Sequence[str]) -> list[str]:
+    """For each extra of the package: present, or the command that installs what is missing."""
+    wanted: dict[str, list[str]] = {}
+    for line in requirements:
+        package, extra = _REQUIREMENT.match(line), _EXTRA.search(line)
+        if package and extra and extra[1] not in ("all", "dev"):
+            wanted.setdefault(extra[1], []).append(package[1])
+    if not wanted:
+        return ["unknown: lmms_eval is not installed as a package; pip install -e . in its source folder"]
+    lines = []
+    for part, packages in sorted(wanted.items()):
+        missing = [name for name in packages if package_version(name) is None]
+        state = f"missing {', '.join(missing)}: pip install 'lmms_eval[{part}]'" if missing else "present"
+        lines.append(f"{part}: {state}")
+    return lines
+
+
+def _requirements() -> Sequence[str]:
+    try:
+        return metadata.requires("lmms_eval") or ()
+    except metadata.PackageNotFoundError:
+        return ()
+
+
+def _software() -> list[str]:
+    lines = [f"lmms-eval {package_version('lmms_eval') or 'not installed (run from its source folder)'}"]
+    lines += [f"Python {platform.python_version()} on {platform.system()} {platform.machine()}"]
+    lines += [f"Git {git_state() or 'not a checkout'}"]
+    return lines + [f"{name} {package_version(name) or 'absent'}" for name in PACKAGES]
+
+
+def _accelerators() -> list[str]:
+    if importlib.util.find_spec("torch") is None:
+        return ["unknown: torch is absent (API models need none)"]
+    try:
+        import torch
+    except (ImportError, OSError) as error:
+        return [f"unknown: torch cannot be loaded ({error})"]
+    if not torch.cuda.is_available():
+        return [f"no CUDA device (torch built for {torch.version.cuda or 'CPU'})"]
+    lines = [f"CUDA {torch.version.cuda}"]
+    for index in range(torch.cuda.device_count()):
+        device = torch.cuda.get_device_properties(index)
+        lines.append(f"cuda:{index} {device.name}, {device.total_memory / _GIB:.0f} GiB")
+    return lines
+
+
+def _machine(environ: Mapping[str, str]) -> list[str]:
+    home = Path(environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface")
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+    return [
+        f"CPU cores: {_cores()}",
+        f"memory: {memory / _GIB:.1f} GiB, unused {free / _GIB:.1f} GiB",
+        _disk("current folder", Path.cwd()),
+        _disk("HF home", home) + ("" if home.exists() else ", not there yet"),
+        _disk("temporary files", Path(environ.get("TMPDIR") or "/tmp")),
+    ]
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _disk(name: str, folder: Path) -> str:
+    present = next((path for path in (folder, *folder.parents) if path.exists()), None)
+    if present is None:
+        return f"{name}: {folder}, no such place"
+    return f"{name}: {folder}, {shutil.disk_usage(present).free / _GIB:.1f} GiB free"

@@ -1,0 +1,94 @@
+"""An evaluation: reads the options, runs each configuration, prints its report."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lmms_eval.cli.main import INTERNAL_ERROR, report_error, shows_traceback
+from lmms_eval.cli.output import emit
+from lmms_eval.errors import Interrupted, UsageError
+
+if TYPE_CHECKING:
+    from lmms_eval.config import RunConfig
+
+LISTINGS = {"list": "list", "list_groups": "groups", "list_subtasks": "subtasks", "list_tags": "tags"}
+STOPPED = (130, 143)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run what the command line asks for; the exit code is that of the first run that did not end with 0.
+
+    Raises:
+        UsageError: a wrong option, before anything is run.
+    """
+    if any(word in ("--help", "-h") for word in arguments):
+        from lmms_eval.cli.help import evaluation_help
+
+        emit(evaluation_help())
+        return 0
+    from lmms_eval.config import check_config, load_configs, parse_flags
+
+    loaded = load_configs(parse_flags(arguments))
+    if any(name in LISTINGS for config in loaded.configs for name in config.task_names):
+        return _list(loaded.configs)
+    several = len(loaded.configs) > 1
+    for number, config in enumerate(loaded.configs, start=1):
+        try:
+            check_config(config)
+        except UsageError as error:
+            raise UsageError(f"run {number} of {len(loaded.configs)}: {error}" if several else str(error)) from error
+    from lmms_eval.utils.logging import configure_logging, log_lines
+
+    configure_logging(loaded.configs[0].verbosity)
+    log_lines(loaded.notes)
+    return _run_batch(loaded.configs) if several else _run_one(loaded.configs[0])
+
+
+def _list(configs: Sequence[RunConfig]) -> int:
+    from lmms_eval.cli.source import TaskSource
+    from lmms_eval.cli.tasks import listing
+
+    for config in configs:
+        for name in config.task_names:
+            if name not in LISTINGS:
+                raise UsageError(
+                    f"--tasks: {name!r} stands beside a listing; give either tasks or one of {[*LISTINGS]}"
+                )
+            emit(listing(LISTINGS[name], TaskSource.of_config(config)))
+    return 0
+
+
+def _run_one(config: RunConfig) -> int:
+    os.environ["VERBOSITY"] = config.verbosity  # what plugins and task files of the family read
+    if config.power_analysis:
+        from lmms_eval.cli.power import report_for_config
+
+        emit(report_for_config(config))
+        return 0
+    from lmms_eval.evaluator import run as evaluate
+
+    report = evaluate(config)
+    emit([part for part in (report.table, *report.lines) if part])
+    return int(report.exit_code)
+
+
+def _run_batch(configs: Sequence[RunConfig]) -> int:
+    """Each configuration in turn: one that fails is reported, the others still run; an interrupt ends the batch."""
+    from lmms_eval.utils.logging import configure_logging
+
+    first = 0
+    for number, config in enumerate(configs, start=1):
+        configure_logging(config.verbosity)
+        try:
+            code = _run_one(config)
+        except Interrupted:
+            raise
+        except Exception as error:  # noqa: BLE001 - the other runs of the batch do not depend on this one
+            place = f"run {number} of {len(configs)} ({config.model} on {config.tasks}): "
+            code = report_error(error, shows_traceback([]), place) or INTERNAL_ERROR
+        if code in STOPPED:
+            return code
+        first = first or code
+    return first

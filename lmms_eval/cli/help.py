@@ -1,0 +1,82 @@
+"""Help texts, made from the table of options."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable
+
+from lmms_eval.cli.main import LATER, SUBCOMMANDS
+from lmms_eval.config.options import GROUPS, Option, options
+
+_INDENT, _WIDTH = 32, 118
+EXIT_CODES = (
+    (0, "done"),
+    (1, "internal error"),
+    (2, "usage: a bad option, an unknown name, bad input"),
+    (3, "a score is withheld, because more samples failed than --error_budget allows"),
+    (130, "interrupted (143: terminated); the same command continues the run"),
+)
+
+
+def top_level_help() -> list[str]:
+    """Subcommands and all flags of an evaluation."""
+    lines = [
+        "usage: lmms-eval COMMAND ...",
+        "       lmms-eval --model NAME --tasks TASK[,TASK] [flags]",
+        "",
+        "Commands:",
+    ]
+    lines += [_entry(name, text) for name, text in SUBCOMMANDS.items()]
+    lines += [_entry(name, f"{text} (not in this version)") for name, text in LATER.items()]
+    return [*lines, "", *_flags(), "", *_codes()]
+
+
+def evaluation_help() -> list[str]:
+    """All flags of an evaluation."""
+    return ["usage: lmms-eval [eval] --model NAME --tasks TASK[,TASK] [flags]", "", *_flags(), "", *_codes()]
+
+
+def default_text(option: Option) -> str:
+    """The default as a person would write it on the command line; empty where there is none."""
+    if option.default is None or option.default is False or option.default == "":
+        return ""
+    if isinstance(option.default, tuple):
+        return ",".join(str(part) for part in option.default)
+    return str(option.default)
+
+
+def flag_text(option: Option) -> str:
+    """Spellings and placeholder: ``-b, --batch_size TEXT``."""
+    names = sorted({option.flag, *option.aliases}, key=lambda name: (name.startswith("--"), name != option.flag))
+    if option.is_switch:
+        return ", ".join(names)
+    value = "|".join(option.choices) if 0 < len(option.choices) <= 3 else option.metavar or "VALUE"
+    return f"{', '.join(names)} {f'[{value}]' if option.optional_value else value}"
+
+
+def _flags() -> list[str]:
+    lines = ["Flags of an evaluation (in a --config file: the names without dashes; --no_NAME turns a switch off):"]
+    for group in GROUPS:
+        members = [option for option in options() if option.group == group]
+        lines += ["", f"{group}:", *(_entry(flag_text(option), _text(option)) for option in members)]
+    return lines
+
+
+def _text(option: Option) -> str:
+    notes = [option.text]
+    if default := default_text(option):
+        notes.append(f"[default: {default}]")
+    if option.variables:
+        notes.append(f"[environment: {', '.join(option.variables)}]")
+    return " ".join(notes)
+
+
+def _codes() -> Iterable[str]:
+    return ["Exit codes:", *(_entry(str(code), text) for code, text in EXIT_CODES)]
+
+
+def _entry(name: str, text: str) -> str:
+    wrapped = textwrap.wrap(text, _WIDTH - _INDENT) or [""]
+    head = f"  {name}"
+    gap = "\n" + " " * _INDENT
+    return (head.ljust(_INDENT) if len(head) < _INDENT else head + gap) + gap.join(wrapped)

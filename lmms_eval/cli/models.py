@@ -1,0 +1,34 @@
+"""``lmms-eval models``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from lmms_eval.cli.arguments import command_parser
+from lmms_eval.cli.output import emit
+from lmms_eval.cli.source import plugins_of_environment
+
+_NAME, _TYPE = 28, 14
+
+
+def run(arguments: Sequence[str]) -> int:
+    parser = command_parser("models", "list models")
+    parser.add_argument("--aliases", action="store_true", help="show other names of the models too")
+    emit(model_lines(parser.parse_args(list(arguments)).aliases))
+    return 0
+
+
+def model_lines(aliases: bool) -> list[str]:
+    """Chat models first, then those with both interfaces, then simple ones; with their number at the end."""
+    from lmms_eval.models.registry import ModelRegistry
+
+    models = ModelRegistry(plugins_of_environment()).list_models()
+    head = f"{'Name':<{_NAME}}{'Type':<{_TYPE}}" + ("Aliases" if aliases else "")
+    lines = [f"Registered Models ({len(models)} total)", "", head.rstrip(), "-" * (_NAME + _TYPE + 14)]
+    for model in models:
+        names = ", ".join(model.aliases) if aliases else ""
+        lines.append(f"{model.name:<{_NAME}}{model.kind:<{_TYPE}}{names}".rstrip())
+    counts = Counter(model.kind for model in models)
+    kinds = ("chat", "chat+simple", "simple")
+    return [*lines, "", ", ".join(f"{kind}: {counts[kind]}" for kind in kinds)]

@@ -1,0 +1,105 @@
+"""``lmms-eval power``, and ``--power-analysis`` of an evaluation: how many documents a paired comparison needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lmms_eval.cli.arguments import add_catalogue_flags, command_parser
+from lmms_eval.cli.output import complain, emit
+from lmms_eval.cli.source import TaskSource
+from lmms_eval.errors import LmmsEvalError
+from lmms_eval.stats.power import PowerQuestion, PowerResult, power_analysis
+
+if TYPE_CHECKING:
+    from lmms_eval.config import RunConfig
+
+
+def run(arguments: Sequence[str]) -> int:
+    parser = command_parser("power", "how many documents a paired comparison of two models needs")
+    for name, default in (("effect-size", 0.03), ("alpha", 0.05), ("power", 0.8), ("correlation", 0.5)):
+        names = dict.fromkeys((f"--{name}", f"--{name.replace('-', '_')}"))
+        parser.add_argument(*names, type=float, default=default, metavar="X", help="default: %(default)s")
+    for side in "ab":
+        text = f"standard deviation of model {side.upper()}'s scores; default: the other one, or 0.5"
+        parser.add_argument(f"--std-{side}", f"--std_{side}", type=float, metavar="X", help=text)
+    parser.add_argument("--tasks", default="", metavar="TASK[,TASK]", help="say for each task whether it is enough")
+    add_catalogue_flags(parser)
+    given = parser.parse_args(list(arguments))
+    from lmms_eval.utils.logging import configure_logging
+
+    configure_logging(given.verbosity)
+    question = PowerQuestion(given.effect_size, given.std_a, given.std_b, given.alpha, given.power, given.correlation)
+    tasks = tuple(name for part in given.tasks.split(",") if (name := part.strip()))
+    emit(power_lines(question, tasks, TaskSource.of_flags(given)))
+    return 0
+
+
+def report_for_config(config: RunConfig) -> list[str]:
+    """The report for ``--power-analysis``."""
+    question = PowerQuestion(
+        config.effect_size, config.std_a, config.std_b, config.alpha, config.power, config.correlation
+    )
+    return power_lines(question, config.task_names, TaskSource.of_config(config))
+
+
+def power_lines(question: PowerQuestion, tasks: Sequence[str] = (), source: TaskSource | None = None) -> list[str]:
+    """The report: parameters, the number of documents needed, and a part for each task.
+
+    A task that cannot be found or loaded is named on standard error and left out.
+
+    Raises:
+        UsageError: a parameter is out of its range.
+    """
+    result = power_analysis(question)
+    lines = [
+        "Power analysis (paired comparison of two models)",
+        f"  difference to detect: {result.effect_size:g}",
+        f"  standard deviations: {result.std_a:g}, {result.std_b:g}",
+        f"  correlation: {result.correlation:g}",
+        f"  significance level: {result.alpha:g}",
+        f"  wanted power: {result.power:g}",
+        f"  minimum n: {result.min_n}",
+    ]
+    for size in _sizes(tasks, source or TaskSource()) if tasks else ():
+        lines += ["", *_task_lines(size.task, power_analysis(question, size.documents))]
+    return lines
+
+
+@dataclass(frozen=True, slots=True)
+class _Size:
+    task: str
+    documents: int
+
+
+def _sizes(names: Sequence[str], source: TaskSource) -> Iterator[_Size]:
+    from lmms_eval.api.task import TaskOptions
+    from lmms_eval.tasks.selection import select_tasks
+
+    catalogue = source.open()
+    for name in names:
+        try:
+            selected = select_tasks((name,), catalogue, TaskOptions(data_root=source.data_root)).tasks
+        except LmmsEvalError as error:
+            complain(f"warning: {name} is left out: {error}")
+            continue
+        for task in selected:
+            try:
+                task.load()
+            except LmmsEvalError as error:
+                complain(f"warning: {task.name} is left out: {error}")
+                continue
+            yield _Size(task.name, len(task))
+
+
+def _task_lines(task: str, result: PowerResult) -> list[str]:
+    needed = f"not sufficient: {result.min_n} documents are needed"
+    is_enough = result.current_n is not None and result.current_n >= result.min_n
+    return [
+        f"Task {task}",
+        f"  n: {result.current_n}",
+        f"  power: {result.current_power}",
+        f"  minimum detectable difference: {result.min_detectable_effect}",
+        f"  {'sufficient' if is_enough else needed}",
+    ]

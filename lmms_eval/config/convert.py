@@ -1,0 +1,173 @@
+"""Turns the text of a flag, or the value of a YAML key, into what a field of ``RunConfig`` holds."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lmms_eval.errors import ConfigError, UsageError
+from lmms_eval.utils.arguments import parse_seed_list, simple_parse_args_string
+from lmms_eval.utils.redaction import redact
+
+log = logging.getLogger(__name__)
+_ARGUMENT_OPTIONS = ("model_args", "gen_kwargs", "launcher_args", "wandb_args", "swanlab_args", "hf_hub_log_args")
+_NO_TAGS = ("", "none", "null", "false")
+
+
+def convert(name: str, value: Any) -> Any:
+    """The value of one option before its type is checked.
+
+    Raises:
+        ConfigError: the value has a form that the option does not take.
+    """
+    if name in _ARGUMENT_OPTIONS:
+        return _arguments(name, value)
+    converter = _CONVERTERS.get(name)
+    return converter(value) if converter else value
+
+
+def argument_mapping(value: str | Mapping[str, Any] | None, name: str) -> dict[str, Any]:
+    """``k=v,k=v`` or a mapping as a mapping.
+
+    Raises:
+        ConfigError: a part has no ``=``.
+    """
+    if not value:
+        return {}
+    if isinstance(value, Mapping):
+        return dict(value)
+    try:
+        return dict(simple_parse_args_string(value))
+    except UsageError as error:
+        raise ConfigError(f"{name}: write it as key=value,key=value ({redact(str(error))})") from None
+
+
+def argument_text(value: str | Mapping[str, Any] | None) -> str:
+    """``k=v,k=v`` for people to read; a text is returned as it is."""
+    if isinstance(value, Mapping):
+        return ",".join(f"{key}={_plain(item)}" for key, item in value.items())
+    return value or ""
+
+
+def reasoning_pairs(text: str) -> tuple[tuple[str, str], ...]:
+    """Pairs of opening and closing tags from their JSON text; empty for ``none``.
+
+    Raises:
+        ConfigError: neither ``none`` nor a JSON list of pairs.
+    """
+    if text.strip().lower() in _NO_TAGS:
+        return ()
+    try:
+        pairs = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ConfigError(_tags_message(text)) from error
+    if not isinstance(pairs, list) or not all(_is_pair(pair) for pair in pairs):
+        raise ConfigError(_tags_message(text))
+    return tuple((pair[0], pair[1]) for pair in pairs)
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(isinstance(tag, str) and tag for tag in value)
+
+
+def _tags_message(text: str) -> str:
+    return f'reasoning_tags: give a JSON list of pairs like [["<think>", "</think>"]], or none; got {text!r}'
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, list | dict):
+        return json.dumps(value)
+    return str(value)
+
+
+def _tasks(value: Any) -> Any:
+    """A text, a list of names, or a mapping of names to true, false or nothing."""
+    if isinstance(value, Mapping):
+        for task, wanted in value.items():
+            if wanted not in (None, True, False):
+                raise ConfigError(
+                    f"tasks: {task!r} has the value {wanted!r}; a mapping takes only true, false or nothing. "
+                    "To change a task, write a YAML file that includes it."
+                )
+        value = [task for task, wanted in value.items() if wanted is not False]
+    if isinstance(value, list | tuple):
+        if not all(isinstance(task, str) for task in value):
+            raise ConfigError(f"tasks: give names; got {value!r}")
+        return ",".join(value)
+    return value
+
+
+def _arguments(name: str, value: Any) -> Any:
+    """A text, a mapping, or a list of either (later ones win)."""
+    if isinstance(value, list | tuple):
+        if all(isinstance(part, str) for part in value):
+            return ",".join(value)
+        merged: dict[str, Any] = {}
+        for part in value:
+            if not isinstance(part, str | Mapping):
+                raise ConfigError(f"{name}: a list takes texts key=value and mappings")
+            merged.update(argument_mapping(part, name))
+        return merged
+    if isinstance(value, Mapping):
+        return {str(key): item for key, item in value.items()}
+    return value
+
+
+def _seed(value: Any) -> Any:
+    """One number for all four seeds, or four; numbers may be ``None``."""
+    parts = value if isinstance(value, list | tuple) else [value]
+    text = ",".join(str(part) for part in parts)
+    try:
+        seeds = tuple(parse_seed_list(text))
+    except UsageError as error:
+        raise ConfigError(str(error)) from error
+    if len(text.split(",")) == len(seeds) - 1:
+        log.warning("seed: three values given; the fourth (few-shot sampling) is %s", seeds[-1])
+    return seeds
+
+
+def _batch_size(value: Any) -> Any:
+    text = str(value).strip()
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    head, _, count = text.partition(":")
+    if head == "auto" and (text == "auto" or (count.isdecimal() and int(count) > 0)):
+        return text
+    raise ConfigError(f"batch_size: give a count from 1 on, auto, or auto:N; got {text!r}")
+
+
+def _reasoning_tags(value: Any) -> Any:
+    if value is None or value is False:
+        return "none"
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _comma_list(value: Any) -> Any:
+    return ",".join(str(part) for part in value) if isinstance(value, list | tuple) else value
+
+
+def _upper(value: Any) -> Any:
+    return value.upper() if isinstance(value, str) else value
+
+
+def _image_format(value: Any) -> Any:
+    upper = _upper(value)
+    return "JPEG" if upper == "JPG" else upper
+
+
+def _resume(value: Any) -> Any:
+    return {"true": True, "false": False}.get(value.lower(), value) if isinstance(value, str) else value
+
+
+_CONVERTERS: dict[str, Callable[[Any], Any]] = {
+    "tasks": _tasks,
+    "seed": _seed,
+    "batch_size": _batch_size,
+    "reasoning_tags": _reasoning_tags,
+    "plugins": _comma_list,
+    "verbosity": _upper,
+    "image_encode_format": _image_format,
+    "resume": _resume,
+}

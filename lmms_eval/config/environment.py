@@ -1,0 +1,33 @@
+"""Environment variables as defaults of options: the only place that reads them for a run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lmms_eval.config.options import options
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentDefault:
+    """What the environment says of one option."""
+
+    variable: str
+    text: str
+
+
+def environment_defaults(environ: Mapping[str, str]) -> dict[str, EnvironmentDefault]:
+    """Defaults by option name. Of an option's variables the first that is set and not empty counts."""
+    found = {}
+    for option in options():
+        for variable in option.variables:
+            if text := environ.get(variable, "").strip():
+                found[option.name] = EnvironmentDefault(variable, _adapt(variable, text))
+                break
+    return found
+
+
+def _adapt(variable: str, text: str) -> str:
+    """``HF_HOME`` names the folder above the data sets' cache."""
+    return os.path.join(text, "datasets") if variable == "HF_HOME" else text

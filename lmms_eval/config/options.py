@@ -1,0 +1,293 @@
+"""Every option of a run, declared once: flags, keys of configuration files and the recorded arguments derive from it.
+
+A standard dataclass, so that ``--help`` needs no pydantic; ``resolve`` validates the values with pydantic.
+"""
+
+# ruff: noqa: RUF009 - _option, _run and _later make dataclass fields
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, NotRequired, TypedDict, Unpack
+
+MODEL, TASKS, GENERATION = "Model", "Tasks and data", "Prompts and generation"
+OUTPUT, RUNNING, STATISTICS, MEDIA = "Output", "Running", "Statistics", "Media"
+OTHER = "Not in this version"
+GROUPS = (MODEL, TASKS, GENERATION, OUTPUT, RUNNING, STATISTICS, MEDIA, OTHER)
+DEFAULT_REASONING_TAGS = '[["<think>", "</think>"], ["<analysis>", "</analysis>"]]'
+LEVELS = ("TRACE", "DEBUG", "INFO", "SUCCESS", "WARNING", "ERROR", "CRITICAL")
+
+
+class _Details(TypedDict):
+    aliases: NotRequired[tuple[str, ...]]
+    spelling: NotRequired[str]
+    metavar: NotRequired[str]
+    choices: NotRequired[tuple[str, ...]]
+    variables: NotRequired[tuple[str, ...]]
+    run_only: NotRequired[bool]
+    later: NotRequired[bool]
+    optional_value: NotRequired[bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """What the command line and the documentation say of one field of ``RunConfig``."""
+
+    name: str
+    default: Any
+    group: str
+    text: str
+    is_switch: bool
+    aliases: tuple[str, ...] = ()
+    """Further spellings of the flag, with their dashes."""
+    spelling: str = ""
+    """The flag, where it is not ``--`` and the name."""
+    metavar: str = ""
+    choices: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+    """Environment variables that give the default, the first one set wins."""
+    run_only: bool = False
+    """Cannot change a model's answer by itself, so it is not part of the run key (tasks and data enter it by hash)."""
+    later: bool = False
+    """Parsed, but refused when used: belongs to a later version."""
+    optional_value: bool = False
+    """The flag may stand without a value, which means ``True``."""
+
+    @property
+    def flag(self) -> str:
+        return self.spelling or f"--{self.name}"
+
+
+def _option(default: Any, group: str, text: str, **details: Unpack[_Details]) -> Any:
+    return field(default=default, metadata={"group": group, "text": text, "details": details})
+
+
+def _run(default: Any, group: str, text: str, **details: Unpack[_Details]) -> Any:
+    details["run_only"] = True
+    return _option(default, group, text, **details)
+
+
+def _later(default: Any, text: str, **details: Unpack[_Details]) -> Any:
+    details["later"] = True
+    return _run(default, OTHER, text, **details)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunConfig:
+    """The options of one evaluation. Build it with ``build_config`` or ``load_configs``, which convert and check."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "coerce_numbers_to_str": True}
+
+    config: str = _run("", RUNNING, "YAML file with options: a mapping, or a list of mappings (batch)", metavar="FILE")
+    model: str = _option("hf", MODEL, "model name or alias; `lmms-eval models` lists them")
+    tasks: str | None = _run(
+        None,
+        TASKS,
+        "comma list of tasks, groups, tags, wildcards, YAML files or folders of them; or list, list_groups, "
+        "list_tags, list_subtasks",
+    )
+    model_args: str | dict[str, Any] = _option("", MODEL, "arguments of the model", metavar="K=V,...")
+    launcher_args: str | dict[str, Any] | None = _later(None, "start a local judge server", metavar="K=V,...")
+    num_fewshot: int | None = _option(None, GENERATION, "shots; overrides the task's value unless that is 0")
+    batch_size: int | str = _run(
+        1, MODEL, "requests a local model takes at a time, `auto` or `auto:N`", aliases=("-b",)
+    )
+    max_batch_size: int | None = _run(None, MODEL, "upper limit for an automatic batch size")
+    device: str | None = _run(None, MODEL, "device of a local model: cuda, cuda:1, cpu, mps")
+    output_path: str | None = _run(None, OUTPUT, "folder for results, samples and the record of the run", metavar="DIR")
+    limit: float | None = _option(
+        None, TASKS, "documents per task: a count from 1 on, a fraction below 1 (rounded up), -1 for all"
+    )
+    offset: int = _option(0, TASKS, "index of the first document")
+    use_cache: str | None = _later(None, "response cache folder or .db file", aliases=("-c",), metavar="PATH")
+    cache_requests: Literal["true", "refresh", "delete"] | None = _later(
+        None, "cache of built requests", choices=("true", "refresh", "delete")
+    )
+    check_integrity: bool = _later(False, "self-test of the tasks before the run")
+    write_out: bool = _run(False, OUTPUT, "deprecated: log the prompt of the first document", aliases=("-w",))
+    log_samples: bool = _run(False, OUTPUT, "write a line for each sample; needs --output_path")
+    wandb_log_samples: bool = _later(False, "upload samples to Weights & Biases")
+    swanlab_log_samples: bool = _later(False, "upload samples to SwanLab")
+    log_samples_suffix: str = _run("model_outputs", OUTPUT, "part of the name of some tasks' own submission files")
+    system_instruction: str | None = _option(None, GENERATION, "system prompt")
+    apply_chat_template: bool = _option(False, GENERATION, "render the context with the model's chat template")
+    fewshot_as_multiturn: bool = _option(
+        False, GENERATION, "shots as turns of a conversation; needs --apply_chat_template and --num_fewshot"
+    )
+    show_config: bool = _run(False, OUTPUT, "print the results as JSON at the end")
+    include_path: str | tuple[str, ...] | None = _run(
+        None, TASKS, "folder with more task YAML files, searched recursively", metavar="DIR"
+    )
+    gen_kwargs: str | dict[str, Any] = _option(
+        "", GENERATION, "generation options, over those of every task", metavar="K=V,..."
+    )
+    reasoning_tags: str = _run(
+        DEFAULT_REASONING_TAGS, GENERATION, "JSON list of [open, close] pairs removed before scoring, or none"
+    )
+    verbosity: str = _run("INFO", OUTPUT, "log level; DEBUG shows tracebacks", choices=LEVELS, variables=("VERBOSITY",))
+    wandb_args: str | dict[str, Any] = _later("", "Weights & Biases", metavar="K=V,...")
+    swanlab_args: str | dict[str, Any] = _later("", "SwanLab", metavar="K=V,...")
+    timezone: str = _run("Asia/Singapore", OUTPUT, "time zone of the date stamp in file names", metavar="ZONE")
+    hf_hub_log_args: str | dict[str, Any] = _later("", "upload to the hub", metavar="K=V,...")
+    predict_only: bool = _run(False, OUTPUT, "only generate; implies --log_samples", aliases=("-x",))
+    seed: tuple[int | None, ...] = _option(
+        (0, 1234, 1234, 1234),
+        GENERATION,
+        "seeds of python, numpy, torch and few-shot sampling: one for all, or four; each may be None",
+        metavar="N[,N,N,N]",
+    )
+    trust_remote_code: bool = _option(False, MODEL, "let repositories of models and data run their own code")
+    process_with_media: bool = _run(False, TASKS, "give scoring functions the media columns too")
+    agentic_trace_mode: Literal["basic", "full"] = _option(
+        "basic", GENERATION, "what agentic tasks keep of their rounds", choices=("basic", "full")
+    )
+    force_simple: bool = _option(False, MODEL, "take the simple class of a model that has two")
+    tui: bool = _later(False, "interactive screen")
+    repeats: int = _option(1, GENERATION, "answers per document", aliases=("-n", "--num_samples"))
+    baseline: str | None = _run(None, STATISTICS, "samples file (JSONL) for a paired comparison", metavar="FILE")
+    max_tokens: int | None = _later(None, "token budget of the run")
+    power_analysis: bool = _run(False, STATISTICS, "only a power analysis of --tasks", spelling="--power-analysis")
+    effect_size: float = _run(0.03, STATISTICS, "difference to detect (power analysis)", spelling="--effect-size")
+    alpha: float = _run(0.05, STATISTICS, "significance level (power analysis)")
+    power: float = _run(0.8, STATISTICS, "wanted power (power analysis)")
+    correlation: float = _run(0.5, STATISTICS, "correlation of the two models' scores (power analysis)")
+    std_a: float | None = _run(None, STATISTICS, "standard deviation of model A (power analysis)", spelling="--std-a")
+    std_b: float | None = _run(None, STATISTICS, "standard deviation of model B (power analysis)", spelling="--std-b")
+    error_budget: float = _run(0.0, RUNNING, "share of a task's samples that may fail before its score is withheld")
+    resume: bool | str = _run(
+        False,
+        RUNNING,
+        "continue a completed run too; with DIR, the run recorded in that folder (an interrupted run always continues)",
+        metavar="DIR",
+        optional_value=True,
+    )
+    data_root: str | None = _run(None, TASKS, "folder with local data of benchmarks", metavar="DIR")
+    grace: float | None = _run(
+        None,
+        RUNNING,
+        "seconds to finish what is in flight after an interrupt (20; 5 under a launcher)",
+        metavar="SECONDS",
+    )
+    chunk_size: int | None = _run(None, RUNNING, "requests per call of a class plugin (8 x batch size)")
+    prefetch_mb: int = _run(512, RUNNING, "memory for media prepared ahead of the model, in MiB")
+    score_workers: int | None = _run(None, RUNNING, "scoring processes (number of cores); 0 scores in the main process")
+    bootstrap_iters: int = _run(100_000, STATISTICS, "draws of bootstrap errors; 0 leaves them out")
+    nltk_data: str | None = _run(None, TASKS, "folder with NLTK data", metavar="DIR")
+    check_batch: int = _run(0, RUNNING, "ask this many requests again alone and report answers that differ")
+    max_restarts: int = _run(
+        0, RUNNING, "restarts that the launcher is set to make", variables=("TORCHELASTIC_MAX_RESTARTS",)
+    )
+    plugins: str | None = _option(
+        None, MODEL, "comma list of packages with models and tasks", variables=("LMMS_EVAL_PLUGINS",)
+    )
+    datasets_cache: str | None = _run(
+        None,
+        TASKS,
+        "cache folder of data sets",
+        metavar="DIR",
+        variables=("LMMS_EVAL_DATASETS_CACHE", "HF_DATASETS_CACHE", "HF_HOME"),
+    )
+    media_root: str | None = _option(
+        None,
+        MEDIA,
+        "further folder in which media paths are looked up",
+        metavar="DIR",
+        variables=("LMMS_EVAL_MEDIA_ROOT",),
+    )
+    local_cache: str | None = _run(
+        None, MEDIA, "local scratch folder (1 GB free)", metavar="DIR", variables=("LMMS_LOCAL_CACHE",)
+    )
+    image_encode_format: str = _option(
+        "PNG",
+        MEDIA,
+        "format of images that must be encoded anew",
+        choices=("PNG", "JPEG", "WEBP"),
+        variables=("LMMS_IMAGE_ENCODE_FORMAT",),
+    )
+    image_jpeg_quality: int = _option(
+        85, MEDIA, "quality of images encoded as JPEG", variables=("LMMS_IMAGE_JPEG_QUALITY",)
+    )
+    video_decode_backend: str = _option(
+        "pyav",
+        MEDIA,
+        "video decoder",
+        choices=("pyav", "torchcodec"),
+        variables=("LMMS_VIDEO_DECODE_BACKEND",),
+    )
+    video_threads: int = _run(2, MEDIA, "threads of the video decoder", variables=("LMMS_VIDEO_DECORD_THREADS",))
+    video_torchcodec_threads: int = _run(
+        0, MEDIA, "threads of torchcodec; 0 lets it choose", variables=("LMMS_VIDEO_TORCHCODEC_THREADS",)
+    )
+    video_torchcodec_device: str = _option(
+        "cpu", MEDIA, "device of torchcodec", variables=("LMMS_VIDEO_TORCHCODEC_DEVICE",)
+    )
+    media_workers: int | None = _run(
+        None, MEDIA, "threads that prepare media (number of cores)", variables=("WORKERS",)
+    )
+
+    git_commit: str | None = _run(
+        None,
+        OUTPUT,
+        "commit to record where the code is not in a checkout",
+        variables=("LMMS_EVAL_GIT_COMMIT", "GIT_COMMIT", "GITHUB_SHA"),
+    )
+    git_branch: str | None = _run(
+        None,
+        OUTPUT,
+        "branch to record where the code is not in a checkout",
+        variables=("LMMS_EVAL_GIT_BRANCH", "GIT_BRANCH", "BRANCH_NAME", "GITHUB_REF_NAME"),
+    )
+
+    @property
+    def task_names(self) -> tuple[str, ...]:
+        """The parts of ``tasks``, in order."""
+        return tuple(name for part in (self.tasks or "").split(",") if (name := part.strip()))
+
+    @property
+    def include_paths(self) -> tuple[str, ...]:
+        if self.include_path is None:
+            return ()
+        return (self.include_path,) if isinstance(self.include_path, str) else self.include_path
+
+    @property
+    def plugin_packages(self) -> tuple[str, ...]:
+        return tuple(name for part in (self.plugins or "").split(",") if (name := part.strip()))
+
+    @property
+    def model_arguments(self) -> dict[str, Any]:
+        """``model_args`` as keyword arguments."""
+        from lmms_eval.config.convert import argument_mapping
+
+        return argument_mapping(self.model_args, "model_args")
+
+    @property
+    def generation_arguments(self) -> dict[str, Any]:
+        """``gen_kwargs`` as a mapping."""
+        from lmms_eval.config.convert import argument_mapping
+
+        return argument_mapping(self.gen_kwargs, "gen_kwargs")
+
+    @property
+    def reasoning_tag_pairs(self) -> tuple[tuple[str, str], ...]:
+        """The pairs of ``reasoning_tags``; empty when switched off."""
+        from lmms_eval.config.convert import reasoning_pairs
+
+        return reasoning_pairs(self.reasoning_tags)
+
+    def grace_seconds(self, under_launcher: bool = False) -> float:
+        """How long an interrupted run may take to finish what is in flight."""
+        return self.grace if self.grace is not None else (5.0 if under_launcher else 20.0)
+
+
+def options() -> Iterator[Option]:
+    """All options, in the order in which results record them."""
+    for item in dataclasses.fields(RunConfig):
+        yield Option(
+            name=item.name,
+            default=item.default,
+            group=item.metadata["group"],
+            text=item.metadata["text"],
+            is_switch=item.type == "bool",
+            **item.metadata["details"],
+        )

@@ -1,0 +1,178 @@
+"""From defaults, environment, file and command line to checked ``RunConfig`` objects."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import os
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval.config.convert import convert
+from lmms_eval.config.environment import environment_defaults
+from lmms_eval.config.file import FileItem, apply_environment, read_config_file
+from lmms_eval.config.options import Option, RunConfig, options
+from lmms_eval.config.rules import check_config
+from lmms_eval.errors import ConfigError
+from lmms_eval.utils.redaction import REDACTED, redact
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter, ValidationError
+
+RUN_ONLY_MODEL_ARGS = frozenset({"num_concurrent", "timeout", "max_retries", "batch_size", "device"})
+"""Model arguments that do not change an answer."""
+_BOOLEANS_TOO = ("resume", "reasoning_tags", "tasks")
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedConfigs:
+    """The runs that a command line asks for."""
+
+    configs: tuple[RunConfig, ...]
+    notes: tuple[str, ...] = ()
+    """Lines for the log about the environment that a file has set; secrets are masked."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """A value and where it comes from."""
+
+    value: Any
+    source: str
+
+
+def load_configs(given: Mapping[str, Any], environ: MutableMapping[str, str] | None = None) -> LoadedConfigs:
+    """The runs for the options given on the command line, by name, and the file that ``config`` names.
+
+    Defaults < environment < file < command line. The file's ``env`` parts are put into ``environ`` first. The
+    result is not checked by ``check_config`` yet.
+
+    Raises:
+        ConfigError: an unknown key or a value of the wrong form.
+    """
+    environ = os.environ if environ is None else environ
+    path = given.get("config")
+    if not path:
+        return LoadedConfigs((_resolve(given, None, environ),))
+    items = read_config_file(str(path))
+    for item in items:
+        _check_keys(item.values, item.place)
+    notes = apply_environment(items, environ)
+    return LoadedConfigs(tuple(_resolve(given, item, environ) for item in items), tuple(notes))
+
+
+def build_config(values: Mapping[str, Any], environ: MutableMapping[str, str] | None = None) -> RunConfig:
+    """One checked configuration from option names and values (text as on the command line, or YAML's types).
+
+    Raises:
+        ConfigError: an unknown name, a wrong value, or a broken rule of ``check_config``.
+    """
+    _check_keys(values, "options")
+    loaded = load_configs(values, environ)
+    if len(loaded.configs) != 1:
+        raise ConfigError("config: this file describes several runs; use load_configs")
+    return check_config(loaded.configs[0])
+
+
+def option_table() -> dict[str, Option]:
+    """All options by name, in order."""
+    return {option.name: option for option in options()}
+
+
+def _check_keys(values: Mapping[str, Any], place: str) -> None:
+    known = option_table()
+    unknown = [key for key in values if key not in known]
+    if unknown:
+        message = f"{place}: unknown key{'s' if len(unknown) > 1 else ''} " + ", ".join(
+            f"{key!r}{_nearest(key, known)}" for key in unknown
+        )
+        raise ConfigError(f"{message}. Valid keys: {', '.join(known)}")
+
+
+def _nearest(key: str, known: Mapping[str, Option]) -> str:
+    plain = key.lstrip("-").replace("-", "_")
+    for option in known.values():
+        if plain == option.name or f"--{plain}" in option.aliases:
+            return f" (did you mean {option.name}?)"
+    close = difflib.get_close_matches(plain, known, n=1, cutoff=0.6)
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
+def _resolve(given: Mapping[str, Any], item: FileItem | None, environ: Mapping[str, str]) -> RunConfig:
+    table = option_table()
+    layered = {name: _Given(found.text, f"{found.variable} (environment)") for name, found in _environment(environ)}
+    if item is not None:
+        if item.values.get("config"):
+            raise ConfigError(f"{item.place}: config: a configuration file cannot name another one")
+        layered |= {
+            name: _Given(value, f"{item.place}: {name}")
+            for name, value in item.values.items()
+            if name != "config" and (value is not None or name == "reasoning_tags")
+        }
+    layered |= {name: _Given(value, table[name].flag) for name, value in given.items() if value is not None}
+    values = {name: _converted(table[name], entry) for name, entry in layered.items()}
+    config = _validated(values, layered)
+    return dataclasses.replace(config, log_samples=True) if config.predict_only else config
+
+
+def _environment(environ: Mapping[str, str]) -> list[tuple[str, Any]]:
+    return list(environment_defaults(environ).items())
+
+
+def _converted(option: Option, entry: _Given) -> Any:
+    value = entry.value
+    if isinstance(value, bool) and option.choices:
+        value = str(value).lower()  # YAML reads a bare `true` as a boolean
+    if isinstance(value, bool) and not option.is_switch and option.name not in _BOOLEANS_TOO:
+        raise ConfigError(f"{entry.source}: needs a value; got {str(value).lower()}")
+    try:
+        value = convert(option.name, value)
+    except ConfigError as error:
+        raise ConfigError(f"{entry.source}: {str(error).removeprefix(f'{option.name}: ')}") from error
+    if option.choices and value not in option.choices:
+        raise ConfigError(f"{entry.source}: choose one of {', '.join(option.choices)}; got {value!r}")
+    return value
+
+
+@cache
+def _adapter() -> TypeAdapter[RunConfig]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(RunConfig)
+
+
+def _validated(values: Mapping[str, Any], layered: Mapping[str, _Given]) -> RunConfig:
+    from pydantic import ValidationError
+
+    try:
+        return _adapter().validate_python(dict(values))
+    except ValidationError as error:
+        raise ConfigError(_message(error, layered)) from None  # the original would show values, secrets among them
+
+
+def _message(error: ValidationError, layered: Mapping[str, _Given]) -> str:
+    first = error.errors(include_url=False)[0]
+    name = str(first["loc"][0])
+    what = first["msg"].replace("Input should be", "should be")
+    return f"{layered[name].source}: {what}; got {redact({name: layered[name].value})[name]!r}"
+
+
+def resolved_cli_args(config: RunConfig) -> dict[str, Any]:
+    """All options as results record them: JSON values, secrets redacted. Usable as a configuration file."""
+    recorded = {name: getattr(config, name) for name in option_table()}
+    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in recorded.items()}
+    redacted: dict[str, Any] = redact(plain)
+    return redacted
+
+
+def answer_options(config: RunConfig) -> dict[str, Any]:
+    """The options that can change a model's answer, for the run key: no secrets, nothing about speed or output."""
+    chosen = {option.name: getattr(config, option.name) for option in options() if not option.run_only}
+    arguments: dict[str, Any] = redact(config.model_arguments)
+    chosen["model_args"] = {
+        key: value for key, value in arguments.items() if value != REDACTED and key not in RUN_ONLY_MODEL_ARGS
+    }
+    chosen["gen_kwargs"] = config.generation_arguments
+    return chosen

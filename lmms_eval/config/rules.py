@@ -1,0 +1,129 @@
+"""Rules that hold between options, or beyond their types. Each message says what to do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from lmms_eval.config.options import RunConfig, options
+from lmms_eval.errors import ConfigError
+
+_LEAST: dict[str, float] = {
+    "num_fewshot": 0,
+    "max_batch_size": 1,
+    "repeats": 1,
+    "grace": 0,
+    "chunk_size": 1,
+    "prefetch_mb": 1,
+    "score_workers": 0,
+    "bootstrap_iters": 0,
+    "check_batch": 0,
+    "max_restarts": 0,
+    "image_jpeg_quality": 1,
+    "video_threads": 1,
+    "video_torchcodec_threads": 0,
+    "media_workers": 1,
+}
+_MOST: dict[str, float] = {"error_budget": 1, "image_jpeg_quality": 100}
+_FOLDERS = ("data_root", "nltk_data")
+
+
+def check_config(config: RunConfig) -> RunConfig:
+    """Returns the configuration when every rule holds.
+
+    Raises:
+        ConfigError: the first rule that is broken.
+    """
+    for rule in _RULES:
+        for message in rule(config):
+            raise ConfigError(message)
+    return config
+
+
+def _later(config: RunConfig) -> Iterator[str]:
+    for option in options():
+        if option.later and getattr(config, option.name) not in (option.default, None, "", {}):
+            yield f"{option.flag}: not in this version"
+    if config.baseline and config.baseline.startswith("hf://"):
+        yield "--baseline: reading from the hub is not in this version; give a local samples file (JSONL)"
+
+
+def _tasks(config: RunConfig) -> Iterator[str]:
+    if not config.task_names:
+        yield "--tasks is missing: name at least one task; `lmms-eval tasks list` shows them"
+
+
+def _documents(config: RunConfig) -> Iterator[str]:
+    limit = config.limit
+    if limit is not None and limit != -1 and not (math.isfinite(limit) and limit > 0):
+        yield (f"--limit: give a count from 1 on, a fraction between 0 and 1, or -1 for all documents; got {limit:g}")
+    if config.offset < 0:
+        yield f"--offset: the index of the first document is 0 or more; got {config.offset}"
+
+
+def _ranges(config: RunConfig) -> Iterator[str]:
+    for option in options():
+        value = getattr(config, option.name)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            continue
+        least, most = _LEAST.get(option.name), _MOST.get(option.name)
+        if option.name in _LEAST and not value >= _LEAST[option.name]:
+            yield f"{option.flag}: must be at least {least:g}; got {value:g}"
+        if most is not None and not 0 <= value <= most:
+            yield f"{option.flag}: must lie between {least or 0:g} and {most:g}; got {value:g}"
+        if not math.isfinite(value):
+            yield f"{option.flag}: must be a finite number; got {value}"
+
+
+def _samples(config: RunConfig) -> Iterator[str]:
+    if config.log_samples and not config.output_path:
+        flag = "--predict_only" if config.predict_only else "--log_samples"
+        yield f"{flag} writes a samples file: say where with --output_path DIR"
+
+
+def _shots(config: RunConfig) -> Iterator[str]:
+    if not config.fewshot_as_multiturn:
+        return
+    if not config.apply_chat_template:
+        yield "--fewshot_as_multiturn needs --apply_chat_template"
+    if not config.num_fewshot:
+        yield "--fewshot_as_multiturn needs shots: give --num_fewshot N with N > 0"
+
+
+def _texts(config: RunConfig) -> Iterator[str]:
+    """Options with a grammar of their own are read once here, so that a mistake shows before any model is loaded."""
+    for argument in ("model_arguments", "generation_arguments", "reasoning_tag_pairs"):
+        getattr(config, argument)
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+    try:
+        ZoneInfo(config.timezone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        yield f"--timezone: {config.timezone!r} is not the name of a time zone; write it like Europe/Berlin or UTC"
+
+
+def _paths(config: RunConfig) -> Iterator[str]:
+    for name in _FOLDERS:
+        path = getattr(config, name)
+        if path and not Path(path).is_dir():
+            yield f"--{name}: there is no folder {path}"
+    for path in config.include_paths:
+        if not Path(path).exists():
+            yield f"--include_path: there is no {path}"
+    if isinstance(config.resume, str) and not Path(config.resume).is_dir():
+        yield f"--resume: there is no folder {config.resume}; give the folder that holds the run's record"
+    if config.baseline and not Path(config.baseline).is_file():
+        yield f"--baseline: there is no samples file {config.baseline} (presets are not in this version)"
+
+
+_RULES: tuple[Callable[[RunConfig], Iterator[str]], ...] = (
+    _later,
+    _tasks,
+    _documents,
+    _ranges,
+    _samples,
+    _shots,
+    _texts,
+    _paths,
+)

@@ -1,0 +1,285 @@
+"""The aggregate phase: from scored documents to one number per metric, with its uncertainty and its counts."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lmms_eval import stats
+from lmms_eval.api.outcome import Withheld
+from lmms_eval.api.task import MetricDefinition, Task
+from lmms_eval.engine.outcomes import OutcomeCounter, TaskOutcome
+from lmms_eval.engine.plan import TaskPlan
+from lmms_eval.engine.store import RunStore
+from lmms_eval.errors import AggregationError
+
+NOT_AVAILABLE = "N/A"
+BOOTSTRAPPED = frozenset({"median", "matthews_corrcoef", "f1", "perplexity", "bleu", "chrf", "ter"})
+SLOW_BOOTSTRAP = frozenset({"bleu", "chrf", "ter"})
+SLOW_ITERATIONS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateOptions:
+    error_budget: float = 0.0
+    bootstrap_iters: int = 100_000
+    arguments: Any = None
+    """The resolved command line, for aggregations that take ``args``."""
+    interrupted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MetricResult:
+    """One metric through one filter pipeline. Errors are numbers or ``"N/A"``."""
+
+    metric: str
+    filter: str
+    value: Any
+    """``None`` where the score is withheld; the partial value is then in ``partial``."""
+    n: int
+    partial: Any = None
+    withheld_reason: str = ""
+    broken: bool = False
+    """The task's own aggregation raised; ``withheld_reason`` says what."""
+    stderr: float | str = NOT_AVAILABLE
+    stderr_clt: float | str = NOT_AVAILABLE
+    stderr_clustered: float | str = NOT_AVAILABLE
+    stability: stats.Stability | None = None
+    interval: stats.Interval | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """A task's results."""
+
+    plan: TaskPlan
+    metrics: tuple[MetricResult, ...]
+    outcome: TaskOutcome
+    task_hash: str
+    tally: Tally
+
+    @property
+    def task(self) -> Task:
+        return self.plan.task
+
+
+CORRECT_KEYS = ("score", "acc", "accuracy", "exact_match")
+
+
+@dataclass(slots=True)
+class Tally:
+    """Sums over a task's finished documents."""
+
+    answers: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    documents: int = 0
+    documents_with_tokens: int = 0
+    correct: float = 0.0
+    """Sum of positive scores, by the first pipeline and the task's score key, else the first usual score name."""
+
+    def add(self, record: Mapping[str, Any], score_key: str) -> None:
+        self.documents += 1
+        told = False
+        for answer in record["answers"]:
+            self.answers += 1
+            for counts in answer.get("usage", ()):
+                told = told or counts is not None
+                tokens = [count or 0 for count in counts or (0, 0, 0)]
+                self.input_tokens += tokens[0]
+                self.output_tokens += tokens[1]
+                self.reasoning_tokens += tokens[2]
+        self.documents_with_tokens += told
+        if record.get("scores"):
+            self.correct += _positive_score(record["scores"][0]["metrics"], score_key)
+
+
+def _positive_score(metrics: Mapping[str, Any], score_key: str) -> float:
+    names = [score_key, *CORRECT_KEYS, *(name for name in metrics if name.endswith("_score"))]
+    value = next((metrics[name] for name in names if name in metrics), None)
+    number = stats.item_number(value, score_key)
+    return max(0.0, float(number)) if number is not None else 0.0
+
+
+@dataclass(slots=True)
+class _Column:
+    """The values of one metric through one pipeline, in document order."""
+
+    values: list[Any] = field(default_factory=list)
+    per_answer: list[list[Any]] = field(default_factory=list)
+
+
+def aggregate_task(plan: TaskPlan, store: RunStore, options: AggregateOptions, not_asked: str = "") -> TaskResult:
+    """Aggregate one task from its journal records.
+
+    ``not_asked`` says why documents without a record were never finished (given up, interrupted). An aggregation that
+    raises marks its own metric as broken; the others and all samples are kept.
+    """
+    counter = OutcomeCounter(plan.requested)
+    columns: dict[tuple[str, str], _Column] = {}
+    tally = Tally()
+    digest = hashlib.sha256()
+    failures = store.failures(plan.task.name)
+    finished = 0
+    for record in store.scores(plan.task.name, plan.doc_ids):
+        finished += 1
+        tally.add(record, plan.task.score_key)
+        if "failed" in record:
+            counter.failed(failures.get(record["doc_id"], record["failed"]))
+            continue
+        digest.update(f"sample_{record['doc_id']}{record['doc_hash']}".encode())
+        _collect(record, columns, counter)
+    counter.failed(not_asked or "never finished", plan.requested - finished)
+    outcome = counter.outcome(options.error_budget)
+    metrics = tuple(
+        _metric_result(plan.task, definition, name, columns.get((definition.name, name), _Column()), outcome, options)
+        for name in plan.task.pipelines
+        for definition in plan.task.metrics
+    )
+    return TaskResult(plan, metrics, outcome, digest.hexdigest(), tally)
+
+
+def _collect(record: Mapping[str, Any], columns: dict[tuple[str, str], _Column], counter: OutcomeCounter) -> None:
+    reasons = [score["reason"] for score in record["scores"] if score.get("status") == "unscored"]
+    if reasons:
+        counter.unscored(reasons[0])
+    for score in record["scores"]:
+        for metric, value in score["metrics"].items():
+            column = columns.setdefault((metric, score["filter"]), _Column())
+            column.values.append(value)
+            answers = [metrics[metric] for metrics in score.get("per_answer", ()) if metric in metrics]
+            if answers:
+                column.per_answer.append(answers)
+
+
+def _metric_result(
+    task: Task,
+    definition: MetricDefinition,
+    pipeline: str,
+    column: _Column,
+    outcome: TaskOutcome,
+    options: AggregateOptions,
+) -> MetricResult:
+    values = column.values
+    if not values:
+        reason = "nothing was scored"
+        return MetricResult(definition.name, pipeline, None, 0, withheld_reason=reason)
+    try:
+        value = _call(definition, task, values, options.arguments)
+    except AggregationError as error:
+        return MetricResult(definition.name, pipeline, None, len(values), withheld_reason=str(error), broken=True)
+    errors = _errors(task, definition, values, value, options)
+    shown = _headline(value, outcome, options.interrupted)
+    return MetricResult(
+        metric=definition.name,
+        filter=pipeline,
+        value=shown.value,
+        n=len(values),
+        partial=shown.partial,
+        withheld_reason=shown.reason,
+        stderr=errors.stderr,
+        stderr_clt=errors.clt,
+        stderr_clustered=errors.clustered,
+        stability=_stability(column.per_answer, task.score_key),
+        interval=errors.interval if shown.value is not None else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Headline:
+    """What stands as the score, or beside it where the score is withheld."""
+
+    value: Any
+    partial: Any = None
+    reason: str = ""
+
+
+def _headline(value: Any, outcome: TaskOutcome, interrupted: bool) -> _Headline:
+    if isinstance(value, Withheld):
+        return _Headline(None, value.partial, value.reason)
+    if interrupted:
+        return _Headline(None, value, "the run was interrupted")
+    if outcome.withheld:
+        return _Headline(None, value, f"{outcome.failed} of {outcome.requested} failed")
+    return _Headline(value)
+
+
+def _call(definition: MetricDefinition, task: Task, values: Sequence[Any], arguments: Any) -> Any:
+    """Call the aggregation exactly once, with the command line if it takes ``args``."""
+    function = definition.aggregation
+    try:
+        takes_args = definition.aggregation_name is None and "args" in inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        takes_args = False
+    try:
+        return function(list(values), args=arguments) if takes_args else function(list(values))
+    except Exception as error:
+        raise AggregationError(
+            f"task {task.name!r}: the aggregation of metric {definition.name!r} raised {type(error).__name__}: "
+            f"{error}; all samples are kept, so the same command only aggregates again"
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Errors:
+    stderr: float | str = NOT_AVAILABLE
+    clt: float | str = NOT_AVAILABLE
+    clustered: float | str = NOT_AVAILABLE
+    interval: stats.Interval | None = None
+
+
+def _errors(
+    task: Task, definition: MetricDefinition, values: Sequence[Any], value: Any, options: AggregateOptions
+) -> _Errors:
+    """Errors by the kind of aggregation; the interval is around what the error belongs to, or there is none."""
+    name = definition.aggregation_name
+    if name == "bypass" or not isinstance(value, int | float) or isinstance(value, bool):
+        return _Errors()
+    numbers = [number for item in values if (number := stats.item_number(item, task.score_key)) is not None]
+    mean = math.fsum(numbers) / len(numbers) if numbers else math.nan
+    scale = _scale(numbers, mean, float(value))
+    item_errors = stats.item_errors(values if scale else (), task.cluster_key, task.score_key, scale)
+    clt, clustered = _shown(item_errors.clt), _shown(item_errors.clustered)
+    stderr: float | str = NOT_AVAILABLE
+    if name == "mean" and len(numbers) == len(values) > 1:
+        stderr = stats.mean_stderr(numbers)
+    elif name in BOOTSTRAPPED and len(values) > 1:
+        stderr = _bootstrap(definition, values, options.bootstrap_iters)
+    is_mean = math.isclose(float(value), scale * mean, rel_tol=1e-9, abs_tol=1e-12)
+    error = next((e for e in ((clustered, clt) if is_mean else (stderr,)) if isinstance(e, float)), None)
+    return _Errors(stderr, clt, clustered, stats.normal_interval(float(value), error))
+
+
+def _shown(error: float | None) -> float | str:
+    return NOT_AVAILABLE if error is None else error
+
+
+def _bootstrap(definition: MetricDefinition, values: Sequence[Any], iterations: int) -> float | str:
+    name = str(definition.aggregation_name)
+    draws = min(iterations, SLOW_ITERATIONS) if name in SLOW_BOOTSTRAP else iterations
+    if draws < 2:
+        return NOT_AVAILABLE
+    statistic = name if name in stats.NAMED_STATISTICS else definition.aggregation
+    return stats.bootstrap_stderr(statistic, values, draws)
+
+
+def _scale(numbers: Sequence[float], mean: float, value: float) -> float:
+    """1 if the aggregate is on the items' own scale, 100 if it is their mean in percent, else 0 (no CLT error)."""
+    if not numbers or not math.isfinite(value):
+        return 0.0
+    if math.isclose(value, 100 * mean, rel_tol=1e-9) and not math.isclose(value, mean, rel_tol=1e-9):
+        return 100.0
+    slack = 1e-9 * max(1.0, abs(value))
+    return 1.0 if min(numbers) - slack <= value <= max(numbers) + slack else 0.0
+
+
+def _stability(per_answer: Sequence[Sequence[Any]], score_key: str) -> stats.Stability | None:
+    rows = [
+        [number for item in row if (number := stats.item_number(item, score_key)) is not None] for row in per_answer
+    ]
+    return stats.stability(rows) if any(len(row) > 1 for row in rows) else None

@@ -1,0 +1,208 @@
+"""The run phase: drive the model over the stream, make every response durable, hand finished documents on."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import threading
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lmms_eval.api.messages import ChatMessages, ChatTextContent
+from lmms_eval.api.model import Model
+from lmms_eval.api.request import Request, Response
+from lmms_eval.engine.conversations import Conversations
+from lmms_eval.engine.progress import Progress
+from lmms_eval.engine.signals import Interrupts
+from lmms_eval.engine.store import RunStore
+from lmms_eval.engine.stream import Stream, StreamLimits
+from lmms_eval.errors import Interrupted
+
+GIVE_UP_AT_LEAST = 16
+
+
+@dataclass(slots=True)
+class AskReport:
+    """How the asking ended, with counts of this start alone."""
+
+    answered: int = 0
+    failed: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    give_up: str = ""
+    """Why the asking was given up early; empty if it was not."""
+    interrupted: int | None = None
+    """Number of the signal that ended it."""
+    seconds: float = 0.0
+    """From the first request taken to the last response."""
+
+
+class Asking:
+    """One pass over everything that is not answered yet."""
+
+    def __init__(self, model: Model, store: RunStore, conversations: Conversations, progress: Progress) -> None:
+        self._model, self._store, self._progress = model, store, progress
+        self._conversations = conversations
+        self._lock = threading.Lock()
+        self._prompts: dict[str, str] = {}
+        self._clock = _Clock()
+        self.report = AskReport()
+        self.stream: Stream
+
+    def run(self, limits: StreamLimits, grace_s: float) -> AskReport:
+        """Ask until nothing is left, the model ends, the asking is given up, or a signal comes.
+
+        Raises:
+            JournalError: a response could not be made durable.
+            ModelError: the model broke its contract. Whatever else the model raises passes through.
+        """
+        self.stream = Stream(
+            self._conversations.source(), self._prepare, self._preparation_failed, self._conversations.has_open, limits
+        )
+        interrupts = Interrupts(self.stream.stop, grace_s)
+        try:
+            with interrupts:
+                self.stream.start()
+                self._drive()
+        except Interrupted as end:
+            interrupts.signal_number = end.signal_number
+        finally:
+            self.stream.close()
+        self.report.interrupted = interrupts.signal_number
+        self.report.seconds = self._clock.seconds()
+        if self.report.interrupted is None and not self.report.give_up:
+            self._fail_unanswered()
+        return self.report
+
+    def take_in(self, response: Response) -> None:
+        """One response: durable first, then counted, then passed on."""
+        with self._lock:
+            self._clock.tick()
+            self._store.add_response(response, self._prompts.pop(response.request_id, ""))
+            self._count(response)
+        self.stream.push(self._conversations.take_in(response))
+
+    def _drive(self) -> None:
+        responses = self._model.respond(_Timed(self.stream, self._clock))
+        if isinstance(responses, AsyncIterator):
+            asyncio.run(self._drain(responses))
+            return
+        for response in responses:
+            self.take_in(response)
+
+    async def _drain(self, responses: AsyncIterator[Response]) -> None:
+        async for response in responses:
+            self.take_in(response)
+
+    def _prepare(self, request: Request) -> Request:
+        rendered: list[str] = []
+
+        def build_messages() -> ChatMessages:
+            messages = request.build_messages()
+            rendered.append(message_fingerprint(messages))
+            return messages
+
+        prepared = self._model.prepare(replace(request, build_messages=build_messages))
+        self._prompts[request.id] = rendered[0] if rendered else text_fingerprint(request.context)
+        return prepared
+
+    def _preparation_failed(self, request: Request, error: Exception) -> None:
+        from lmms_eval.errors import MediaError
+
+        kind = "media" if isinstance(error, MediaError | OSError) else "internal"
+        name = "" if isinstance(error, MediaError) else f"{type(error).__name__}: "
+        self.take_in(Response.failure(request.id, "media" if kind == "media" else "internal", f"{name}{error}"))
+
+    def _count(self, response: Response) -> None:
+        report = self.report
+        if response.error is None:
+            report.answered += 1
+        else:
+            report.failed += 1
+            self._consider_giving_up(response)
+        if response.usage is not None:
+            report.input_tokens += response.usage.input_tokens or 0
+            report.output_tokens += response.usage.output_tokens or 0
+            report.reasoning_tokens += response.usage.reasoning_tokens or 0
+            self._progress.add_tokens(response.usage.output_tokens or 0)
+
+    def _consider_giving_up(self, response: Response) -> None:
+        error, report = response.error, self.report
+        if error is None or report.give_up:
+            return
+        threshold = max(GIVE_UP_AT_LEAST, 2 * self._model.concurrency)
+        if error.kind == "auth":
+            report.give_up = error.message
+        elif report.answered == 0 and report.failed >= threshold:
+            report.give_up = (
+                f"the first {report.failed} requests all failed, the last with {error.kind}: {error.message}"
+            )
+        if report.give_up:
+            self.stream.stop()
+
+    def _fail_unanswered(self) -> None:
+        """The model has ended; what it took and never answered has failed."""
+        for request in self._conversations.open_requests():
+            self.take_in(Response.failure(request.id, "internal", "the model ended without answering this request"))
+
+
+class _Clock:
+    """First request taken to last response."""
+
+    def __init__(self) -> None:
+        self.first: float | None = None
+        self.last = 0.0
+
+    def tick(self) -> None:
+        import time
+
+        self.last = time.monotonic()
+        if self.first is None:
+            self.first = self.last
+
+    def seconds(self) -> float:
+        return self.last - self.first if self.first is not None else 0.0
+
+
+class _Timed:
+    """The stream as the model sees it, noting when the first request is taken."""
+
+    def __init__(self, stream: Stream, clock: _Clock) -> None:
+        self._stream, self._clock = stream, clock
+
+    def take(self, max_n: int) -> list[Request]:
+        batch = self._stream.take(max_n)
+        if self._clock.first is None:
+            self._clock.tick()
+        return batch
+
+    async def take_async(self, max_n: int) -> list[Request]:
+        batch = await self._stream.take_async(max_n)
+        if self._clock.first is None:
+            self._clock.tick()
+        return batch
+
+
+def text_fingerprint(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def message_fingerprint(messages: ChatMessages) -> str:
+    """16 hex digits over roles, texts and references of media (paths and URLs; size and mode of decoded pictures)."""
+    digest = hashlib.sha256()
+    for message in messages.messages:
+        digest.update(f"\0{message.role}".encode())
+        for part in message.content:
+            content = part.text if isinstance(part, ChatTextContent) else _media_reference(part.url)
+            digest.update(f"\1{part.type}\2".encode() + content.encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()[:16]
+
+
+def _media_reference(value: Any) -> str:
+    if isinstance(value, str):
+        return value if len(value) < 4096 else text_fingerprint(value)
+    if isinstance(value, bytes):
+        return hashlib.sha256(value).hexdigest()
+    return f"{getattr(value, 'mode', type(value).__name__)} {getattr(value, 'size', '')}"

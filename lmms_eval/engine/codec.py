@@ -1,0 +1,100 @@
+"""JSON for journals: what plain JSON lacks (tuples, sets, non-finite floats, bytes, numpy values) is wrapped.
+
+A value of any other type is refused with ``VolatileValue``: it is kept in memory only and computed again on resume.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+
+_TAGS = frozenset({"__tuple__", "__set__", "__float__", "__bytes__", "__pairs__"})
+_PLAIN: dict[type, Callable[[Any], Any]] = {str: str.__str__, int: int, float: float, list: list}
+_OPTIONS = orjson.OPT_PASSTHROUGH_SUBCLASS
+
+
+class VolatileValue(TypeError):
+    """A value that no journal can hold."""
+
+
+def dumps(value: Any) -> bytes:
+    """One line of JSON without the newline. Raises ``VolatileValue``."""
+    return orjson.dumps(encode(value), option=_OPTIONS)
+
+
+def loads(data: bytes | str) -> Any:
+    return decode(orjson.loads(data))
+
+
+def encode(value: Any) -> Any:
+    """The value as plain JSON types."""
+    kind = type(value)
+    if value is None or kind is bool or kind is str:
+        return _text(value) if kind is str else value
+    if kind is int:
+        return value if -(2**63) <= value < 2**64 else {"__float__": str(value)}
+    if kind is float:
+        return value if math.isfinite(value) else {"__float__": repr(value)}
+    if kind is list:
+        return [encode(item) for item in value]
+    if isinstance(value, Mapping):
+        return _encode_mapping(value)
+    return _encode_rare(value)
+
+
+def _text(value: str) -> str:
+    # A lone surrogate (cut by a tokenizer) is no UTF-8: it would make the whole record unwritable.
+    return value if value.isascii() else value.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+
+
+def _encode_mapping(value: Mapping[Any, Any]) -> Any:
+    if all(isinstance(key, str) for key in value) and not _TAGS.intersection(value):
+        return {_text(str(key)): encode(item) for key, item in value.items()}
+    return {"__pairs__": [[encode(key), encode(item)] for key, item in value.items()]}
+
+
+def _encode_rare(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return {"__tuple__": [encode(item) for item in value]}
+    if isinstance(value, set | frozenset):
+        return {"__set__": sorted((encode(item) for item in value), key=repr)}
+    if isinstance(value, bytes):
+        return {"__bytes__": base64.b64encode(value).decode("ascii")}
+    for kind, plain in _PLAIN.items():  # subclasses: enumerations, numpy.float64, ...
+        if isinstance(value, kind):
+            return encode(plain(value))
+    if hasattr(value, "tolist") and hasattr(value, "dtype"):  # numpy scalars and arrays, torch tensors
+        return encode(value.tolist())
+    raise VolatileValue(f"a {type(value).__name__} cannot be written to a journal")
+
+
+def decode(value: Any) -> Any:
+    """Undo ``encode``."""
+    if isinstance(value, list):
+        return [decode(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) == 1:
+        tag = next(iter(value))
+        if tag in _TAGS:
+            return _decode_tagged(tag, value[tag])
+    return {key: decode(item) for key, item in value.items()}
+
+
+def _decode_tagged(tag: str, content: Any) -> Any:
+    if tag == "__float__":
+        return float(content) if not content.lstrip("-").isdigit() else int(content)
+    if tag == "__bytes__":
+        return base64.b64decode(content)
+    if tag == "__pairs__":
+        return {_hashable(decode(key)): decode(item) for key, item in content}
+    items = [decode(item) for item in content]
+    return tuple(items) if tag == "__tuple__" else {_hashable(item) for item in items}
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(_hashable(item) for item in value) if isinstance(value, list) else value

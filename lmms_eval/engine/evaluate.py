@@ -1,0 +1,120 @@
+"""A run from its tasks to its numbers: plan -> stream -> journal -> score -> aggregate."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from lmms_eval.api.model import Model
+from lmms_eval.api.task import Selection
+from lmms_eval.engine.aggregate import AggregateOptions, TaskResult, aggregate_task
+from lmms_eval.engine.asking import Asking, AskReport
+from lmms_eval.engine.conversations import Conversations
+from lmms_eval.engine.groups import GroupResult, aggregate_groups
+from lmms_eval.engine.plan import TaskPlan, units
+from lmms_eval.engine.progress import Progress
+from lmms_eval.engine.run_folder import RunState
+from lmms_eval.engine.scoring import Scorer
+from lmms_eval.engine.store import RunStore
+from lmms_eval.engine.stream import StreamLimits
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """What the engine needs to know beside the tasks and the model."""
+
+    stream: StreamLimits = field(default_factory=StreamLimits)
+    aggregate: AggregateOptions = field(default_factory=AggregateOptions)
+    grace_s: float = 20.0
+    score_workers: int | None = None
+    show_progress: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """Everything that a run has found out."""
+
+    tasks: tuple[TaskResult, ...]
+    groups: tuple[GroupResult, ...]
+    asking: AskReport
+    seconds: dict[str, float]
+    """Wall time by stage: ``ask`` (scoring runs within it), ``score`` (what was left of it), ``aggregate``."""
+    resumed: int
+    """Responses that the journal already held."""
+    prompt_fingerprint: str
+    peak_prefetch_bytes: int
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """What raised while aggregating."""
+        return tuple(metric.withheld_reason for task in self.tasks for metric in task.metrics if metric.broken)
+
+    @property
+    def state(self) -> RunState:
+        if self.asking.interrupted is not None:
+            return "interrupted"
+        return "withheld" if any(task.outcome.withheld for task in self.tasks) else "complete"
+
+
+def evaluate(
+    plans: Sequence[TaskPlan], selection: Selection, model: Model, store: RunStore, options: EngineOptions
+) -> RunResult:
+    """Ask what is not answered, score what is not scored, aggregate.
+
+    Raises:
+        JournalError: the journal could not be written; what it holds is kept.
+        UsageError: a task's data or a model turned out unusable.
+    """
+    seconds: dict[str, float] = {}
+    done = store.done()
+    finished = sum(len(done.get(plan.task.name, set()).intersection(plan.doc_ids)) for plan in plans)
+    progress = Progress(sum(plan.requested for plan in plans), finished, options.show_progress)
+
+    def keep(record: dict[str, Any]) -> None:
+        store.add_score(record)
+        progress.document(record)
+
+    scorer = Scorer([plan.task for plan in plans], keep, options.score_workers)
+    conversations = Conversations(units(plans, done), store.response, scorer.submit)
+    asking = Asking(model, store, conversations, progress)
+    try:
+        with _stage(seconds, "ask"):
+            model.attach_tasks([plan.task for plan in plans])
+            report = asking.run(options.stream, options.grace_s)
+        with _stage(seconds, "score"):
+            scorer.drain()
+    finally:
+        scorer.close()
+        progress.close()
+        store.sync()
+    with _stage(seconds, "aggregate"):
+        tasks = _aggregate(plans, store, options.aggregate, report)
+        groups = aggregate_groups(selection.groups, {result.task.name: result for result in tasks})
+    peak = asking.stream.peak_bytes
+    return RunResult(tasks, tuple(groups), report, seconds, store.resumed_responses, store.prompt_fingerprint(), peak)
+
+
+def _aggregate(
+    plans: Sequence[TaskPlan], store: RunStore, options: AggregateOptions, report: AskReport
+) -> tuple[TaskResult, ...]:
+    not_asked = ""
+    if report.interrupted is not None:
+        not_asked = "the run was interrupted before this document was finished"
+    elif report.give_up:
+        not_asked = f"not asked: given up because {report.give_up}"
+    chosen = AggregateOptions(
+        options.error_budget, options.bootstrap_iters, options.arguments, report.interrupted is not None
+    )
+    return tuple(aggregate_task(plan, store, chosen, not_asked) for plan in plans)
+
+
+@contextmanager
+def _stage(seconds: dict[str, float], name: str) -> Iterator[None]:
+    start = time.monotonic()
+    try:
+        yield
+    finally:
+        seconds[name] = time.monotonic() - start

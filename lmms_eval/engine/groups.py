@@ -1,0 +1,91 @@
+"""Groups: one number over their leaf tasks, with its pooled error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lmms_eval import stats
+from lmms_eval.api.task import Group, GroupMetric
+from lmms_eval.engine.aggregate import NOT_AVAILABLE, MetricResult, TaskResult
+
+
+@dataclass(frozen=True, slots=True)
+class GroupResult:
+    """A group's row: values and errors by (metric, filter)."""
+
+    group: Group
+    leaves: tuple[str, ...]
+    metrics: tuple[MetricResult, ...] = ()
+    left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By ``metric,filter``: leaf tasks that have no such metric."""
+
+
+def aggregate_groups(groups: Sequence[Group], tasks: Mapping[str, TaskResult]) -> list[GroupResult]:
+    """Aggregate every group over all its leaves (nested groups included)."""
+    by_name = {group.name: group for group in groups}
+    results = []
+    for group in groups:
+        leaves = tuple(dict.fromkeys(_leaves(group, by_name)))
+        left_out: dict[str, tuple[str, ...]] = {}
+        metrics: list[MetricResult] = []
+        for wanted in group.metrics:
+            for name in wanted.filters:
+                found = _find(wanted, name, [tasks[leaf] for leaf in leaves if leaf in tasks])
+                missing = tuple(leaf for leaf in leaves if leaf not in found)
+                if missing:
+                    left_out[f"{wanted.metric},{name}"] = missing
+                if found:
+                    metrics.append(_combine(wanted, name, list(found.values())))
+        results.append(GroupResult(group, leaves, tuple(metrics), left_out))
+    return results
+
+
+def _leaves(group: Group, groups: Mapping[str, Group]) -> Iterator[str]:
+    for child in group.children:
+        if child in groups:
+            yield from _leaves(groups[child], groups)
+        else:
+            yield child
+
+
+def _find(wanted: GroupMetric, pipeline: str, tasks: Sequence[TaskResult]) -> dict[str, tuple[MetricResult, int]]:
+    """The exact metric and filter of each leaf that has them, with the leaf's number of documents."""
+    return {
+        result.task.name: (metric, result.plan.requested)
+        for result in tasks
+        for metric in result.metrics
+        if (metric.metric, metric.filter) == (wanted.metric, pipeline)
+    }
+
+
+def _combine(wanted: GroupMetric, pipeline: str, parts: Sequence[tuple[MetricResult, int]]) -> MetricResult:
+    sizes = [size for _, size in parts]
+    withheld = [metric for metric, _ in parts if metric.value is None]
+    if withheld:
+        return MetricResult(
+            wanted.metric, pipeline, None, sum(sizes), withheld_reason=f"{len(withheld)} parts are withheld"
+        )
+    values = [metric.value for metric, _ in parts]
+    value = _value(wanted, values, sizes)
+    error = _error(wanted, [metric.stderr for metric, _ in parts], sizes)
+    interval = None
+    if isinstance(error, float) and isinstance(value, int | float):
+        interval = stats.normal_interval(float(value), error)
+    return MetricResult(wanted.metric, pipeline, value, sum(sizes), stderr=error, interval=interval)
+
+
+def _value(wanted: GroupMetric, values: Sequence[Any], sizes: Sequence[int]) -> Any:
+    if callable(wanted.aggregation):
+        return wanted.aggregation(list(values))
+    return stats.aggregate_subtask_metrics(values, sizes, wanted.weight_by_size)
+
+
+def _error(wanted: GroupMetric, errors: Sequence[float | str], sizes: Sequence[int]) -> float | str:
+    numbers = [error for error in errors if not isinstance(error, str)]
+    if callable(wanted.aggregation) or len(numbers) < len(errors):
+        return NOT_AVAILABLE
+    if wanted.weight_by_size:
+        return stats.pooled_sample_stderr(numbers, sizes) if sum(sizes) > len(sizes) else NOT_AVAILABLE
+    return stats.unweighted_group_stderr(numbers)

@@ -1,0 +1,76 @@
+"""The plan phase: which documents of which tasks, in which order, under which key."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from lmms_eval.api.task import Task
+from lmms_eval.engine.conversations import Unit
+from lmms_eval.errors import UsageError
+
+COST_WINDOW = 4096
+"""Costliest first within this many documents of a task: long ones start early, and nothing is rendered ahead."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPlan:
+    """The documents of one task in this run."""
+
+    task: Task
+    doc_ids: range
+    original: int
+    """Documents of the whole split."""
+
+    @property
+    def requested(self) -> int:
+        return len(self.doc_ids)
+
+
+def plan_task(task: Task, limit: float | None, offset: int) -> TaskPlan:
+    """``limit``: None or -1 all, 0 < x < 1 a share of this task rounded up, >= 1 a count; from ``offset`` on.
+
+    Raises:
+        UsageError: the offset lies beyond the task's documents.
+    """
+    total = len(task)
+    if offset >= total > 0 and offset:
+        raise UsageError(f"--offset {offset}: task {task.name!r} has only {total} documents")
+    count = document_count(total, limit)
+    return TaskPlan(task, range(offset, min(total, offset + count)), total)
+
+
+def document_count(total: int, limit: float | None) -> int:
+    if limit is None or limit == -1:
+        return total
+    if limit <= 0:
+        raise UsageError(f"--limit {limit}: give a count of at least 1, a share between 0 and 1, or -1 for all")
+    if limit < 1:
+        share = limit * total
+        return int(share) if share == int(share) else int(share) + 1
+    return int(limit)
+
+
+def units(plans: Sequence[TaskPlan], is_done: Mapping[str, Any]) -> Iterator[Unit]:
+    """Documents still to do, task after task, costliest first within a window.
+
+    ``is_done`` maps a task's name to the set of document ids whose scores the journal holds.
+    """
+    for plan in plans:
+        done = is_done.get(plan.task.name, ())
+        for start in range(0, len(plan.doc_ids), COST_WINDOW):
+            window = [doc_id for doc_id in plan.doc_ids[start : start + COST_WINDOW] if doc_id not in done]
+            costs = plan.task.costs(window)
+            order = sorted(range(len(window)), key=lambda number: (-costs[number], window[number]))
+            for number in order:
+                yield Unit(plan.task, window[number], plan.task.repeats)
+
+
+def run_key(parts: Mapping[str, Any]) -> str:
+    """16 hex digits over everything that can change an answer (engine rules §3)."""
+    canonical = orjson.dumps(parts, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS, default=str)
+    return hashlib.sha256(canonical).hexdigest()[:16]

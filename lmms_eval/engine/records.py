@@ -1,0 +1,117 @@
+"""Responses and scored documents as journal records, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lmms_eval.api.request import Response, ResponseError, Usage
+from lmms_eval.api.task import Answer, PipelineScore, ScoredDoc
+
+
+def response_record(response: Response, prompt: str) -> dict[str, Any]:
+    """``prompt`` is the fingerprint of the request as rendered; keys with empty values are left out."""
+    record: dict[str, Any] = {"id": response.request_id}
+    if response.error is not None:
+        error = response.error
+        record["error"] = {"kind": error.kind, "message": error.message, "attempts": error.attempts}
+    elif response.rounds is not None:
+        record["rounds"] = list(response.rounds)
+    elif response.loglikelihood is not None:
+        record["loglikelihood"] = [response.loglikelihood, response.is_greedy, response.is_loss]
+    else:
+        record["text"] = response.text
+    if response.usage is not None:
+        usage = response.usage
+        record["usage"] = [usage.input_tokens, usage.output_tokens, usage.reasoning_tokens]
+    for key in ("finish_reason", "latency"):
+        value = getattr(response, key)
+        if value is not None:
+            record[key] = value
+    if response.attempts > 1:
+        record["attempts"] = response.attempts
+    if response.batch:
+        record["batch"] = list(response.batch)
+    if prompt:
+        record["prompt"] = prompt
+    return record
+
+
+def response_from_record(record: Mapping[str, Any]) -> Response:
+    likelihood = record.get("loglikelihood") or (None, None, False)
+    error = record.get("error")
+    return Response(
+        request_id=record["id"],
+        text=record.get("text"),
+        rounds=tuple(record["rounds"]) if "rounds" in record else None,
+        loglikelihood=likelihood[0],
+        is_greedy=likelihood[1],
+        is_loss=likelihood[2],
+        error=ResponseError(error["kind"], error["message"], error["attempts"]) if error else None,
+        finish_reason=record.get("finish_reason"),
+        usage=Usage(*record["usage"]) if "usage" in record else None,
+        latency=record.get("latency"),
+        attempts=record.get("attempts", 1),
+        batch=tuple(record.get("batch", ())),
+    )
+
+
+def answer_record(answer: Answer) -> dict[str, Any]:
+    record: dict[str, Any] = {"value": answer.value, "input": answer.input}
+    if any(usage is not None for usage in answer.usage):
+        record["usage"] = [
+            usage and [usage.input_tokens, usage.output_tokens, usage.reasoning_tokens] for usage in answer.usage
+        ]
+    for key in ("finish_reason", "latency", "error"):
+        value = getattr(answer, key)
+        if value is not None:
+            record[key] = value
+    if not answer.is_loss:
+        record["is_loss"] = False
+    return record
+
+
+def answer_from_record(record: Mapping[str, Any]) -> Answer:
+    return Answer(
+        value=record["value"],
+        usage=tuple(Usage(*usage) if usage else None for usage in record.get("usage", ())),
+        finish_reason=record.get("finish_reason"),
+        latency=record.get("latency"),
+        error=record.get("error"),
+        input=record["input"],
+        is_loss=record.get("is_loss", True),
+    )
+
+
+def score_record(task: str, doc_id: int, answers: Sequence[Answer], scored: ScoredDoc) -> dict[str, Any]:
+    """A document's answers and scores: all that the samples file and the aggregation need."""
+    return {
+        "task": task,
+        "doc_id": doc_id,
+        "answers": [answer_record(answer) for answer in answers],
+        "target": scored.target,
+        "doc": dict(scored.doc),
+        "doc_hash": scored.doc_hash,
+        "media": list(scored.media),
+        "scores": [_pipeline_record(score) for score in scored.scores],
+    }
+
+
+def failure_record(task: str, doc_id: int, answers: Sequence[Answer], reason: str) -> dict[str, Any]:
+    """A document whose request was given up, or whose scoring raised."""
+    return {
+        "task": task,
+        "doc_id": doc_id,
+        "answers": [answer_record(answer) for answer in answers],
+        "failed": reason,
+    }
+
+
+def _pipeline_record(score: PipelineScore) -> dict[str, Any]:
+    record: dict[str, Any] = {"filter": score.filter, "filtered": score.filtered, "metrics": dict(score.metrics)}
+    if score.status != "scored":
+        record["status"] = score.status
+        record["reason"] = score.reason
+    if score.per_answer:
+        record["per_answer"] = [dict(metrics) for metrics in score.per_answer]
+    return record

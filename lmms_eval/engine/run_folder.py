@@ -1,0 +1,172 @@
+"""The folder of a run's journals: found again by its key, owned by one live process at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+
+from lmms_eval.engine.journal import write_atomically
+from lmms_eval.errors import JournalError, RunLockedError, UsageError
+
+HEARTBEAT_S = 20.0
+STALE_AFTER_S = 120.0
+"""An owner on another host whose heartbeat is older than this is taken for dead."""
+
+RunState = Literal["running", "complete", "withheld", "interrupted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    host: str
+    pid: int
+    started: str
+    """Start time of the process as the system tells it, so that a reused process id is not taken for the owner."""
+
+
+def this_process() -> Owner:
+    return Owner(socket.gethostname(), os.getpid(), _start_time(os.getpid()) or "")
+
+
+def _start_time(pid: int) -> str | None:
+    """Start time of a live process, ``""`` where the system does not tell, ``None`` if there is no such process."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        fields = stat.rpartition(")")[2].split()
+        return None if fields[0] in "ZX" else fields[19]
+    except FileNotFoundError:
+        if Path("/proc/self/stat").exists():
+            return None
+    except OSError:
+        return ""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return None
+    except PermissionError:
+        return ""
+    return ""
+
+
+class RunFolder:
+    """``OUT/MODEL/.runs/KEY``: journals, ``run.json`` (what this run is, its date stamp and state), ``owner.json``."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._stop = threading.Event()
+        self._owned = False
+
+    @property
+    def owner_file(self) -> Path:
+        return self.path / "owner.json"
+
+    def acquire(self) -> None:
+        """Become the owner.
+
+        Raises:
+            RunLockedError: another live process owns the folder.
+            JournalError: the folder cannot be made or written.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise JournalError(f"cannot make the run's folder {self.path}: {error.strerror or error}") from error
+        me = this_process()
+        body = orjson.dumps({"host": me.host, "pid": me.pid, "started": me.started})
+        for _ in range(10):
+            try:
+                handle = os.open(self.owner_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+            except FileExistsError:
+                self._remove_dead_owner()
+                continue
+            except OSError as error:
+                raise JournalError(f"cannot write {self.owner_file}: {error.strerror or error}") from error
+            with os.fdopen(handle, "wb") as file:
+                file.write(body)
+            self._owned = True
+            threading.Thread(target=self._beat, name="run-heartbeat", daemon=True).start()
+            return
+        raise RunLockedError(f"another process keeps taking over {self.path}: wait for it to end")
+
+    def release(self) -> None:
+        self._stop.set()
+        if self._owned:
+            self.owner_file.unlink(missing_ok=True)
+            self._owned = False
+
+    def read(self) -> dict[str, Any]:
+        """``run.json``, empty if there is none."""
+        try:
+            content = orjson.loads((self.path / "run.json").read_bytes())
+        except FileNotFoundError:
+            return {}
+        except ValueError as error:
+            raise JournalError(
+                f"{self.path / 'run.json'} is not readable: {error}; remove the folder to start anew"
+            ) from error
+        return content if isinstance(content, dict) else {}
+
+    def write(self, content: Mapping[str, Any]) -> None:
+        write_atomically(self.path / "run.json", orjson.dumps(content, option=orjson.OPT_INDENT_2, default=str))
+
+    def clear(self) -> None:
+        """Forget a completed run's journals, to start anew."""
+        for entry in self.path.iterdir():
+            if entry.name != "owner.json":
+                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+
+    def _beat(self) -> None:
+        while not self._stop.wait(HEARTBEAT_S):
+            with contextlib.suppress(OSError):
+                os.utime(self.owner_file)
+
+    def _remove_dead_owner(self) -> None:
+        try:
+            owner = Owner(**orjson.loads(self.owner_file.read_bytes()))
+            age = time.time() - self.owner_file.stat().st_mtime
+        except FileNotFoundError:
+            return
+        except (ValueError, TypeError):
+            owner, age = Owner("", 0, ""), STALE_AFTER_S + 1  # torn by a kill while it was written
+        if _is_alive(owner, age):
+            raise RunLockedError(
+                f"{self.path} is in use by process {owner.pid} on {owner.host}: wait for it, stop it, or choose "
+                "another --output_path"
+            )
+        aside = self.owner_file.with_name(f".owner.{os.getpid()}.{time.monotonic_ns()}")
+        with contextlib.suppress(FileNotFoundError):  # another process was quicker: the loop decides who is next
+            os.rename(self.owner_file, aside)
+            aside.unlink()
+
+
+def _is_alive(owner: Owner, heartbeat_age_s: float) -> bool:
+    if owner.host != socket.gethostname():
+        return heartbeat_age_s < STALE_AFTER_S
+    started = _start_time(owner.pid)
+    if started is None:
+        return False
+    return not (started and owner.started) or started == owner.started
+
+
+def check_output_path(path: Path) -> None:
+    """Refuse an output path that cannot become a folder, before anything is asked.
+
+    Raises:
+        UsageError: the path, or a part of it, is a file; or it cannot be written.
+    """
+    for part in (path, *path.parents):
+        if part.exists():
+            if not part.is_dir():
+                raise UsageError(f"--output_path {path}: {part} is a file, not a folder")
+            if not os.access(part, os.W_OK | os.X_OK):
+                raise UsageError(f"--output_path {path}: no permission to write into {part}")
+            return

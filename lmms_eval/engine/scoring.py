@@ -1,0 +1,174 @@
+"""Scoring behind the model: in a thread of this process, or in worker processes, both behind bounded queues."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from lmms_eval.api.outcome import NotEvaluated
+from lmms_eval.api.task import PipelineScore, ScoredDoc, Task
+from lmms_eval.engine import codec
+from lmms_eval.engine.conversations import Job
+from lmms_eval.engine.records import answer_record, failure_record, score_record
+from lmms_eval.engine.worker_process import WorkerDied, WorkerProcess
+
+QUEUE_LENGTH = 512
+JOB_TIMEOUT_S = 300.0
+"""A document whose scoring takes longer than this in a worker process is failed, and the worker replaced."""
+
+Sink = Callable[[dict[str, Any]], None]
+
+
+def score_document(job: Job) -> dict[str, Any]:
+    """The journal record of one document; whatever the scoring raises ends as a failed sample, not as a lost run."""
+    name, doc_id, answers = job.task.name, job.doc_id, job.answers
+    error = next((answer.error for answer in answers if answer.error is not None), None)
+    if error is not None:
+        return failure_record(name, doc_id, answers, error)
+    try:
+        return score_record(name, doc_id, answers, job.task.score(doc_id, answers))
+    except NotEvaluated as absent:
+        return score_record(name, doc_id, answers, _unscored(job.task, absent.reason))
+    except Exception as raised:  # noqa: BLE001 - scoring is foreign code: one bad sample is one failed sample
+        return failure_record(name, doc_id, answers, f"scoring raised {type(raised).__name__}: {raised}")
+
+
+def _unscored(task: Task, reason: str) -> ScoredDoc:
+    scores = tuple(PipelineScore(name, None, {}, "unscored", reason) for name in task.pipelines)
+    return ScoredDoc(target="", doc={}, doc_hash="", scores=scores)
+
+
+class Scorer:
+    """Takes jobs, hands finished records to ``sink`` (called from several threads)."""
+
+    def __init__(self, tasks: Iterable[Task], sink: Sink, workers: int | None = None) -> None:
+        self._sink = sink
+        self._inline: queue.Queue[Job | None] = queue.Queue(QUEUE_LENGTH)
+        self._process: queue.Queue[Job | None] = queue.Queue(QUEUE_LENGTH)
+        self._specs = {task.name: task.spec() for task in tasks if task.scoring == "process"}
+        self._workers = workers if workers is not None else min(4, max(1, (os.cpu_count() or 2) - 1))
+        self._threads: list[threading.Thread] = []
+        self._lock = threading.Lock()
+        self._error: BaseException | None = None
+
+    def submit(self, job: Job) -> None:
+        """Queue a document; blocks while the queue is full. Failed answers are recorded without scoring."""
+        self._raise_error()
+        if any(answer.error is not None for answer in job.answers):
+            self._sink(score_document(job))
+            return
+        if job.task.scoring == "process" and self._workers > 0:
+            self._start(self._run_process, self._workers)
+            self._put(self._process, job)
+        else:
+            self._start(self._run_inline, 1)
+            self._put(self._inline, job)
+
+    def drain(self) -> None:
+        """Wait until every job is scored. Raises what the sink raised (a full disk)."""
+        for thread in self._threads:
+            target = self._inline if thread.name.startswith("score-inline") else self._process
+            with contextlib.suppress(RuntimeError):
+                self._put_end(target)
+        for thread in self._threads:
+            thread.join()
+        self._threads = []
+        self._raise_error()
+
+    def close(self) -> None:
+        """End the threads and processes without waiting for queued jobs; after ``drain`` there is nothing to end."""
+        if self._threads and self._error is None:
+            self._error = InterruptedError("scoring was closed")
+        for thread in self._threads:
+            thread.join(timeout=5)
+        self._threads = []
+
+    def _put(self, target: queue.Queue[Job | None], job: Job) -> None:
+        while True:
+            self._raise_error()
+            try:
+                target.put(job, timeout=0.5)
+                return
+            except queue.Full:
+                continue
+
+    def _put_end(self, target: queue.Queue[Job | None]) -> None:
+        while self._error is None:
+            try:
+                target.put(None, timeout=0.5)
+                return
+            except queue.Full:
+                continue
+
+    def _raise_error(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    def _start(self, run: Callable[[], None], count: int) -> None:
+        name = "score-inline" if run == self._run_inline else "score-process"
+        with self._lock:
+            if any(thread.name.startswith(name) for thread in self._threads):
+                return
+            started = [
+                threading.Thread(target=self._guard, args=(run,), name=f"{name}-{n}", daemon=True) for n in range(count)
+            ]
+            self._threads += started
+            for thread in started:
+                thread.start()
+
+    def _guard(self, run: Callable[[], None]) -> None:
+        try:
+            run()
+        except BaseException as error:  # noqa: BLE001 - carried to the main thread, which re-raises it
+            self._error = self._error or error
+
+    def _run_inline(self) -> None:
+        while self._error is None:
+            try:
+                job = self._inline.get(timeout=0.5)
+            except queue.Empty:
+                continue
+            if job is None:
+                return
+            self._sink(score_document(job))
+
+    def _run_process(self) -> None:
+        worker: WorkerProcess | None = None
+        try:
+            while self._error is None:
+                try:
+                    job = self._process.get(timeout=0.5)
+                except queue.Empty:
+                    continue
+                if job is None:
+                    return
+                worker = worker or WorkerProcess(self._specs)
+                worker, record = self._ask_worker(worker, job)
+                self._sink(record)
+        finally:
+            if worker is not None:
+                worker.close()
+
+    def _ask_worker(self, worker: WorkerProcess, job: Job) -> tuple[WorkerProcess | None, dict[str, Any]]:
+        message = {
+            "task": job.task.name,
+            "doc_id": job.doc_id,
+            "answers": [answer_record(answer) for answer in job.answers],
+        }
+        try:
+            return worker, _checked(worker.call(codec.dumps(message), JOB_TIMEOUT_S))
+        except WorkerDied as died:
+            worker.close()
+            reason = f"scoring did not come back: {died}"
+            return None, failure_record(job.task.name, job.doc_id, job.answers, reason)
+
+
+def _checked(line: bytes) -> dict[str, Any]:
+    record = codec.loads(line)
+    if not isinstance(record, Mapping):
+        raise WorkerDied("the scoring process sent something that is no record")
+    return dict(record)

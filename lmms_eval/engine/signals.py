@@ -1,0 +1,47 @@
+"""First SIGINT or SIGTERM: stop taking, finish what is in flight within the grace time. A second one: end at once."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType, TracebackType
+
+from lmms_eval.errors import Interrupted
+
+
+class Interrupts:
+    """Context in which the two signals are taken. Outside the main thread it does nothing."""
+
+    def __init__(self, on_first: Callable[[], None], grace_s: float) -> None:
+        self._on_first, self._grace_s = on_first, grace_s
+        self._previous: dict[int, object] = {}
+        self.signal_number: int | None = None
+
+    def __enter__(self) -> Interrupts:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._previous[number] = signal.signal(number, self._handle)
+            self._previous[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._expire)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._previous:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            for number, handler in self._previous.items():
+                signal.signal(number, handler)  # type: ignore[arg-type]
+
+    def _handle(self, number: int, _frame: FrameType | None) -> None:
+        if self.signal_number is not None:
+            raise Interrupted("stopped at once by a second signal; what was finished is kept", number)
+        self.signal_number = number
+        signal.setitimer(signal.ITIMER_REAL, max(self._grace_s, 0.001))
+        self._on_first()
+
+    def _expire(self, _number: int, _frame: FrameType | None) -> None:
+        raise Interrupted(
+            f"what was in flight did not end within {self._grace_s:g} s; what was finished is kept",
+            self.signal_number or signal.SIGTERM,
+        )

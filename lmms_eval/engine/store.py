@@ -1,0 +1,144 @@
+"""What a run knows so far: responses and scored documents in its journals, found again by id.
+
+Memory holds offsets only; records are read back when they are needed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lmms_eval.api.request import Response
+from lmms_eval.engine import codec
+from lmms_eval.engine.journal import JournalReader, JournalWriter, read_journal
+from lmms_eval.engine.records import response_from_record, response_record
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    file: int
+    offset: int
+
+
+class RunStore:
+    """Journals of one run. ``scoring_key`` marks scores that hold under other settings than this run's as stale."""
+
+    def __init__(self, folder: Path, scoring_key: str, rank: int = 0) -> None:
+        self.folder, self.scoring_key = folder, scoring_key
+        self._lock = threading.Lock()
+        self._readers: list[JournalReader] = []
+        self._responses: dict[str, _Place] = {}
+        self._scores: dict[str, dict[int, _Place]] = {}
+        self._volatile: dict[tuple[str, int], dict[str, Any]] = {}
+        self._failures: dict[str, dict[int, str]] = {}
+        self._prompts = 0
+        self._load()
+        self.resumed_responses = len(self._responses)
+        self._response_writer = JournalWriter(folder / f"responses-{rank}.jsonl")
+        self._score_writer = JournalWriter(folder / f"scores-{rank}.jsonl")
+        self._score_file = len(self._readers)
+        self._readers.append(JournalReader(self._score_writer.path))
+
+    def response(self, request_id: str) -> Response | None:
+        """A response that the journal held at the start; failed ones are not kept, so they are asked again."""
+        place = self._responses.get(request_id)
+        return None if place is None else response_from_record(self._read(place))
+
+    def add_response(self, response: Response, prompt: str) -> None:
+        self._response_writer.append(response_record(response, prompt))
+        if response.error is None:
+            with self._lock:
+                self._note_prompt(response.request_id, prompt)
+
+    def add_score(self, record: dict[str, Any]) -> None:
+        """A scored or failed document; safe from several threads."""
+        task, doc_id = record["task"], record["doc_id"]
+        record["key"] = self.scoring_key
+        try:
+            place = _Place(self._score_file, self._score_writer.append(record))
+        except codec.VolatileValue:
+            with self._lock:
+                self._volatile[task, doc_id] = record
+            return
+        with self._lock:
+            self._scores.setdefault(task, {})[doc_id] = place
+            if "failed" in record:
+                self._failures.setdefault(task, {})[doc_id] = record["failed"]
+
+    def done(self) -> dict[str, set[int]]:
+        """Documents by task whose scores stand."""
+        return {
+            task: {doc for doc in places if doc not in self._failures.get(task, ())}
+            for task, places in self._scores.items()
+        }
+
+    def score(self, task: str, doc_id: int) -> dict[str, Any] | None:
+        """The record of a document, ``None`` if it was never finished."""
+        if (task, doc_id) in self._volatile:
+            return self._volatile[task, doc_id]
+        place = self._scores.get(task, {}).get(doc_id)
+        return None if place is None else self._read(place)
+
+    def failures(self, task: str) -> dict[int, str]:
+        return dict(self._failures.get(task, {}))
+
+    def prompt_fingerprint(self) -> str:
+        """Independent of the order in which answers came."""
+        return f"{self._prompts:064x}"
+
+    def scores(self, task: str, doc_ids: range) -> Iterator[dict[str, Any]]:
+        """Records of the finished documents, in document order."""
+        for doc_id in doc_ids:
+            record = self.score(task, doc_id)
+            if record is not None:
+                yield record
+
+    def sync(self) -> None:
+        self._response_writer.sync()
+        self._score_writer.sync()
+
+    def close(self) -> None:
+        self._response_writer.close()
+        self._score_writer.close()
+        for reader in self._readers:
+            reader.close()
+
+    def _read(self, place: _Place) -> dict[str, Any]:
+        return self._readers[place.file].at(place.offset)
+
+    def _load(self) -> None:
+        for path in sorted(self.folder.glob("responses-*.jsonl")):
+            file = self._open(path)
+            for entry in read_journal(path):
+                request_id = entry.record.get("id")
+                if request_id is None or "error" in entry.record:
+                    continue
+                if request_id not in self._responses:
+                    self._note_prompt(request_id, entry.record.get("prompt", ""))
+                self._responses[request_id] = _Place(file, entry.offset)
+        for path in sorted(self.folder.glob("scores-*.jsonl")):
+            file = self._open(path)
+            for entry in read_journal(path):
+                if _stands(entry.record, self.scoring_key):
+                    self._scores.setdefault(entry.record["task"], {})[entry.record["doc_id"]] = _Place(
+                        file, entry.offset
+                    )
+
+    def _open(self, path: Path) -> int:
+        self._readers.append(JournalReader(path))
+        return len(self._readers) - 1
+
+    def _note_prompt(self, request_id: str, prompt: str) -> None:
+        digest = hashlib.sha256(f"{request_id}\0{prompt}".encode()).digest()
+        self._prompts = (self._prompts + int.from_bytes(digest, "big")) % (1 << 256)
+
+
+def _stands(record: dict[str, Any], scoring_key: str) -> bool:
+    """A score of an earlier start that need not be made again; failed and unscored documents are tried anew."""
+    if record.get("key") != scoring_key or "failed" in record:
+        return False
+    return all(score.get("status", "scored") == "scored" for score in record["scores"])

@@ -1,0 +1,142 @@
+"""The collect phase: names to tasks, model and plan. Cheap mistakes are found before anything heavy is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lmms_eval.api.model import Model, lmms
+from lmms_eval.api.task import Selection, TaskOptions
+from lmms_eval.config import RunConfig, answer_options
+from lmms_eval.engine.plan import TaskPlan, plan_task, run_key
+from lmms_eval.errors import ModelError
+from lmms_eval.models.building import BuildOptions, adapt_model
+from lmms_eval.models.registry import ModelRegistry
+from lmms_eval.tasks import Catalogue, select_tasks
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """The model as named or given, before its weights are loaded."""
+
+    name: str
+    backend: str
+    """``module.Class (chat|simple)``."""
+    chat: bool
+    legacy: bool
+    object: Model | lmms | None = None
+    """Set when the caller gave a model object; it is not closed by the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """Everything that a run needs before its journal is opened."""
+
+    selection: Selection
+    plans: tuple[TaskPlan, ...]
+    model: Model
+    choice: ModelChoice
+    key: str
+    scoring_key: str
+    owns_model: bool
+
+
+def choose_model(config: RunConfig, registry: ModelRegistry, given: Model | lmms | None) -> ModelChoice:
+    """Look the model's class up. Raises ``UnknownNameError`` or ``ModelError``."""
+    if given is not None:
+        legacy = isinstance(given, lmms)
+        chat = not (legacy and getattr(given, "is_simple", True))
+        return ModelChoice(config.model, _backend(type(given), chat), chat, legacy, given)
+    resolved = registry.resolve(config.model, config.force_simple)
+    cls = resolved.load()
+    chat = resolved.kind == "chat"
+    return ModelChoice(config.model, _backend(cls, chat), chat, issubclass(cls, lmms))
+
+
+def _backend(cls: type[Any], chat: bool) -> str:
+    return f"{cls.__module__}.{cls.__name__} ({'chat' if chat else 'simple'})"
+
+
+def task_options(config: RunConfig, choice: ModelChoice) -> TaskOptions:
+    """What the command line says to every task."""
+    return TaskOptions(
+        model_name=config.model,
+        chat=choice.chat,
+        legacy=choice.legacy,
+        gen_kwargs=config.generation_arguments,
+        num_fewshot=config.num_fewshot,
+        repeats=config.repeats if config.repeats != 1 else None,
+        system_instruction=config.system_instruction,
+        apply_chat_template=config.apply_chat_template,
+        fewshot_as_multiturn=config.fewshot_as_multiturn,
+        agentic_trace_mode=config.agentic_trace_mode,
+        process_with_media=config.process_with_media,
+        predict_only=config.predict_only,
+        reasoning_tags=config.reasoning_tag_pairs,
+        data_root=config.data_root,
+        seed=config.seed[0] or 0,
+        fewshot_seed=config.seed[3],
+        trust_remote_code=config.trust_remote_code,
+    )
+
+
+def collect(config: RunConfig, given: Model | lmms | None = None) -> Collected:
+    """Tasks first (names, YAML, data), then the model.
+
+    Raises:
+        UsageError: anything that the person can mend, with the message that says how.
+    """
+    registry = ModelRegistry(config.plugin_packages)
+    choice = choose_model(config, registry, given)
+    folders = [str(folder) for folder in registry.plugin_task_folders()]
+    catalogue = Catalogue([*config.include_paths, *folders])
+    selection = select_tasks(config.task_names, catalogue, task_options(config, choice))
+    for task in selection.tasks:
+        task.load()
+    plans = tuple(plan_task(task, config.limit, config.offset) for task in selection.tasks)
+    model = _build(config, registry, choice)
+    _check_kinds(model, choice, plans)
+    fingerprints = {plan.task.name: dict(plan.task.fingerprint()) for plan in plans}
+    key = run_key(
+        {
+            "options": answer_options(config),
+            "backend": choice.backend,
+            "model": dict(model.identity()),
+            "tasks": fingerprints,
+        }
+    )
+    scoring = run_key(
+        {
+            "tasks": fingerprints,
+            "reasoning_tags": config.reasoning_tag_pairs,
+            "predict_only": config.predict_only,
+            "media": config.process_with_media,
+        }
+    )
+    return Collected(selection, plans, model, choice, key, scoring, owns_model=given is None)
+
+
+def _build(config: RunConfig, registry: ModelRegistry, choice: ModelChoice) -> Model:
+    options = BuildOptions(
+        batch_size=config.batch_size,
+        max_batch_size=config.max_batch_size,
+        device=config.device,
+        force_simple=config.force_simple,
+        chunk_size=config.chunk_size,
+    )
+    if choice.object is not None:
+        return adapt_model(choice.object, options)
+    arguments: Mapping[str, Any] = config.model_arguments
+    return registry.build(config.model, arguments, options)[0]
+
+
+def _check_kinds(model: Model, choice: ModelChoice, plans: tuple[TaskPlan, ...]) -> None:
+    """Refuse tasks that the model cannot answer before a single question is asked."""
+    for plan in plans:
+        needed = "loglikelihood" if plan.task.output_type in ("loglikelihood", "multiple_choice") else "generate_until"
+        if needed not in model.kinds:
+            raise ModelError(
+                f"task {plan.task.name!r} ({plan.task.output_type}) needs {needed} requests, which model "
+                f"{choice.name!r} does not answer; it answers: {', '.join(sorted(model.kinds))}"
+            )

@@ -1,0 +1,89 @@
+"""Where a run's record lives, and whether it is begun, continued or begun anew."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from loguru import logger
+
+from lmms_eval.config import RunConfig, argument_text, resolved_cli_args
+from lmms_eval.engine.run_folder import RunFolder, RunState
+from lmms_eval.errors import UsageError
+from lmms_eval.evaluation.collect import Collected
+from lmms_eval.results.naming import ResultFiles, model_folder, reserve, start_stamp
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """The folder of the journals and the names of the result files."""
+
+    folder: RunFolder
+    key: str
+    files: ResultFiles | None
+    """``None`` without ``--output_path``."""
+    date: str
+    is_temporary: bool
+
+    def finish(self, state: RunState) -> None:
+        self.folder.write({**self.folder.read(), "state": state})
+
+
+def open_record(config: RunConfig, collected: Collected) -> RunRecord:
+    """Take the run's folder: continue what was interrupted or withheld, begin anew what was complete.
+
+    Raises:
+        RunLockedError: another live process owns the folder.
+        UsageError: ``--resume DIR`` names a run of another configuration.
+    """
+    out = Path(config.output_path) if config.output_path else None
+    base = model_folder(out, argument_text(config.model_args)) if out else None
+    folder = RunFolder(_folder_path(config, base, collected.key))
+    folder.acquire()
+    try:
+        return _begin(config, collected, folder, base)
+    except BaseException:
+        folder.release()
+        raise
+
+
+def _begin(config: RunConfig, collected: Collected, folder: RunFolder, base: Path | None) -> RunRecord:
+    earlier = folder.read()
+    if earlier and earlier.get("key") != collected.key:
+        raise UsageError(
+            f"{folder.path} holds a run of another configuration (key {earlier.get('key')}, this command's is "
+            f"{collected.key}): model, arguments, prompts, data or generation options differ; leave --resume "
+            "out to begin a run of its own"
+        )
+    if earlier.get("state") == "complete" and not config.resume:
+        folder.clear()
+        earlier = {}
+    date = start_stamp(config.timezone)
+    files = None
+    if base is not None:
+        stamp = earlier.get("stamp")
+        files = ResultFiles(base, stamp) if stamp else reserve(base, date)
+    if earlier:
+        logger.info("continuing the run of {} in {}", earlier.get("date"), folder.path)
+    record = {
+        "key": collected.key,
+        "state": "running",
+        "stamp": files.stamp if files else None,
+        "date": earlier.get("date") or date.isoformat(),
+        "arguments": resolved_cli_args(config),
+    }
+    folder.write(record)
+    return RunRecord(folder, collected.key, files, str(record["date"]), base is None)
+
+
+def _folder_path(config: RunConfig, base: Path | None, key: str) -> Path:
+    if isinstance(config.resume, str):
+        path = Path(config.resume)
+        if not (path / "run.json").is_file():
+            raise UsageError(f"--resume {path}: no run is recorded there (run.json is missing)")
+        return path
+    if base is not None:
+        return base / ".runs" / key
+    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    return state / "lmms_eval" / "runs" / key

@@ -1,0 +1,135 @@
+"""One run: collect, take the run's folder, evaluate, write, report."""
+
+from __future__ import annotations
+
+import os
+import random
+import shlex
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from loguru import logger
+
+from lmms_eval.api.model import Model, lmms
+from lmms_eval.config import RunConfig, check_config, resolved_cli_args
+from lmms_eval.engine.aggregate import AggregateOptions
+from lmms_eval.engine.evaluate import EngineOptions, RunResult, evaluate
+from lmms_eval.engine.run_folder import check_output_path
+from lmms_eval.engine.store import RunStore
+from lmms_eval.engine.stream import StreamLimits
+from lmms_eval.errors import UsageError
+from lmms_eval.evaluation.collect import Collected, collect
+from lmms_eval.evaluation.record import RunRecord, open_record
+from lmms_eval.evaluation.writing import Timing, Written, write_results
+from lmms_eval.utils.redaction import redact
+
+WITHHELD, BROKEN = 3, 1
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """What the command line prints and ends with."""
+
+    exit_code: int
+    table: str
+    lines: list[str] = field(default_factory=list)
+    results: dict[str, Any] = field(default_factory=dict)
+    """The results document (``results.json``)."""
+
+
+def run(config: RunConfig, model: Model | lmms | None = None, command: str = "") -> RunReport:
+    """Evaluate. ``model`` may be an object that the caller keeps; ``command`` is what continues the run.
+
+    Raises:
+        LmmsEvalError: see ``docs/commands.md`` for what ends a run; ``exit_code`` of the error is the command's.
+    """
+    started = time.time()
+    check_config(config)
+    _refuse_several_processes()
+    if config.output_path:
+        check_output_path(Path(config.output_path))
+    _seed(config)
+    begin = time.monotonic()
+    collected = collect(config, model)
+    timing = Timing(started, {"collect": time.monotonic() - begin}, command or _command())
+    record = open_record(config, collected)
+    try:
+        if record.is_temporary:
+            logger.info("no --output_path: answers are kept in {}", record.folder.path)
+        result, written = _evaluate(config, collected, record, timing)
+    finally:
+        record.folder.release()
+        if collected.owns_model:
+            collected.model.close()
+    return RunReport(_exit_code(config, result), written.table, written.lines, written.document)
+
+
+def _evaluate(config: RunConfig, collected: Collected, record: RunRecord, timing: Timing) -> tuple[RunResult, Written]:
+    store = RunStore(record.folder.path, collected.scoring_key)
+    try:
+        if config.write_out:
+            _log_prompts(collected)
+        result = evaluate(collected.plans, collected.selection, collected.model, store, _engine_options(config))
+        written = write_results(config, collected, record, result, store, timing)
+        record.finish(result.state)
+    finally:
+        store.close()
+    return result, written
+
+
+def _command() -> str:
+    """The command line of this process, secrets redacted."""
+    return str(redact(shlex.join(["lmms-eval", *sys.argv[1:]])))
+
+
+def _engine_options(config: RunConfig) -> EngineOptions:
+    threads = config.media_workers or min(4, max(2, os.cpu_count() or 2))
+    return EngineOptions(
+        stream=StreamLimits(max_bytes=config.prefetch_mb << 20, threads=threads),
+        aggregate=AggregateOptions(
+            error_budget=config.error_budget,
+            bootstrap_iters=config.bootstrap_iters,
+            arguments=SimpleNamespace(**resolved_cli_args(config)),
+        ),
+        grace_s=config.grace_seconds(under_launcher="TORCHELASTIC_RUN_ID" in os.environ),
+        score_workers=config.score_workers,
+        show_progress=True,
+    )
+
+
+def _exit_code(config: RunConfig, result: RunResult) -> int:
+    if result.asking.interrupted is not None:
+        return 128 + result.asking.interrupted
+    if result.broken:
+        return BROKEN
+    # A launcher that restarts on failure would ask a dead server again and again: the state is in the results.
+    return WITHHELD if result.state == "withheld" and not config.max_restarts else 0
+
+
+def _refuse_several_processes() -> None:
+    """Scale-out over processes is not part of this version: asking every question several times would be worse."""
+    world_size = os.environ.get("WORLD_SIZE", "1")
+    if world_size not in ("", "1"):
+        raise UsageError(f"started as {world_size} processes (WORLD_SIZE): not in this version; start one process")
+
+
+def _seed(config: RunConfig) -> None:
+    python_seed, numpy_seed, torch_seed, _ = (*config.seed, None, None, None, None)[:4]
+    if python_seed is not None:
+        random.seed(python_seed)
+    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
+    if numpy is not None and numpy_seed is not None:
+        numpy.random.seed(numpy_seed)
+    if torch is not None and torch_seed is not None:
+        torch.manual_seed(torch_seed)
+
+
+def _log_prompts(collected: Collected) -> None:
+    for plan in collected.plans:
+        if plan.requested:
+            requests = plan.task.exchange(plan.doc_ids[0], 0).open()
+            logger.info("{}: prompt of document {}:\n{}", plan.task.name, plan.doc_ids[0], requests[0].context)

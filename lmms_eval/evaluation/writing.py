@@ -1,0 +1,147 @@
+"""The report phase: samples, results file and the text that is printed."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from loguru import logger
+
+from lmms_eval.config import RunConfig, argument_text, resolved_cli_args
+from lmms_eval.engine.evaluate import RunResult
+from lmms_eval.engine.journal import write_atomically
+from lmms_eval.engine.store import RunStore
+from lmms_eval.evaluation.collect import Collected
+from lmms_eval.evaluation.record import RunRecord
+from lmms_eval.results.baseline import PairedScores, compare
+from lmms_eval.results.document import RunFacts, results_document
+from lmms_eval.results.environment import GitState, git_state
+from lmms_eval.results.report import ReportFacts, header, notes, tables
+from lmms_eval.results.samples import write_samples
+from lmms_eval.utils import model_name_from_args, sanitize_model_name
+from lmms_eval.utils.redaction import redact
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """When the run began (seconds since 1970), what the stages before the engine took, and the command it is."""
+
+    started: float
+    seconds: Mapping[str, float]
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The results document and what is printed of it."""
+
+    document: dict[str, Any]
+    table: str
+    lines: list[str] = field(default_factory=list)
+
+
+def write_results(
+    config: RunConfig, collected: Collected, record: RunRecord, result: RunResult, store: RunStore, timing: Timing
+) -> Written:
+    """Samples first, then the results file, each as a whole.
+
+    Raises:
+        JournalError: a file could not be written; the journal keeps every answer and score.
+        DataError: the baseline's samples file is missing or unreadable.
+    """
+    written = []
+    if record.files is not None and config.log_samples:
+        for task in result.tasks:
+            path = record.files.samples(task.task.name)
+            write_samples(path, task, store)
+            written.append(str(path))
+    paired = _paired(config, result, store)
+    facts = _facts(config, collected, record, timing)
+    document = results_document(result, collected.selection, facts, paired)
+    if record.files is not None:
+        text = json.dumps(document, indent=2, ensure_ascii=False, default=str)
+        write_atomically(record.files.results, text.encode("utf-8", "replace"))
+        written.append(str(record.files.results))
+    shown = ReportFacts(
+        model=config.model,
+        model_args=str(redact(argument_text(config.model_args))),
+        gen_kwargs=argument_text(config.gen_kwargs),
+        limit=config.limit,
+        offset=config.offset,
+        num_fewshot=config.num_fewshot,
+        batch_size=config.batch_size,
+        command=timing.command,
+        files=tuple(written),
+    )
+    lines = notes(result, shown)
+    if config.show_config:
+        lines.append(json.dumps(document, indent=2, ensure_ascii=False, default=str))
+    return Written(document, f"{header(shown)}\n\n{tables(document)}", lines)
+
+
+def _paired(config: RunConfig, result: RunResult, store: RunStore) -> dict[str, PairedScores]:
+    if not config.baseline:
+        return {}
+    found = {}
+    for task in result.tasks:
+        scores = compare(task, store, config.baseline)
+        if scores is None:
+            logger.warning("{}: fewer than two documents have a number here and in --baseline", task.task.name)
+        else:
+            found[task.task.name] = scores
+    return found
+
+
+def _facts(config: RunConfig, collected: Collected, record: RunRecord, timing: Timing) -> RunFacts:
+    git = git_state()
+    name = model_name_from_args(argument_text(config.model_args))
+    return RunFacts(
+        config=_config_block(config, collected),
+        model_source=config.model,
+        model_name=name,
+        model_name_sanitized=sanitize_model_name(name),
+        date=record.date,
+        git=GitState(git.commit or config.git_commit, git.branch or config.git_branch),
+        start_time=timing.started,
+        end_time=time.time(),
+        seconds=timing.seconds,
+        run_key=record.key,
+        model=_finite(dict(collected.model.describe())),
+        system_instruction=config.system_instruction,
+        fewshot_as_multiturn=config.fewshot_as_multiturn,
+        log_samples=config.log_samples,
+        error_budget=config.error_budget,
+    )
+
+
+def _config_block(config: RunConfig, collected: Collected) -> dict[str, Any]:
+    arguments = resolved_cli_args(config)
+    seeds = (*config.seed, None, None, None, None)[:4]
+    return {
+        "model": config.model,
+        "model_args": arguments["model_args"],
+        "model_backend": collected.choice.backend,
+        "batch_size": config.batch_size,
+        "batch_sizes": [],
+        "device": config.device,
+        "use_cache": config.use_cache,
+        "limit": config.limit,
+        "offset": config.offset,
+        "bootstrap_iters": config.bootstrap_iters,
+        "gen_kwargs": arguments["gen_kwargs"],
+        "random_seed": seeds[0],
+        "numpy_seed": seeds[1],
+        "torch_seed": seeds[2],
+        "fewshot_seed": seeds[3],
+        "resolved_cli_args": arguments,
+    }
+
+
+def _finite(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in values.items()
+    }

@@ -1,0 +1,44 @@
+"""Pictures, videos and sounds: the only place that finds, hashes, decodes, samples, resizes and encodes them.
+
+Every function takes what a task may hand out (path, URL, data URL, bytes, PIL image, hub feature, sound mapping) and
+raises :class:`lmms_eval.errors.MediaError` with the name of the source. Nothing heavy is imported before it is used.
+"""
+
+from __future__ import annotations
+
+from lmms_eval.media.audio import Audio, EncodedAudio, encode_wav, load_audio, wire_audio
+from lmms_eval.media.encode import EncodedImage, WireOptions, encode_image, image_url, wire_image
+from lmms_eval.media.image import ImageHeader, flatten_alpha, header, load_image, load_rgb, shrink, to_rgb
+from lmms_eval.media.reference import MediaRef, digest, resolve
+from lmms_eval.media.sampling import sample_count, uniform_indices
+from lmms_eval.media.video import Sampling, VideoFrames, VideoInfo, probe, read_frames
+
+__all__ = [
+    "Audio",
+    "EncodedAudio",
+    "EncodedImage",
+    "ImageHeader",
+    "MediaRef",
+    "Sampling",
+    "VideoFrames",
+    "VideoInfo",
+    "WireOptions",
+    "digest",
+    "encode_image",
+    "encode_wav",
+    "flatten_alpha",
+    "header",
+    "image_url",
+    "load_audio",
+    "load_image",
+    "load_rgb",
+    "probe",
+    "read_frames",
+    "resolve",
+    "sample_count",
+    "shrink",
+    "to_rgb",
+    "uniform_indices",
+    "wire_audio",
+    "wire_image",
+]

@@ -1,0 +1,170 @@
+"""Sounds: decoding to samples, and encoding for the ``input_audio`` parts of APIs."""
+
+from __future__ import annotations
+
+import base64
+import io
+import wave
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval.errors import MediaError
+from lmms_eval.media.reference import MediaRef, Root, resolve
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+WIRE_FORMATS = ("wav", "mp3", "flac")
+_MIME = {"wav": "audio/wav", "mp3": "audio/mpeg", "flac": "audio/flac"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Audio:
+    """Mono sound."""
+
+    samples: npt.NDArray[np.float32]
+    """``(samples,)``, in -1 ... 1."""
+    sampling_rate: int
+    """Samples per second."""
+
+    @property
+    def duration(self) -> float:
+        """Seconds."""
+        return len(self.samples) / self.sampling_rate
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedAudio:
+    """A sound ready for a request body."""
+
+    format: str
+    """``wav``, ``mp3`` or ``flac``."""
+    base64: str
+    nbytes: int
+    """Size of the encoded sound, before base64."""
+
+    @property
+    def data_url(self) -> str:
+        return f"data:{_MIME[self.format]};base64,{self.base64}"
+
+    def to_part(self) -> dict[str, Any]:
+        """The ``input_audio`` part of a chat completion request."""
+        return {"type": "input_audio", "input_audio": {"data": self.base64, "format": self.format}}
+
+
+def load_audio(value: Any, sampling_rate: int | None = None, root: Root = None) -> Audio:
+    """A sound as mono float samples.
+
+    Args:
+        value: anything that :func:`lmms_eval.media.resolve` takes; the sound track of a video too.
+        sampling_rate: resample to this many samples per second.
+        root: folders for relative paths.
+
+    Raises:
+        MediaError: not found, unreadable, or without samples.
+    """
+    ref = resolve(value, root)
+    if ref.kind == "array":
+        samples = _mono(ref)
+        if sampling_rate is None or sampling_rate == ref.sampling_rate:
+            return Audio(samples, ref.sampling_rate)
+        return _decode(MediaRef("bytes", data=encode_wav(samples, ref.sampling_rate)), sampling_rate)
+    if ref.kind == "image":
+        raise MediaError(f"{ref.describe()} is no sound")
+    return _decode(ref, sampling_rate)
+
+
+def wire_audio(value: Any, formats: Collection[str] = WIRE_FORMATS, root: Root = None) -> EncodedAudio:
+    """A sound in base64 for an API: the original bytes of a file in one of ``formats``, else 16-bit wav.
+
+    Raises:
+        MediaError: not found, unreadable, or without samples.
+    """
+    ref = resolve(value, root)
+    if ref.kind == "array":
+        return _encoded("wav", encode_wav(ref.array, ref.sampling_rate))
+    data = ref.read_bytes()
+    kind = sniff(data)
+    if kind in formats:
+        return _encoded(kind, data)
+    sound = _decode(MediaRef("bytes", data=data, name=ref.describe()), None)
+    return _encoded("wav", encode_wav(sound.samples, sound.sampling_rate))
+
+
+def encode_wav(array: Any, sampling_rate: int) -> bytes:
+    """Samples as a mono 16-bit PCM wav file.
+
+    Args:
+        array: ``(samples,)``, ``(samples, channels)`` or ``(channels, samples)``; floats in -1 ... 1 (clipped) or
+            integers of their full range.
+        sampling_rate: samples per second.
+
+    Raises:
+        MediaError: no samples, or a shape with more than two axes.
+    """
+    import numpy as np
+
+    samples = _mono(MediaRef("array", array=array, sampling_rate=sampling_rate))
+    pcm = np.round(np.clip(samples, -1.0, 1.0) * 32767).astype("<i2")
+    buffer = io.BytesIO()
+    with wave.open(buffer, "wb") as target:
+        target.setnchannels(1)
+        target.setsampwidth(2)
+        target.setframerate(sampling_rate)
+        target.writeframes(pcm.tobytes())
+    return buffer.getvalue()
+
+
+def sniff(data: bytes) -> str:
+    """``wav``, ``mp3`` or ``flac`` by the first bytes, else empty."""
+    if data[:4] == b"RIFF" and data[8:12] == b"WAVE":
+        return "wav"
+    if data[:4] == b"fLaC":
+        return "flac"
+    if data[:3] == b"ID3" or (len(data) > 1 and data[0] == 0xFF and data[1] & 0xE6 in (0xE2, 0xE4, 0xE6)):
+        return "mp3"  # frame sync of MPEG audio, layers 3 to 1 (an AAC stream has layer 0)
+    return ""
+
+
+def _mono(ref: MediaRef) -> npt.NDArray[np.float32]:
+    import numpy as np
+
+    samples = np.asarray(ref.array)
+    if samples.size == 0 or samples.ndim not in (1, 2):
+        raise MediaError(f"{ref.describe()} has the shape {samples.shape}: one or two axes with samples are needed")
+    if samples.dtype.kind in "iu":
+        limits = np.iinfo(samples.dtype)
+        middle = 0.0 if samples.dtype.kind == "i" else (float(limits.max) + 1) / 2
+        samples = (samples.astype(np.float64) - middle) / ((float(limits.max) + 1) - middle)
+    if samples.ndim == 2:
+        samples = samples.mean(axis=0 if samples.shape[0] <= samples.shape[1] else 1)
+    mono: npt.NDArray[np.float32] = np.nan_to_num(samples.astype(np.float32))
+    return mono
+
+
+def _decode(ref: MediaRef, sampling_rate: int | None) -> Audio:
+    import av
+    import numpy as np
+
+    source: Any = str(ref.path) if ref.kind == "path" else io.BytesIO(ref.read_bytes())
+    pieces: list[npt.NDArray[np.float32]] = []
+    try:
+        with av.open(source) as container:
+            if not container.streams.audio:
+                raise MediaError(f"{ref.describe()} has no sound")
+            rate = sampling_rate or int(container.streams.audio[0].rate)
+            resampler = av.AudioResampler(format="flt", layout="mono", rate=rate)
+            for frame in container.decode(audio=0):
+                pieces.extend(out.to_ndarray().reshape(-1) for out in resampler.resample(frame))
+            pieces.extend(out.to_ndarray().reshape(-1) for out in resampler.resample(None))
+    except (av.FFmpegError, OSError, ValueError, EOFError) as error:
+        raise MediaError(f"{ref.describe()} is not a readable sound: {error}") from error
+    if not pieces:
+        raise MediaError(f"{ref.describe()} holds no samples")
+    return Audio(np.concatenate(pieces).astype(np.float32), rate)
+
+
+def _encoded(kind: str, data: bytes) -> EncodedAudio:
+    return EncodedAudio(kind, base64.b64encode(data).decode("ascii"), len(data))

@@ -1,0 +1,194 @@
+"""Pictures as API back ends send them: the original bytes where no transform is pending, else encoded once."""
+
+from __future__ import annotations
+
+import base64
+import io
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from lmms_eval.errors import MediaError
+from lmms_eval.media.cache import ByteLRU
+from lmms_eval.media.image import (
+    UPRIGHT,
+    ImageHeader,
+    flatten_alpha,
+    header_of,
+    load_image,
+    read_errors,
+    shrink,
+    to_rgb,
+)
+from lmms_eval.media.reference import MediaRef, Root, content, digest, known_digest, resolve
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+ImageFormat = Literal["PNG", "JPEG", "WEBP"]
+
+MIME = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp"}
+_PLAIN_MODES = ("RGB", "L", "1", "P")  # "P" counts only without transparency
+_TAIL_BYTES = 4096
+_ENCODED_MAX_BYTES = 16 * 2**20
+_MIN_SIDE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedImage:
+    """A picture ready for a request body."""
+
+    mime: str
+    base64: str
+    nbytes: int
+    """Size of the encoded picture, before base64."""
+    untouched: bool = False
+    """These are the bytes of the source."""
+
+    @property
+    def data_url(self) -> str:
+        return f"data:{self.mime};base64,{self.base64}"
+
+
+@dataclass(frozen=True, slots=True)
+class WireOptions:
+    """What an API back end asks of pictures.
+
+    ``image_format`` is used where a picture has to be encoded: PNG (lossless, default), WEBP (lossless), or JPEG
+    with ``quality``, which loses detail. Originals stay as they are unless a limit is exceeded.
+    """
+
+    max_bytes: int | None = None
+    """Bound on the encoded picture, before base64."""
+    max_pixels: int | None = None
+    image_format: ImageFormat = "PNG"
+    quality: int = 85
+
+    def __post_init__(self) -> None:
+        if self.image_format not in MIME:
+            raise ValueError(f"unknown image format {self.image_format!r}: use one of {', '.join(MIME)}")
+
+
+def wire_image(
+    value: Any, *, max_bytes: int | None = None, max_pixels: int | None = None, options: WireOptions | None = None,
+    root: Root = None,
+) -> EncodedImage:  # fmt: skip
+    """A picture in base64 for an API.
+
+    The bytes of a JPEG, PNG or WebP file (or of such bytes) go out untouched if it is RGB or grey, has no
+    transparency, is not turned by EXIF, is no animation and is within the limits. Anything else is turned upright,
+    laid over white, scaled to 8 bits, shrunk to the limits, and encoded once. Results are kept by content in a small
+    table.
+
+    Args:
+        value: anything that :func:`lmms_eval.media.resolve` takes; a remote URL is fetched.
+        max_bytes: bound on the encoded picture, before base64.
+        max_pixels: bound on width x height.
+        options: all settings at once, instead of the two above.
+        root: folders for relative paths.
+
+    Raises:
+        MediaError: not found, unreadable, cut short, or it cannot be made to fit ``max_bytes``.
+    """
+    chosen = options or WireOptions(max_bytes=max_bytes, max_pixels=max_pixels)
+    ref = resolve(value, root)
+    key = known_digest(ref)
+    kept = ENCODED.get((key, chosen)) if key is not None else None
+    if kept is not None:
+        return kept
+    if ref.kind == "image" and ref.image is not None:
+        return ENCODED.get_or_make((digest(ref), chosen), lambda: _encode_fitting(load_image(ref), chosen, ref))
+    data, key = content(ref)
+    return ENCODED.get_or_make((key, chosen), lambda: _wire_bytes(data, chosen, ref))
+
+
+def image_url(value: Any, options: WireOptions | None = None, root: Root = None) -> str:
+    """What stands in an ``image_url`` part: the address of a remote picture as it is, a data URL of any other.
+
+    Raises:
+        MediaError: as :func:`wire_image`.
+    """
+    ref = resolve(value, root)
+    return ref.url if ref.kind == "url" else wire_image(ref, options=options).data_url
+
+
+def encode_image(image: Image.Image, image_format: ImageFormat = "PNG", quality: int = 85) -> bytes:
+    """A decoded picture encoded at the fastest lossless setting, or as JPEG with ``quality``. No metadata is written.
+
+    PNG keeps the modes L, LA, RGB and RGBA; every other mode becomes RGB, and JPEG has neither alpha.
+    """
+    buffer = io.BytesIO()
+    if image_format == "JPEG":
+        _plain(image).save(buffer, format="JPEG", quality=quality)
+    elif image_format == "WEBP":
+        picture = image if image.mode in ("RGB", "RGBA") else to_rgb(image)
+        picture.save(buffer, format="WEBP", lossless=True, quality=0, method=0, exif=b"", icc_profile=b"")
+    else:
+        picture = image if image.mode in ("L", "LA", "RGB", "RGBA") else to_rgb(image)
+        picture.save(buffer, format="PNG", compress_level=1, exif=None, icc_profile=None, transparency=None)
+    return buffer.getvalue()
+
+
+def is_untouched(header: ImageHeader, options: WireOptions) -> bool:
+    """No transform is pending for a file with this header."""
+    return (
+        header.format in MIME
+        and header.mode in _PLAIN_MODES
+        and not header.has_alpha
+        and header.exif_rotation == UPRIGHT
+        and header.frames == 1
+        and (options.max_bytes is None or header.nbytes <= options.max_bytes)
+        and (options.max_pixels is None or header.pixels <= options.max_pixels)
+    )
+
+
+def _wire_bytes(data: bytes, options: WireOptions, ref: MediaRef) -> EncodedImage:
+    from PIL import Image
+
+    try:
+        with Image.open(io.BytesIO(data)) as opened:
+            header = header_of(opened, len(data))
+    except read_errors() as error:
+        raise MediaError(f"{ref.describe()} is not a readable picture: {error}") from error
+    source = MediaRef("bytes", data=data, name=ref.describe())
+    if not is_untouched(header, options):
+        return _encode_fitting(load_image(source), options, ref)
+    if not _has_end(data, header.format):
+        load_image(source)  # the full decoder decides whether it is cut short
+    return _encoded(MIME[header.format], data, untouched=True)
+
+
+def _encode_fitting(image: Image.Image, options: WireOptions, ref: MediaRef) -> EncodedImage:
+    picture = shrink(_plain(image), max_pixels=options.max_pixels)
+    data = encode_image(picture, options.image_format, options.quality)
+    limit = options.max_bytes
+    while limit is not None and len(data) > limit:
+        if min(picture.size) <= _MIN_SIDE or max(picture.size) <= 2 * _MIN_SIDE:
+            raise MediaError(f"{ref.describe()} does not fit {limit} bytes even at {picture.width}x{picture.height}")
+        share = min(0.9, 0.95 * limit / len(data))
+        picture = shrink(picture, max_pixels=max(1, math.floor(picture.width * picture.height * share)))
+        data = encode_image(picture, options.image_format, options.quality)
+    return _encoded(MIME[options.image_format], data)
+
+
+def _plain(image: Image.Image) -> Image.Image:
+    """RGB or 8-bit grey, without transparency."""
+    if image.mode in ("RGB", "L"):
+        return flatten_alpha(image)
+    return to_rgb(image)
+
+
+def _has_end(data: bytes, image_format: str) -> bool:
+    """The mark that closes a file of this format is where it should be: a cheap sign that nothing is cut off."""
+    if image_format == "JPEG":
+        return data.rfind(b"\xff\xd9", -_TAIL_BYTES) >= 0
+    if image_format == "PNG":
+        return data.rfind(b"IEND", -_TAIL_BYTES) >= 0
+    return len(data) >= int.from_bytes(data[4:8], "little") + 8
+
+
+def _encoded(mime: str, data: bytes, untouched: bool = False) -> EncodedImage:
+    return EncodedImage(mime, base64.b64encode(data).decode("ascii"), len(data), untouched)
+
+
+ENCODED: ByteLRU[EncodedImage] = ByteLRU(_ENCODED_MAX_BYTES, lambda image: len(image.base64) + 256)

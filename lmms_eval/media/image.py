@@ -1,0 +1,239 @@
+"""Pictures: reading headers, decoding, flattening transparency, shrinking."""
+
+from __future__ import annotations
+
+import io
+import math
+import struct
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval.errors import MediaError
+from lmms_eval.media.cache import ByteLRU
+from lmms_eval.media.reference import MediaRef, Root, identity, resolve
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+ORIENTATION_TAG = 274
+UPRIGHT = 1
+_SIXTEEN_BIT = ("I;16", "I;16B", "I;16L", "I;16N")
+_DECODED_MAX_BYTES = 32 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class ImageHeader:
+    """What the first bytes of a picture say; sizes in pixels, before any rotation."""
+
+    width: int
+    height: int
+    format: str
+    """Pillow's name (``JPEG``, ``PNG``, ``WEBP``, ...), or empty for a picture in memory."""
+    mode: str
+    """Pillow's mode as decoded: ``RGB``, ``L``, ``P``, ``RGBA``, ``CMYK``, ``I;16``, ..."""
+    has_alpha: bool
+    """An alpha channel, or a transparent colour of a palette or of an RGB or grey picture."""
+    exif_rotation: int
+    """EXIF orientation, 1 (upright) to 8."""
+    nbytes: int
+    """Encoded size; 0 for a picture in memory."""
+    frames: int = 1
+    """More than one in an animated PNG or WebP."""
+
+    @property
+    def pixels(self) -> int:
+        return self.width * self.height
+
+
+def read_errors() -> tuple[type[BaseException], ...]:
+    """What Pillow raises on files that are no pictures, are cut short or are damaged."""
+    from PIL import Image
+
+    return (
+        OSError, SyntaxError, ValueError, TypeError, EOFError, IndexError, KeyError, OverflowError, struct.error,
+        zlib.error, Image.DecompressionBombError, Image.DecompressionBombWarning,
+    )  # fmt: skip
+
+
+def header(value: Any, root: Root = None) -> ImageHeader:
+    """Size, format and transparency of a picture without decoding it.
+
+    Raises:
+        MediaError: there is no such file, or it is no picture.
+    """
+    ref = resolve(value, root)
+    if ref.kind == "image" and ref.image is not None:
+        return header_of(ref.image, 0)
+    if ref.kind == "path" and ref.path is not None:
+        image = _open(ref, ref.path)
+        nbytes = ref.path.stat().st_size
+    else:
+        data = ref.read_bytes()
+        image, nbytes = _open(ref, io.BytesIO(data)), len(data)
+    with image:
+        return header_of(image, nbytes)
+
+
+def header_of(image: Image.Image, nbytes: int) -> ImageHeader:
+    """The header of an opened, not necessarily decoded, picture of ``nbytes`` encoded bytes."""
+    name = "JPEG" if image.format == "MPO" else image.format or ""  # the first picture of an MPO is a plain JPEG
+    frames = int(getattr(image, "n_frames", 1)) if name in ("PNG", "WEBP") else 1
+    return ImageHeader(
+        image.width, image.height, name, image.mode, has_alpha(image), orientation(image), nbytes, frames
+    )
+
+
+def has_alpha(image: Image.Image) -> bool:
+    """An alpha channel or a transparent colour, whether or not any pixel uses it."""
+    return image.mode in ("RGBA", "LA", "PA", "La", "RGBa") or image.info.get("transparency") is not None
+
+
+def orientation(image: Image.Image) -> int:
+    """EXIF orientation, 1 where there is none. Of a PNG only what stands before the pixels is read."""
+    if image.format == "PNG" and not {"exif", "Raw profile type exif"} & set(image.info):
+        return UPRIGHT
+    try:
+        value = image.getexif().get(ORIENTATION_TAG, UPRIGHT)
+    except read_errors():  # damaged EXIF data: the pixels are sound
+        return UPRIGHT
+    return value if isinstance(value, int) and 1 <= value <= 8 else UPRIGHT
+
+
+def load_image(value: Any, root: Root = None, *, rotate: bool = True) -> Image.Image:
+    """A decoded picture in its own mode. A PIL image comes back as it is.
+
+    Args:
+        value: anything that :func:`lmms_eval.media.resolve` takes.
+        root: folders for relative paths.
+        rotate: turn a file or bytes upright by their EXIF orientation.
+
+    Raises:
+        MediaError: not found, no picture, cut short or damaged; the message names the source.
+    """
+    ref = resolve(value, root)
+    if ref.kind == "image" and ref.image is not None:
+        _load(ref, ref.image)
+        return ref.image
+    if ref.kind == "array":
+        raise MediaError(f"{ref.describe()} is no picture")
+    image = _open(ref, io.BytesIO(ref.read_bytes()))  # no file stays open, whatever the decoder meets
+    _load(ref, image)
+    return upright(image) if rotate else image
+
+
+def load_rgb(value: Any, root: Root = None, *, rotate: bool = True, max_pixels: int | None = None) -> Image.Image:
+    """A decoded picture as RGB over white, shrunk to ``max_pixels`` where it is larger; the caller owns the copy.
+
+    Files and bytes are decoded once per (content, transform) while they stay in a table of 32 MiB.
+
+    Raises:
+        MediaError: as :func:`load_image`.
+    """
+    ref = resolve(value, root)
+
+    def make() -> Image.Image:
+        return shrink(to_rgb(load_image(ref, rotate=rotate)), max_pixels=max_pixels)
+
+    if ref.kind not in ("path", "bytes"):
+        image = make()
+        return image.copy() if image is ref.image else image
+    return DECODED.get_or_make((identity(ref), rotate, max_pixels), make).copy()
+
+
+def upright(image: Image.Image) -> Image.Image:
+    """The picture turned as its EXIF orientation asks, without the tag."""
+    if orientation(image) == UPRIGHT:
+        return image
+    from PIL import ImageOps
+
+    turned = ImageOps.exif_transpose(image)
+    turned.format = image.format
+    return turned
+
+
+def flatten_alpha(image: Image.Image, background: tuple[int, int, int] = (255, 255, 255)) -> Image.Image:
+    """RGB of a picture with transparency laid over ``background`` (white); one without comes back as it is."""
+    if not has_alpha(image):
+        return image
+    from PIL import Image
+
+    layer = image.convert("RGBA")
+    canvas = Image.new("RGBA", layer.size, (*background, 255))
+    return Image.alpha_composite(canvas, layer).convert("RGB")
+
+
+def to_rgb(image: Image.Image) -> Image.Image:
+    """RGB of any picture: transparency over white, 16-bit grey scaled to 8 bits."""
+    if image.mode == "RGB" and not has_alpha(image):
+        return image
+    return flatten_alpha(to_eight_bits(image)).convert("RGB")
+
+
+def to_eight_bits(image: Image.Image) -> Image.Image:
+    """Grey of 16 bits a pixel scaled to 8 (Pillow's own conversion clips it to white); others as they are."""
+    sixteen = image.mode in _SIXTEEN_BIT
+    if image.mode == "I":
+        low, high = image.getextrema()
+        sixteen = isinstance(high, (int, float)) and isinstance(low, (int, float)) and 255 < high <= 65_535 and low >= 0
+    if not sixteen:
+        return image
+    import numpy as np
+    from PIL import Image
+
+    return Image.fromarray((np.asarray(image).astype(np.uint32) >> 8).astype(np.uint8))
+
+
+def shrink(image: Image.Image, *, max_pixels: int | None = None, max_side: int | None = None) -> Image.Image:
+    """The picture made smaller, proportions kept, until it has at most ``max_pixels`` pixels and no side longer than
+    ``max_side``; one that fits comes back as it is.
+
+    Raises:
+        ValueError: a bound is not positive.
+    """
+    for bound in (max_pixels, max_side):
+        if bound is not None and bound < 1:
+            raise ValueError(f"the bound of a picture must be at least 1, not {bound}")
+    width, height = image.size
+    scale = 1.0
+    if max_pixels is not None and width * height > max_pixels:
+        scale = math.sqrt(max_pixels / (width * height))
+    if max_side is not None and max(width, height) > max_side:
+        scale = min(scale, max_side / max(width, height))
+    if scale == 1.0:
+        return image
+    from PIL import Image
+
+    size = max(1, math.floor(width * scale)), max(1, math.floor(height * scale))
+    source = image.convert("RGB") if image.mode in ("P", "1", *_SIXTEEN_BIT) else image
+    return source.resize(size, Image.Resampling.LANCZOS)
+
+
+def _open(ref: MediaRef, source: Any) -> Image.Image:
+    from PIL import Image
+
+    try:
+        return Image.open(source)
+    except read_errors() as error:
+        raise MediaError(f"{ref.describe()} is not a readable picture: {_reason(error)}") from error
+
+
+def _load(ref: MediaRef, image: Image.Image) -> None:
+    try:
+        image.load()
+    except read_errors() as error:
+        raise MediaError(f"picture {ref.describe()} is damaged or cut short: {_reason(error)}") from error
+
+
+def _reason(error: BaseException) -> str:
+    name = type(error).__name__
+    if name == "UnidentifiedImageError":
+        return "unknown format"
+    return str(error) or name
+
+
+def _nbytes(image: Image.Image) -> int:
+    return image.width * image.height * len(image.getbands())
+
+
+DECODED: ByteLRU[Image.Image] = ByteLRU(_DECODED_MAX_BYTES, _nbytes)

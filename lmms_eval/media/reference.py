@@ -1,0 +1,288 @@
+"""Where a picture, video or sound comes from: finding it, reading its bytes, hashing its content."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import http.client
+import os
+import threading
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from lmms_eval.errors import MediaError
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+Root = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None
+Kind = Literal["path", "bytes", "image", "url", "array"]
+
+FETCH_TIMEOUT_S = 30.0
+FETCH_MAX_BYTES = 256 * 2**20
+_MEMO_ENTRIES = 65_536
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MediaRef:
+    """The source of one picture, video or sound; ``kind`` says which of the fields below is set."""
+
+    kind: Kind
+    path: Path | None = None
+    data: bytes | None = None
+    image: Image.Image | None = None
+    url: str = ""
+    array: Any = None
+    """Samples of a sound, float or int, ``(samples,)``, ``(samples, channels)`` or ``(channels, samples)``."""
+    sampling_rate: int = 0
+    """Samples per second, with ``array``."""
+    mime: str = ""
+    """As the source declares it (data URL), or empty."""
+    name: str = field(default="", repr=False)
+    """The name that a hub feature gave along with the bytes."""
+
+    def describe(self) -> str:
+        """Name of the source for messages: without contents, and without the query of a URL (it may hold a key)."""
+        if self.kind == "path":
+            return str(self.path)
+        if self.kind == "url":
+            return self.url.split("?")[0].split("#")[0]
+        if self.kind == "image" and self.image is not None:
+            return f"picture in memory ({self.image.mode}, {self.image.width}x{self.image.height})"
+        if self.kind == "array":
+            return f"sound in memory ({self.sampling_rate} Hz)"
+        name = f" {self.name}" if self.name else ""
+        return f"{len(self.data or b'')} bytes in memory{name}"
+
+    def read_bytes(self) -> bytes:
+        """The encoded content: of a file, of bytes, or fetched from the URL.
+
+        Raises:
+            MediaError: it cannot be read, or the source is a picture or sound in memory (there are no such bytes).
+        """
+        if self.kind == "path" and self.path is not None:
+            try:
+                return self.path.read_bytes()
+            except OSError as error:
+                raise MediaError(f"cannot read {self.path}: {error.strerror or error}") from error
+        if self.kind == "url":
+            return _fetch(self)
+        if self.data is None:
+            raise MediaError(f"{self.describe()} has no encoded bytes: encode it with lmms_eval.media first")
+        return self.data
+
+
+def resolve(value: Any, root: Root = None) -> MediaRef:
+    """Tell where ``value`` comes from. A file is looked up at once, nothing is read or decoded.
+
+    Args:
+        value: a :class:`MediaRef`; a path, ``file://`` URL, http(s) URL or data URL; bytes; a PIL image; a hub
+            feature ``{"bytes": ..., "path": ...}``; a sound ``{"array": ..., "sampling_rate": ...}``; a mapping
+            with ``url``, ``path``, ``video``, ``image`` or ``audio``.
+        root: folder or folders below which a relative path is looked up, in this order; the current folder if none
+            is given.
+
+    Raises:
+        MediaError: the file does not exist, or ``value`` is none of these.
+    """
+    if isinstance(value, MediaRef):
+        return value
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return MediaRef("bytes", data=bytes(value))
+    if isinstance(value, str):
+        return _resolve_text(value, root)
+    if isinstance(value, os.PathLike):
+        return MediaRef("path", path=_find(Path(value), root))
+    if isinstance(value, Mapping):
+        return _resolve_mapping(value, root)
+    if _is_picture(value):
+        return MediaRef("image", image=value)
+    if hasattr(value, "get_all_samples"):  # the audio decoder that `datasets` hands out
+        samples = value.get_all_samples()
+        return MediaRef("array", array=samples.data.numpy(), sampling_rate=int(samples.sample_rate))
+    raise MediaError(
+        f"a {type(value).__name__} is no picture, video or sound: give a path, URL, bytes, PIL image or a mapping"
+    )
+
+
+def digest(value: Any, root: Root = None) -> str:
+    """SHA-256 of the content, hexadecimal: of the encoded bytes; of mode, size and pixels of a PIL image; of type,
+    shape, rate and samples of a sound; of the address of a URL (its content is not fetched).
+
+    Digests of files are kept by (path, modification time, size), so a file is hashed once.
+
+    Raises:
+        MediaError: the source cannot be read.
+    """
+    ref = resolve(value, root)
+    if ref.kind == "path":
+        key = _file_key(ref)
+        found = _MEMO.get(key)
+        return found if found is not None else _MEMO.remember(key, _sha256(ref.read_bytes()))
+    if ref.kind == "url":
+        return _sha256(b"url\0" + ref.url.encode())
+    if ref.kind == "image" and ref.image is not None:
+        return _picture_digest(ref.image)
+    if ref.kind == "array":
+        return _array_digest(ref)
+    return _sha256(ref.read_bytes())
+
+
+def known_digest(ref: MediaRef) -> str | None:
+    """The digest of a file that has been hashed before and not changed since; ``None`` where it would cost reading."""
+    return _MEMO.get(_file_key(ref)) if ref.kind == "path" else None
+
+
+def content(ref: MediaRef) -> tuple[bytes, str]:
+    """Encoded bytes and their digest with one reading of the file."""
+    data = ref.read_bytes()
+    if ref.kind == "url":
+        return data, digest(ref)
+    if ref.kind != "path":
+        return data, _sha256(data)
+    key = _file_key(ref)
+    found = _MEMO.get(key)
+    return data, found if found is not None else _MEMO.remember(key, _sha256(data))
+
+
+def identity(ref: MediaRef) -> str:
+    """A key that changes with the content without reading files: path, time and size of a file, else the digest."""
+    if ref.kind == "path":
+        path, mtime, size = _file_key(ref)
+        return f"{path}\0{mtime}\0{size}"
+    return digest(ref)
+
+
+@dataclass(slots=True)
+class _DigestMemo:
+    """Digests of files by (path, mtime_ns, size)."""
+
+    table: dict[tuple[str, int, int], str] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def get(self, key: tuple[str, int, int]) -> str | None:
+        return self.table.get(key)
+
+    def remember(self, key: tuple[str, int, int], value: str) -> str:
+        with self.lock:
+            if len(self.table) >= _MEMO_ENTRIES:
+                self.table.pop(next(iter(self.table)))
+            self.table[key] = value
+        return value
+
+
+_MEMO = _DigestMemo()
+
+
+def _is_picture(value: Any) -> bool:
+    return all(hasattr(value, name) for name in ("mode", "size", "tobytes", "convert"))
+
+
+def _resolve_text(value: str, root: Root) -> MediaRef:
+    scheme = value[:8].lower()
+    if scheme.startswith("data:"):
+        return _data_url(value)
+    if scheme.startswith(("http://", "https://")):
+        return MediaRef("url", url=value)
+    if scheme.startswith("file://"):
+        return MediaRef("path", path=_find(Path(urllib.request.url2pathname(urllib.parse.urlsplit(value).path)), root))
+    if not value:
+        raise MediaError("an empty text names no picture, video or sound")
+    return MediaRef("path", path=_find(Path(value), root))
+
+
+def _resolve_mapping(value: Mapping[str, Any], root: Root) -> MediaRef:
+    if value.get("array") is not None and value.get("sampling_rate"):
+        return MediaRef("array", array=value["array"], sampling_rate=int(value["sampling_rate"]))
+    if value.get("bytes") is not None:
+        return MediaRef("bytes", data=bytes(value["bytes"]), name=str(value.get("path") or ""))
+    for key in ("url", "path", "video", "image", "audio"):
+        inner = value.get(key)
+        if inner is not None:
+            return resolve(inner, root)
+    raise MediaError(f"a mapping with the keys {sorted(map(str, value))} names no media: it needs bytes, path or url")
+
+
+def _data_url(value: str) -> MediaRef:
+    head, comma, body = value.partition(",")
+    options = head[5:].split(";")
+    if not comma:
+        raise MediaError(f"data URL without a comma: {value[:40]!r}...")
+    try:
+        data = (
+            base64.b64decode(urllib.parse.unquote(body), validate=True)
+            if "base64" in options[1:]
+            else urllib.parse.unquote_to_bytes(body)
+        )
+    except (binascii.Error, ValueError) as error:
+        raise MediaError(f"data URL {head!r} does not hold valid base64: {error}") from error
+    return MediaRef("bytes", data=data, mime=options[0])
+
+
+def _find(path: Path, root: Root) -> Path:
+    if path.is_absolute():
+        candidates = [path]
+    elif root is None:
+        candidates = [Path.cwd() / path]
+    elif isinstance(root, (str, os.PathLike)):
+        candidates = [Path(root) / path]
+    else:
+        candidates = [Path(folder) / path for folder in root]
+    for candidate in candidates:
+        try:
+            if candidate.is_file():
+                return candidate
+        except OSError as error:  # a name that is too long, a folder without permission
+            raise MediaError(f"cannot look up {str(candidate)[:200]!r}: {error.strerror or error}") from error
+    tried = ", ".join(str(candidate) for candidate in candidates) or "no folder"
+    raise MediaError(f"media file {str(path)!r} not found; tried {tried}. Check the media folder of the task's data")
+
+
+def _file_key(ref: MediaRef) -> tuple[str, int, int]:
+    path = ref.path or Path()
+    try:
+        stat = path.stat()
+    except OSError as error:
+        raise MediaError(f"cannot read {path}: {error.strerror or error}") from error
+    return str(path), stat.st_mtime_ns, stat.st_size
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _picture_digest(image: Image.Image) -> str:
+    state = hashlib.sha256(f"{image.mode}\0{image.size}\0{image.info.get('transparency')!r}\0".encode())
+    if image.mode in ("P", "PA"):
+        state.update(bytes(image.getpalette() or []))
+    state.update(image.tobytes())
+    return state.hexdigest()
+
+
+def _array_digest(ref: MediaRef) -> str:
+    import numpy as np
+
+    samples = np.ascontiguousarray(ref.array)
+    state = hashlib.sha256(f"{samples.dtype.str}\0{samples.shape}\0{ref.sampling_rate}\0".encode())
+    state.update(samples.tobytes())
+    return state.hexdigest()
+
+
+def _fetch(ref: MediaRef) -> bytes:
+    request = urllib.request.Request(ref.url, headers={"User-Agent": "lmms-eval"})
+    try:
+        with urllib.request.urlopen(request, timeout=FETCH_TIMEOUT_S) as reply:
+            data: bytes = reply.read(FETCH_MAX_BYTES + 1)
+    except (OSError, ValueError, http.client.HTTPException) as error:  # URLError, HTTPError, timeouts: OSErrors
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()
+        raise MediaError(f"cannot fetch {ref.describe()}: {error}") from error
+    if len(data) > FETCH_MAX_BYTES:
+        raise MediaError(f"{ref.describe()} is larger than {FETCH_MAX_BYTES} bytes: download it and give its path")
+    return data

@@ -1,0 +1,294 @@
+"""Videos: facts about the stream, and frames by index, count or rate, in one decoding pass or by seeking."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval.errors import MediaError
+from lmms_eval.media.cache import ByteLRU
+from lmms_eval.media.reference import MediaRef, Root, identity, resolve
+from lmms_eval.media.sampling import sample_count, uniform_indices
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    from PIL import Image
+
+_FRAMES_MAX_BYTES = 48 * 2**20
+_SEEK_FACTOR = 8
+"""Key frames are looked for only if fewer than one frame in this many is wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class VideoInfo:
+    """Facts about the first video stream, from the container where it tells them."""
+
+    frames: int
+    """Frames as the container counts them, else as decoded."""
+    fps: float
+    """Average frames per second; 0 if unknown."""
+    duration: float
+    """Seconds; 0 if unknown."""
+    width: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Which frames are wanted: the given ``indices``, else ``count`` evenly spaced ones, else ``fps`` a second with at
+    most ``count``, else all. ``start`` and ``end`` (seconds) narrow the part that ``count`` and ``fps`` look at.
+    """
+
+    indices: tuple[int, ...] | None = None
+    count: int | None = None
+    fps: float | None = None
+    include_last: bool = False
+    start: float | None = None
+    end: float | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VideoFrames:
+    """Decoded frames."""
+
+    array: npt.NDArray[np.uint8]
+    """``(frames, height, width, 3)``, RGB; read-only, as it may be shared."""
+    indices: tuple[int, ...]
+    """Number of each frame in the video, from 0; a wanted frame that cannot be read is missing."""
+    fps: float
+    """The video's own rate; 0 if unknown."""
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def images(self) -> list[Image.Image]:
+        """The frames as PIL images (copies)."""
+        from PIL import Image
+
+        return [Image.fromarray(frame) for frame in self.array]
+
+    def times(self) -> list[float]:
+        """Seconds from the start of the video of each frame; zeros if the rate is unknown."""
+        return [index / self.fps if self.fps else 0.0 for index in self.indices]
+
+
+def probe(value: Any, root: Root = None) -> VideoInfo:
+    """Frame count, rate, length and size of a video. Decodes only where the container does not count its frames.
+
+    Raises:
+        MediaError: not found, no video, or a video without frames.
+    """
+    ref = resolve(value, root)
+    with _Reader(ref) as reader:
+        info = reader.info()
+    if info.frames > 0:
+        return info
+    with _Reader(ref) as reader:
+        counted = sum(1 for _ in reader.decode())
+    if counted == 0:
+        raise MediaError(f"video {ref.describe()} has no readable frame: check the file")
+    duration = info.duration or (counted / info.fps if info.fps else 0.0)
+    return VideoInfo(counted, info.fps, duration, info.width, info.height)
+
+
+def read_frames(value: Any, sampling: Sampling = Sampling(count=32), root: Root = None) -> VideoFrames:
+    """Frames of a video as RGB arrays, in order of time; an index asked for twice is there twice.
+
+    The video is decoded once from its start to the last frame wanted, unless fewer frames are wanted than it has key
+    frames: then the decoder seeks to the key frame before each. A frame that cannot be read is left out. Results
+    are kept in a table of 48 MiB.
+
+    Raises:
+        MediaError: not found, no video, no frame at all could be read, or ``sampling`` selects none.
+    """
+    ref = resolve(value, root)
+    return FRAMES.get_or_make((identity(ref), sampling), lambda: _read(ref, sampling))
+
+
+def select(info: VideoInfo, sampling: Sampling) -> list[int]:
+    """The frame numbers that ``sampling`` means for a video.
+
+    Raises:
+        MediaError: the part from ``start`` to ``end`` holds no frame, or an index is out of range.
+        ValueError: a count or rate is not positive.
+    """
+    if sampling.indices is not None:
+        outside = [index for index in sampling.indices if not 0 <= index < info.frames]
+        if outside:
+            raise MediaError(f"frames {outside[:5]} are outside the video's {info.frames} frames")
+        return sorted(sampling.indices)
+    first, stop = _part(info, sampling)
+    total = stop - first
+    if total < 1:
+        raise MediaError(f"no frame between {sampling.start} s and {sampling.end} s of {info.duration:.2f} s")
+    if sampling.count is None and sampling.fps is None:
+        return list(range(first, stop))
+    limit = total if sampling.count is None else sampling.count
+    count = sample_count(total, limit, sampling.fps, info.fps)
+    return [first + index for index in uniform_indices(total, count, sampling.include_last)]
+
+
+def _part(info: VideoInfo, sampling: Sampling) -> tuple[int, int]:
+    if (sampling.start is None and sampling.end is None) or not info.fps:
+        return 0, info.frames
+    first = round((sampling.start or 0.0) * info.fps)
+    stop = info.frames if sampling.end is None else round(sampling.end * info.fps) + 1
+    return max(0, first), min(info.frames, stop)
+
+
+def _read(ref: MediaRef, sampling: Sampling) -> VideoFrames:
+    info = probe(ref)
+    wanted = select(info, sampling)
+    found = _collect(ref, wanted, info)
+    kept = tuple(index for index in wanted if index in found)
+    if not kept:
+        raise MediaError(f"none of the {len(wanted)} frames wanted of video {ref.describe()} can be read")
+    import numpy as np
+
+    array = np.stack([found[index] for index in kept])
+    array.setflags(write=False)
+    return VideoFrames(array, kept, info.fps)
+
+
+def _collect(ref: MediaRef, wanted: Sequence[int], info: VideoInfo) -> dict[int, npt.NDArray[np.uint8]]:
+    if len(set(wanted)) * _SEEK_FACTOR < info.frames:
+        with _Reader(ref) as reader:
+            index = reader.packet_index()
+        if index is not None and len(index.times) == info.frames and len(set(wanted)) < len(index.keys):
+            return _collect_by_seeking(ref, wanted, index)
+    left = set(wanted)
+    found: dict[int, npt.NDArray[np.uint8]] = {}
+    with _Reader(ref) as reader:
+        for number, frame in enumerate(reader.decode()):
+            if number in left:
+                if frame is not None:
+                    found[number] = _pixels(frame)
+                left.discard(number)
+                if not left:
+                    break
+    return found
+
+
+def _collect_by_seeking(ref: MediaRef, wanted: Sequence[int], index: _PacketIndex) -> dict[int, npt.NDArray[np.uint8]]:
+    number_of = {time: number for number, time in enumerate(index.times)}
+    found: dict[int, npt.NDArray[np.uint8]] = {}
+    with _Reader(ref) as reader:
+        for key_time, numbers in index.by_key(sorted(set(wanted))):
+            left = set(numbers)
+            for frame in reader.decode_from(key_time):
+                number = None if frame is None else number_of.get(frame.pts)
+                if frame is None or number is None:
+                    continue
+                if number in left:
+                    found[number] = _pixels(frame)
+                    left.discard(number)
+                if not left or number >= numbers[-1]:
+                    break
+    return found
+
+
+def _pixels(frame: Any) -> npt.NDArray[np.uint8]:
+    """RGB of a decoded frame, turned as the display matrix of the container asks."""
+    import numpy as np
+
+    array: npt.NDArray[np.uint8] = frame.to_ndarray(format="rgb24")
+    turns = round(getattr(frame, "rotation", 0) / 90) % 4
+    return np.ascontiguousarray(np.rot90(array, turns)) if turns else array
+
+
+@dataclass(frozen=True, slots=True)
+class _PacketIndex:
+    """Presentation times of all frames, ascending, and those of the key frames."""
+
+    times: tuple[int, ...]
+    keys: tuple[int, ...]
+
+    def by_key(self, wanted: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
+        """Wanted frame numbers (ascending) grouped by the key frame to start decoding from."""
+        import bisect
+
+        groups: dict[int, list[int]] = {}
+        for number in wanted:
+            position = max(0, bisect.bisect_right(self.keys, self.times[number]) - 1)
+            groups.setdefault(self.keys[position], []).append(number)
+        yield from groups.items()
+
+
+class _Reader:
+    """The first video stream of an opened container."""
+
+    def __init__(self, ref: MediaRef) -> None:
+        import av
+
+        self._ref = ref
+        self._errors: tuple[type[BaseException], ...] = (av.FFmpegError, OSError, ValueError, EOFError)
+        source: Any = str(ref.path) if ref.kind == "path" else io.BytesIO(ref.read_bytes())
+        try:
+            self._container = av.open(source)
+        except self._errors as error:
+            raise MediaError(f"{ref.describe()} is not a readable video: {error}") from error
+        if not self._container.streams.video:
+            self._container.close()
+            raise MediaError(f"{ref.describe()} has no video stream")
+        self._stream = self._container.streams.video[0]
+        self._stream.thread_type = "AUTO"
+
+    def __enter__(self) -> _Reader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._container.close()
+
+    def info(self) -> VideoInfo:
+        stream = self._stream
+        fps = float(stream.average_rate or 0)
+        duration = 0.0
+        if stream.duration and stream.time_base:
+            duration = float(stream.duration * stream.time_base)
+        elif self._container.duration:
+            duration = self._container.duration / 1_000_000
+        context = stream.codec_context
+        return VideoInfo(int(stream.frames), fps, duration, int(context.width), int(context.height))
+
+    def decode(self) -> Iterator[Any]:
+        """All frames in order of time; ``None`` in place of one that cannot be decoded."""
+        packets = self._container.demux(self._stream)
+        while True:
+            try:
+                packet = next(packets, None)
+            except self._errors:  # the rest of the file is missing or damaged
+                packet = None
+            if packet is None:
+                return
+            try:
+                yield from packet.decode()
+            except self._errors:
+                yield None
+
+    def decode_from(self, time: int) -> Iterator[Any]:
+        """Frames from the key frame at ``time`` (in units of the stream) on."""
+        self._container.seek(time, stream=self._stream, backward=True)
+        yield from self.decode()
+
+    def packet_index(self) -> _PacketIndex | None:
+        """Times of all frames without decoding; ``None`` where a packet has no time or the file is damaged."""
+        times: set[int] = set()
+        keys: set[int] = set()
+        try:
+            for packet in self._container.demux(self._stream):
+                if packet.size == 0 or packet.is_discard:
+                    continue
+                if packet.pts is None:
+                    return None
+                times.add(packet.pts)
+                if packet.is_keyframe:
+                    keys.add(packet.pts)
+        except self._errors:
+            return None
+        return _PacketIndex(tuple(sorted(times)), tuple(sorted(keys))) if keys else None
+
+
+FRAMES: ByteLRU[VideoFrames] = ByteLRU(_FRAMES_MAX_BYTES, lambda frames: int(frames.array.nbytes))

@@ -1,0 +1,137 @@
+"""Aggregations: all per-document values of a metric → one number (harness specification §2.6)."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from lmms_eval.errors import UsageError
+
+BYPASS_VALUE = 999
+
+
+def _need_items(items: Sequence[Any], name: str) -> None:
+    if not items:
+        raise UsageError(f"aggregation {name!r}: no values to aggregate")
+
+
+def mean(items: Sequence[float]) -> float:
+    """Arithmetic mean of an exactly rounded sum.
+
+    Raises:
+        UsageError: no values (so do all aggregations of this module but ``bypass``).
+    """
+    _need_items(items, "mean")
+    return math.fsum(items) / len(items)
+
+
+def median(items: Sequence[float]) -> float:
+    """The middle of the sorted values, or the mean of the middle two."""
+    _need_items(items, "median")
+    return float(statistics.median(items))
+
+
+def perplexity(items: Sequence[float]) -> float:
+    """exp(−mean) of log-probabilities."""
+    _need_items(items, "perplexity")
+    return math.exp(-mean(items))
+
+
+def weighted_mean(items: Sequence[tuple[float, float]]) -> float:
+    """Σ value / Σ weight of (value, weight) pairs: the values are sums over their weight already."""
+    return _ratio(items, "weighted_mean")
+
+
+def _ratio(items: Sequence[tuple[float, float]], name: str) -> float:
+    _need_items(items, name)
+    total = math.fsum(weight for _, weight in items)
+    if total == 0:
+        raise UsageError(f"aggregation {name!r}: all weights are 0")
+    return math.fsum(value for value, _ in items) / total
+
+
+def weighted_perplexity(items: Sequence[tuple[float, float]]) -> float:
+    """exp(−Σ log-probability / Σ units) of (log-probability, number of units) pairs."""
+    return math.exp(-_ratio(items, "weighted_perplexity"))
+
+
+def bits_per_byte(items: Sequence[tuple[float, float]]) -> float:
+    """−Σ log-probability / Σ bytes / ln 2 of (log-probability, number of bytes) pairs."""
+    return -_ratio(items, "bits_per_byte") / math.log(2)
+
+
+def f1(items: Sequence[tuple[Any, Any]]) -> float:
+    """Binary F1 of (gold, prediction) pairs with 1 as the positive class; 0 where neither ever says 1.
+
+    Raises:
+        UsageError: a label is neither 0 nor 1.
+    """
+    _need_items(items, "f1")
+    for pair in items:
+        for label in pair:
+            if label not in (0, 1):
+                raise UsageError(f"aggregation 'f1': label {label!r}; it takes (gold, prediction) pairs of 0 and 1")
+    both = sum(bool(gold) and bool(predicted) for gold, predicted in items)
+    either = sum(bool(gold) + bool(predicted) for gold, predicted in items)
+    return 2 * both / either if either else 0.0
+
+
+def matthews_corrcoef(items: Sequence[tuple[Hashable, Hashable]]) -> float:
+    """Matthews correlation of (gold, prediction) pairs over any number of classes (Gorodkin 2004).
+
+    0 where gold or prediction is constant.
+    """
+    _need_items(items, "matthews_corrcoef")
+    n, right = len(items), sum(gold == predicted for gold, predicted in items)
+    golds, predictions = Counter(gold for gold, _ in items), Counter(predicted for _, predicted in items)
+    above = right * n - sum(count * predictions[label] for label, count in golds.items())
+    below = math.sqrt(n * n - sum(c * c for c in predictions.values()))
+    below *= math.sqrt(n * n - sum(c * c for c in golds.values()))
+    return above / below if below else 0.0
+
+
+def brier_score(items: Sequence[tuple[int, Sequence[float]]]) -> float:
+    """Mean over (gold index, probabilities) of Σ_k (p_k − [k is gold])² (Brier 1950): 0 is best, 2 worst."""
+    _need_items(items, "brier_score")
+    return mean(
+        [math.fsum((p - (k == gold)) ** 2 for k, p in enumerate(probabilities)) for gold, probabilities in items]
+    )
+
+
+def bypass(items: Sequence[Any]) -> int:  # noqa: ARG001 - the interface of aggregations
+    """The constant that stands where nothing was scored (``--predict_only``)."""
+    return BYPASS_VALUE
+
+
+def _reference_streams(references: Sequence[str | Sequence[str]]) -> list[list[str | None]]:
+    """sacrebleu's layout: one list per reference position, ``None`` where an item has fewer references."""
+    each = [[reference] if isinstance(reference, str) else list(reference) for reference in references]
+    width = max(len(texts) for texts in each)
+    return [[texts[k] if k < len(texts) else None for texts in each] for k in range(width)]
+
+
+def bleu(items: Sequence[tuple[str | Sequence[str], str]]) -> float:
+    """Corpus BLEU, 0 … 100, of (reference or references, prediction) pairs (sacrebleu's defaults; Post 2018)."""
+    from sacrebleu import corpus_bleu
+
+    _need_items(items, "bleu")
+    return float(corpus_bleu([p for _, p in items], _reference_streams([r for r, _ in items])).score)
+
+
+def chrf(items: Sequence[tuple[str | Sequence[str], str]]) -> float:
+    """Corpus chrF2, 0 … 100, of (reference or references, prediction) pairs (Popović 2015)."""
+    from sacrebleu import corpus_chrf
+
+    _need_items(items, "chrf")
+    return float(corpus_chrf([p for _, p in items], _reference_streams([r for r, _ in items])).score)
+
+
+def ter(items: Sequence[tuple[str | Sequence[str], str]]) -> float:
+    """Corpus translation edit rate in percent (lower is better) of (reference or references, prediction) pairs."""
+    from sacrebleu import corpus_ter
+
+    _need_items(items, "ter")
+    return float(corpus_ter([p for _, p in items], _reference_streams([r for r, _ in items])).score)

@@ -1,0 +1,105 @@
+"""The metrics and aggregations that a task's ``metric_list`` can name; functions are imported when used."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+_HOME = "lmms_eval.metrics"
+
+
+def _load(path: str) -> Callable[..., Any]:
+    module, _, attribute = path.partition(":")
+    function: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
+    return function
+
+
+@dataclass(frozen=True, slots=True)
+class MetricEntry:
+    """A per-document metric. ``functions`` maps an output type to ``module:attribute``.
+
+    For ``generate_until`` a function takes ``references`` and ``predictions``; for ``multiple_choice`` a
+    ``ChoiceItem``; for ``loglikelihood`` a ``LikelihoodItem``. ``aggregation`` is the default one.
+    """
+
+    functions: tuple[tuple[str, str], ...]
+    aggregation: str
+    higher_is_better: bool
+
+    @property
+    def output_types(self) -> tuple[str, ...]:
+        return tuple(output_type for output_type, _ in self.functions)
+
+    def function(self, output_type: str) -> Callable[..., Any] | None:
+        """Import the function for an output type; ``None`` where the metric has no meaning for it."""
+        path = dict(self.functions).get(output_type)
+        return _load(path) if path else None
+
+
+@dataclass(frozen=True, slots=True)
+class AggregationEntry:
+    """An aggregation over all documents.
+
+    ``bootstrap_name`` is the name that ``lmms_eval.stats.bootstrap_stderr`` knows it by; ``bootstrap_iterations``
+    is the number of draws (0: no bootstrap error); ``is_mean`` says that the CLT error holds.
+    """
+
+    path: str
+    is_mean: bool = False
+    bootstrap_iterations: int = 0
+    bootstrap_name: str | None = None
+
+    def function(self) -> Callable[..., Any]:
+        return _load(self.path)
+
+
+def _metric(aggregation: str, higher_is_better: bool, **functions: str) -> MetricEntry:
+    paths = tuple((output_type, f"{_HOME}.{path}") for output_type, path in functions.items())
+    return MetricEntry(paths, aggregation, higher_is_better)
+
+
+METRICS: dict[str, MetricEntry] = {
+    "acc": _metric("mean", True, multiple_choice="choice:acc", loglikelihood="choice:greedy"),
+    "acc_all": _metric("acc_all", True),
+    "acc_mutual_info": _metric("mean", True, multiple_choice="choice:acc_mutual_info"),
+    "acc_norm": _metric("mean", True, multiple_choice="choice:acc_norm"),
+    "anls": _metric("mean", True, generate_until="text:anls"),
+    "bits_per_byte": _metric("bits_per_byte", False, loglikelihood="choice:byte_perplexity"),
+    "bleu": _metric("bleu", True, generate_until="text:text_pair"),
+    "brier_score": _metric("brier_score", False, multiple_choice="choice:brier_score"),
+    "bypass": _metric("bypass", True, generate_until="text:bypass"),
+    "byte_perplexity": _metric("weighted_perplexity", False, loglikelihood="choice:byte_perplexity"),
+    "chrf": _metric("chrf", True, generate_until="text:text_pair"),
+    "exact_match": _metric("mean", True, generate_until="text:exact_match", multiple_choice="choice:exact_match"),
+    "f1": _metric("f1", True, generate_until="text:label_pair", multiple_choice="choice:label_pair"),
+    "mcc": _metric("matthews_corrcoef", True, generate_until="text:label_pair", multiple_choice="choice:label_pair"),
+    "perplexity": _metric("perplexity", False, loglikelihood="choice:perplexity"),
+    "ter": _metric("ter", False, generate_until="text:text_pair"),
+    "word_perplexity": _metric("weighted_perplexity", False, loglikelihood="choice:word_perplexity"),
+}
+
+_DRAWS, _TEXT_DRAWS = 100_000, 100
+
+
+def _aggregation(name: str, draws: int = 0, bootstrap_name: str | None = None) -> AggregationEntry:
+    return AggregationEntry(f"{_HOME}.aggregations:{name}", name == "mean", draws, bootstrap_name)
+
+
+AGGREGATIONS: dict[str, AggregationEntry] = {
+    "acc_all": AggregationEntry(f"{_HOME}.choice:acc_all"),
+    "bits_per_byte": _aggregation("bits_per_byte"),
+    "bleu": _aggregation("bleu", _TEXT_DRAWS),
+    "brier_score": _aggregation("brier_score"),
+    "bypass": _aggregation("bypass"),
+    "chrf": _aggregation("chrf", _TEXT_DRAWS),
+    "f1": _aggregation("f1", _DRAWS, "f1"),
+    "matthews_corrcoef": _aggregation("matthews_corrcoef", _DRAWS, "matthews_corrcoef"),
+    "mean": _aggregation("mean"),
+    "median": _aggregation("median", _DRAWS, "median"),
+    "perplexity": _aggregation("perplexity", _DRAWS, "perplexity"),
+    "ter": _aggregation("ter", _TEXT_DRAWS),
+    "weighted_mean": _aggregation("weighted_mean"),
+    "weighted_perplexity": _aggregation("weighted_perplexity"),
+}

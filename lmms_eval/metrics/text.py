@@ -1,0 +1,118 @@
+"""Per-document metrics of texts (harness specification §2.5, §2.6).
+
+They are called as ``fn(references=[gold, …], predictions=[answer], **arguments of the metric_list item)``.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Sequence
+from typing import Any
+
+from lmms_eval.errors import UsageError
+
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_NO_DIGITS = str.maketrans("", "", string.digits)
+
+
+def levenshtein_distance(first: str, second: str) -> int:
+    """Least number of insertions, deletions and substitutions of characters that turn one text into the other."""
+    from rapidfuzz.distance import Levenshtein
+
+    return int(Levenshtein.distance(first, second))
+
+
+def _only_text(prediction: Any) -> str:
+    while isinstance(prediction, list | tuple):
+        prediction = prediction[0] if prediction else ""
+    return str(prediction)
+
+
+def anls(references: Sequence[str], predictions: Sequence[Any], thresh_hold: float = 0.5) -> dict[str, float]:
+    """Average normalised Levenshtein similarity of the first prediction to the nearest reference (Biten et al. 2019).
+
+    Without regard to case and runs of white space; 1 − distance / length of the longer text, or 0 below
+    ``thresh_hold``.
+
+    Raises:
+        UsageError: no reference or no prediction.
+    """
+    if not references or not predictions:
+        raise UsageError("metric 'anls': needs at least one reference and one prediction")
+    prediction = _only_text(predictions[0])
+    answer = " ".join(prediction.lower().split())
+    nearest = 1.0
+    for reference in references:
+        longest = max(len(reference), len(prediction))
+        distance = levenshtein_distance(" ".join(reference.lower().split()), answer)
+        nearest = min(nearest, distance / longest if longest else 0.0)
+    similarity = 1.0 - nearest
+    return {"anls": similarity if similarity >= thresh_hold else 0.0}
+
+
+def exact_match(
+    references: Sequence[Any],
+    predictions: Sequence[Any],
+    *,
+    regexes_to_ignore: Sequence[str] | None = None,
+    ignore_case: bool = False,
+    ignore_punctuation: bool = False,
+    ignore_numbers: bool = False,
+) -> dict[str, float]:
+    """Share of equal pairs, after the parts to ignore are removed from both sides in the order of the arguments.
+
+    Punctuation and digits are the ASCII ones.
+
+    Raises:
+        UsageError: lists of different length or without items, or a broken regular expression.
+    """
+    if len(references) != len(predictions) or not references:
+        raise UsageError(f"metric 'exact_match': {len(references)} references for {len(predictions)} predictions")
+    try:
+        patterns = [re.compile(pattern) for pattern in regexes_to_ignore or []]
+    except re.error as error:
+        raise UsageError(f"metric 'exact_match': regexes_to_ignore: {error}") from error
+
+    def normalised(value: Any) -> str:
+        text = str(value)
+        for pattern in patterns:
+            text = pattern.sub("", text)
+        text = text.lower() if ignore_case else text
+        text = text.translate(_NO_PUNCTUATION) if ignore_punctuation else text
+        return text.translate(_NO_DIGITS) if ignore_numbers else text
+
+    equal = sum(normalised(r) == normalised(p) for r, p in zip(references, predictions, strict=True))
+    return {"exact_match": equal / len(references)}
+
+
+def text_pair(references: Sequence[Any], predictions: Sequence[Any]) -> tuple[str | list[str], str]:
+    """(reference or list of references, prediction) for the corpus scores ``bleu``, ``chrf`` and ``ter``.
+
+    Raises:
+        UsageError: no reference or no prediction.
+    """
+    if not references or not predictions:
+        raise UsageError("text metric: needs at least one reference and one prediction")
+    texts = [str(text) for text in references]
+    return (texts[0] if len(texts) == 1 else texts), _only_text(predictions[0])
+
+
+def label_pair(references: Sequence[Any], predictions: Sequence[Any]) -> tuple[Any, Any]:
+    """(gold, prediction) for ``f1`` and ``mcc``; texts that are whole numbers become numbers.
+
+    Raises:
+        UsageError: no reference or no prediction.
+    """
+    if not references or not predictions:
+        raise UsageError("label metric: needs at least one reference and one prediction")
+    return _label(references[0]), _label(predictions[0])
+
+
+def _label(value: Any) -> Any:
+    text = value.strip() if isinstance(value, str) else value
+    return int(text) if isinstance(text, str) and re.fullmatch(r"[+-]?[0-9]{1,18}", text) else text
+
+
+def bypass(references: Sequence[Any] = (), predictions: Sequence[Any] = ()) -> None:
+    """Nothing is scored (``--predict_only``)."""

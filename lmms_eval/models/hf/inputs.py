@@ -1,0 +1,134 @@
+"""From a request's messages to prompt text and pictures. Runs in preparation threads; touches no tokenizer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval.api.messages import ChatAudioContent, ChatImageContent, ChatMessages, ChatTextContent, ChatVideoContent
+from lmms_eval.api.request import ResponseError
+from lmms_eval.models.hf.options import HFOptions, text_or_file
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    from lmms_eval.api.request import Request
+    from lmms_eval.models.hf.load import Loaded
+
+_PLACEHOLDER_NAMES = ("image_token", "video_token", "audio_token", "fake_image_token")
+_CONFIG_NAMES = ("image_token_id", "image_token_index", "video_token_id", "video_token_index", "audio_token_id")
+_CHARACTERS_PER_TOKEN = 3.5
+_PIXELS_PER_TOKEN = 28 * 28
+_PICTURE_MIN_TOKENS = 64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """A rendered prompt. ``error`` is set instead where the request cannot be rendered."""
+
+    text: str = ""
+    images: tuple[Image.Image, ...] = ()
+    tokens: float = 0.0
+    """Estimated prompt length; only compared, never reported."""
+    error: ResponseError | None = None
+
+
+class InputBuilder:
+    """Renders requests for one model. Thread-safe: nothing is changed after construction."""
+
+    def __init__(self, loaded: Loaded, options: HFOptions) -> None:
+        self._processor = loaded.processor
+        self._options = options
+        self._max_pixels = None if loaded.native_pixels else options.max_pixels
+        self._placeholders = placeholder_tokens(loaded.processor, loaded.tokenizer, loaded.model.config)
+        self.system_prompt = text_or_file(options.system_prompt)
+        self.chat_template = text_or_file(options.chat_template)
+
+    def prepare(self, request: Request) -> Request:
+        """The request with a :class:`Prepared` payload.
+
+        Raises:
+            MediaError: a picture or video cannot be read.
+        """
+        import jinja2
+
+        try:
+            prepared = self._render(request.build_messages())
+        except (jinja2.TemplateError, TypeError, ValueError, LookupError, AttributeError) as error:
+            message = f"the prompt cannot be rendered by the chat template: {type(error).__name__}: {error}"
+            prepared = Prepared(error=ResponseError("bad_request", message))
+        nbytes = len(prepared.text) + sum(image.width * image.height * 3 for image in prepared.images)
+        return request.with_payload(prepared, nbytes)
+
+    def _render(self, chat: ChatMessages) -> Prepared:
+        images: list[Image.Image] = []
+        messages: list[dict[str, Any]] = []
+        for message in chat.messages:
+            content = [entry for part in message.content for entry in self._part(part, images)]
+            messages.append({"role": message.role, "content": content})
+        if self.system_prompt:
+            leading = {"role": "system", "content": [{"type": "text", "text": self._neutral(self.system_prompt)}]}
+            messages = [leading, *(messages[1:] if messages and messages[0]["role"] == "system" else messages)]
+        prefilled = bool(messages) and messages[-1]["role"] == "assistant"
+        text = self._processor.apply_chat_template(
+            messages,
+            chat_template=self.chat_template,
+            tokenize=False,
+            add_generation_prompt=not prefilled,
+            continue_final_message=prefilled,
+        )
+        return Prepared(text, tuple(images), estimate_tokens(text, images))
+
+    def _part(self, part: Any, images: list[Image.Image]) -> list[dict[str, Any]]:
+        """Template entries of one part; its pictures are appended to ``images``."""
+        if isinstance(part, ChatTextContent):
+            return [{"type": "text", "text": self._neutral(part.text)}]
+        if isinstance(part, ChatAudioContent):
+            raise ValueError("this back end takes text, pictures and video, not sound")
+        found = self._picture(part) if isinstance(part, ChatImageContent) else self._frames(part)
+        images.extend(found)
+        return [{"type": "image"} for _ in found]
+
+    def _picture(self, part: ChatImageContent) -> list[Image.Image]:
+        from lmms_eval.media import load_rgb
+
+        return [load_rgb(part.url, max_pixels=self._max_pixels)]
+
+    def _frames(self, part: ChatVideoContent) -> list[Image.Image]:
+        """A video as pictures in order of time; a list is taken as the frames themselves."""
+        from lmms_eval.media import Sampling, load_rgb, read_frames, shrink, uniform_indices
+
+        value, most = part.url, self._options.max_num_frames
+        if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray):
+            chosen = uniform_indices(len(value), min(most, len(value))) if value else []
+            return [load_rgb(value[index], max_pixels=self._max_pixels) for index in chosen]
+        start, end = part.start_time, part.end_time
+        if isinstance(value, Mapping):
+            start = value.get("video_start") if start is None else start
+            end = value.get("video_end") if end is None else end
+        frames = read_frames(value, Sampling(count=most, fps=self._options.fps, start=start, end=end))
+        return [shrink(image, max_pixels=self._max_pixels) for image in frames.images()]
+
+    def _neutral(self, text: str) -> str:
+        """``text`` in which no placeholder of the model stands literally: ``<image>`` becomes ``< image>``."""
+        for token in self._placeholders:
+            text = text.replace(token, f"{token[0]} {token[1:]}")
+        return text
+
+
+def placeholder_tokens(processor: Any, tokenizer: Any, config: Any) -> tuple[str, ...]:
+    """The strings that stand for a picture, video or sound in a prompt of this model, longest first."""
+    found = {str(getattr(holder, name, None) or "") for holder in (processor, tokenizer) for name in _PLACEHOLDER_NAMES}
+    for name in _CONFIG_NAMES:
+        token_id = getattr(config, name, None)
+        if isinstance(token_id, int) and 0 <= token_id < len(tokenizer):
+            found.add(str(tokenizer.convert_ids_to_tokens(token_id)))
+    marked = {token for token in found if len(token) > 2 and not token.isalnum()}
+    return tuple(sorted(marked, key=lambda token: (-len(token), token)))
+
+
+def estimate_tokens(text: str, images: Sequence[Image.Image]) -> float:
+    """Rough length of a prompt in tokens, for putting like with like into a batch."""
+    pictures = sum(max(_PICTURE_MIN_TOKENS, image.width * image.height / _PIXELS_PER_TOKEN) for image in images)
+    return len(text) / _CHARACTERS_PER_TOKEN + pictures

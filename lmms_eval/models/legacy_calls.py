@@ -1,0 +1,204 @@
+"""One call of a plugin's method: its instances, its partial results, and how its outputs are read."""
+
+from __future__ import annotations
+
+import copy
+import queue
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lmms_eval.api.instance import Instance, TokenCounts, unwrap_generation_output
+from lmms_eval.api.model import CacheHook
+from lmms_eval.api.request import ErrorKind, Request, Response, Usage
+
+MULTI_ROUND = "generate_until_multi_round"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request with the arguments that the plugin will unpack."""
+
+    request: Request
+    arguments: tuple[Any, ...]
+    metadata: Mapping[str, Any]
+
+    def instance(self, five: bool) -> Instance:
+        """A fresh instance: plugins change generation options in place. ``five`` leaves the context out."""
+        arguments = self.arguments[1:] if five and len(self.arguments) == 6 else self.arguments
+        return Instance(
+            request_type=self.request.kind,
+            arguments=tuple(copy.deepcopy(dict(item)) if isinstance(item, Mapping) else item for item in arguments),
+            idx=self.request.index,
+            metadata=dict(self.metadata),
+        )
+
+    @property
+    def context(self) -> Any:
+        """The first argument, by which partial results name their request."""
+        return self.arguments[0] if self.arguments else None
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnd:
+    """How a call ended. ``unanswered`` are the requests that no response was given for."""
+
+    error: BaseException | None
+    unanswered: tuple[Prepared, ...]
+
+
+class UnusableOutput(Exception):
+    """A plugin returned something that is no answer to the request."""
+
+
+class PluginCall:
+    """A running call. ``responses`` yields each response as it comes; it ends when the plugin has returned."""
+
+    def __init__(self, method: Callable[[list[Instance]], Any], items: Sequence[Prepared], five: bool) -> None:
+        self._method, self._items = method, tuple(items)
+        self._name = str(items[0].request.kind)
+        self._instances = [item.instance(five) for item in items]
+        counts = Counter(item.context for item in items if isinstance(item.context, str))
+        self._unique = {
+            item.context: position
+            for position, item in enumerate(items)
+            if isinstance(item.context, str) and counts[item.context] == 1
+        }
+        self._lock = threading.Lock()
+        self._answered: set[int] = set()
+        self._events: queue.SimpleQueue[Response | None] = queue.SimpleQueue()
+        self._started = time.perf_counter()
+        self._outputs: Any = None
+        self._error: BaseException | None = None
+        self._open = True
+
+    def run(self) -> None:
+        """Call the plugin. Runs in the worker thread; nothing is raised here, the taker of responses sees it."""
+        try:
+            outputs = self._method(self._instances)
+            self._outputs = list(outputs) if isinstance(outputs, Iterator) else outputs
+        except BaseException as error:  # noqa: BLE001 - a plugin may raise anything; the generator judges it
+            self._error = error
+        with self._lock:
+            self._open = False
+        self._events.put(None)
+
+    def add_partial(self, method: str, arguments: Any, result: Any) -> None:
+        """Take a partial result if it is a whole answer and its context names exactly one pending request."""
+        if method != self._name or method == MULTI_ROUND:
+            return  # a multi-round call is one unit: what comes before its end are single rounds
+        context = arguments[0] if isinstance(arguments, tuple | list) and arguments else arguments
+        position = self._unique.get(context) if isinstance(context, str) else None
+        if position is None:
+            return
+        try:
+            response = self._response(position, result)
+        except UnusableOutput:
+            return
+        with self._lock:
+            if self._open and position not in self._answered:
+                self._answered.add(position)
+                self._events.put(response)
+
+    def responses(self) -> Iterator[Response]:
+        """Partial results at once, then the rest of the returned list. See ``end`` afterwards."""
+        while (response := self._events.get()) is not None:
+            yield response
+        if self._error is None:
+            yield from self._final()
+
+    def end(self) -> CallEnd:
+        """After ``responses`` is used up."""
+        unanswered = (item for position, item in enumerate(self._items) if position not in self._answered)
+        return CallEnd(self._error, tuple(unanswered))
+
+    def _final(self) -> Iterator[Response]:
+        pending = [position for position in range(len(self._items)) if position not in self._answered]
+        problem = self._shape_problem()
+        for position in pending:
+            self._answered.add(position)
+            if problem:
+                yield Response.failure(self._items[position].request.id, "internal", problem)
+                continue
+            try:
+                yield self._response(position, self._outputs[position])
+            except UnusableOutput as error:
+                yield Response.failure(self._items[position].request.id, "internal", str(error))
+
+    def _shape_problem(self) -> str:
+        wanted = len(self._items)
+        if not isinstance(self._outputs, list | tuple):
+            return f"the plugin's {self._name} returned a {type(self._outputs).__name__}, not a list"
+        if len(self._outputs) != wanted:
+            return f"the plugin's {self._name} returned {len(self._outputs)} results for {wanted} requests"
+        return ""
+
+    def _response(self, position: int, output: Any) -> Response:
+        request = self._items[position].request
+        latency = time.perf_counter() - self._started
+        if request.kind == "loglikelihood":
+            return _likelihood_response(request, output, latency)
+        return _generation_response(request, output, latency)
+
+
+def _likelihood_response(request: Request, output: Any, latency: float) -> Response:
+    if isinstance(output, tuple | list) and len(output) == 2:
+        try:
+            value = float(output[0])
+        except (TypeError, ValueError):
+            value = None
+        if value is not None:
+            return Response(request.id, loglikelihood=value, is_greedy=bool(output[1]), is_loss=True, latency=latency)
+    raise UnusableOutput(
+        f"the plugin's loglikelihood returned {_shown(output)} for a request; it must return (loss, is_greedy)"
+    )
+
+
+def _generation_response(request: Request, output: Any, latency: float) -> Response:
+    if output is None:
+        raise UnusableOutput(f"the plugin's {request.kind} returned None for a request; it must return a text")
+    unwrapped = unwrap_generation_output(output)
+    usage = _usage(unwrapped.token_counts)
+    if request.kind == MULTI_ROUND:
+        rounds = tuple(unwrapped.text) if isinstance(unwrapped.text, list) else (unwrapped.text,)
+        return Response(request.id, rounds=rounds, usage=usage, latency=latency)
+    if not isinstance(unwrapped.text, str):
+        raise UnusableOutput(f"the plugin's generate_until returned {_shown(output)} for a request; return a text")
+    return Response(request.id, text=unwrapped.text, usage=usage, latency=latency)
+
+
+def _usage(counts: TokenCounts | None) -> Usage | None:
+    if counts is None:
+        return None
+    return Usage(counts.input_tokens, counts.output_tokens, counts.reasoning_tokens)
+
+
+def _shown(output: Any) -> str:
+    text = repr(output)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+class PartialHook(CacheHook):
+    """The cache hook that plugins are given: hands partial results to the call that is running."""
+
+    def __init__(self) -> None:
+        self._call: PluginCall | None = None
+
+    def attach(self, call: PluginCall | None) -> None:
+        self._call = call
+
+    def add_partial(self, method: str, arguments: Any, result: Any) -> None:
+        call = self._call
+        if call is not None:
+            call.add_partial(method, arguments, result)
+
+
+def failure(item: Prepared, error: BaseException, attempts: int) -> Response:
+    """A plugin's exception as the end of one request."""
+    kind: ErrorKind = "out_of_memory" if "OutOfMemory" in type(error).__name__ else "internal"
+    detail = str(error) or "no message"
+    message = f"the plugin's {item.request.kind} raised {type(error).__name__}: {detail}"
+    return Response.failure(item.request.id, kind, message, attempts)

@@ -1,0 +1,1 @@
+"""Back end for servers that speak the OpenAI chat-completions protocol (``docs/models/openai.md``)."""

@@ -1,0 +1,143 @@
+"""The one layer of retries: from a request to its response, however many attempts that takes."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+from lmms_eval.api.request import ErrorKind, Request, Response
+from lmms_eval.models.openai.concurrency import Gate
+from lmms_eval.models.openai.errors import AttemptError
+from lmms_eval.models.openai.generation import Dialect, local_stops
+from lmms_eval.models.openai.reply import Reply, cut_at
+
+MAX_BACKOFF_S: Mapping[ErrorKind, float] = {"rate_limit": 60.0}
+"""Longest back-off by kind of error; ``OTHER_BACKOFF_S`` for the rest."""
+OTHER_BACKOFF_S = 8.0
+MAX_RETRY_AFTER_S = 300.0
+"""A server that asks to wait longer is given up at once."""
+RETRIES_UNSEEN = 2
+"""Retries while no connection to the server has ever been opened: it is most likely not there."""
+OVERLOAD: frozenset[ErrorKind] = frozenset({"rate_limit", "server_error", "timeout", "connection", "malformed"})
+"""Failures that may come from asking too much at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    max_retries: int
+    """Further attempts after the first."""
+    backoff_s: float
+    """Bound of the first wait; it doubles with each attempt. The wait is drawn evenly from 0 to the bound."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What happened so far, for ``describe``."""
+
+    requests: int = 0
+    attempts: int = 0
+    bytes_sent: int = 0
+    answers_from_reasoning: int = 0
+    retries: Counter[str] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "requests": self.requests,
+            "attempts": self.attempts,
+            "bytes_sent": self.bytes_sent,
+            "answers_from_reasoning": self.answers_from_reasoning,
+            "retries": dict(sorted(self.retries.items())),
+            "failures": dict(sorted(self.failures.items())),
+        }
+
+
+class Asker:
+    """Asks one server. ``complete`` makes one attempt (``Client.complete``)."""
+
+    def __init__(
+        self,
+        complete: Callable[[bytes], Awaitable[Reply]],
+        gate: Gate,
+        policy: RetryPolicy,
+        dialect: Dialect,
+        tally: Tally,
+    ) -> None:
+        self._complete, self._gate, self._policy = complete, gate, policy
+        self._dialect, self._tally = dialect, tally
+        self._random = random.Random()
+        self._seen = False
+
+    async def ask(self, request: Request) -> Response:
+        """The response to a prepared request; a failure is a response too."""
+        started = perf_counter()
+        self._tally.requests += 1
+        attempts = 0
+        while True:
+            attempts += 1
+            outcome = await self._attempt(request.payload)
+            if isinstance(outcome, Reply):
+                return self._response(request, outcome, attempts, perf_counter() - started)
+            if not self._may_retry(outcome, attempts):
+                self._tally.failures[outcome.kind] += 1
+                self._gate.completed(None, failed=outcome.kind in OVERLOAD, rate_limited=outcome.kind == "rate_limit")
+                return Response.failure(request.id, outcome.kind, _explain(outcome), attempts)
+            self._tally.retries[outcome.kind] += 1
+            await asyncio.sleep(self._delay(outcome, attempts))
+
+    async def _attempt(self, body: bytes) -> Reply | AttemptError:
+        ticket = await self._gate.admit()
+        self._tally.attempts += 1
+        self._tally.bytes_sent += len(body)
+        started = perf_counter()
+        try:
+            reply = await self._complete(body)
+        except AttemptError as error:
+            self._seen = self._seen or not error.unreachable
+            if error.kind == "rate_limit" and error.retry:
+                self._gate.rate_limited(ticket, min(error.retry_after or 0.0, MAX_RETRY_AFTER_S))
+            return error
+        finally:
+            self._gate.release()
+        self._seen = True
+        self._gate.completed(perf_counter() - started)
+        return reply
+
+    def _may_retry(self, error: AttemptError, attempts: int) -> bool:
+        if not error.retry or (error.retry_after or 0.0) > MAX_RETRY_AFTER_S:
+            return False
+        unseen = error.unreachable and not self._seen
+        return attempts <= (min(RETRIES_UNSEEN, self._policy.max_retries) if unseen else self._policy.max_retries)
+
+    def _delay(self, error: AttemptError, attempts: int) -> float:
+        """Seconds to wait before the next attempt: what the server asks for, else full jitter."""
+        if error.retry_after:
+            # After a 429 the gate holds everybody back for as long.
+            return 0.0 if error.kind == "rate_limit" else error.retry_after
+        bound = min(self._policy.backoff_s * 2 ** min(attempts - 1, 30), MAX_BACKOFF_S.get(error.kind, OTHER_BACKOFF_S))
+        return self._random.uniform(0.0, bound)
+
+    def _response(self, request: Request, reply: Reply, attempts: int, latency: float) -> Response:
+        stops = local_stops(request.generation, self._dialect)
+        final = cut_at(reply, stops) if stops else reply
+        self._tally.answers_from_reasoning += reply.from_reasoning
+        return Response(
+            request.id,
+            text=final.text,
+            finish_reason=final.finish_reason,
+            usage=final.usage,
+            latency=latency,
+            attempts=attempts,
+        )
+
+
+def _explain(error: AttemptError) -> str:
+    wait = error.retry_after or 0.0
+    if wait > MAX_RETRY_AFTER_S:
+        return f"{error}; the server asks to wait {wait:.0f} s, which is too long: start again later"
+    return str(error)

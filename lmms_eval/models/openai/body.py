@@ -1,0 +1,184 @@
+"""Request bodies: messages with their media as JSON bytes. Runs in preparation threads."""
+
+from __future__ import annotations
+
+import base64
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from lmms_eval.api.messages import (
+    ChatAudioContent,
+    ChatImageContent,
+    ChatMessages,
+    ChatTextContent,
+    ChatVideoContent,
+)
+from lmms_eval.api.request import Request
+from lmms_eval.errors import ModelError
+from lmms_eval.models.openai.arguments import REASONING_MODEL, Arguments, Endpoint
+from lmms_eval.models.openai.generation import Dialect, map_generation
+
+AUDIO_FORMATS = ("wav", "mp3")
+"""Forms of ``input_audio`` that the protocol names; others are sent as wav."""
+MAX_PROMPT_NAME = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """How media are sent."""
+
+    max_frames: int
+    video_fps: float | None
+    pass_video_url: bool
+    timestamps: bool
+    images: Any
+    """``lmms_eval.media.WireOptions``."""
+
+
+class BodyBuilder:
+    """Turns requests into bodies. Thread-safe."""
+
+    def __init__(self, arguments: Arguments, endpoint: Endpoint) -> None:
+        from lmms_eval.media.encode import WireOptions
+
+        self.dialect = Dialect(
+            arguments.max_new_tokens, REASONING_MODEL.match(arguments.model) is not None, endpoint.is_public
+        )
+        self.system_prompt = read_system_prompt(arguments.system_prompt)
+        self.model = arguments.model
+        self._extra = _extra_fields(arguments)
+        self._rendering = Rendering(
+            max_frames=arguments.max_frames_num,
+            video_fps=arguments.video_fps,
+            pass_video_url=arguments.pass_video_url,
+            timestamps=arguments.timestamps,
+            images=WireOptions(
+                max_bytes=arguments.max_image_bytes,
+                max_pixels=arguments.max_pixels,
+                image_format=arguments.image_format,
+                quality=arguments.image_quality,
+            ),
+        )
+        self._lock = threading.Lock()
+        self._ignored: set[str] = set()
+
+    @property
+    def ignored_options(self) -> list[str]:
+        """Generation options of tasks that had no place in the protocol, so far."""
+        with self._lock:
+            return sorted(self._ignored)
+
+    def build(self, request: Request) -> bytes:
+        """The body of a request.
+
+        Raises:
+            MediaError: a picture, video or sound cannot be read.
+        """
+        mapped = map_generation(request.generation, request.seed, self.dialect)
+        if mapped.ignored:
+            with self._lock:
+                self._ignored.update(mapped.ignored)
+        messages = openai_messages(request.build_messages(), self._rendering)
+        body = {"model": self.model, "messages": self._with_system_prompt(messages), **mapped.fields, **self._extra}
+        return orjson.dumps(body, option=orjson.OPT_NON_STR_KEYS)
+
+    def _with_system_prompt(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        if not self.system_prompt:
+            return messages
+        rest = messages[1:] if messages and messages[0]["role"] == "system" else messages
+        return [{"role": "system", "content": [_text(self.system_prompt)]}, *rest]
+
+
+def read_system_prompt(value: str | None) -> str | None:
+    """The prompt itself, or the content of the file that ``value`` names.
+
+    Raises:
+        ModelError: the file cannot be read.
+    """
+    if not value or len(value) >= MAX_PROMPT_NAME or "\n" in value or "\0" in value:
+        return value
+    path = Path(value)
+    try:
+        return path.read_text(encoding="utf-8") if path.is_file() else value
+    except (OSError, UnicodeDecodeError) as error:
+        raise ModelError(f"system_prompt names the file {path}, which cannot be read as UTF-8: {error}") from error
+
+
+def _extra_fields(arguments: Arguments) -> dict[str, Any]:
+    fields = dict(arguments.extra_body)
+    switch = arguments.enable_thinking_kwarg
+    if switch is not None:
+        name = switch if isinstance(switch, str) else "enable_thinking"
+        given = fields.get("chat_template_kwargs")
+        template = dict(given) if isinstance(given, Mapping) else {}
+        fields["chat_template_kwargs"] = {**template, name: switch is not False}
+    return fields
+
+
+def openai_messages(messages: ChatMessages, rendering: Rendering) -> list[dict[str, Any]]:
+    """The conversation in the form of the protocol (see ``docs/models/openai.md``)."""
+    return [
+        {"role": message.role, "content": [item for part in message.content for item in _parts(part, rendering)]}
+        for message in messages.messages
+    ]
+
+
+def _parts(
+    part: ChatTextContent | ChatImageContent | ChatVideoContent | ChatAudioContent, rendering: Rendering
+) -> Iterator[dict[str, Any]]:
+    if isinstance(part, ChatTextContent):
+        yield _text(part.text)
+    elif isinstance(part, ChatImageContent):
+        yield _image(part.url, rendering)
+    elif isinstance(part, ChatAudioContent):
+        from lmms_eval.media.audio import wire_audio
+
+        sound = wire_audio(part.url, AUDIO_FORMATS)
+        yield {"type": "input_audio", "input_audio": {"data": sound.base64, "format": sound.format}}
+    elif rendering.pass_video_url:
+        yield {"type": "video_url", "video_url": {"url": video_url(part.url)}}
+    else:
+        yield from _frames(part, rendering)
+
+
+def _text(text: str) -> dict[str, Any]:
+    # Half of a surrogate pair has no UTF-8 form: it goes out as a question mark.
+    sent = text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+    return {"type": "text", "text": sent}
+
+
+def _image(value: Any, rendering: Rendering) -> dict[str, Any]:
+    from lmms_eval.media.encode import image_url
+
+    return {"type": "image_url", "image_url": {"url": image_url(value, rendering.images)}}
+
+
+def _frames(part: ChatVideoContent, rendering: Rendering) -> Iterator[dict[str, Any]]:
+    from lmms_eval.media.video import Sampling, read_frames
+
+    bounds: Mapping[str, Any] = part.url if isinstance(part.url, Mapping) else {}
+    start = part.start_time if part.start_time is not None else bounds.get("video_start")
+    end = part.end_time if part.end_time is not None else bounds.get("video_end")
+    sampling = Sampling(count=rendering.max_frames, fps=rendering.video_fps, start=start, end=end)
+    frames = read_frames(part.url, sampling)
+    for image, time in zip(frames.images(), frames.times(), strict=True):
+        if rendering.timestamps:
+            yield _text(f"<{time:.1f} seconds>")
+        yield _image(image, rendering)
+
+
+def video_url(value: Any) -> str:
+    """The address of a remote video as it is, ``file://`` for a local file, a data URL for bytes."""
+    from lmms_eval.media.reference import resolve
+
+    ref = resolve(value)
+    if ref.kind == "url":
+        return ref.url
+    if ref.kind == "path" and ref.path is not None:
+        return ref.path.resolve().as_uri()
+    return f"data:{ref.mime or 'video/mp4'};base64,{base64.b64encode(ref.read_bytes()).decode('ascii')}"

@@ -1,0 +1,91 @@
+"""One attempt: bytes out, a reply or an ``AttemptError`` back. Imported only where a model is built."""
+
+from __future__ import annotations
+
+import io
+import urllib.request
+from types import TracebackType
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from lmms_eval.models.openai.arguments import Endpoint
+from lmms_eval.models.openai.errors import AttemptError, redact, shorten, status_error
+from lmms_eval.models.openai.reply import Reply, parse_reply
+
+CONNECT_TIMEOUT_S = 30.0
+WHOLE_BYTES = 1 << 20
+"""Larger bodies are written in pieces, so that the others' answers are read in between."""
+
+
+class Client:
+    """A pool of kept-alive connections to one server; an asynchronous context manager."""
+
+    def __init__(self, endpoint: Endpoint, timeout: float, connections: int) -> None:
+        self._endpoint, self._timeout, self._connections = endpoint, timeout, connections
+        self._headers = {"Authorization": endpoint.authorization, "Content-Type": "application/json"}
+        self._proxy = find_proxy(endpoint)
+        self._session: Any = None
+
+    async def __aenter__(self) -> Client:
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=self._connections, ttl_dns_cache=300),
+            timeout=aiohttp.ClientTimeout(total=self._timeout, sock_connect=min(CONNECT_TIMEOUT_S, self._timeout)),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers=self._headers,
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._session.close()
+
+    async def complete(self, body: bytes) -> Reply:
+        """Send a body as it is and read the completion.
+
+        Raises:
+            AttemptError: any failure, with the server's address and without the key.
+        """
+        shown = self._endpoint.shown
+        try:
+            data = body if len(body) <= WHOLE_BYTES else io.BytesIO(body)
+            async with self._session.post(
+                self._endpoint.url, data=data, proxy=self._proxy, allow_redirects=False
+            ) as answer:
+                raw: bytes = await answer.read()
+                status, headers = answer.status, answer.headers
+            if status == 200:
+                return parse_reply(raw, shown)
+            raise status_error(status, raw, headers, shown)
+        except AttemptError as error:
+            raise self._without_key(error) from None
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise self._without_key(self._transport_error(error)) from error
+
+    def _transport_error(self, error: Exception) -> AttemptError:
+        shown = self._endpoint.shown
+        reason = shorten(str(error)) or type(error).__name__
+        if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
+            message = f"cannot reach {shown}: {reason}; is the server running, and is base_url right?"
+            return AttemptError("connection", message, unreachable=True)
+        if isinstance(error, TimeoutError):
+            return AttemptError("timeout", f"no answer from {shown} within {self._timeout:g} s (timeout=...)")
+        if isinstance(error, aiohttp.ClientResponseError):
+            return AttemptError("malformed", f"{shown} sent no valid HTTP: {reason}")
+        return AttemptError("connection", f"the connection to {shown} broke: {type(error).__name__}: {reason}")
+
+    def _without_key(self, error: AttemptError) -> AttemptError:
+        error.args = (redact(str(error), self._endpoint.secrets),)
+        return error
+
+
+def find_proxy(endpoint: Endpoint) -> str | None:
+    """The proxy that the environment names for this server; none for loopback."""
+    parts = urlsplit(endpoint.url)
+    host = parts.hostname or ""
+    if endpoint.is_loopback or urllib.request.proxy_bypass(host):
+        return None
+    proxies = urllib.request.getproxies()
+    return proxies.get(parts.scheme) or proxies.get("all")

@@ -1,0 +1,267 @@
+"""Model names: built-in ones, entry points of installed packages, and plugin packages of the older kind."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from lmms_eval.api.registry import ModelManifest, registered_model_classes
+from lmms_eval.errors import ModelError, UnknownNameError
+
+if TYPE_CHECKING:
+    from lmms_eval.api.model import Model
+    from lmms_eval.models.building import BuildOptions
+
+Kind = Literal["chat", "simple"]
+ENTRY_POINT_GROUP = "lmms_eval.models"
+log = logging.getLogger(__name__)
+
+BUILTIN_MANIFESTS = (
+    ModelManifest("baseline", chat_class_path="lmms_eval.models.baseline.Baseline"),
+    ModelManifest("hf", chat_class_path="lmms_eval.models.hf.model.HuggingFace", aliases=("huggingface",)),
+    ModelManifest(
+        "openai",
+        chat_class_path="lmms_eval.models.openai.model.OpenAI",
+        aliases=(
+            "async_openai",
+            "openai_compatible",
+            "openai_compatible_chat",
+            "async_openai_compatible",
+            "async_openai_compatible_chat",
+        ),
+    ),
+    ModelManifest("replay", chat_class_path="lmms_eval.models.replay.Replay"),
+)
+
+INSTALL_NAMES = {
+    "vllm": "lmms_eval[vllm]",
+    "sglang": "lmms_eval[sglang]",
+    "soundfile": "lmms_eval[audio]",
+    "librosa": "lmms_eval[audio]",
+    "torchcodec": "lmms_eval[video]",
+    "PIL": "pillow",
+    "cv2": "opencv-python-headless",
+    "sklearn": "scikit-learn",
+    "yaml": "pyyaml",
+}
+"""What to install for a module whose package has another name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedModel:
+    """A model name after look-up. The class is imported by ``load``."""
+
+    manifest: ModelManifest
+    class_path: str
+    kind: Kind
+
+    def load(self) -> type[Any]:
+        """Import the class and check it.
+
+        Raises:
+            ModelError: a package is missing, the path is wrong, the class is no model or of the other interface.
+        """
+        value = _import_class(self.manifest.model_id, self.class_path)
+        return _checked_class(self.manifest.model_id, self.class_path, value, self.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelListing:
+    """One line of ``lmms-eval models``."""
+
+    name: str
+    kind: str
+    """``chat``, ``chat+simple`` or ``simple``."""
+    aliases: tuple[str, ...]
+
+
+class ModelRegistry:
+    """All models that can be named. Entry points and plugin packages are read at the first look-up.
+
+    Args:
+        plugins: packages of the older kind, as a list or in the comma form of ``LMMS_EVAL_PLUGINS``: each may have
+            ``PACKAGE.models.AVAILABLE_MODELS = {module name: class name}`` and a sub-package ``PACKAGE.tasks``.
+    """
+
+    def __init__(self, plugins: str | Sequence[str] = ()) -> None:
+        names = plugins.split(",") if isinstance(plugins, str) else plugins
+        self._plugins = tuple(name.strip() for name in names if name.strip())
+        self._manifests: dict[str, ModelManifest] = {}
+        self._aliases: dict[str, str] = {}
+        self._broken: list[str] = []
+        self._loaded = False
+
+    def resolve(self, name: str, force_simple: bool = False) -> ResolvedModel:
+        """Look a name or alias up: with ``force_simple`` the simple class if there is one, else chat before simple.
+
+        Raises:
+            UnknownNameError: no model has this name; names the nearest ones.
+        """
+        self._load()
+        manifest = self._manifests.get(name) or self._manifests.get(self._aliases.get(name, ""))
+        if manifest is None:
+            return self._resolve_decorated(name)
+        if manifest.simple_class_path and (force_simple or not manifest.chat_class_path):
+            return ResolvedModel(manifest, manifest.simple_class_path, "simple")
+        return ResolvedModel(manifest, str(manifest.chat_class_path), "chat")
+
+    def build(
+        self, name: str, model_args: str | Mapping[str, Any] = "", options: BuildOptions | None = None
+    ) -> tuple[Model, ResolvedModel]:
+        """Build the model behind a name; see ``lmms_eval.models.building.build_model``. Also says what was chosen."""
+        from lmms_eval.models.building import BuildOptions, build_model
+
+        chosen = options or BuildOptions()
+        resolved = self.resolve(name, chosen.force_simple)
+        return build_model(resolved, model_args, chosen), resolved
+
+    def list_models(self) -> list[ModelListing]:
+        """Chat-only models first, then those with both interfaces, then simple ones; by name within each."""
+        self._load()
+        order = {"chat": 0, "chat+simple": 1, "simple": 2}
+        found = []
+        for name, manifest in self._manifests.items():
+            aliases = tuple(sorted(alias for alias, target in self._aliases.items() if target == name))
+            found.append(ModelListing(name, manifest.kind, aliases))
+        return sorted(found, key=lambda item: (order[item.kind], item.name))
+
+    def plugin_task_folders(self) -> list[Path]:
+        """The folders of ``PACKAGE.tasks`` of the plugin packages that have one, for the task catalogue."""
+        folders: list[Path] = []
+        for package in self._plugins:
+            try:
+                spec = importlib.util.find_spec(f"{package}.tasks")
+            except ModuleNotFoundError as error:
+                raise _plugin_error(package, error) from error
+            if spec is not None and spec.submodule_search_locations:
+                folders.extend(Path(location) for location in spec.submodule_search_locations)
+        return folders
+
+    def _resolve_decorated(self, name: str) -> ResolvedModel:
+        """A class that ``@register_model`` has seen in this process, without a manifest."""
+        decorated = registered_model_classes()
+        if name not in decorated:
+            known = {*self._manifests, *self._aliases, *decorated}
+            hint = "(`lmms-eval models` lists all)"
+            if self._broken:
+                hint += f"; these entry points could not be loaded: {'; '.join(self._broken)}"
+            raise UnknownNameError("model", name, known, hint)
+        cls = decorated[name]
+        path = f"{cls.__module__}:{cls.__qualname__}"
+        if getattr(cls, "is_simple", False):
+            return ResolvedModel(ModelManifest(name, simple_class_path=path), path, "simple")
+        return ResolvedModel(ModelManifest(name, chat_class_path=path), path, "chat")
+
+    def _load(self) -> None:
+        if self._loaded:
+            return
+        self._add_all(BUILTIN_MANIFESTS)
+        self._add_entry_points()
+        for package in self._plugins:
+            self._add_all(_plugin_manifests(package))
+        self._loaded = True
+
+    def _add_all(self, manifests: Iterable[ModelManifest]) -> None:
+        for manifest in manifests:
+            if manifest.model_id in self._manifests:
+                log.info(
+                    "model %r now comes from %s",
+                    manifest.model_id,
+                    manifest.chat_class_path or manifest.simple_class_path,
+                )
+            self._manifests[manifest.model_id] = manifest
+            self._aliases.update(dict.fromkeys(manifest.aliases, manifest.model_id))
+
+    def _add_entry_points(self) -> None:
+        from importlib.metadata import entry_points
+
+        for entry in entry_points(group=ENTRY_POINT_GROUP):
+            try:
+                manifests = _as_manifests(entry.name, entry.load())
+            except Exception as error:  # noqa: BLE001 - a broken package that nobody asked for must not stop a run
+                self._broken.append(f"{entry.name} = {entry.value} ({type(error).__name__}: {error})")
+                log.warning("entry point %s of group %s: %s", entry.name, ENTRY_POINT_GROUP, error)
+                continue
+            self._add_all(manifests)
+
+
+def _as_manifests(name: str, payload: Any) -> list[ModelManifest]:
+    """What an entry point points to: a manifest, a list of them, or a callable that gives either."""
+    if callable(payload) and not isinstance(payload, ModelManifest):
+        payload = payload()
+    found = [payload] if isinstance(payload, ModelManifest) else list(payload)
+    for item in found:
+        if not isinstance(item, ModelManifest):
+            raise ModelError(f"entry point {name!r} gave a {type(item).__name__}: give ModelManifest objects")
+    return found
+
+
+def _plugin_manifests(package: str) -> list[ModelManifest]:
+    """``PACKAGE.models.AVAILABLE_MODELS``; a package without ``models`` brings tasks only."""
+    try:
+        module = importlib.import_module(f"{package}.models")
+    except ModuleNotFoundError as error:
+        if error.name == f"{package}.models":
+            return []
+        raise _plugin_error(package, error) from error
+    except Exception as error:
+        raise _plugin_error(package, error) from error
+    table: Mapping[str, str] = getattr(module, "AVAILABLE_MODELS", {})
+    return [
+        ModelManifest(name, simple_class_path=value if "." in value else f"{package}.models.{name}.{value}")
+        for name, value in table.items()
+    ]
+
+
+def _plugin_error(package: str, error: Exception) -> ModelError:
+    return ModelError(
+        f"plugin package {package!r} (LMMS_EVAL_PLUGINS) cannot be imported: {type(error).__name__}: {error}; "
+        "install it or put its folder on PYTHONPATH"
+    )
+
+
+def _import_class(model_id: str, path: str) -> Any:
+    module_name, _, attribute = path.partition(":") if ":" in path else path.rpartition(".")
+    try:
+        value: Any = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if module_name == missing or module_name.startswith(f"{missing}."):
+            raise ModelError(f"model {model_id!r} is registered as {path}, but there is no module {missing}") from error
+        raise ModelError(f"model {model_id!r} needs the package {missing!r}: {_install_hint(missing)}") from error
+    except ImportError as error:
+        raise ModelError(f"model {model_id!r} ({path}) cannot be imported: {error}") from error
+    for part in attribute.split("."):
+        if not hasattr(value, part):
+            raise ModelError(f"model {model_id!r} is registered as {path}, but {module_name} has no {attribute!r}")
+        value = getattr(value, part)
+    return value
+
+
+def _install_hint(module: str) -> str:
+    root = module.partition(".")[0]
+    return f"pip install '{INSTALL_NAMES.get(root, root)}'"
+
+
+def _checked_class(model_id: str, path: str, cls: Any, kind: Kind) -> type[Any]:
+    from lmms_eval.api.model import Model, lmms
+
+    if not isinstance(cls, type) or not issubclass(cls, lmms | Model):
+        raise ModelError(
+            f"model {model_id!r}: {path} is no subclass of lmms_eval.api.model.Model or lmms_eval.api.model.lmms"
+        )
+    is_simple = bool(getattr(cls, "is_simple", False))
+    if is_simple != (kind == "simple"):
+        raise ModelError(
+            f"model {model_id!r}: {path} has is_simple={is_simple}, but its manifest gives it as {kind}_class_path; "
+            "make the two agree"
+        )
+    return cls
+
+
+__all__ = ["BUILTIN_MANIFESTS", "ModelListing", "ModelManifest", "ModelRegistry", "ResolvedModel"]

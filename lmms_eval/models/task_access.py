@@ -1,0 +1,74 @@
+"""What some models ask of a task beyond ``lmms_eval.api.task.Task``; tasks built from YAML offer all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, cast
+
+from lmms_eval.api.request import Request
+from lmms_eval.api.task import Task
+from lmms_eval.errors import ModelError
+
+
+class LegacyTask(Protocol):
+    """A task that can be put to plugins of the class interface."""
+
+    def legacy_arguments(self, request: Request, chat: bool) -> tuple[Any, ...]:
+        """The tuple that the plugin unpacks; see ``docs/model_guide.md``."""
+
+    def legacy_metadata(self, request: Request) -> Mapping[str, Any]:
+        """``task``, ``doc_id``, ``repeats``, ``split`` and the task's own metadata."""
+
+    def legacy_context_turns(self, request: Request) -> Sequence[Mapping[str, str]]:
+        """The context as messages of role and content, for ``--apply_chat_template``."""
+
+
+class AnsweredTask(Protocol):
+    """A task that tells its reference answers."""
+
+    def target(self, doc_id: int) -> Any:
+        """The reference answer as ``doc_to_target`` gives it: a text, a list of texts, or numbers of choices."""
+
+
+def legacy_task(task: Task) -> LegacyTask:
+    """Raises ``ModelError`` for a task that offers no arguments of the class interface."""
+    if not callable(getattr(task, "legacy_arguments", None)) or not callable(getattr(task, "legacy_metadata", None)):
+        raise ModelError(f"task {task.name!r} cannot be put to plugins of the class interface (no legacy_arguments)")
+    return cast(LegacyTask, task)
+
+
+def wants_chat_template(task: Task) -> bool:
+    """The run was started with ``--apply_chat_template``."""
+    return bool(getattr(getattr(task, "options", None), "apply_chat_template", False))
+
+
+def target_of(task: Task, doc_id: int) -> Any:
+    """Raises ``ModelError`` for a task without reference answers."""
+    if not callable(getattr(task, "target", None)):
+        raise ModelError(f"task {task.name!r} does not tell its reference answers (no target)")
+    return cast(AnsweredTask, task).target(doc_id)
+
+
+def gold_answer_of(task: Task, doc_id: int) -> str:
+    """An answer that deserves full marks: the task's own ``gold_answer`` where it has one, else its target."""
+    offered = getattr(task, "gold_answer", None)
+    value = offered(doc_id) if callable(offered) else target_of(task, doc_id)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        value = value[0] if value else ""
+    choices = choices_of(task, doc_id)
+    if choices and isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(choices):
+        return choices[value]
+    return str(value)
+
+
+def choices_of(task: Task, doc_id: int) -> tuple[str, ...]:
+    """The document's choices as texts; empty where the task has none or does not tell them."""
+    offered = getattr(task, "choices", None)
+    return tuple(str(choice) for choice in offered(doc_id) or ()) if callable(offered) else ()
+
+
+def document_of(task: Task, doc_id: int) -> Mapping[str, Any]:
+    """A document of the evaluated split: without media where the task can give that, else from its data set."""
+    offered = getattr(task, "document", None)
+    document = offered(doc_id) if callable(offered) else task.dataset_dict()[task.split][doc_id]
+    return cast(Mapping[str, Any], document)

@@ -1,0 +1,296 @@
+"""The results document (``results.json``): every key that existing readers use, and ours beside them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from lmms_eval.api.task import Selection
+from lmms_eval.engine.aggregate import MetricResult, Tally, TaskResult
+from lmms_eval.engine.evaluate import RunResult
+from lmms_eval.engine.groups import GroupResult
+from lmms_eval.results.baseline import PairedScores
+from lmms_eval.results.efficiency import efficiency
+from lmms_eval.results.environment import GitState, machine, versions
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """What the document says of the run beside its numbers."""
+
+    config: Mapping[str, Any]
+    """The ``config`` block, secrets redacted."""
+    model_source: str
+    model_name: str
+    model_name_sanitized: str
+    date: str
+    git: GitState
+    start_time: float
+    end_time: float
+    """Seconds since 1970."""
+    seconds: Mapping[str, float]
+    """Wall time by stage."""
+    run_key: str
+    model: Mapping[str, Any] = field(default_factory=dict)
+    """What the model says of itself."""
+    system_instruction: str | None = None
+    fewshot_as_multiturn: bool = False
+    log_samples: bool = False
+    error_budget: float = 0.0
+
+
+def results_document(
+    run: RunResult, selection: Selection, facts: RunFacts, paired: Mapping[str, PairedScores]
+) -> dict[str, Any]:
+    """Build the document from the run's numbers; ``paired`` holds the comparisons by task."""
+    tasks = {result.task.name: result for result in run.tasks}
+    layout = table_layout(selection, run.groups, tasks)
+    document: dict[str, Any] = {"results": {}}
+    aggregating = {}
+    for row in layout:
+        if row.group is not None:
+            entry = _group_entry(row.group, row.alias)
+            if row.group.group.metrics:
+                aggregating[row.name] = entry
+        else:
+            entry = _task_entry(tasks[row.name], row.alias) | _paired_entry(paired.get(row.name))
+        document["results"][row.name] = entry
+    if aggregating:
+        document["groups"] = aggregating
+    document |= _task_parts(selection, tasks, run.groups)
+    document["config"] = dict(facts.config)
+    document |= _provenance(facts)
+    document |= _measurements(run, facts)
+    document["task_hashes"] = {name: result.task_hash for name, result in tasks.items()}
+    document |= _model_part(facts)
+    document |= _additions(run, tasks, facts)
+    return document
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of the table: a group or a task, with its indented alias."""
+
+    name: str
+    alias: str
+    group: GroupResult | None = None
+
+
+def table_layout(selection: Selection, groups: Sequence[GroupResult], tasks: Mapping[str, TaskResult]) -> list[Row]:
+    """Groups first, each followed by its children one level deeper; then the tasks named directly, by name."""
+    by_name = {group.group.name: group for group in groups}
+    children = {child for group in groups for child in group.group.children}
+    rows: dict[str, Row] = {}
+    for group in groups:
+        if group.group.name not in children:
+            _layout_group(group, 0, by_name, tasks, selection.direct, rows)
+    for name in sorted(tasks):
+        rows.setdefault(name, Row(name, tasks[name].task.alias))
+    return list(rows.values())
+
+
+def _layout_group(
+    group: GroupResult,
+    depth: int,
+    groups: Mapping[str, GroupResult],
+    tasks: Mapping[str, TaskResult],
+    direct: frozenset[str],
+    rows: dict[str, Row],
+) -> None:
+    rows[group.group.name] = Row(group.group.name, _indent(depth) + group.group.alias, group)
+    for child in group.group.children:
+        if child in groups:
+            _layout_group(groups[child], depth + 1, groups, tasks, direct, rows)
+        elif child in tasks:
+            indent = "" if child in direct else _indent(depth + 1)
+            rows.setdefault(child, Row(child, indent + tasks[child].task.alias))
+
+
+def _indent(depth: int) -> str:
+    return "" if depth == 0 else "  " * (depth - 1) + " - "
+
+
+def _task_entry(result: TaskResult, alias: str) -> dict[str, Any]:
+    entry: dict[str, Any] = {"alias": alias}
+    for metric in result.metrics:
+        key, name = metric.filter, metric.metric
+        entry[f"{name},{key}"] = metric.value
+        entry[f"{name}_stderr,{key}"] = metric.stderr
+        entry[f"{name}_stderr_clt,{key}"] = metric.stderr_clt
+        entry[f"{name}_stderr_clustered,{key}"] = metric.stderr_clustered
+        if metric.stability is not None:
+            entry |= {f"{name}_{label},{key}": value for label, value in asdict(metric.stability).items()}
+    return entry
+
+
+def _group_entry(group: GroupResult, alias: str) -> dict[str, Any]:
+    if not group.metrics:
+        return {" ": " ", "alias": alias}
+    entry: dict[str, Any] = {}
+    for metric in group.metrics:
+        entry[f"{metric.metric},{metric.filter}"] = metric.value
+        entry[f"{metric.metric}_stderr,{metric.filter}"] = metric.stderr
+    return entry | {"alias": alias}
+
+
+def _paired_entry(paired: PairedScores | None) -> dict[str, Any]:
+    if paired is None:
+        return {}
+    return {
+        "paired_baseline": paired.baseline,
+        "paired_baseline_score": paired.baseline_score,
+        "paired_ci_lower": paired.ci_lower,
+        "paired_ci_upper": paired.ci_upper,
+        "paired_pvalue": paired.pvalue,
+    }
+
+
+def _task_parts(selection: Selection, tasks: Mapping[str, TaskResult], groups: Sequence[GroupResult]) -> dict[str, Any]:
+    subtasks = {group.name: list(group.children) for group in selection.groups}
+    subtasks |= {name: [] for name in tasks if name in selection.direct}
+    group_versions = {group.name: group.version for group in selection.groups if group.version is not None}
+    direction: dict[str, dict[str, bool | None]] = {
+        name: {metric.name: metric.higher_is_better for metric in result.task.metrics} for name, result in tasks.items()
+    }
+    return {
+        "group_subtasks": subtasks,
+        "configs": {name: result.task.describe() for name, result in tasks.items()},
+        "versions": dict(sorted({**group_versions, **{n: r.task.version for n, r in tasks.items()}}.items())),
+        "n-shot": {name: result.task.num_fewshot for name, result in sorted(tasks.items())},
+        "higher_is_better": {
+            **{group.group.name: _group_direction(group.leaves, direction) for group in groups},
+            **direction,
+        },
+        "n-samples": {
+            name: {"original": result.plan.original, "effective": result.plan.requested}
+            for name, result in tasks.items()
+        },
+    }
+
+
+def _group_direction(
+    leaves: Sequence[str], direction: Mapping[str, Mapping[str, bool | None]]
+) -> dict[str, bool | None]:
+    """The union of the leaves' directions; ``None`` where they disagree."""
+    union: dict[str, bool | None] = {}
+    for leaf in leaves:
+        for metric, higher in direction.get(leaf, {}).items():
+            union[metric] = higher if union.get(metric, higher) == higher else None
+    return union
+
+
+def _provenance(facts: RunFacts) -> dict[str, Any]:
+    commit, branch = facts.git.commit, facts.git.branch
+    return {
+        "git_hash": commit,
+        "git_branch": branch,
+        "lmms_eval_version": f"{branch or 'unknown'}@{(commit or 'unknown')[:8]}",
+        "date": facts.date,
+    }
+
+
+def _measurements(run: RunResult, facts: RunFacts) -> dict[str, Any]:
+    report = run.asking
+    parts: dict[str, Any] = {}
+    if report.output_tokens and report.seconds > 0:
+        parts["throughput"] = {
+            "total_gen_tokens": report.output_tokens,
+            "total_elapsed_time": report.seconds,
+            "avg_speed": report.output_tokens / report.seconds,
+            "avg_latency": report.seconds / max(1, report.answered),
+        }
+    parts["usage"] = usage_part(run.tasks)
+    if facts.log_samples:
+        parts["efficiency"] = efficiency(run.tasks)
+    return parts
+
+
+def usage_part(tasks: Sequence[TaskResult]) -> dict[str, Any]:
+    """Token counts over all answers of the run, resumed ones included; ``{}`` if no back end told any."""
+    by_task = {result.task.name: _usage_entry(result.tally) for result in tasks}
+    if not any(entry["total_tokens"] for entry in by_task.values()):
+        return {}
+    keys = ("input_tokens", "output_tokens", "reasoning_tokens", "total_tokens", "n_api_calls")
+    total = {key: sum(entry[key] for entry in by_task.values()) for key in keys}
+    return {"total": total, "by_task": by_task, "by_source": {"model": total}, "budget_exceeded": False}
+
+
+def _usage_entry(tally: Tally) -> dict[str, int]:
+    # Reasoning tokens are part of the output tokens where a provider counts them: they are not added again.
+    return {
+        "input_tokens": tally.input_tokens,
+        "output_tokens": tally.output_tokens,
+        "reasoning_tokens": tally.reasoning_tokens,
+        "total_tokens": tally.input_tokens + tally.output_tokens,
+        "n_api_calls": tally.answers,
+    }
+
+
+def _model_part(facts: RunFacts) -> dict[str, Any]:
+    system = facts.system_instruction
+    return {
+        "model_source": facts.model_source,
+        "model_name": facts.model_name,
+        "model_name_sanitized": facts.model_name_sanitized,
+        "system_instruction": system,
+        "system_instruction_sha": hashlib.sha256(system.encode()).hexdigest() if system else None,
+        "fewshot_as_multiturn": facts.fewshot_as_multiturn,
+        "chat_template": facts.model.get("chat_template"),
+        "chat_template_sha": facts.model.get("chat_template_sha"),
+        "start_time": facts.start_time,
+        "end_time": facts.end_time,
+        "total_evaluation_time_seconds": str(facts.end_time - facts.start_time),
+    }
+
+
+def _additions(run: RunResult, tasks: Mapping[str, TaskResult], facts: RunFacts) -> dict[str, Any]:
+    """Parts of our own, at the top level (existing readers iterate over ``results[TASK]``)."""
+    return {
+        "intervals": {
+            **{name: _intervals(result.metrics) for name, result in tasks.items()},
+            **{group.group.name: _intervals(group.metrics) for group in run.groups if group.metrics},
+        },
+        "outcomes": {name: _outcome(result) for name, result in tasks.items()},
+        "left_out": {group.group.name: dict(group.left_out) for group in run.groups if group.left_out},
+        "state": run.state,
+        "error_budget": facts.error_budget,
+        "run_key": facts.run_key,
+        "prompt_fingerprint": run.prompt_fingerprint,
+        "timing": {
+            **dict(facts.seconds),
+            **run.seconds,
+            "first_request_to_last_response": run.asking.seconds,
+            "asked": run.asking.answered + run.asking.failed,
+            "resumed": run.resumed,
+        },
+        "model": dict(facts.model),
+        "library_versions": versions(),
+        "machine": machine(),
+    }
+
+
+def _intervals(metrics: Sequence[MetricResult]) -> dict[str, Any]:
+    return {
+        f"{metric.metric},{metric.filter}": asdict(metric.interval) for metric in metrics if metric.interval is not None
+    }
+
+
+def _outcome(result: TaskResult) -> dict[str, Any]:
+    outcome = result.outcome
+    entry: dict[str, Any] = {
+        "requested": outcome.requested,
+        "scored": outcome.scored,
+        "unscored": outcome.unscored,
+        "failed": outcome.failed,
+        "coverage": outcome.coverage,
+        "withheld": outcome.withheld,
+        "reasons": dict(outcome.reasons),
+    }
+    partial = {
+        f"{metric.metric},{metric.filter}": {"value": metric.partial, "n": metric.n, "reason": metric.withheld_reason}
+        for metric in result.metrics
+        if metric.value is None and metric.withheld_reason
+    }
+    return entry | ({"partial": partial} if partial else {})

@@ -1,0 +1,31 @@
+"""Tokens spent per document and per right answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+from lmms_eval.engine.aggregate import Tally, TaskResult
+
+
+def efficiency(tasks: Sequence[TaskResult]) -> dict[str, Any]:
+    """``overall`` and ``by_task``; each document counts once, however many filter pipelines there are."""
+    total = Tally()
+    for result in tasks:
+        for item in fields(Tally):
+            setattr(total, item.name, getattr(total, item.name) + getattr(result.tally, item.name))
+    return {"by_task": {result.task.name: _entry(result.tally) for result in tasks}, "overall": _entry(total)}
+
+
+def _entry(tally: Tally) -> dict[str, Any]:
+    return {
+        "docs": float(tally.documents),
+        "docs_with_token_counts": float(tally.documents_with_tokens),
+        "total_input_tokens": float(tally.input_tokens),
+        "total_output_tokens": float(tally.output_tokens),
+        "total_tokens": float(tally.input_tokens + tally.output_tokens),
+        "total_correct_score": tally.correct,
+        "avg_output_tokens_per_sample": tally.output_tokens / tally.documents if tally.documents else 0.0,
+        "tokens_per_correct_answer": tally.output_tokens / tally.correct if tally.correct > 0 else None,
+    }

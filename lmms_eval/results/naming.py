@@ -1,0 +1,66 @@
+"""Folders, file names and date stamps of results."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from lmms_eval.errors import ConfigError, JournalError
+from lmms_eval.utils import model_name_from_args, sanitize_model_name
+
+STAMP_FORMAT = "%Y%m%d_%H%M%S"
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFiles:
+    """Where one run writes: ``OUT/MODEL/STAMP_results.json`` and ``OUT/MODEL/STAMP_samples_TASK.jsonl``."""
+
+    folder: Path
+    stamp: str
+
+    @property
+    def results(self) -> Path:
+        return self.folder / f"{self.stamp}_results.json"
+
+    def samples(self, task: str) -> Path:
+        return self.folder / f"{self.stamp}_samples_{task}.jsonl"
+
+
+def model_folder(output_path: Path, model_args: str) -> Path:
+    """``OUT/MODEL``, or ``OUT`` itself where ``model_args`` name no model."""
+    name = sanitize_model_name(model_name_from_args(model_args))
+    return output_path / name if name else output_path
+
+
+def start_stamp(timezone: str, now: datetime | None = None) -> datetime:
+    """The start time in the wanted zone. Raises ``ConfigError`` for an unknown zone."""
+    try:
+        zone = ZoneInfo(timezone)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ConfigError(
+            f"--timezone {timezone!r}: no such time zone; give a name such as UTC or Europe/Paris"
+        ) from error
+    return (now or datetime.now(tz=zone)).astimezone(zone)
+
+
+def reserve(folder: Path, start: datetime) -> ResultFiles:
+    """Take the first free date stamp from ``start`` on, by creating its (empty) results file.
+
+    Raises:
+        JournalError: the folder cannot be written.
+    """
+    moment = start
+    while True:
+        files = ResultFiles(folder, moment.strftime(STAMP_FORMAT))
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            os.close(os.open(files.results, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
+        except FileExistsError:
+            moment += timedelta(seconds=1)
+            continue
+        except OSError as error:
+            raise JournalError(f"cannot write results into {folder}: {error.strerror or error}") from error
+        return files

@@ -1,0 +1,92 @@
+"""What is printed at the end: header, table, notes on what is not scored, and how to go on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lmms_eval.engine.aggregate import TaskResult
+from lmms_eval.engine.evaluate import RunResult
+from lmms_eval.utils import make_table
+
+MAX_SHOWN_REASONS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFacts:
+    """What the header and the last lines say beside the numbers."""
+
+    model: str
+    model_args: str
+    """Secrets redacted."""
+    gen_kwargs: str
+    limit: float | None
+    offset: int
+    num_fewshot: int | None
+    batch_size: int | str
+    command: str
+    """The command that continues this run."""
+    files: tuple[str, ...] = ()
+    """Files written, for the last lines."""
+
+
+def header(facts: ReportFacts) -> str:
+    return (
+        f"{facts.model} ({facts.model_args}), gen_kwargs: ({facts.gen_kwargs}), limit: {facts.limit}, "
+        f"offset: {facts.offset}, num_fewshot: {facts.num_fewshot}, batch_size: {facts.batch_size}"
+    )
+
+
+def tables(document: Mapping[str, Any]) -> str:
+    """The table of tasks (with the throughput below it) and, where a group aggregates, the table of groups."""
+    parts = [make_table(document)]
+    if document.get("groups"):
+        parts.insert(1, make_table(document, "groups"))
+    return "\n\n".join(part.rstrip("\n") for part in parts)
+
+
+def notes(run: RunResult, facts: ReportFacts) -> list[str]:
+    """Lines about everything that is not a plain score; empty for a clean run but for the files written."""
+    lines: list[str] = []
+    for result in run.tasks:
+        lines += _task_notes(result)
+    for group in run.groups:
+        for key, leaves in group.left_out.items():
+            lines.append(
+                f"group {group.group.name}: {key} is absent from {', '.join(leaves)}, which is left out of its row"
+            )
+    lines += run.broken
+    if run.asking.give_up:
+        lines.append(f"stopped asking early: {run.asking.give_up}")
+    if run.asking.interrupted is not None:
+        lines.append("interrupted: what was finished is kept")
+    if run.state != "complete":
+        lines.append(f"to ask only what is missing or failed, run the same command again:\n  {facts.command}")
+    lines += [f"written: {path}" for path in facts.files]
+    return lines
+
+
+def _task_notes(result: TaskResult) -> list[str]:
+    name, outcome = result.task.name, result.outcome
+    lines = []
+    if outcome.failed or outcome.unscored:
+        lines.append(
+            f"{name}: {outcome.scored} scored, {outcome.unscored} unscored, {outcome.failed} failed "
+            f"of {outcome.requested} (coverage {outcome.coverage:.1%})"
+        )
+        shown = list(outcome.reasons.items())
+        lines += [f"  {count} x {reason}" for reason, count in shown[:MAX_SHOWN_REASONS]]
+        if len(shown) > MAX_SHOWN_REASONS:
+            lines.append(f"  ... and {len(shown) - MAX_SHOWN_REASONS} more reasons (see outcomes in the results file)")
+    for metric in result.metrics:
+        if metric.value is None and metric.partial is not None and not isinstance(metric.partial, dict | list):
+            lines.append(
+                f"{name}: {metric.metric} is withheld ({metric.withheld_reason}); "
+                f"partial value over {metric.n} documents, not a score: {_number(metric.partial)}"
+            )
+    return lines
+
+
+def _number(value: Any) -> str:
+    return f"{value:.4f}" if isinstance(value, float) else str(value)

@@ -1,0 +1,131 @@
+"""The samples file: one JSON line per document and filter pipeline, in document order, streamed from the journal."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from lmms_eval.engine.aggregate import TaskResult
+from lmms_eval.engine.store import RunStore
+from lmms_eval.errors import JournalError
+
+
+def write_samples(path: Path, result: TaskResult, store: RunStore) -> int:
+    """Write all finished documents of a task as a whole; returns the number of lines.
+
+    Raises:
+        JournalError: the file could not be written; an earlier one stays as it was.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    lines = 0
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(temporary, "w", encoding="utf-8", errors="replace", buffering=1 << 20) as file:
+            for row in sample_rows(result, store):
+                file.write(json.dumps(row, ensure_ascii=False, default=_plain) + "\n")
+                lines += 1
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise JournalError(f"cannot write {path}: {error.strerror or error}; the journal keeps every answer") from error
+    return lines
+
+
+def sample_rows(result: TaskResult, store: RunStore) -> Iterator[dict[str, Any]]:
+    """Rows of the family's samples file, with further keys (docs/results.md); a block per pipeline, in order."""
+    name, doc_ids = result.task.name, result.plan.doc_ids
+    for number, pipeline in enumerate(result.task.pipelines):
+        for record in store.scores(name, doc_ids):
+            if "failed" in record:
+                if number == 0:
+                    yield _failed_row(record)
+                continue
+            score = next((item for item in record["scores"] if item["filter"] == pipeline), None)
+            if score is not None:
+                yield _row(record, score, result.task.output_type in ("loglikelihood", "multiple_choice"))
+
+
+def _row(record: Mapping[str, Any], score: Mapping[str, Any], is_likelihood: bool) -> dict[str, Any]:
+    answers = record["answers"]
+    first = answers[0]
+    value = _logged(first["value"])
+    # One entry per request of the document; a single request is shown without its list.
+    resps = _unwrapped(value) if is_likelihood else value
+    filtered = _unwrapped(_logged(score["filtered"]))
+    row: dict[str, Any] = {"doc_id": record["doc_id"], "target": record["target"]}
+    if resps != filtered:
+        row["resps"] = resps
+    row["filtered_resps"] = filtered
+    row["token_counts"] = _token_counts(first)
+    row["doc_hash"] = record["doc_hash"]
+    if record["media"]:
+        row["input_media"] = record["media"]
+    row |= score["metrics"]
+    row["input"] = first["input"]
+    row["filter"] = score["filter"]
+    if len(answers) > 1 or resps != filtered:
+        row["raw_resps"] = [_logged(answer["value"]) for answer in answers]
+    row["status"] = score.get("status", "scored")
+    if score.get("reason"):
+        row["reason"] = score["reason"]
+    return row | _answer_facts(record)
+
+
+def _failed_row(record: Mapping[str, Any]) -> dict[str, Any]:
+    answers = record["answers"]
+    row: dict[str, Any] = {
+        "doc_id": record["doc_id"],
+        "status": "failed",
+        "error": record["failed"],
+        "input": answers[0]["input"] if answers else "",
+    }
+    said = [_logged(answer["value"]) for answer in answers if answer["value"] is not None]
+    if said:
+        row["raw_resps"] = said
+    return row | _answer_facts(record)
+
+
+def _answer_facts(record: Mapping[str, Any]) -> dict[str, Any]:
+    answers = record["answers"]
+    facts: dict[str, Any] = {}
+    for key, name in (("finish_reason", "finish_reason"), ("latency", "elapsed")):
+        values = [answer.get(key) for answer in answers]
+        if any(value is not None for value in values):
+            facts[name] = values[0] if len(values) == 1 else values
+    if record.get("doc"):
+        facts["doc"] = record["doc"]
+    facts["request_id"] = f"{record['task']}/{record['doc_id']}"
+    return facts
+
+
+def _logged(value: Any) -> Any:
+    """A value as samples show it: likelihood pairs as lists, the rest as it is."""
+    return [_logged(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _unwrapped(values: Any) -> Any:
+    return values[0] if isinstance(values, list) and len(values) == 1 else values
+
+
+def _token_counts(answer: Mapping[str, Any]) -> list[dict[str, int] | None]:
+    keys = ("input_tokens", "output_tokens", "reasoning_tokens")
+    counts = answer.get("usage") or [None]
+    return [dict(zip(keys, item, strict=False)) if item else None for item in counts]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=repr)
+    if isinstance(value, bytes):
+        return f"sha256:{hashlib.sha256(value).hexdigest()}"
+    return str(value)

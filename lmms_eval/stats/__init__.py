@@ -1,0 +1,65 @@
+"""Uncertainty, comparison and power: pure functions, no scipy; numpy only inside the bootstrap."""
+
+from lmms_eval.stats.bootstrap import NAMED_STATISTICS, bootstrap_interval, bootstrap_stderr
+from lmms_eval.stats.error import (
+    ItemErrors,
+    clustered_stderr,
+    item_errors,
+    item_number,
+    mean_stderr,
+    pop_stddev,
+    sample_stddev,
+)
+from lmms_eval.stats.group import (
+    aggregate_subtask_metrics,
+    combined_sample_stderr,
+    pooled_sample_stderr,
+    unweighted_group_stderr,
+)
+from lmms_eval.stats.interval import Interval, normal_interval, t_interval, wilson_interval
+from lmms_eval.stats.paired import PairedResult, paired_ttest
+from lmms_eval.stats.power import PowerQuestion, PowerResult, power_analysis
+from lmms_eval.stats.stability import (
+    Stability,
+    consensus_accuracy,
+    consistency_rate,
+    expected_accuracy,
+    internal_variance,
+    stability,
+)
+from lmms_eval.stats.student import t_cdf, t_ppf, two_sided_p
+
+__all__ = [
+    "NAMED_STATISTICS",
+    "Interval",
+    "ItemErrors",
+    "PairedResult",
+    "PowerQuestion",
+    "PowerResult",
+    "Stability",
+    "aggregate_subtask_metrics",
+    "bootstrap_interval",
+    "bootstrap_stderr",
+    "clustered_stderr",
+    "combined_sample_stderr",
+    "consensus_accuracy",
+    "consistency_rate",
+    "expected_accuracy",
+    "internal_variance",
+    "item_errors",
+    "item_number",
+    "mean_stderr",
+    "normal_interval",
+    "paired_ttest",
+    "pooled_sample_stderr",
+    "pop_stddev",
+    "power_analysis",
+    "sample_stddev",
+    "stability",
+    "t_cdf",
+    "t_interval",
+    "t_ppf",
+    "two_sided_p",
+    "unweighted_group_stderr",
+    "wilson_interval",
+]

@@ -1,0 +1,162 @@
+"""Bootstrap errors and intervals (harness specification §6.1).
+
+Draws come in chunks of min(1000, iterations), whole chunks only; chunk i draws as
+``random.Random(i).choices(items, k=len(items))`` does. The same Mersenne Twister is read through numpy, which gives
+the very same draws in blocks. Cost of 100,000 draws from 2,000 items: 2 to 5 s for named statistics (one core,
+8 MB a block); a callable statistic costs its own time per draw.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval.errors import UsageError
+from lmms_eval.stats.interval import Interval
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Indices = NDArray[np.int64]
+    Values = NDArray[np.float64]
+    RowStatistic = Callable[[Indices], Values]
+    """Row numbers of the items drawn (draws × n) → one value per draw."""
+
+_CHUNK = 1000
+_BLOCK_ELEMENTS = 1_000_000
+Statistic = str | Callable[[Sequence[Any]], float]
+
+
+def _index_blocks(n: int, iterations: int) -> Iterator[Indices]:
+    import numpy as np
+
+    chunk = min(_CHUNK, iterations)
+    rows_at_once = max(1, _BLOCK_ELEMENTS // n)
+    for seed in range(iterations // chunk):
+        state = random.Random(seed).getstate()[1]
+        source = np.random.RandomState()
+        source.set_state(("MT19937", np.array(state[:-1], dtype=np.uint32), int(state[-1]), 0, 0.0))
+        for start in range(0, chunk, rows_at_once):
+            rows = min(rows_at_once, chunk - start)
+            yield np.floor(source.random_sample((rows, n)) * n).astype(np.int64)
+
+
+def _mean_rows(items: Sequence[Any]) -> RowStatistic:
+    import numpy as np
+
+    values = np.asarray(items, dtype=np.float64)
+    return lambda rows: np.mean(values[rows], axis=1)
+
+
+def _median_rows(items: Sequence[Any]) -> RowStatistic:
+    import numpy as np
+
+    values = np.asarray(items, dtype=np.float64)
+    return lambda rows: np.asarray(np.median(values[rows], axis=1), dtype=np.float64)
+
+
+def _perplexity_rows(items: Sequence[Any]) -> RowStatistic:
+    import numpy as np
+
+    values = np.asarray(items, dtype=np.float64)
+    return lambda rows: np.exp(-np.mean(values[rows], axis=1))
+
+
+def _f1_rows(items: Sequence[Any]) -> RowStatistic:
+    """Binary F1 of (gold, prediction) pairs; 0 where neither names the positive class."""
+    import numpy as np
+
+    gold = np.asarray([bool(pair[0]) for pair in items])
+    predicted = np.asarray([bool(pair[1]) for pair in items])
+    both, either = 2.0 * (gold & predicted), 1.0 * gold + predicted
+
+    def statistic(rows: Indices) -> Values:
+        below = either[rows].sum(axis=1)
+        return np.asarray(np.divide(both[rows].sum(axis=1), np.where(below > 0, below, 1.0)), dtype=np.float64)
+
+    return statistic
+
+
+def _mcc_rows(items: Sequence[Any]) -> RowStatistic:
+    """Matthews correlation of (gold, prediction) pairs over any number of classes; 0 where one side is constant."""
+    import numpy as np
+
+    labels = sorted({repr(label) for pair in items for label in pair})
+    position = {label: index for index, label in enumerate(labels)}
+    gold = np.asarray([position[repr(pair[0])] for pair in items])
+    predicted = np.asarray([position[repr(pair[1])] for pair in items])
+
+    def statistic(rows: Indices) -> Values:
+        n = rows.shape[1]
+        right = (gold == predicted)[rows].sum(axis=1).astype(np.float64)
+        true_counts = np.stack([(gold == k)[rows].sum(axis=1) for k in range(len(labels))]).astype(np.float64)
+        said_counts = np.stack([(predicted == k)[rows].sum(axis=1) for k in range(len(labels))]).astype(np.float64)
+        above = right * n - (true_counts * said_counts).sum(axis=0)
+        below = np.sqrt((n * n - (said_counts**2).sum(axis=0)) * (n * n - (true_counts**2).sum(axis=0)))
+        return np.asarray(np.where(below > 0, above, 0.0) / np.where(below > 0, below, 1.0), dtype=np.float64)
+
+    return statistic
+
+
+_ROW_STATISTICS: dict[str, Callable[[Sequence[Any]], RowStatistic]] = {
+    "f1": _f1_rows,
+    "matthews_corrcoef": _mcc_rows,
+    "mean": _mean_rows,
+    "median": _median_rows,
+    "perplexity": _perplexity_rows,
+}
+NAMED_STATISTICS = frozenset(_ROW_STATISTICS)
+"""Aggregations that ``bootstrap_stderr`` takes by name, evaluated for many draws at once."""
+
+
+def _draw_values(statistic: Statistic, items: Sequence[Any], iterations: int) -> list[float]:
+    if iterations < 2:
+        raise UsageError(f"bootstrap: {iterations} draws; give at least 2")
+    if isinstance(statistic, str):
+        if statistic not in _ROW_STATISTICS:
+            raise UsageError(f"bootstrap: unknown statistic {statistic!r}; one of {sorted(_ROW_STATISTICS)}")
+        by_rows = _ROW_STATISTICS[statistic](items)
+        return [float(value) for rows in _index_blocks(len(items), iterations) for value in by_rows(rows)]
+    return [
+        float(statistic([items[index] for index in row]))
+        for rows in _index_blocks(len(items), iterations)
+        for row in rows
+    ]
+
+
+def bootstrap_stderr(statistic: Statistic, items: Sequence[Any], iterations: int = 100_000) -> float:
+    """Sample standard deviation of the statistic over draws with replacement; NaN for fewer than two items.
+
+    ``statistic`` is a name of ``NAMED_STATISTICS`` or a function of the drawn items. Corpus scores of texts
+    (BLEU, chrF, TER) are functions: give ``iterations=100`` as the family does.
+
+    Raises:
+        UsageError: an unknown name, or fewer than two draws.
+    """
+    if len(items) < 2:
+        return math.nan
+    values = _draw_values(statistic, items, iterations)
+    centre = math.fsum(values) / len(values)
+    return math.sqrt(math.fsum((value - centre) ** 2 for value in values) / (len(values) - 1))
+
+
+def bootstrap_interval(
+    statistic: Statistic, items: Sequence[Any], iterations: int = 10_000, level: float = 0.95
+) -> Interval | None:
+    """Percentile interval over draws with replacement (linear between draws); ``None`` for fewer than two items."""
+    if not 0 < level < 1:
+        raise UsageError(f"bootstrap interval: level {level}; give a probability between 0 and 1, such as 0.95")
+    if len(items) < 2:
+        return None
+    values = sorted(_draw_values(statistic, items, iterations))
+
+    def quantile(q: float) -> float:
+        place = q * (len(values) - 1)
+        below = math.floor(place)
+        above = min(below + 1, len(values) - 1)
+        return values[below] + (place - below) * (values[above] - values[below])
+
+    return Interval(quantile(0.5 - level / 2), quantile(0.5 + level / 2), "bootstrap percentile")

@@ -1,0 +1,1 @@
+"""Helpers that task files of the family import."""

@@ -1,0 +1,203 @@
+"""Index of task, group and tag names. Reads the heads of YAML files only and imports no task code."""
+
+from __future__ import annotations
+
+import fnmatch
+import importlib.util
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from lmms_eval.errors import TaskError, UnknownNameError, UsageError
+from lmms_eval.tasks.yaml_loader import YamlReader
+
+log = logging.getLogger(__name__)
+PACKAGE_FOLDER = Path(__file__).resolve().parent
+_HEAD_KEYS = ("task", "task_alias", "group", "group_alias", "tag", "class", "output_type")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A task or a group of the index."""
+
+    name: str
+    kind: Literal["task", "group"]
+    file: Path
+    tags: tuple[str, ...] = ()
+    output_type: str = "generate_until"
+
+    @property
+    def location(self) -> str:
+        """The file, from ``lmms_eval/tasks/`` on if it belongs to the package."""
+        if self.file.is_relative_to(PACKAGE_FOLDER):
+            return f"lmms_eval/tasks/{self.file.relative_to(PACKAGE_FOLDER).as_posix()}"
+        return str(self.file)
+
+
+class Catalogue:
+    """Names of tasks, groups and tags, and where they stand.
+
+    Args:
+        include_paths: folders searched recursively; their names beat built-in ones, with a notice.
+        plugins: packages whose ``tasks`` sub-package is searched too.
+        include_defaults: the tasks of this package.
+    """
+
+    def __init__(
+        self, include_paths: Sequence[str | Path] = (), plugins: Sequence[str] = (), include_defaults: bool = True
+    ) -> None:
+        self.tasks: dict[str, Entry] = {}
+        self.groups: dict[str, Entry] = {}
+        self.tags: dict[str, list[str]] = {}
+        self.broken: dict[Path, str] = {}
+        """Files that could not be read, with the reason."""
+        self.notices: list[str] = []
+        self._reader = YamlReader(_HEAD_KEYS)
+        if include_defaults:
+            self._add_folder(PACKAGE_FOLDER)
+        for folder in plugin_folders(plugins):
+            self._add_folder(folder)
+        for path in include_paths:
+            folder = Path(path).expanduser()
+            if not folder.is_dir():
+                raise UsageError(f"--include_path {path}: there is no such folder")
+            self._add_folder(folder)
+
+    def names(self) -> list[str]:
+        """All names, sorted."""
+        return sorted({*self.tasks, *self.groups, *self.tags})
+
+    def match(self, patterns: Iterable[str]) -> list[str]:
+        """Names and wildcards (``*``, ``?``, ``[]``, case-sensitive) as known names, without duplicates.
+
+        Raises:
+            UnknownNameError: a name that is not there. UsageError: a wildcard that matches nothing.
+        """
+        found: dict[str, None] = {}
+        for pattern in patterns:
+            found.update(dict.fromkeys(self._matches(pattern)))
+        return list(found)
+
+    def add_file(self, file: Path) -> Entry | None:
+        """Put one YAML file into the index; ``None`` if it holds neither task nor group.
+
+        Raises:
+            TaskError: it cannot be read.
+        """
+        entry = self._entry(file.resolve())
+        if entry is not None:
+            self._add(entry)
+        return entry
+
+    def members(self, tag: str) -> list[str]:
+        """The tasks of a tag, sorted."""
+        return sorted(set(self.tags[tag]))
+
+    def unknown(self, name: str, kind: str = "task") -> UnknownNameError:
+        """The error for a name that is not in the index."""
+        hint = "(lmms-eval tasks lists all names; --include_path DIR adds more)"
+        if self.broken:
+            hint += f"; files that could not be read: {'; '.join(list(self.broken.values())[:3])}"
+        return UnknownNameError(kind, name, self.names(), hint)
+
+    def _matches(self, pattern: str) -> list[str]:
+        names = self.names()
+        if pattern in self.tasks or pattern in self.groups or pattern in self.tags:
+            return [pattern]
+        if not any(sign in pattern for sign in "*?["):
+            raise self.unknown(pattern)
+        found = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
+        if not found:
+            raise UsageError(
+                f"--tasks {pattern}: the wildcard matches none of {len(names)} names; lmms-eval tasks lists them"
+            )
+        return found
+
+    def _add_folder(self, folder: Path) -> None:
+        before = {**self.groups, **self.tasks}
+        for file in yaml_files(folder):
+            try:
+                entry = self._entry(file)
+            except TaskError as error:
+                self.broken[file] = str(error)
+                self._notice(f"task file left out: {error}")
+                continue
+            if entry is not None:
+                self._tell_collision(entry, before)
+                self._add(entry)
+
+    def _tell_collision(self, entry: Entry, before: dict[str, Entry]) -> None:
+        earlier = self.tasks.get(entry.name) or self.groups.get(entry.name)
+        if earlier is None or earlier.file == entry.file:
+            return
+        if entry.name in before:
+            self._notice(f"{entry.kind} {entry.name!r} of {entry.location} replaces that of {earlier.location}")
+        else:
+            self._notice(
+                f"{entry.kind} {entry.name!r} stands in {earlier.location} and in {entry.location}: the latter counts"
+            )
+
+    def _notice(self, text: str) -> None:
+        self.notices.append(text)
+        log.warning("%s", text)
+
+    def _entry(self, file: Path) -> Entry | None:
+        return _classified(self._reader.read(file), file)
+
+    def _add(self, entry: Entry) -> None:
+        for members in self.tags.values():
+            if entry.name in members:
+                members.remove(entry.name)
+        self.tasks.pop(entry.name, None)
+        self.groups.pop(entry.name, None)
+        (self.tasks if entry.kind == "task" else self.groups)[entry.name] = entry
+        for tag in entry.tags:
+            self.tags.setdefault(tag, []).append(entry.name)
+        self.tags = {tag: members for tag, members in self.tags.items() if members}
+
+
+def _classified(data: dict[str, Any], file: Path) -> Entry | None:
+    name, group = data.get("task"), data.get("group")
+    if isinstance(name, list):
+        return Entry(group, "group", file, _texts(data.get("tag"))) if isinstance(group, str) else None
+    if not isinstance(name, str):
+        return None
+    tags = (*_texts(data.get("tag")), *_texts(group))
+    return Entry(name, "task", file, tags, str(data.get("output_type", "generate_until")))
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    items = value if isinstance(value, list) else [value]
+    return tuple(item for item in items if isinstance(item, str))
+
+
+def yaml_files(folder: Path, recursive: bool = True) -> Iterator[Path]:
+    """The ``*.yaml`` files of a folder, sorted; hidden folders are passed over."""
+    found = folder.resolve().rglob("*.yaml") if recursive else folder.resolve().glob("*.yaml")
+    root = folder.resolve()
+    for file in sorted(found):
+        if file.is_file() and not any(part.startswith(".") for part in file.relative_to(root).parts):
+            yield file
+
+
+def plugin_folders(plugins: Sequence[str]) -> list[Path]:
+    """The folders of ``PACKAGE.tasks`` of the plugin packages that have one.
+
+    Raises:
+        UsageError: a package is not installed.
+    """
+    folders = []
+    for package in plugins:
+        try:
+            spec = importlib.util.find_spec(f"{package}.tasks")
+        except ModuleNotFoundError as error:
+            if error.name == f"{package}.tasks":
+                continue
+            raise UsageError(
+                f"plugin package {package!r} cannot be imported: {error}; install it or put its folder on PYTHONPATH"
+            ) from error
+        if spec is not None and spec.submodule_search_locations:
+            folders += [Path(location) for location in spec.submodule_search_locations]
+    return folders

@@ -1,0 +1,208 @@
+"""Documents of a split: random access to rows, with media decoded only when a column is read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from lmms_eval.tasks.data.features import decode, holds, is_media, picture_paths
+
+PICTURE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp")
+MAX_PICTURES = 4
+
+
+class Source(Protocol):
+    """Rows as stored: media columns undecoded."""
+
+    columns: tuple[str, ...]
+    features: Mapping[str, Any]
+    """Types of the columns that have one in the metadata (see ``features``)."""
+    where: str
+    """Files or name, for messages."""
+
+    def __len__(self) -> int: ...
+
+    def row(self, index: int, columns: Sequence[str]) -> dict[str, Any]:
+        """The stored values of some columns."""
+
+    def lengths(self, columns: Sequence[str], indices: Sequence[int]) -> list[float]:
+        """Characters in the text columns of each row."""
+
+    def identity(self) -> str:
+        """What changes when the data changes."""
+
+    def dataset(self) -> Any:
+        """The rows as a ``datasets.Dataset``."""
+
+
+class _Stored:
+    """A value that is decoded when it is read."""
+
+    __slots__ = ("feature", "value", "where")
+
+    def __init__(self, feature: Any, value: Any, where: str) -> None:
+        self.feature, self.value, self.where = feature, value, where
+
+
+class Document(dict[str, Any]):
+    """A dictionary whose media values are decoded at the first read of their key."""
+
+    def __getitem__(self, key: str) -> Any:
+        value = super().__getitem__(key)
+        if type(value) is _Stored:
+            value = decode(value.feature, value.value, value.where)
+            super().__setitem__(key, value)
+        return value
+
+    def get(self, key: str, default: Any = None) -> Any:
+        if key in self:
+            return self[key]
+        return default
+
+    def __iter__(self) -> Iterator[str]:  # makes dict(document) and {**document} read through __getitem__
+        return super().__iter__()
+
+    def values(self) -> Any:
+        return {key: self[key] for key in list(self)}.values()
+
+    def items(self) -> Any:
+        return {key: self[key] for key in list(self)}.items()
+
+    def pop(self, key: str, *default: Any) -> Any:
+        if key in self:
+            self[key]
+        return super().pop(key, *default)
+
+    def copy(self) -> Document:
+        made = Document()
+        for key in self:
+            dict.__setitem__(made, key, dict.__getitem__(self, key))
+        return made
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        super().setdefault(key, default)
+        return self[key]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mapping) and dict(self.items()) == dict(other.items())
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __or__(self, other: Any) -> dict[str, Any]:  # type: ignore[override]
+        return {**self, **other}
+
+    def __ror__(self, other: Any) -> dict[str, Any]:  # type: ignore[override]
+        return {**other, **self}
+
+    def __repr__(self) -> str:
+        return repr(dict(self.items()))
+
+    def __reduce__(self) -> Any:
+        return (dict, (dict(self.items()),))
+
+    __hash__ = None
+
+
+class Documents(Sequence[Mapping[str, Any]]):
+    """The documents of one split. ``[i]`` is a full document; nothing is decoded before it is read."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.columns = source.columns
+        self.media_columns = tuple(name for name in self.columns if is_media(source.features.get(name)))
+        self.text_columns = tuple(name for name in self.columns if name not in self.media_columns)
+        self._decoded = {name: source.features[name] for name in self.columns if holds(source.features.get(name))}
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self._document(number, self.columns) for number in range(*index.indices(len(self)))]
+        return self._document(int(index), self.columns)
+
+    def text_view(self, index: int) -> Document:
+        """The document without its columns of type image, list of images or audio."""
+        return self._document(index, self.text_columns)
+
+    def stored(self, index: int) -> dict[str, Any]:
+        """The row as stored: pictures as ``{bytes, path}`` mappings."""
+        return self.source.row(self._checked(index), self.columns)
+
+    def costs(self, indices: Sequence[int]) -> list[float]:
+        """Relative work of rows: characters of their text."""
+        return self.source.lengths(self.text_columns, indices)
+
+    def _checked(self, index: int) -> int:
+        number = index + len(self) if index < 0 else index
+        if not 0 <= number < len(self):
+            raise IndexError(f"{self.source.where} has {len(self)} documents, not one numbered {index}")
+        return number
+
+    def _document(self, index: int, columns: Sequence[str]) -> Document:
+        number = self._checked(index)
+        row = self.source.row(number, columns)
+        for name, feature in self._decoded.items():
+            if row.get(name) is not None:
+                row[name] = _Stored(feature, row[name], f"{self.source.where}, document {number}, column {name!r}")
+        return Document(row)
+
+
+def plain(value: Any) -> Any:
+    """A stored value as JSON: media as path or content digest, dates in ISO form, everything else as it is."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else repr(value)
+    if isinstance(value, bytes):
+        return digest(value)
+    if isinstance(value, Mapping):
+        if set(value) == {"bytes", "path"}:
+            return digest(value["bytes"]) if value["bytes"] is not None else value["path"]
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if hasattr(value, "tobytes") and hasattr(value, "mode"):  # a PIL image inside a nested column
+        return digest(value.tobytes())
+    return str(value)
+
+
+def digest(data: bytes) -> str:
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+def document_hash(row: Mapping[str, Any]) -> str:
+    """SHA-256 of a stored row as canonical JSON (keys sorted, no spaces), media by content digest or reference."""
+    text = json.dumps(plain(row), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def pictures(row: Mapping[str, Any], features: Mapping[str, Any]) -> tuple[str, ...]:
+    """Paths, URLs or digests of up to four pictures of a stored row."""
+    found: list[str] = []
+    for name, value in row.items():
+        found += [str(plain(picture)) for picture in picture_paths(features.get(name), value) if picture is not None]
+        if features.get(name) is None or not is_media(features.get(name)):
+            found += _named_pictures(value)
+        if len(found) >= MAX_PICTURES:
+            break
+    return tuple(found[:MAX_PICTURES])
+
+
+def _named_pictures(value: Any) -> list[str]:
+    if isinstance(value, str):
+        if value.startswith("data:image/"):
+            return [digest(value.encode())]
+        plain_path = value.split("?")[0].lower()
+        return [value] if plain_path.endswith(PICTURE_SUFFIXES) and "\n" not in value else []
+    if isinstance(value, list):
+        return [found for item in value[:MAX_PICTURES] for found in _named_pictures(item)]
+    return []

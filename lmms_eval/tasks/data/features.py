@@ -1,0 +1,143 @@
+"""Column types that need decoding: pictures, sounds, and JSON kept as text.
+
+The types are those that the ``datasets`` library writes into the metadata of parquet and Arrow files, as plain JSON.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from lmms_eval.errors import MediaError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Features = Mapping[str, Any]
+_MEDIA = ("Image", "Audio", "Video")
+_DECODED = (*_MEDIA, "Json")
+_ORIENTATION = 274
+
+
+def features_of(schema: pa.Schema) -> dict[str, Any]:
+    """The columns' types from the ``huggingface`` metadata of a schema; empty without it."""
+    text = (schema.metadata or {}).get(b"huggingface")
+    if text is None:
+        return {}
+    try:
+        features = json.loads(text)["info"]["features"]
+    except (ValueError, KeyError, TypeError):
+        return {}
+    return dict(features) if isinstance(features, Mapping) else {}
+
+
+def is_media(feature: Any) -> bool:
+    """An image, a sound, or a list of images: what the text view of a document leaves out."""
+    if _type(feature) in ("Image", "Audio"):
+        return True
+    item = _item(feature)
+    return item is not None and _type(item) == "Image"
+
+
+def holds(feature: Any, kinds: tuple[str, ...] = _DECODED) -> bool:
+    """The type is, or contains at any depth, one that needs decoding."""
+    if _type(feature) in kinds:
+        return feature.get("decode", True) is not False
+    item = _item(feature)
+    if item is not None:
+        return holds(item, kinds)
+    return isinstance(feature, Mapping) and any(holds(part, kinds) for key, part in feature.items() if key != "_type")
+
+
+def decode(feature: Any, value: Any, where: str) -> Any:
+    """A stored value as task functions see it: PIL images, ``{path, array, sampling_rate}`` sounds, parsed JSON.
+
+    Raises:
+        MediaError: a picture or sound cannot be read; ``where`` names its place.
+    """
+    if value is None or not holds(feature):
+        return value
+    kind = _type(feature)
+    if kind == "Image":
+        return decode_image(value, feature.get("mode"), where)
+    if kind == "Audio":
+        return _decode_audio(value, feature, where)
+    if kind == "Video":
+        return value.get("path") or value if isinstance(value, Mapping) else value
+    if kind == "Json":
+        return orjson.loads(value) if isinstance(value, str) else value
+    item = _item(feature)
+    if item is None:
+        return {key: decode(feature.get(key), part, where) for key, part in value.items()}
+    if isinstance(value, Mapping):  # a sequence of structs is stored as a struct of lists
+        return {key: [decode(item.get(key), part, where) for part in parts or ()] for key, parts in value.items()}
+    return [decode(item, part, where) for part in value]
+
+
+def decode_image(value: Any, mode: str | None, where: str) -> Any:
+    """A PIL image, upright and read completely; a URL stays a URL.
+
+    Raises:
+        MediaError: the picture is missing, damaged or no picture.
+    """
+    from PIL import Image, ImageOps
+
+    from lmms_eval.media.image import read_errors
+
+    data, path = (value.get("bytes"), value.get("path")) if isinstance(value, Mapping) else (None, value)
+    if isinstance(value, bytes):
+        data, path = value, None
+    if data is None and isinstance(path, str) and "://" in path:
+        return path
+    if data is None and not path:
+        return None
+    try:
+        image: Image.Image = Image.open(io.BytesIO(data) if data is not None else str(path))
+        image.load()
+        if image.getexif().get(_ORIENTATION) is not None:
+            image = ImageOps.exif_transpose(image)
+    except read_errors() as error:
+        raise MediaError(f"{where}: picture {path or 'in the data'} cannot be read: {error}") from error
+    return image.convert(mode) if mode and mode != image.mode else image
+
+
+def _decode_audio(value: Any, feature: Mapping[str, Any], where: str) -> Any:
+    from lmms_eval.media.audio import load_audio
+
+    data, path = (value.get("bytes"), value.get("path")) if isinstance(value, Mapping) else (None, value)
+    rate = feature.get("sampling_rate")
+    try:
+        audio = load_audio({"bytes": data, "path": path} if data is not None else path, rate)
+    except MediaError as error:
+        raise MediaError(f"{where}: sound {path or 'in the data'} cannot be read: {error}") from error
+    return {"path": path, "array": audio.samples, "sampling_rate": audio.sampling_rate}
+
+
+def picture_paths(feature: Any, value: Any) -> list[Any]:
+    """The stored pictures of a value, in order: ``{bytes, path}`` mappings."""
+    if value is None:
+        return []
+    if _type(feature) == "Image":
+        return [value]
+    item = _item(feature)
+    if item is not None and isinstance(value, list):
+        return [found for part in value for found in picture_paths(item, part)]
+    return []
+
+
+def _type(feature: Any) -> str | None:
+    kind = feature.get("_type") if isinstance(feature, Mapping) else None
+    return kind if isinstance(kind, str) else None
+
+
+def _item(feature: Any) -> Any:
+    """The element type of a list type, or None."""
+    if isinstance(feature, list) and len(feature) == 1:
+        return feature[0]
+    if _type(feature) in ("Sequence", "List", "LargeList"):
+        return feature.get("feature")
+    return None

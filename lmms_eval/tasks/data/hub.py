@@ -1,0 +1,144 @@
+"""Data through the ``datasets`` library: hub repositories, its own folder format, and what ``process_docs`` needs.
+
+``datasets`` is imported only when one of these functions is called.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval.errors import DataError, TaskError
+from lmms_eval.tasks.data.features import is_media
+from lmms_eval.tasks.data.sources import text_lengths
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class DatasetSource:
+    """Rows of a ``datasets.Dataset``, undecoded."""
+
+    def __init__(self, dataset: Any, where: str) -> None:
+        self._dataset, self.where = dataset, where
+        self.columns = tuple(dataset.column_names)
+        self.features: Mapping[str, Any] = dataset.features.to_dict()
+        self._arrow = dataset.with_format("arrow")
+        self._text = [name for name in self.columns if not is_media(self.features.get(name))]
+        self._text_rows = self._arrow.select_columns(self._text) if self._text else self._arrow
+
+    def __len__(self) -> int:
+        return len(self._dataset)
+
+    def row(self, index: int, columns: Sequence[str]) -> dict[str, Any]:
+        rows = self._text_rows if set(columns) <= set(self._text) else self._arrow
+        table = rows[index]
+        return {name: table.column(name)[0].as_py() for name in columns}
+
+    def lengths(self, columns: Sequence[str], indices: Sequence[int]) -> list[float]:
+        table = self._text_rows[list(indices)] if indices else self._text_rows[:0]
+        return text_lengths(table, columns, range(len(indices)))
+
+    def identity(self) -> str:
+        info = {
+            "fingerprint": self._dataset._fingerprint,
+            "checksums": sorted(str(item) for item in self._dataset.info.download_checksums or ()),
+            "rows": len(self._dataset),
+        }
+        return hashlib.sha256(json.dumps(info, sort_keys=True).encode()).hexdigest()
+
+    def dataset(self) -> Any:
+        return self._dataset
+
+
+def dataset_of_table(table: pa.Table, features: Mapping[str, Any]) -> Any:
+    """A ``datasets.Dataset`` over an Arrow table, in memory."""
+    import datasets
+
+    if features and b"huggingface" not in (table.schema.metadata or {}):
+        inferred = datasets.Features.from_arrow_schema(table.schema).to_dict()
+        metadata = {"huggingface": json.dumps({"info": {"features": {**inferred, **features}}})}
+        table = table.replace_schema_metadata(metadata)
+    return datasets.Dataset(table)
+
+
+def dataset_of_files(builder: str, files: Sequence[Path]) -> Any:
+    """A ``datasets.Dataset`` over files, memory-mapped from the library's cache."""
+    import datasets
+
+    with quiet():
+        return datasets.load_dataset(builder, data_files=[str(file) for file in files], split="train")
+
+
+def load_from_disk(path: Path) -> dict[str, Any]:
+    """The splits of a folder written by ``save_to_disk``.
+
+    Raises:
+        DataError: the folder is missing or was not written by ``save_to_disk``.
+    """
+    import datasets
+
+    if not path.is_dir():
+        raise DataError(f"{path}: there is no such folder (dataset_path with load_from_disk: true)")
+    try:
+        found = datasets.load_from_disk(str(path))
+    except (OSError, ValueError, KeyError) as error:
+        raise DataError(f"{path}: not a folder written by save_to_disk: {error}") from error
+    return dict(found) if isinstance(found, datasets.DatasetDict) else {"train": found}
+
+
+def load_hub(path: str, name: str | None, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """All splits of a hub repository, through the library's cache.
+
+    Raises:
+        DataError: it cannot be loaded; the message says how to use a local copy.
+    """
+    import datasets
+
+    try:
+        found = datasets.load_dataset(path, name, **kwargs)
+    except Exception as error:  # network, hub, parser and builder errors have no common class
+        raise DataError(
+            f"data set {path!r}{f' (configuration {name!r})' if name else ''} cannot be loaded: "
+            f"{type(error).__name__}: {error}; check the name and the network, log in with HF_TOKEN if it is gated, "
+            f"or give a local copy with --data_root DIR"
+        ) from error
+    if isinstance(found, Mapping):
+        return dict(found)
+    return {str(getattr(found, "split", None) or "train"): found}
+
+
+def apply_process_docs(function: Any, dataset: Any, where: str) -> Any:
+    """The task's ``process_docs`` over a split.
+
+    Raises:
+        TaskError: it gave something that is no ``datasets.Dataset``.
+    """
+    import datasets
+
+    with quiet():
+        made = function(dataset)
+    if isinstance(made, list):
+        made = datasets.Dataset.from_list(made)
+    if not isinstance(made, datasets.Dataset):
+        raise TaskError(f"{where}: process_docs must return a datasets.Dataset, not a {type(made).__name__}")
+    return made
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without the progress bars of ``datasets``."""
+    from datasets.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
+
+    if are_progress_bars_disabled():
+        yield
+        return
+    disable_progress_bars()
+    try:
+        yield
+    finally:
+        enable_progress_bars()

@@ -1,0 +1,199 @@
+"""Which files hold which split: ``data_files``, folders in the layout of the hub, ``--data_root``."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from lmms_eval.errors import DataError
+from lmms_eval.tasks.yaml_loader import StatedPath
+
+SUFFIXES = {
+    ".parquet": "parquet",
+    ".jsonl": "json",
+    ".json": "json",
+    ".ndjson": "json",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".arrow": "arrow",
+}
+"""File types that are read directly, with their builders."""
+_SYNONYMS = {
+    "train": "train", "training": "train",
+    "validation": "validation", "valid": "validation", "val": "validation", "dev": "validation",
+    "test": "test", "testing": "test", "eval": "test", "evaluation": "test",
+}  # fmt: skip
+_SHARD = re.compile(r"^(?P<split>\w+(?:\.\w+)*)-\d{5}-of-\d{5}(?:-[0-9a-f]+)?$")
+_WORD = re.compile(r"[A-Za-z]+")
+_IGNORED = {"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json", "manifest.json"}
+
+FilesBySplit = dict[str, list[Path]]
+
+
+def data_files(value: Any, builder: str, roots: Sequence[Path], where: str) -> FilesBySplit:
+    """The files of a local builder's ``data_files``: a path, a list of them, or a mapping of splits to either.
+
+    Relative paths belong to the file that states them; failing that they are looked up below ``roots``.
+
+    Raises:
+        DataError: no files are given, or one is missing.
+    """
+    if not value:
+        raise DataError(f"{where}: dataset_path {builder!r} needs dataset_kwargs.data_files")
+    by_split = value if isinstance(value, Mapping) else {"train": value}
+    return {
+        str(split): [file for item in _listed(stated) for file in _files(item, str(split), roots, where)]
+        for split, stated in by_split.items()
+    }
+
+
+def is_remote(value: Any) -> bool:
+    """Some path of ``data_files`` is a URL."""
+    if isinstance(value, Mapping):
+        return any(is_remote(item) for item in value.values())
+    return any("://" in str(item) for item in _listed(value))
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _files(stated: Any, split: str, roots: Sequence[Path], where: str) -> list[Path]:
+    text = str(stated)
+    first = stated.beside if isinstance(stated, StatedPath) else Path(text).expanduser()
+    for path in (first, *(root / text for root in roots)):
+        if any(sign in text for sign in "*?["):
+            anchor = Path(path.anchor) if path.is_absolute() else Path()
+            found = sorted(anchor.glob(str(path.relative_to(path.anchor) if path.is_absolute() else path)))
+            if found:
+                return found
+        elif path.is_file():
+            return [path]
+        elif path.is_dir():
+            return _below(path, recursive=True)
+    raise DataError(f"{where}: data file {first} (split {split!r}) does not exist{_neighbours(first)}")
+
+
+def _neighbours(path: Path) -> str:
+    if not path.parent.is_dir():
+        return f"; there is no folder {path.parent}"
+    names = sorted(item.name for item in path.parent.iterdir())
+    close = difflib.get_close_matches(path.name, names, n=3) or names[:5]
+    return f"; {path.parent} holds: {', '.join(close) or 'nothing'}"
+
+
+def hub_copy(folder: Path, name: str | None, where: str) -> FilesBySplit:
+    """The files of a local folder in the layout of a hub repository, by split.
+
+    A README that maps configurations to files is followed; else the files of ``folder/<name>`` (or of ``folder``)
+    are sorted into splits by their names, as ``test-00000-of-00001.parquet`` or ``test/0000.parquet``.
+
+    Raises:
+        DataError: there are no data files.
+    """
+    from_card = _card_files(folder, name)
+    if from_card:
+        return from_card
+    places = [folder / name, folder / "data" / name] if name else []
+    for place in (*places, folder, folder / "data"):
+        files = _below(place, recursive=place in places) if place.is_dir() else []
+        files = files or (_below(place, recursive=True) if place == folder and not name else [])
+        if files:
+            return _by_split(files, place)
+    wanted = f"{folder}/{name}/*.parquet or {folder}/*.parquet" if name else f"{folder}/*.parquet"
+    kinds = ", ".join(SUFFIXES)
+    raise DataError(f"{where}: no data files found: looked for {wanted} (and {kinds} files); {_contents(folder)}")
+
+
+def _contents(folder: Path) -> str:
+    if not folder.is_dir():
+        return f"there is no folder {folder}"
+    names = sorted(item.name + ("/" if item.is_dir() else "") for item in folder.iterdir())
+    return f"{folder} holds: {', '.join(names[:10]) or 'nothing'}"
+
+
+def data_root_folders(root: Path, path: str, where: str) -> list[Path]:
+    """Where below ``--data_root`` a local copy of a hub repository may lie, most particular first.
+
+    Raises:
+        DataError: there is no such folder.
+    """
+    if not root.is_dir():
+        raise DataError(f"{where}: --data_root {root}: there is no such folder")
+    owner_and_name = path.split("/")
+    below = [root.joinpath(*owner_and_name), root / "__".join(owner_and_name), root / owner_and_name[-1]]
+    return [folder for folder in below if folder.is_dir()] or [root]
+
+
+def _below(folder: Path, recursive: bool) -> list[Path]:
+    """Data files of one type (the first of ``SUFFIXES`` that is there), sorted by path."""
+    found = folder.rglob("*") if recursive else folder.glob("*")
+    files = [
+        file
+        for file in sorted(found)
+        if file.suffix in SUFFIXES and file.is_file() and file.name not in _IGNORED and not _hidden(file, folder)
+    ]
+    for builder in dict.fromkeys(SUFFIXES.values()):
+        same = [file for file in files if SUFFIXES[file.suffix] == builder]
+        if same:
+            return same
+    return []
+
+
+def _hidden(file: Path, folder: Path) -> bool:
+    return any(part.startswith(".") for part in file.relative_to(folder).parts)
+
+
+def _by_split(files: Iterable[Path], folder: Path) -> FilesBySplit:
+    found: FilesBySplit = {}
+    for file in files:
+        found.setdefault(_split_of(file, folder), []).append(file)
+    return found
+
+
+def _split_of(file: Path, folder: Path) -> str:
+    shard = _SHARD.match(file.stem)
+    if shard:
+        return shard.group("split")
+    for part in (file.stem, *reversed(file.relative_to(folder).parts[:-1])):
+        if part.lower() in _SYNONYMS:
+            return _SYNONYMS[part.lower()]
+    for word in _WORD.findall(file.stem):
+        if word.lower() in _SYNONYMS:
+            return _SYNONYMS[word.lower()]
+    return "train"
+
+
+def _card_files(folder: Path, name: str | None) -> FilesBySplit:
+    """The files that the YAML head of ``README.md`` gives for a configuration; empty if it gives none."""
+    card = folder / "README.md"
+    if not card.is_file():
+        return {}
+    parts = card.read_text(encoding="utf-8", errors="replace").split("---", 2)
+    if len(parts) < 3 or parts[0].strip():
+        return {}
+    try:
+        head = yaml.safe_load(parts[1])
+    except yaml.YAMLError:
+        return {}
+    configs = head.get("configs") if isinstance(head, Mapping) else None
+    for config in configs if isinstance(configs, list) else []:
+        if isinstance(config, Mapping) and config.get("config_name") == (name or "default"):
+            return _card_splits(folder, config.get("data_files"))
+    return {}
+
+
+def _card_splits(folder: Path, stated: Any) -> FilesBySplit:
+    entries = stated if isinstance(stated, list) else [{"split": "train", "path": stated}] if stated else []
+    found: FilesBySplit = {}
+    for entry in entries:
+        if isinstance(entry, Mapping) and entry.get("path"):
+            files = [file for path in _listed(entry["path"]) for file in sorted(folder.glob(str(path)))]
+            if files:
+                found.setdefault(str(entry.get("split", "train")), []).extend(files)
+    return found

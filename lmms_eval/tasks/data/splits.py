@@ -1,0 +1,215 @@
+"""The splits of a task's data, each opened at the first look."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lmms_eval.errors import DataError, TaskError
+from lmms_eval.tasks.data import hub, text_files
+from lmms_eval.tasks.data.documents import Documents, Source
+from lmms_eval.tasks.data.locate import SUFFIXES, FilesBySplit, data_files, data_root_folders, hub_copy, is_remote
+from lmms_eval.tasks.data.sources import ParquetSource
+from lmms_eval.tasks.yaml_loader import StatedPath
+
+LOCAL_BUILDERS = ("json", "csv", "tsv", "parquet", "arrow", "text")
+_OWN_KEYS = (
+    "load_from_disk", "video", "force_download", "force_unzip", "create_link", "local_files_only", "builder_script",
+    "From_YouTube", "max_retries", "num_proc", "cache_dir",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class DataRequest:
+    """What a task says about its data."""
+
+    path: str
+    name: str | None
+    kwargs: Mapping[str, Any]
+    where: str
+    """The YAML file, for messages."""
+    data_root: str | None = None
+    trust_remote_code: bool = False
+
+
+class DataSet:
+    """Splits by name. ``process_docs`` is applied to the splits in ``processed``, once each."""
+
+    def __init__(self, openers: Mapping[str, Callable[[], Source]], where: str) -> None:
+        self._openers, self.where = openers, where
+        self._process: Callable[[Any], Any] | None = None
+        self._processed: frozenset[str] = frozenset()
+        self._documents: dict[str, Documents] = {}
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        return tuple(self._openers)
+
+    def process(self, function: Callable[[Any], Any], splits: Sequence[str]) -> None:
+        self._process, self._processed = function, frozenset(splits)
+
+    def documents(self, split: str) -> Documents:
+        """The documents of a split.
+
+        Raises:
+            DataError: there is no such split, or a file of it cannot be read.
+        """
+        if split not in self._documents:
+            self._documents[split] = Documents(self._open(split))
+        return self._documents[split]
+
+    def dataset_dict(self) -> Any:
+        """All splits as a ``datasets.DatasetDict``, the evaluated ones as processed."""
+        import datasets
+
+        return datasets.DatasetDict({split: self.documents(split).source.dataset() for split in self.splits})
+
+    def identity(self, split: str) -> str:
+        """Hash of what the split was read from."""
+        return hashlib.sha256(f"{split}|{self.documents(split).source.identity()}".encode()).hexdigest()
+
+    def _open(self, split: str) -> Source:
+        if split not in self._openers:
+            raise DataError(
+                f"{self.where}: there is no split {split!r} in the data; there is: {', '.join(self.splits)}"
+            )
+        source = self._openers[split]()
+        if self._process is None or split not in self._processed:
+            return source
+        made = hub.apply_process_docs(self._process, source.dataset(), self.where)
+        return _Processed(made, source)
+
+
+class _Processed(hub.DatasetSource):
+    """What ``process_docs`` made of a source; identified by the files it came from."""
+
+    def __init__(self, dataset: Any, origin: Source) -> None:
+        super().__init__(dataset, origin.where)
+        self._origin = origin
+
+    def identity(self) -> str:
+        return self._origin.identity()
+
+
+def open_data(request: DataRequest, split: str) -> DataSet:
+    """Find a task's data; files are opened when a split is asked for.
+
+    ``split`` is the evaluated one: the files of a ``--data_root`` that name no split are taken for it.
+
+    Raises:
+        DataError: the data is missing. TaskError: the task asks for what is not supported.
+    """
+    path, kwargs = str(request.path), request.kwargs
+    if kwargs.get("From_YouTube"):
+        raise TaskError(f"{request.where}: dataset_kwargs.From_YouTube is not in this version; use local videos")
+    if path == "pandas":
+        raise TaskError(f"{request.where}: dataset_path 'pandas' reads pickle files, which may run code; use parquet")
+    if path in LOCAL_BUILDERS and not is_remote(kwargs.get("data_files")):
+        return _local_builder(request, path)
+    folder = _local_folder(request)
+    if kwargs.get("load_from_disk"):
+        return _of_datasets(hub.load_from_disk(folder or Path(path).expanduser()), str(folder or path))
+    if folder is not None:
+        if any((folder / name).is_file() for name in ("dataset_dict.json", "state.json")):
+            return _of_datasets(hub.load_from_disk(folder), str(folder))
+        return _of_files(_in_folder(folder, request), {}, str(folder))
+    if request.data_root is not None:
+        return _in_data_root(request, split)
+    return _from_hub(request)
+
+
+def _local_builder(request: DataRequest, builder: str) -> DataSet:
+    stated = request.kwargs.get("data_files") or request.kwargs.get("data_dir")
+    roots = [Path(request.data_root).expanduser()] if request.data_root else []
+    files = data_files(stated, builder, roots, request.where)
+    ignored = ("data_files", "data_dir", "token", "revision", "trust_remote_code", *_OWN_KEYS)
+    options = {key: value for key, value in request.kwargs.items() if key not in ignored}
+    if builder == "tsv":
+        builder, options = "csv", {"sep": "\t", **options}
+    return DataSet(
+        {split: _opener(builder, tuple(of_split), options) for split, of_split in files.items()}, request.where
+    )
+
+
+def _opener(builder: str, files: Sequence[Path], options: Mapping[str, Any]) -> Callable[[], Source]:
+    if builder == "parquet":
+        return lambda: ParquetSource(files)
+    readers = {
+        "json": text_files.read_json, "csv": text_files.read_csv, "text": text_files.read_text,
+        "arrow": text_files.read_arrow,
+    }  # fmt: skip
+    if builder == "tsv":
+        return lambda: text_files.read_csv(files, {"sep": "\t", **options})
+    return lambda: readers[builder](files, options)
+
+
+def _local_folder(request: DataRequest) -> Path | None:
+    """The folder that ``dataset_path`` names: beside the stating file, or as it stands."""
+    path = request.path
+    beside = path.beside if isinstance(path, StatedPath) else Path(path)
+    if beside.is_dir():
+        return beside
+    plain = Path(str(path)).expanduser()
+    if plain.is_dir() and (plain.is_absolute() or os.sep in str(path)):
+        return plain
+    if plain.is_absolute() or str(path).startswith((".", "~")):
+        raise DataError(f"{request.where}: dataset_path {str(path)!r}: there is no folder {beside}")
+    return None
+
+
+def _in_folder(folder: Path, request: DataRequest) -> FilesBySplit:
+    stated = request.kwargs.get("data_files")
+    if not stated:
+        return hub_copy(folder, request.name, request.where)
+    by_split = stated if isinstance(stated, Mapping) else {"train": stated}
+    inside = {split: _inside(value, folder) for split, value in by_split.items()}
+    return data_files(inside, str(folder), [], request.where)
+
+
+def _inside(value: Any, folder: Path) -> list[str]:
+    return [str(folder / str(item)) for item in (value if isinstance(value, list) else [value])]
+
+
+def _in_data_root(request: DataRequest, split: str) -> DataSet:
+    root = Path(str(request.data_root)).expanduser()
+    folder = data_root_folders(root, str(request.path), request.where)[0]
+    files = _in_folder(folder, request)
+    if split not in files and list(files) == ["train"]:
+        files = {split: files["train"]}
+    return _of_files(files, {}, str(folder))
+
+
+def _of_files(files: FilesBySplit, options: Mapping[str, Any], where: str) -> DataSet:
+    openers = {}
+    for split, of_split in files.items():
+        builder = SUFFIXES.get(of_split[0].suffix)
+        if builder is None:
+            raise DataError(f"{of_split[0]}: files of this type are not read; use one of {', '.join(SUFFIXES)}")
+        openers[split] = _opener(builder, tuple(of_split), options)
+    return DataSet(openers, where)
+
+
+def _of_datasets(splits: Mapping[str, Any], where: str) -> DataSet:
+    return DataSet({split: _constant(hub.DatasetSource(made, where)) for split, made in splits.items()}, where)
+
+
+def _constant(source: Source) -> Callable[[], Source]:
+    return lambda: source
+
+
+def _from_hub(request: DataRequest) -> DataSet:
+    kwargs = {key: value for key, value in request.kwargs.items() if key not in _OWN_KEYS}
+    kwargs = {key: str(value) if isinstance(value, StatedPath) else value for key, value in kwargs.items()}
+    if not request.trust_remote_code:
+        kwargs.pop("trust_remote_code", None)  # a task cannot switch on code of a repository, only the user can
+    if request.kwargs.get("cache_dir") and not request.kwargs.get("video"):
+        kwargs["cache_dir"] = str(request.kwargs["cache_dir"])
+    if request.kwargs.get("video"):
+        from lmms_eval.tasks.data.snapshot import fetch_videos
+
+        fetch_videos(str(request.path), request.kwargs, request.where)
+    return _of_datasets(hub.load_hub(str(request.path), request.name, kwargs), f"data set {request.path}")

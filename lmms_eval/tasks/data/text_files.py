@@ -1,0 +1,209 @@
+"""JSON, JSON lines, CSV, TSV, plain text and Arrow files as Arrow tables, with the types that ``datasets`` gives."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from lmms_eval.errors import DataError
+from lmms_eval.tasks.data.sources import TableSource
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MAX_BLOCK = 2**30
+_CHANGED_TYPE = re.compile(r"Column\(/([^/)]+)")
+
+
+def read_json(files: Sequence[Path], kwargs: Mapping[str, Any]) -> TableSource:
+    """JSON lines, a list of objects, one object, or the list under ``field`` of an object."""
+    return _source([_json_table(file, kwargs.get("field")) for file in files], files)
+
+
+def read_csv(files: Sequence[Path], kwargs: Mapping[str, Any]) -> TableSource:
+    """Comma-separated files with the types that pandas infers; ``kwargs`` are those of ``pandas.read_csv``."""
+    import pandas as pd
+    import pyarrow as pa
+
+    tables: list[tuple[pa.Table, dict[str, Any]]] = []
+    for file in files:
+        try:
+            frame = pd.read_csv(file, **kwargs)
+            tables.append((pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None), {}))
+        except (ValueError, TypeError, OSError, pa.ArrowException) as error:
+            raise DataError(f"{file}: cannot be read as CSV: {error}; check the separator (sep) and quoting") from error
+    return _source(tables, files)
+
+
+def read_text(files: Sequence[Path], _kwargs: Mapping[str, Any]) -> TableSource:
+    """One row per line, in the column ``text``."""
+    import pyarrow as pa
+
+    tables: list[tuple[pa.Table, dict[str, Any]]] = []
+    for file in files:
+        lines = _decoded(file).splitlines()
+        tables.append((pa.table({"text": pa.array(lines, type=pa.string())}), {}))
+    return _source(tables, files)
+
+
+def read_arrow(files: Sequence[Path], _kwargs: Mapping[str, Any]) -> TableSource:
+    """Arrow IPC files, in the stream form that ``datasets`` writes or in the file form."""
+    import pyarrow as pa
+
+    tables = []
+    for file in files:
+        try:
+            with pa.memory_map(str(file)) as mapped:
+                tables.append(_read_ipc(mapped))
+        except (pa.ArrowException, OSError) as error:
+            raise DataError(f"{file}: not a readable Arrow file: {error}; fetch or write it again") from error
+    return TableSource(pa.concat_tables(tables, promote_options="permissive"), files)
+
+
+def _read_ipc(mapped: Any) -> pa.Table:
+    import pyarrow as pa
+
+    try:
+        return pa.ipc.open_stream(mapped).read_all()
+    except pa.ArrowInvalid:
+        mapped.seek(0)
+        return pa.ipc.open_file(mapped).read_all()
+
+
+def _source(tables: Sequence[tuple[pa.Table, dict[str, Any]]], files: Sequence[Path]) -> TableSource:
+    import pyarrow as pa
+
+    features = {name: kind for _, kinds in tables for name, kind in kinds.items()}
+    try:
+        joined = pa.concat_tables([table for table, _ in tables], promote_options="permissive")
+    except pa.ArrowException as error:
+        names = ", ".join(str(file) for file in files)
+        raise DataError(f"{names}: the files do not have the same types of columns: {error}") from error
+    return TableSource(joined, files, features)
+
+
+def read_bytes(file: Path) -> bytes:
+    """The content of a file, unpacked if it is gzip."""
+    try:
+        data = file.read_bytes()
+        return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+    except (OSError, EOFError) as error:
+        raise DataError(f"{file}: cannot be read: {error}") from error
+
+
+def _decoded(file: Path) -> str:
+    try:
+        return read_bytes(file).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{file}: is not UTF-8 text: {error}") from error
+
+
+def _json_table(file: Path, field: Any) -> tuple[pa.Table, dict[str, Any]]:
+    data = read_bytes(file).removeprefix(b"\xef\xbb\xbf")
+    lines = _lines(data, file, field)
+    as_json = _mixed_columns(lines, file)
+    while True:
+        table, clash = _arrow_table(_encoded(lines, as_json), file)
+        if table is not None:
+            return table, {name: {"_type": "Json"} for name in as_json}
+        as_json |= {clash}
+
+
+def _lines(data: bytes, file: Path, field: Any) -> list[bytes]:
+    """One JSON object per item."""
+    start = data.lstrip()[:1]
+    if field is None and start != b"[":
+        lines = [line for line in data.splitlines() if line.strip()]
+        if not lines or _is_object(lines[0]):
+            return lines
+    try:
+        whole = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise DataError(f"{file}: not valid JSON: {error}") from error
+    if field is not None:
+        if not isinstance(whole, Mapping) or field not in whole:
+            keys = ", ".join(whole) if isinstance(whole, Mapping) else f"a {type(whole).__name__}"
+            raise DataError(f"{file}: there is no field {field!r} in it; there is: {keys}")
+        whole = whole[field]
+    rows = whole if isinstance(whole, list) else [whole]
+    return [orjson.dumps(row if isinstance(row, Mapping) else {"text": row}) for row in rows]
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        return isinstance(orjson.loads(line), dict)
+    except orjson.JSONDecodeError:
+        return line.lstrip().startswith(b"{") and line.rstrip().endswith(b"}")
+
+
+def _mixed_columns(lines: Sequence[bytes], file: Path) -> set[str]:
+    """Columns that hold objects of differing keys, or both containers and scalars: their values stay as in the file."""
+    containers: dict[str, list[Any]] = {}
+    scalars: set[str] = set()
+    for number, line in enumerate(lines, 1):
+        for name, value in _row(line, file, number).items():
+            if isinstance(value, dict | list):
+                containers.setdefault(name, []).append(value)
+            elif value is not None:
+                scalars.add(name)
+    return {name for name, found in containers.items() if name in scalars or _mixed(found)}
+
+
+def _row(line: bytes, file: Path, number: int) -> dict[str, Any]:
+    try:
+        row = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise DataError(f"{file}, line {number}: not valid JSON: {error}") from error
+    if not isinstance(row, dict):
+        raise DataError(f"{file}, line {number}: a row must be an object, not a {type(row).__name__}")
+    return row
+
+
+def _mixed(values: Sequence[Any]) -> bool:
+    present = [value for value in values if value is not None]
+    if all(isinstance(value, dict) for value in present):
+        if not present:
+            return False
+        keys = set(present[0])
+        if not keys or any(set(value) != keys for value in present):
+            return True
+        return any(_mixed([value[key] for value in present]) for key in keys)
+    if all(isinstance(value, list) for value in present):
+        return _mixed([item for value in present for item in value])
+    return any(isinstance(value, dict | list) for value in present)
+
+
+def _encoded(lines: Sequence[bytes], as_json: set[str]) -> bytes:
+    if not as_json:
+        return b"\n".join(lines)
+    return b"\n".join(
+        orjson.dumps(
+            {
+                name: orjson.dumps(value).decode() if name in as_json and value is not None else value
+                for name, value in orjson.loads(line).items()
+            }
+        )
+        for line in lines
+    )
+
+
+def _arrow_table(data: bytes, file: Path) -> tuple[pa.Table | None, str]:
+    """The table, or the column whose values are of several types."""
+    import pyarrow as pa
+    import pyarrow.json as pj
+
+    if not data:
+        return pa.table({}), ""
+    options = pj.ReadOptions(use_threads=False, block_size=min(max(len(data) + 1, 2**16), MAX_BLOCK))
+    try:
+        return pj.read_json(pa.BufferReader(data), read_options=options), ""
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        clash = _CHANGED_TYPE.search(str(error))
+        if clash is None:
+            raise DataError(f"{file}: cannot be read as JSON lines: {error}") from error
+        return None, clash.group(1)

@@ -1,0 +1,185 @@
+"""``!function`` of task YAML: from the folder of the file in which it is written, else from an installed module.
+
+A module is loaded once per process, under its own dotted name where its folder belongs to an importable package, else
+under a name that no other folder shares.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import importlib
+import importlib.util
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from lmms_eval.errors import TaskError
+
+_MODULES: dict[Path, ModuleType] = {}
+_LOCK = threading.RLock()
+_PACKAGE_ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionRef:
+    """A function as a YAML file names it; ``resolve`` imports it."""
+
+    name: str
+    """``module.function``, the module relative to the folder of ``file`` or installed."""
+    file: str
+    """The YAML file in which it is written."""
+    key: str = ""
+    """The key under which it stands, for messages."""
+
+    def __str__(self) -> str:
+        return f"<function {self.name}>"
+
+    def resolve(self, key: str = "") -> Any:
+        """Import the module and return the function (or class).
+
+        Raises:
+            TaskError: there is no such module or function, or the module cannot be imported.
+        """
+        where = f"{self.file}: key {key or self.key or '!function'!r}"
+        module_name, _, attribute = self.name.rpartition(".")
+        if not module_name:
+            raise TaskError(f"{where}: '!function {self.name}' must have the form module.function")
+        module = _module(module_name, Path(self.file).parent, where)
+        try:
+            return getattr(module, attribute)
+        except AttributeError:
+            raise TaskError(f"{where}: {_no_function(module, attribute)}") from None
+
+
+def resolve_all(value: Any, key: str = "") -> Any:
+    """A copy of a YAML value in which every ``FunctionRef`` is replaced by the function."""
+    if isinstance(value, FunctionRef):
+        return value.resolve(key)
+    if isinstance(value, Mapping):
+        return {name: resolve_all(item, key or str(name)) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [resolve_all(item, key) for item in value]
+    return value
+
+
+def describe_all(value: Any) -> Any:
+    """A copy of a YAML value with functions as ``<function module.name>`` and paths as plain text."""
+    if isinstance(value, FunctionRef):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {name: describe_all(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [describe_all(item) for item in value]
+    if isinstance(value, str):
+        return str(value)
+    if callable(value):
+        return f"<function {getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__name__)}>"
+    return value
+
+
+def module_source(function: Any) -> str:
+    """The source text of the module that a function comes from, or empty if there is none."""
+    target = getattr(function, "func", function)
+    module = sys.modules.get(getattr(target, "__module__", "") or "")
+    file = getattr(module, "__file__", None)
+    if not file or not Path(file).is_file():
+        return ""
+    return Path(file).read_text(encoding="utf-8", errors="replace")
+
+
+def _no_function(module: ModuleType, attribute: str) -> str:
+    names = [name for name, value in vars(module).items() if callable(value) and not name.startswith("__")]
+    close = difflib.get_close_matches(attribute, names, n=3, cutoff=0.4)
+    hint = f"; did you mean {', '.join(close)}?" if close else ""
+    return f"{getattr(module, '__file__', module.__name__)} has no function {attribute!r}{hint}"
+
+
+def _module(name: str, folder: Path, where: str) -> ModuleType:
+    path = folder.joinpath(*name.split(".")).with_suffix(".py")
+    with _LOCK:
+        if path.is_file():
+            return _from_file(path.resolve(), where)
+        return _installed(name, path, where)
+
+
+def _from_file(path: Path, where: str) -> ModuleType:
+    if path not in _MODULES:
+        dotted = _dotted_name(path)
+        _MODULES[path] = _import(dotted, where) if dotted else _execute(path, where)
+    return _MODULES[path]
+
+
+def _execute(path: Path, where: str) -> ModuleType:
+    """Run a module file under a name of its own, so that two folders' ``utils.py`` are two modules."""
+    name = f"{path.stem}__{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise TaskError(f"{where}: {path} is no Python module")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # a task module may raise anything when it is imported
+        del sys.modules[name]
+        raise TaskError(f"{where}: {path} cannot be imported: {type(error).__name__}: {error}") from error
+    return module
+
+
+def _installed(name: str, path: Path, where: str) -> ModuleType:
+    """An installed module; ``path`` is where the YAML's own folder would have it."""
+    with _without_current_folder():
+        try:
+            found = name in sys.modules or importlib.util.find_spec(name) is not None
+        except (ImportError, ValueError):
+            found = False
+        if not found:
+            close = difflib.get_close_matches(path.stem, [file.stem for file in path.parent.glob("*.py")], n=3)
+            hint = f"; did you mean {', '.join(close)}?" if close else ""
+            raise TaskError(f"{where}: there is neither {path} nor an installed module {name!r}{hint}")
+        return _import(name, where)
+
+
+def _import(name: str, where: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except Exception as error:  # a task module may raise anything when it is imported
+        raise TaskError(f"{where}: module {name} cannot be imported: {type(error).__name__}: {error}") from error
+
+
+def _dotted_name(path: Path) -> str | None:
+    """The name under which Python would import this very file, or None."""
+    folder, parts = path.parent, [path.stem]
+    if path.is_relative_to(_PACKAGE_ROOT):
+        parts = list(path.relative_to(_PACKAGE_ROOT.parent).with_suffix("").parts)
+    else:
+        while (folder / "__init__.py").is_file():
+            parts.insert(0, folder.name)
+            folder = folder.parent
+    if len(parts) < 2 or not all(part.isidentifier() for part in parts):
+        return None
+    name = ".".join(parts)
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        return None
+    return name if spec is not None and spec.origin and Path(spec.origin).resolve() == path else None
+
+
+@contextmanager
+def _without_current_folder() -> Iterator[None]:
+    """Leave out the entry that ``python -m`` puts in front of the search path: the current folder."""
+    first = sys.path[0] if sys.path else None
+    if first is None or (first and Path(first).resolve() != Path.cwd()):
+        yield
+        return
+    del sys.path[0]
+    try:
+        yield
+    finally:
+        sys.path.insert(0, first)

@@ -1,0 +1,1 @@
+"""MEGA-Bench: 505 tasks, their prompts, parsers and metrics."""

@@ -1,0 +1,147 @@
+"""From field scores to the score of a query, a task and a run.
+
+A query scores -1 when all its fields are left out; it then counts as 0 in its task. ``None`` stands for a query that
+could not be evaluated: its task has no mean.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal
+
+from lmms_eval.errors import TaskError
+
+EvalType = Literal["rule", "llm"]
+NO_SCORE = -1.0
+
+
+def weighted_mean(scores: Mapping[str, float], weights: Mapping[str, float]) -> float:
+    """Mean of the scores that are 0 or more, -1 if there are none.
+
+    Raises ``TaskError`` for a field without a weight or weights that sum to zero.
+    """
+    counted = _counted(scores)
+    if not counted:
+        return NO_SCORE
+    missing = [name for name in counted if name not in weights]
+    if missing:
+        raise TaskError(f"field_weights has no weight for {', '.join(map(repr, missing))}")
+    total = math.fsum(weights[name] for name in counted)
+    if total == 0:
+        raise TaskError(f"the weights of {', '.join(map(repr, counted))} sum to zero")
+    return math.fsum(weights[name] * score for name, score in counted.items()) / total
+
+
+def minimum(scores: Mapping[str, float], _weights: Mapping[str, float]) -> float:
+    """The least score that is 0 or more, -1 if there is none."""
+    return min(_counted(scores).values(), default=NO_SCORE)
+
+
+def unsupported(_scores: Mapping[str, float], _weights: Mapping[str, float]) -> float:
+    """No aggregation: always -1."""
+    return NO_SCORE
+
+
+Aggregation = Callable[[Mapping[str, float], Mapping[str, float]], float]
+AGGREGATIONS: Mapping[str, Aggregation] = MappingProxyType(
+    {"mean": weighted_mean, "min": minimum, "unsupported": unsupported}
+)
+"""By lower-case name."""
+
+
+def _counted(scores: Mapping[str, float]) -> dict[str, float]:
+    """Without negative scores and NaN."""
+    for name, score in scores.items():
+        if not isinstance(score, int | float):
+            raise TaskError(f"the score of field {name!r} must be a number, not {score!r}")
+    return {name: score for name, score in scores.items() if score >= 0}
+
+
+@dataclass(frozen=True, slots=True)
+class TaskScore:
+    """A task's totals; ``total`` and ``mean`` are ``None`` where a query could not be evaluated."""
+
+    name: str
+    eval_type: EvalType
+    num_query: int
+    total: float | None
+    """Sum of the query scores of 0 or more (``task_score`` in result files)."""
+    mean: float | None
+    """``total`` over the number of all queries (``mean_task_score``)."""
+
+
+def score_task(name: str, eval_type: EvalType, queries: Sequence[float | None]) -> TaskScore:
+    """The totals of a task from the scores of its queries, at least one."""
+    if not queries:
+        raise TaskError(f"task {name}: a task without queries has no score")
+    known = [score for score in queries if score is not None]
+    if len(known) < len(queries):
+        return TaskScore(name, eval_type, len(queries), None, None)
+    total = math.fsum(score for score in known if score >= 0)
+    return TaskScore(name, eval_type, len(queries), total, total / len(queries))
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """Over tasks and over queries."""
+
+    macro: float
+    micro: float
+    num_tasks: int
+    num_queries: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """The summary of a run. With tasks that could not be evaluated, the headline numbers are ``None``."""
+
+    macro: float | None
+    micro: float | None
+    partial: Means
+    """Over the tasks that have a mean; the same as the headline when all have."""
+    rule: Means
+    llm: Means
+    not_evaluated: tuple[str, ...]
+    """Names of the tasks without a mean."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """With the keys of result files."""
+        summary: dict[str, Any] = {
+            "macro_mean_score": self.macro,
+            "micro_mean_score": self.micro,
+            "num_tasks": self.partial.num_tasks,
+            "num_queries": self.partial.num_queries,
+        }
+        if self.not_evaluated:
+            partial = {"macro_mean_score": self.partial.macro, "micro_mean_score": self.partial.micro}
+            summary |= {"partial": partial, "not_evaluated": list(self.not_evaluated)}
+        return summary
+
+
+def summarise(tasks: Iterable[TaskScore]) -> RunSummary:
+    """Macro and micro means over tasks; 0 where nothing was scored."""
+    scored: list[TaskScore] = []
+    missing: list[TaskScore] = []
+    for task in tasks:
+        (missing if task.mean is None else scored).append(task)
+    means = _means(scored)
+    return RunSummary(
+        macro=None if missing else means.macro,
+        micro=None if missing else means.micro,
+        partial=means,
+        rule=_means([task for task in scored if task.eval_type == "rule"]),
+        llm=_means([task for task in scored if task.eval_type == "llm"]),
+        not_evaluated=tuple(task.name for task in missing),
+    )
+
+
+def _means(tasks: Sequence[TaskScore]) -> Means:
+    queries = sum(task.num_query for task in tasks)
+    if not tasks:
+        return Means(0.0, 0.0, 0, 0)
+    macro = math.fsum(task.mean or 0.0 for task in tasks) / len(tasks)
+    micro = math.fsum(task.total or 0.0 for task in tasks) / queries
+    return Means(macro, micro, len(tasks), queries)

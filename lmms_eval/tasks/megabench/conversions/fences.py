@@ -1,0 +1,69 @@
+"""Code blocks fenced by three backticks."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+FenceMode = Literal["plain", "ascii", "verbatim"]
+
+_FENCE = "```"
+_WORD = re.compile(r"\w*")
+_SPACE = re.compile(r"\s*")
+_LONG_INPUT = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Fenced:
+    """``found``: ``text`` is the content of the first code block; else it is the input."""
+
+    text: str
+    found: bool
+
+
+def extract_fence(text: str, mode: FenceMode = "plain") -> Fenced:
+    """The first code block of ``text``; a run of word characters after the opening backticks is its language tag.
+
+    ``plain`` strips the content on both sides. ``ascii`` keeps the indentation of the first line and drops blanks at
+    the end; ``verbatim`` also keeps the trailing blanks of the last line.
+    """
+    if mode != "plain" and (len(text) > _LONG_INPUT or not text.strip()):
+        text = text.rstrip()
+    start = text.find(_FENCE)
+    if start < 0:
+        return Fenced(text, False)
+    tag = _WORD.match(text, start + len(_FENCE))
+    body = tag.end() if tag else start + len(_FENCE)
+    end = text.find(_FENCE, body)
+    if end < 0:
+        return Fenced(text, False)
+    content = text[body:end]
+    if mode == "plain":
+        return Fenced(content.strip(), True)
+    content = _after_leading_lines(content)
+    return Fenced(content.rstrip() if mode == "ascii" else _without_last_lines(content), True)
+
+
+def extract_json_fence(text: str) -> Fenced:
+    """The first block whose tag is exactly ``json``, stripped."""
+    opening = re.search(r"```json(?!\w)", text)
+    if opening is None:
+        return Fenced(text, False)
+    end = text.find(_FENCE, opening.end())
+    if end < 0:
+        return Fenced(text, False)
+    return Fenced(text[opening.end() : end].strip(), True)
+
+
+def _after_leading_lines(content: str) -> str:
+    """Without the leading whitespace up to and including its last newline."""
+    match = _SPACE.match(content)
+    newline = content.rfind("\n", 0, match.end() if match else 0)
+    return content[newline + 1 :]
+
+
+def _without_last_lines(content: str) -> str:
+    """Without the trailing whitespace from its first newline on."""
+    newline = content.find("\n", len(content.rstrip()))
+    return content if newline < 0 else content[:newline]

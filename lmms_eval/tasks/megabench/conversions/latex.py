@@ -1,0 +1,87 @@
+"""Clean-up of LaTeX before it is parsed."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from lmms_eval.tasks.megabench.conversions.literals import ConversionError
+
+_MACRON = "\u0304"
+_WITH_MACRONS = re.compile("([^\u0304])(\u0304*)", re.DOTALL)
+_OVERLINE_SUBSCRIPT = re.compile(r"\\overline\{([^{}]*)\}_([^{}\\\s]*)")
+_GREEK = re.compile("[α-ωΑ-Ω]")
+_ENVIRONMENT = re.compile(r"\\(?:begin|end)\{[^{}]*\}(?:\[[^\[\]]*\])?")
+_DELIMITER = re.compile(r"\\[()\[\]]")
+_LETTERS = "αβγδεζηθικλμνξοπρστυφχψω"
+# fmt: off
+_NAMES = [
+    "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu",
+    "nu", "xi", "omicron", "pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega",
+]
+# fmt: on
+_GREEK_NAMES = dict(zip(_LETTERS, _NAMES, strict=True)) | {
+    letter.upper(): name.capitalize() for letter, name in zip(_LETTERS, _NAMES, strict=True)
+}
+
+
+def normalize_latex(text: str) -> str:
+    """One spelling for overlined symbols, Greek letters as commands, without environment and formula delimiters.
+
+    Raises ``ConversionError`` for the final sigma, which LaTeX does not name, and for a text that starts with a
+    combining macron.
+    """
+    text = _macrons_to_overline(text.replace("\\bar", "\\overline"))
+    text = _OVERLINE_SUBSCRIPT.sub(r"\\overline{\1_\2}", text)
+    text = _GREEK.sub(lambda match: f"\\{_greek_name(match.group())} ", text)
+    return _DELIMITER.sub("", _ENVIRONMENT.sub("", text))
+
+
+def _greek_name(letter: str) -> str:
+    name = _GREEK_NAMES.get(letter)
+    if name is None:
+        raise ConversionError(f"LaTeX has no command for {letter!r}")
+    return name
+
+
+def _macrons_to_overline(text: str) -> str:
+    """Letters with a macron, precomposed or combining, as ``\\overline{letter}``, once for each macron."""
+    if text.isascii():
+        return text
+    if text.startswith(_MACRON):
+        raise ConversionError("a combining macron with nothing before it")
+    return _WITH_MACRONS.sub(_overline, text)
+
+
+def _overline(match: re.Match[str]) -> str:
+    letter, count = match.group(1), len(match.group(2))
+    decomposed = unicodedata.normalize("NFD", letter)
+    if decomposed[1:2] == _MACRON:
+        letter, count = decomposed[0], count + 1
+    return "\\overline{" * count + letter + "}" * count
+
+
+def unwrap_delimiters(text: str, opening: str, closing: str) -> str:
+    """Without each pair of delimiters that stands on one line; what is between stays."""
+    return "\n".join(_unwrap_line(line, opening, closing) for line in text.split("\n"))
+
+
+def _unwrap_line(line: str, opening: str, closing: str) -> str:
+    output: list[str] = []
+    position = 0
+    while True:
+        start = line.find(opening, position)
+        stop = line.find(closing, start + len(opening)) if start >= 0 else -1
+        if stop < 0:
+            return "".join([*output, line[position:]])
+        output += [line[position:start], line[start + len(opening) : stop]]
+        position = stop + len(closing)
+
+
+_BOXED = re.compile(r"\\boxed\{((?:[^{}]++|\{[^{}]*+\})*+)\}")
+
+
+def unbox(text: str) -> str:
+    r"""The content of the first ``\boxed{...}`` with at most one nested level of braces, else the text."""
+    match = _BOXED.search(text)
+    return match.group(1) if match else text

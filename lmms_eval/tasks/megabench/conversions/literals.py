@@ -1,0 +1,63 @@
+"""Python literals in texts that a model or a data set wrote."""
+
+from __future__ import annotations
+
+import ast
+import threading
+import warnings
+from typing import Any
+
+from lmms_eval.errors import LmmsEvalError
+
+MAX_LITERAL_CHARS = 200_000
+"""Longer texts are never read as a literal: the syntax tree of a megabyte takes seconds and a gigabyte of memory."""
+
+_WARNINGS_LOCK = threading.Lock()
+
+
+class ConversionError(LmmsEvalError):
+    """A value cannot be converted; inside a metric this scores 0."""
+
+
+class LiteralError(ConversionError):
+    """The text is no Python literal, or one that is not read (too long, too deep, an unhashable key).
+
+    ``syntax`` is true when the text is no Python expression at all, ``memory`` when the parser gave up on its size.
+    """
+
+    def __init__(self, message: str, *, syntax: bool = False, memory: bool = False) -> None:
+        super().__init__(message)
+        self.syntax = syntax
+        self.memory = memory
+
+
+def read_literal(value: Any) -> Any:
+    """The value of a Python literal. Raises ``LiteralError`` for anything else, values that are no text included."""
+    if not isinstance(value, str):
+        raise LiteralError(f"a {type(value).__name__} is no text of a literal")
+    if len(value) > MAX_LITERAL_CHARS:
+        raise LiteralError(f"{len(value)} characters are too many for a literal")
+    try:
+        with _WARNINGS_LOCK, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # invalid escape sequences in replies are no business of the log
+            return ast.literal_eval(value)
+    except SyntaxError as error:
+        raise LiteralError(f"no Python expression: {error.msg}", syntax=True) from None
+    except MemoryError:
+        raise LiteralError("too deeply nested for the Python parser", memory=True) from None
+    except (ValueError, TypeError, RecursionError) as error:
+        raise LiteralError(f"no literal: {error}") from None
+
+
+def unwrap_string(value: Any) -> Any:
+    """The content of a text that is itself a Python string literal; any other value untouched. One layer only.
+
+    A text on which the Python parser runs out of its stack gives the empty text, as the official evaluator has it.
+    """
+    if not isinstance(value, str):
+        return value
+    try:
+        inner = read_literal(value)
+    except LiteralError as error:
+        return "" if error.memory else value
+    return inner if isinstance(inner, str) else value

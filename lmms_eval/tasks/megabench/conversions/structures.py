@@ -1,0 +1,150 @@
+"""The reader behind the ``json`` parser: finds dictionaries and lists in free text, as JSON or as Python literals."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from lmms_eval.tasks.megabench.conversions.fences import extract_json_fence
+from lmms_eval.tasks.megabench.conversions.literals import LiteralError, read_literal
+
+MAX_SPANS = 2_000
+"""Of the candidate structures in a text, so many are tried, from the last one backwards."""
+
+_ANSWER_LINE = re.compile(r"^(?:\*\*)?Answer:\s*(.*)", re.MULTILINE)
+_BRACKET = re.compile(r"[{}\[\]]")
+_LOOSE_QUOTE = re.compile(r"(?<!\w)'|'(?!\w)")
+_BACKSLASH_QUOTE = re.compile(r"\\(?=[\"'])")
+_MASKED_DOUBLE, _MASKED_SINGLE = "__DOUBLE_QUOTE__", "__SINGLE_QUOTE__"
+
+
+@dataclass(frozen=True, slots=True)
+class _Noted:
+    value: Any
+
+
+def read_structure(text: str) -> Any:
+    """The last dictionary or list in the text, as JSON or (preferred) as a Python literal.
+
+    If a line starts with ``Answer:``, only what follows on the first such line is read; then the content of a
+    ```` ```json ```` block if there is one. Without anything readable: ``[]`` if the text starts with ``[``, else
+    ``{}``. A structure may come out as a tuple-bearing list, a set or a dictionary with any keys.
+    """
+    answer = _ANSWER_LINE.search(text)
+    text = (answer.group(1) if answer else text).strip()
+    text = extract_json_fence(text).text
+    for span in reversed(deque(_spans(text), maxlen=MAX_SPANS)):  # the last one counts
+        noted = _read_span(span)
+        if noted is not None:
+            return noted.value
+    return [] if text.startswith("[") else {}
+
+
+def _spans(text: str) -> Iterator[str]:
+    """Candidate structures from left to right: ``{`` to its partner, ``[`` to the last ``]`` in reach."""
+    brackets = [(match.start(), match.group()) for match in _BRACKET.finditer(text)]
+    partner = _partners(brackets)
+    reach = _reach(brackets, partner)
+    index = 0
+    while index < len(brackets):
+        start, kind = brackets[index]
+        last = partner.get(index, -1) if kind == "{" else reach[index + 1] if kind == "[" else -1
+        if last < 0:
+            index += 1
+            continue
+        yield text[start : brackets[last][0] + 1]
+        index = last + 1
+
+
+def _partners(brackets: list[tuple[int, str]]) -> dict[int, int]:
+    """Index of each ``{`` that is closed -> index of its ``}``; quotes and square brackets are not considered."""
+    stack: list[int] = []
+    partner: dict[int, int] = {}
+    for index, (_, kind) in enumerate(brackets):
+        if kind == "{":
+            stack.append(index)
+        elif kind == "}" and stack:
+            partner[stack.pop()] = index
+    return partner
+
+
+def _reach(brackets: list[tuple[int, str]], partner: dict[int, int]) -> list[int]:
+    """For each index: the last ``]`` from there on before an unmatched brace, jumping over ``{...}``; -1: none."""
+    reach = [-1] * (len(brackets) + 1)
+    for index in range(len(brackets) - 1, -1, -1):
+        kind = brackets[index][1]
+        if kind == "{":
+            reach[index] = reach[partner[index] + 1] if index in partner else -1
+        elif kind != "}":
+            further = reach[index + 1]
+            reach[index] = index if kind == "]" and further < 0 else further
+    return reach
+
+
+def _read_span(span: str) -> _Noted | None:
+    span = _unquote_structures(span)
+    try:
+        return _Noted(read_literal(span))
+    except LiteralError:
+        pass
+    if _BACKSLASH_QUOTE.search(span):
+        try:
+            return _Noted(read_literal(_BACKSLASH_QUOTE.sub(r"\\\\", span)))
+        except LiteralError:
+            pass
+    noted = _read_json(span)
+    return noted if noted is not None else _read_json(_LOOSE_QUOTE.sub('"', span))
+
+
+def _read_json(text: str) -> _Noted | None:
+    try:
+        return _Noted(json.loads(text))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _unquote_structures(span: str) -> str:
+    """Replace each double-quoted text that holds a JSON object or array by that object or array."""
+    masked = span.replace('\\"', _MASKED_DOUBLE).replace("\\'", _MASKED_SINGLE)
+    replacement: dict[str, str] = {}
+    for content in re.findall(r'"([^"]*)"', masked):
+        if content.lstrip().startswith(("{", "[")):
+            standard = _standard_json(_unmask(content, '"', "'"))
+            if standard is not None:
+                replacement[content] = standard
+    if replacement:
+        masked = _replace_quoted(masked, replacement)
+    return _unmask(masked, '\\"', "\\'")
+
+
+def _standard_json(text: str) -> str | None:
+    """A JSON object or array in standard spelling; ``None`` for any other text."""
+    try:
+        value = json.loads(text)
+        return json.dumps(value) if isinstance(value, dict | list) else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def _unmask(text: str, double: str, single: str) -> str:
+    return text.replace(_MASKED_DOUBLE, double).replace(_MASKED_SINGLE, single)
+
+
+def _replace_quoted(text: str, replacement: dict[str, str]) -> str:
+    """Replace ``"key"`` wherever it occurs, whatever the quotes around it belong to."""
+    pieces = text.split('"')
+    output = [pieces[0]]
+    index = 1
+    while index < len(pieces):
+        closed = index + 1 < len(pieces)
+        if closed and pieces[index] in replacement:
+            output += [replacement[pieces[index]], pieces[index + 1]]
+            index += 2
+        else:
+            output += ['"', pieces[index]]
+            index += 1
+    return "".join(output)

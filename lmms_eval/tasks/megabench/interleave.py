@@ -1,0 +1,123 @@
+"""The prompt as the benchmark's authors send it: text pieces and media in their places, videos as marked frames.
+
+Chosen by the task option ``interleave: true`` (``lmms_eval_specific_kwargs``). Budgets as in the authors' settings:
+``max_images`` a call, of which ``demo_video_frames`` for the demonstration.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval.errors import MediaError
+from lmms_eval.tasks.megabench.prompts import MediaAccess, image_part, open_image, split_segment
+from lmms_eval.tasks.megabench.rows import Row, is_video
+
+if TYPE_CHECKING:
+    from lmms_eval.media import VideoInfo
+
+FRAMES_START, FRAMES_END = "<video frames start>", "<video frames end>"
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How many pictures a model takes (defaults: the authors' GPT-4o settings)."""
+
+    max_images: int = 64
+    demo_video_frames: int = 8
+    """Frames of all videos of the demonstration together; also the most pictures that it may have."""
+    max_side: int | None = None
+    """Pictures and frames are shrunk until the longer side is at most this many pixels (the authors: 1000)."""
+
+
+def interleaved_messages(row: Row, media: MediaAccess, budget: Budget) -> list[dict[str, Any]]:
+    """One user turn with every picture where its placeholder stands; text stripped, empty pieces dropped.
+
+    Raises:
+        DataError: placeholders and media do not match.
+        MediaError: a file cannot be read, or the budget does not allow the row.
+    """
+    steps = _frame_steps(row, media, budget)
+    parts: list[dict[str, Any]] = []
+    for segment in row.segments:
+        demo, shown = segment is row.example, 0
+        for text, path in split_segment(row, segment):
+            if path is None:
+                parts.extend([{"type": "text", "text": text.strip()}] if text.strip() else [])
+            elif is_video(path):
+                parts.extend(_video_parts(path, media, steps.of(path, demo=demo), budget))
+            elif not demo or shown < budget.demo_video_frames:
+                parts.append(_picture(path, media, budget))
+                shown += 1
+    images = sum(part["type"] == "image" for part in parts)
+    if images > budget.max_images:
+        raise _too_many(row, f"has {images} pictures", budget)
+    return [{"role": "user", "content": parts}]
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """Every how many frames one is taken, by path."""
+
+    demo: dict[str, int]
+    query: dict[str, int]
+
+    def of(self, path: str, *, demo: bool) -> int:
+        return (self.demo if demo else self.query)[path]
+
+
+def _frame_steps(row: Row, media: MediaAccess, budget: Budget) -> _Steps:
+    """The authors' rule: the demonstration's videos share ``demo_video_frames``; the others share what is left, at no
+    more than one frame a second."""
+    demo_videos = [path for path in row.example.media if is_video(path)]
+    others = [path for path in row.description.media + row.query.media if is_video(path)]
+    if not demo_videos and not others:
+        return _Steps({}, {})
+    infos = {path: _probe(path, media) for path in dict.fromkeys(demo_videos + others)}
+    demo: dict[str, int] = {}
+    if demo_videos:
+        allowed = math.ceil(budget.demo_video_frames / len(demo_videos))
+        demo = {path: math.ceil(infos[path].frames / allowed) for path in demo_videos}
+    if not others:
+        return _Steps(demo, {})
+    demo_images = min(len(row.example.media) - len(demo_videos), budget.demo_video_frames)
+    stills = demo_images + len(row.description.media + row.query.media) - len(others)
+    shown = sum(math.ceil(infos[path].frames / demo[path]) for path in demo_videos)
+    left = math.floor((budget.max_images - stills - shown) / len(others))
+    if left <= 0:
+        raise _too_many(row, "leaves no frame for its videos", budget)
+    query = {path: max(math.ceil(infos[path].frames / left), math.ceil(infos[path].fps)) for path in others}
+    return _Steps(demo, query)
+
+
+def _probe(path: str, media: MediaAccess) -> VideoInfo:
+    from lmms_eval.media import probe
+
+    return probe(media.path(path))
+
+
+def _video_parts(path: str, media: MediaAccess, step: int, budget: Budget) -> list[dict[str, Any]]:
+    from lmms_eval.media import Sampling, read_frames, shrink
+
+    wanted = tuple(range(0, _probe(path, media).frames, max(1, step)))
+    images = read_frames(media.path(path), Sampling(indices=wanted)).images()
+    shown = [{"type": "image", "url": shrink(image, max_side=budget.max_side)} for image in images]
+    return [{"type": "text", "text": FRAMES_START}, *shown, {"type": "text", "text": FRAMES_END}]
+
+
+def _picture(path: str, media: MediaAccess, budget: Budget) -> dict[str, Any]:
+    from lmms_eval.media import header, shrink
+
+    file = media.path(path)
+    found = header(file)
+    if budget.max_side is None or max(found.width, found.height) <= budget.max_side:
+        return image_part(file)
+    return {"type": "image", "url": shrink(open_image(file), max_side=budget.max_side)}
+
+
+def _too_many(row: Row, problem: str, budget: Budget) -> MediaError:
+    return MediaError(
+        f"MEGA-Bench row {row.id} of task {row.task_name} {problem}; the budget is {budget.max_images} pictures a call "
+        "(max_images in lmms_eval_specific_kwargs)"
+    )

@@ -1,0 +1,119 @@
+"""The metrics of MEGA-Bench by name. Their modules are imported when first used."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any, Literal
+
+from lmms_eval.api.outcome import NotEvaluated
+from lmms_eval.tasks.megabench.metrics.values import MetricValue
+
+Metric = Callable[[Any, Any], MetricValue]
+"""From the response and the truth (or the evaluation context) to the score."""
+Need = Literal["a judge model", "the code sandbox", "linguistic data", "a geocoder"]
+
+_PACKAGE = "lmms_eval.tasks.megabench.metrics"
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSpec:
+    """How a metric is found and called."""
+
+    name: str
+    path: str = ""
+    """``module.function`` below this package; empty where there is no function."""
+    needs_context: bool = False
+    """Gets the sample's evaluation context in place of the truth."""
+    whole_answer: bool = False
+    """Gets the whole parsed response and the whole truth; serves as auxiliary metric only."""
+    needs: Need | None = None
+    """What must be present beyond this package; without a function the metric is not evaluated."""
+    judged: bool = False
+    """Makes its task an ``llm`` task."""
+    reads_text: bool = False
+    """Takes the bare reply of the ``dummy`` parser; any other metric needs a value by field."""
+    gives_info: bool = False
+    """Returns ``Scored``; an error text becomes the information."""
+
+    def load(self) -> Metric:
+        """The function. Raises ``NotEvaluated`` where something it needs is missing."""
+        if not self.path:
+            raise NotEvaluated(f"{self.name} needs {self.needs}")
+        return _load(self.path)
+
+
+@functools.cache
+def _load(path: str) -> Metric:
+    module, _, name = path.rpartition(".")
+    function: Metric = getattr(import_module(f"{_PACKAGE}.{module}"), name)
+    return function
+
+
+_BY_MODULE = {
+    "strings": (
+        "exact_str_match",
+        "simple_str_match",
+        "exact_str_match_case_insensitive",
+        "code_result_exact_str_match",
+        "multi_ref_phrase",
+        "normalized_similarity_damerau_levenshtein",
+        "near_str_match",
+    ),
+    "translation": ("bleu", "gleu_cn"),
+    "numbers": (
+        "number_rel_diff_ratio",
+        "positive_int_match",
+        "normalized_rmse",
+        "angle_seq_float_rmse",
+        "general_single_numerical_match",
+        "boxed_single_numerical_match",
+    ),
+    "latex": ("latex_expr_equality", "text_with_latex_expr_equality"),
+    "sequences": (
+        "set_equality",
+        "set_equality_case_insensitive",
+        "str_set_equality_comma",
+        "str_set_equality_line_break",
+        "jaccard_index",
+        "jaccard_index_case_insensitive",
+        "set_precision",
+        "chess_move_list_jaccard_index",
+        "sequence_equality",
+        "sequence_equality_case_insensitive",
+        "sequence_accuracy_case_insensitive",
+        "longest_common_list_prefix_ratio",
+    ),
+    "dicts": (
+        "dict_equality",
+        "dict_precision",
+        "dict_exact_str_match_agg_recall",
+        "dict_set_equality_agg_jaccard",
+        "dict_jaccard_agg_jaccard",
+        "dict_nbbox_iou_tuple_agg_jaccard",
+    ),
+    "boxes": ("nbbox_iou_tuple", "nbbox_iou_single", "nbbox_iou_sequence", "xml_nbbox_iou_single"),
+    "coordinates": ("xml_norm_point_distance", "sequence_coords_similarity"),
+    "values": ("nli_entailment", "unsupported"),
+}
+
+_SPECIAL = (
+    MetricSpec("symbolic_planning_test", "planning.symbolic_planning_test", needs_context=True),
+    MetricSpec("xml_norm_point_in_bbox", "coordinates.xml_norm_point_in_bbox", needs_context=True, gives_info=True),
+    MetricSpec("constrained_generation", needs_context=True, needs="linguistic data", reads_text=True, gives_info=True),
+    MetricSpec("program_judge", needs_context=True, needs="the code sandbox"),
+    MetricSpec("gpt_4o_as_judge", needs="a judge model", judged=True, reads_text=True, gives_info=True),
+    MetricSpec("ascii_art_gpt4o_judge", needs="a judge model", judged=True),
+    MetricSpec("geo_proximity_location_dict", needs="a geocoder", whole_answer=True),
+)
+
+METRICS: Mapping[str, MetricSpec] = MappingProxyType(
+    {name: MetricSpec(name, f"{module}.{name}") for module, names in _BY_MODULE.items() for name in names}
+    | {spec.name: spec for spec in _SPECIAL}
+)
+"""By lower-case name."""
+
+UNSUPPORTED = "unsupported"

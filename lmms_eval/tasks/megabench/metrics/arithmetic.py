@@ -1,0 +1,133 @@
+"""Arithmetic expressions that a model wrote, evaluated by walking Python's syntax tree; nothing is executed."""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+import warnings
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from lmms_eval.tasks.megabench.conversions.literals import ConversionError
+
+MAX_EXPRESSION_CHARS = 5_000
+MAX_BITS = 1 << 16
+"""Integers beyond this size are refused before they are computed."""
+
+Number = int | float
+Value = Number | str | list["Value"] | tuple["Value", ...]
+"""Truth values are integers here, as in Python."""
+
+NAMES: Mapping[str, float] = MappingProxyType({"E": 2.718})
+
+
+class ArithmeticRefused(ConversionError):
+    """Not an arithmetic expression, or one too large to evaluate."""
+
+
+_BINARY: Mapping[type[ast.operator], Callable[[Number, Number], Number]] = MappingProxyType(
+    {
+        ast.Add: operator.add,
+        ast.Sub: operator.sub,
+        ast.Mult: operator.mul,
+        ast.Div: operator.truediv,
+        ast.FloorDiv: operator.floordiv,
+        ast.Mod: operator.mod,
+    }
+)
+_COMPARE: Mapping[type[ast.cmpop], Callable[[Number, Number], bool]] = MappingProxyType(
+    {
+        ast.Lt: operator.lt,
+        ast.LtE: operator.le,
+        ast.Gt: operator.gt,
+        ast.GtE: operator.ge,
+        ast.Eq: operator.eq,
+        ast.NotEq: operator.ne,
+    }
+)
+
+
+def evaluate(expression: str) -> Value:
+    """The value of numbers, ``+ - * / // % **``, comparisons, parentheses, lists, tuples, texts and the name ``E``.
+
+    Raises ``ArithmeticRefused`` for everything else, for division by zero, overflow, complex results and integers of
+    more than ``MAX_BITS`` bits.
+    """
+    if len(expression) > MAX_EXPRESSION_CHARS:
+        raise ArithmeticRefused(f"{len(expression)} characters are too many for an expression")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(expression.strip(), mode="eval")
+        return _value(tree.body)
+    except (SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError) as error:
+        raise ArithmeticRefused(f"not evaluated: {error}") from None
+
+
+def _value(node: ast.expr) -> Value:
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float | str):
+        return node.value
+    if isinstance(node, ast.Name) and node.id in NAMES:
+        return NAMES[node.id]
+    if isinstance(node, ast.List):
+        return [_value(item) for item in node.elts]
+    if isinstance(node, ast.Tuple):
+        return tuple(_value(item) for item in node.elts)
+    return _calculation(node)
+
+
+def _calculation(node: ast.expr) -> Number:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.UAdd | ast.USub):
+        operand = _number(node.operand)
+        return -operand if isinstance(node.op, ast.USub) else +operand
+    if isinstance(node, ast.BinOp):
+        return _binary(node.op, _number(node.left), _number(node.right))
+    if isinstance(node, ast.Compare):
+        return _comparison(node)
+    raise ArithmeticRefused(f"a {type(node).__name__} is not arithmetic")
+
+
+def _number(node: ast.expr) -> Number:
+    value = _value(node)
+    if isinstance(value, int | float):
+        return value
+    raise ArithmeticRefused(f"a {type(value).__name__} is no operand")
+
+
+def _binary(operation: ast.operator, left: Number, right: Number) -> Number:
+    if isinstance(operation, ast.Pow):
+        return _power(left, right)
+    function = _BINARY.get(type(operation))
+    if function is None:
+        raise ArithmeticRefused(f"{type(operation).__name__} is not arithmetic")
+    return _bounded(function(left, right))
+
+
+def _power(base: Number, exponent: Number) -> Number:
+    integers = isinstance(base, int) and isinstance(exponent, int)
+    if integers and abs(base) > 1 and abs(exponent) * math.log2(abs(base)) > MAX_BITS:
+        raise ArithmeticRefused("the power is too large")
+    result = base**exponent
+    if isinstance(result, complex):
+        raise ArithmeticRefused("the power is complex")
+    return _bounded(result)
+
+
+def _bounded(value: Number) -> Number:
+    if isinstance(value, int) and value.bit_length() > MAX_BITS:
+        raise ArithmeticRefused("the integer is too large")
+    return value
+
+
+def _comparison(node: ast.Compare) -> bool:
+    left = _number(node.left)
+    for operation, other in zip(node.ops, node.comparators, strict=True):
+        function = _COMPARE.get(type(operation))
+        if function is None:
+            raise ArithmeticRefused(f"{type(operation).__name__} is not arithmetic")
+        right = _number(other)
+        if not function(left, right):
+            return False
+        left = right
+    return True

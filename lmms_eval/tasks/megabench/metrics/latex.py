@@ -1,0 +1,50 @@
+"""Symbolic equality of LaTeX expressions."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from lmms_eval.tasks.megabench.conversions.latex import normalize_latex
+from lmms_eval.tasks.megabench.metrics.guard import LimitExceeded, evaluate_in_process
+from lmms_eval.tasks.megabench.metrics.strings import simple_str_match
+
+MAX_LATEX_CHARS = 10_000
+"""Longer expressions are compared as texts."""
+EQUALITY_LIMIT = 15.0
+"""Seconds; then the texts are compared."""
+
+_FORMULA = re.compile(r"\$([^$]*)\$")
+
+
+def latex_expr_equality(response: Any, truth: Any) -> float:
+    """Whether two expressions are symbolically equal; unreadable ones are compared by ``simple_str_match``."""
+    if not (isinstance(response, str) and isinstance(truth, str)):
+        return 0.0
+    response, truth = normalize_latex(response), normalize_latex(truth)
+    if max(len(response), len(truth)) > MAX_LATEX_CHARS:
+        return simple_str_match(response, truth)
+    try:
+        outcome = evaluate_in_process("latex_equal", response, truth, limit=EQUALITY_LIMIT)
+    except LimitExceeded:
+        outcome = "unparsed"
+    return simple_str_match(response, truth) if outcome == "unparsed" else float(outcome == "equal")
+
+
+def text_with_latex_expr_equality(response: Any, truth: Any) -> float:
+    """Whether the plain parts match by ``simple_str_match`` and the joined ``$...$`` parts are equal expressions."""
+    if not (isinstance(response, str) and isinstance(truth, str)):
+        return 0.0
+    response_text, response_latex = _split(response)
+    truth_text, truth_latex = _split(truth)
+    if not simple_str_match(response_text, truth_text):
+        return 0.0
+    return latex_expr_equality(response_latex, truth_latex)
+
+
+def _split(text: str) -> tuple[str, str]:
+    """Plain parts, concatenated, and formulas, joined by blanks; commas removed from both."""
+    pieces = _FORMULA.split(text)
+    plain = "".join(piece.strip() for piece in pieces[::2])
+    formulas = " ".join(piece.strip() for piece in pieces[1::2])
+    return plain.replace(",", ""), formulas.replace(",", "")

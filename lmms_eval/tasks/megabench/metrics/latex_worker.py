@@ -1,0 +1,139 @@
+"""The child process that parses LaTeX with sympy: jobs as JSON lines on standard input, results on standard output.
+
+Started by ``guard.py``. It ends with its input, and an alarm ends it should its parent die while it computes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from typing import IO, Any
+
+MAX_POWER_BITS = 100_000
+"""Numeric powers beyond this size are not compared (the comparison would compute them)."""
+MAX_EXPANDED_EXPONENT = 2_000
+MAX_FACTORIAL = 20_000
+MEMORY_BYTES = 3 << 30
+
+
+def latex_text(text: str) -> str | None:
+    """The printed form of the expression that a valid prefix of ``text`` gives; ``None`` if there is none."""
+    from sympy.parsing.latex import parse_latex
+
+    try:
+        expression = parse_latex(text)
+        return None if expression is None else str(expression)
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 - sympy lets any error of its parser and printer through
+        return None
+
+
+def latex_equal(first: str, second: str) -> str:
+    """``equal`` or ``different``; ``unparsed`` where the texts have to be compared instead.
+
+    Raises whatever sympy raises apart from its parsing, conversion, type and not-implemented errors.
+    """
+    from sympy import SympifyError
+    from sympy.parsing.latex import parse_latex
+    from sympy.parsing.latex.errors import LaTeXParsingError
+
+    try:
+        left, right = parse_latex(first), parse_latex(second)
+        if _too_large(left) or _too_large(right):
+            return "unparsed"
+        return "equal" if left.equals(right) else "different"
+    except (LaTeXParsingError, SympifyError, TypeError, NotImplementedError):
+        return "unparsed"
+
+
+def _too_large(expression: Any) -> bool:
+    """Whether comparing would compute a number of astronomical size or expand a polynomial of one."""
+    from sympy import Pow, factorial, preorder_traversal
+
+    for node in preorder_traversal(expression):
+        if isinstance(node, factorial) and _log2(node.args[0]) > math.log2(MAX_FACTORIAL):
+            return True
+        if isinstance(node, Pow) and (_log2(node) > MAX_POWER_BITS or _expands_far(node)):
+            return True
+    return False
+
+
+def _expands_far(power: Any) -> bool:
+    return bool(power.base.is_Add and _log2(power.exp) > math.log2(MAX_EXPANDED_EXPONENT))
+
+
+def _log2(expression: Any) -> float:
+    """An estimate of the binary logarithm of a number's size; 0 for what is no number."""
+    if expression.is_Number:
+        value = abs(expression)
+        if value.is_Rational and value.p:
+            return abs(math.log2(value.p) - math.log2(value.q))
+        return abs(math.log2(float(value))) if 0 < float(value) < math.inf else 0.0
+    if expression.is_Pow:
+        exponent = _log2(expression.exp)
+        return math.inf if exponent > 1000 else _log2(expression.base) * 2.0**exponent
+    if expression.is_Mul or expression.is_Add:
+        return math.fsum(_log2(part) for part in expression.args)
+    return 0.0
+
+
+JOBS: Mapping[str, Callable[..., Any]] = {"latex_text": latex_text, "latex_equal": latex_equal}
+
+
+def answer(line: str) -> dict[str, Any]:
+    """Run one job: ``{"value": ...}``, ``{"error": text}`` or ``{"memory": true}``."""
+    job = json.loads(line)
+    _set_alarm(float(job["limit"]) + 2.0)
+    try:
+        return {"value": JOBS[job["job"]](*job["args"])}
+    except MemoryError:
+        return {"memory": True}
+    except Exception as error:  # noqa: BLE001 - the parent turns any failure of sympy into its own error
+        return {"error": f"{type(error).__name__}: {error}"}
+    finally:
+        _set_alarm(0)
+
+
+def serve(requests: IO[str], replies: IO[str]) -> None:
+    """Answer line by line until the input ends."""
+    import sympy.parsing.latex  # noqa: F401 - before the first clock starts
+
+    latex_text("1")
+    replies.write('{"ready": true}\n')
+    replies.flush()
+    for line in requests:
+        replies.write(json.dumps(answer(line)) + "\n")
+        replies.flush()
+
+
+def _set_alarm(seconds: float) -> None:
+    """The default action of the alarm ends the process, even inside a long computation in C."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def _limit_memory() -> None:
+    with contextlib.suppress(ImportError, ValueError, OSError):  # no such limit on this platform
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+
+
+def main() -> None:
+    """Keep standard output for the replies alone, whatever a library prints."""
+    _limit_memory()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process, not the keyboard
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    serve(sys.stdin, replies)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+"""A small interpreter of the PDDL subset of the planning tasks. All matching is on the text of literals.
+
+It is no validator: types and negative literals are not enforced, as in the official evaluator.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lmms_eval.tasks.megabench.conversions.literals import ConversionError
+
+_ACTION = "(:action"
+_TYPE_NOTE = re.compile(r" - [\w-]+")
+_PARAMETER = re.compile(r"\?[\w-]+")
+
+
+class PlanError(ConversionError):
+    """The domain, the problem or the plan cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """An action schema; literals are texts with ``?parameters``."""
+
+    name: str
+    parameters: tuple[str, ...]
+    preconditions: tuple[str, ...]
+    deletes: tuple[str, ...]
+    adds: tuple[str, ...]
+
+    def bind(self, arguments: Sequence[str]) -> Action:
+        """The action with its parameters replaced, as many as it has."""
+        values = dict(zip(self.parameters, arguments, strict=True))
+
+        def fill(literals: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(_substitute(literal, values) for literal in literals)
+
+        return Action(self.name, (), fill(self.preconditions), fill(self.deletes), fill(self.adds))
+
+
+def symbolic_planning_test(response: Any, context: Mapping[str, Any]) -> float:
+    """1 if the plan can be executed and reaches the goal of ``task_pddl`` in ``domain_pddl``, else 0."""
+    actions = read_domain(context["domain_pddl"])
+    problem = context["task_pddl"]
+    state = set(_groups_after(problem, "(:init"))
+    goals = read_goals(problem)
+    bound: dict[str, Action] = {}
+    for step in read_plan(response):
+        if step not in bound:
+            name, *arguments = step[1:-1].split(" ")
+            if name not in actions or len(arguments) != len(actions[name].parameters):
+                return 0.0
+            bound[step] = actions[name].bind(arguments)
+        if not _execute(bound[step], state):
+            return 0.0
+    return float(all(_holds(goal, state) for goal in goals))
+
+
+def read_plan(response: Any) -> list[str]:
+    """The lines (or the elements of a list) that start with a parenthesis in the first column, stripped."""
+    if isinstance(response, str):
+        response = response.split("\n")
+    if not isinstance(response, list | tuple) or not all(isinstance(line, str) for line in response):
+        raise PlanError("a plan is a text or a list of texts")
+    return [line.strip() for line in response if line.startswith("(")]
+
+
+def read_domain(domain: str) -> dict[str, Action]:
+    """The actions of a domain by name; at least two."""
+    sections = domain.split(_ACTION)[1:]
+    if len(sections) < 2:
+        raise PlanError("a domain has at least two actions")
+    return {action.name: action for action in (_read_action(domain, section) for section in sections)}
+
+
+def read_goals(problem: str) -> tuple[str, ...]:
+    """The groups of the only ``(and`` in the problem; none without it."""
+    count = problem.count("(and")
+    if count > 1:
+        raise PlanError("the problem has several conjunctions")
+    return tuple(_groups_after(problem, "(and"))
+
+
+def _read_action(domain: str, section: str) -> Action:
+    words = section.split(None, 1)
+    groups = list(_groups(section))
+    if not words or len(groups) != 3:
+        raise PlanError("an action has parameters, a precondition and an effect")
+    name = words[0]
+    body = domain[domain.index(f"{_ACTION} {name}") :]
+    effects = _literals(body, ":effect")
+    return Action(
+        name=name,
+        parameters=tuple(_PARAMETER.findall(groups[0])),
+        preconditions=_literals(body, ":precondition"),
+        deletes=tuple(_negated(effect) for effect in effects if _is_negative(effect)),
+        adds=tuple(effect for effect in effects if not _is_negative(effect)),
+    )
+
+
+def _literals(body: str, key: str) -> tuple[str, ...]:
+    """The literals after ``key``: the clauses of an ``(and ...)``, or the text up to the first ``)``."""
+    position = body.find(key)
+    start = body.find("(", position)
+    if position < 0 or start < 0:
+        raise PlanError(f"{key} is missing")
+    if body.startswith("(and", start):
+        clauses = _groups(body[start + len("(and") :])
+        return tuple(_TYPE_NOTE.sub("", clause) for clause in clauses)
+    end = body.find(")", start)
+    return (body[start : end + 1],)
+
+
+def _groups_after(text: str, opening: str) -> Iterator[str]:
+    """The parenthesised groups inside the first ``opening``; none where it is absent."""
+    start = text.find(opening)
+    return _groups(text[start + len(opening) :] if start >= 0 else "")
+
+
+def _groups(text: str) -> Iterator[str]:
+    """Balanced ``(...)`` at the top level, until a parenthesis closes what was open before the text."""
+    depth = start = 0
+    for match in re.finditer(r"[()]", text):
+        if match.group() == "(":
+            start = match.start() if depth == 0 else start
+            depth += 1
+        elif depth == 0:
+            return
+        else:
+            depth -= 1
+            if depth == 0:
+                yield text[start : match.end()]
+
+
+def _is_negative(literal: str) -> bool:
+    return literal.startswith("(not")
+
+
+def _negated(literal: str) -> str:
+    """What a negative literal denies."""
+    return next(_groups(literal[1:-1]), "")
+
+
+def _substitute(literal: str, values: Mapping[str, str]) -> str:
+    """Replace the parameters; one at the end of the text stays, as nothing follows it."""
+    return re.sub(r"\?[\w-]+(?=.)", lambda match: values.get(match.group(), match.group()), literal, flags=re.DOTALL)
+
+
+def _execute(action: Action, state: set[str]) -> bool:
+    """Change the state; ``False`` if the action cannot be executed."""
+    if not all(_holds(literal, state) for literal in action.preconditions):
+        return False
+    state.difference_update(action.deletes)
+    state.update(action.adds)
+    return True
+
+
+def _holds(literal: str, state: set[str]) -> bool:
+    """Positive literals must be in the state; negative ones fail only if their very text is."""
+    return (literal in state) != _is_negative(literal)

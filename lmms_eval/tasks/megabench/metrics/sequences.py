@@ -1,0 +1,146 @@
+"""Comparisons of sets and lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from lmms_eval.tasks.megabench.conversions.containers import str_to_list, str_to_set, to_set
+from lmms_eval.tasks.megabench.conversions.geometry import is_number
+
+_IGNORED_IN_TUPLES = str.maketrans("", "", " -\n\t_.")
+
+
+def set_equality(response: Any, truth: Any) -> float:
+    """Equality of two sets. The texts of nested lists are empty sets, hence equal to each other."""
+    return float(to_set(response) == to_set(truth))
+
+
+def set_equality_case_insensitive(response: Any, truth: Any) -> float:
+    """``set_equality`` of upper-cased items; every item must be a text."""
+    sides = [to_set(response), to_set(truth)]
+    if not all(isinstance(item, str) for side in sides for item in side):
+        return 0.0
+    predicted, true = ({item.upper() for item in side} for side in sides)
+    return float(predicted == true)
+
+
+def str_set_equality_comma(response: Any, truth: Any) -> float:
+    """Equality of two sets in texts, text items lower-cased."""
+    predicted, true = ({_lower(item) for item in str_to_set(side)} for side in (response, truth))
+    return float(predicted == true)
+
+
+def str_set_equality_line_break(response: Any, truth: Any) -> float:
+    """Equality of the sets of lower-cased lines; a backslash followed by ``n`` is a line break too."""
+    predicted, true = (set(_text(side).replace("\\n", "\n").lower().split("\n")) for side in (response, truth))
+    return float(predicted == true)
+
+
+def jaccard_index(response: Any, truth: Any) -> float:
+    """Intersection over union of two sets, 1 if both are empty, 0 for a missing response."""
+    if response is None:
+        return 0.0
+    return _jaccard(set(to_set(response)), set(to_set(truth)))
+
+
+def jaccard_index_case_insensitive(response: Any, truth: Any) -> float:
+    """Jaccard index of lower-cased texts, or of tuples of texts cleaned of blanks, hyphens, underscores and dots."""
+    if response is None:
+        return 0.0
+    predicted, true = to_set(response), to_set(truth)
+    if not true:
+        raise ValueError("the truth is an empty set")
+    if all(isinstance(item, str) for item in true):
+        return _jaccard({str(item).lower() for item in predicted}, {item.lower() for item in true})
+    if not all(isinstance(item, tuple) for item in true):
+        return 0.0
+    cleaned, reference = _clean_tuples(predicted), _clean_tuples(true)
+    return 0.0 if cleaned is None or reference is None else _jaccard(cleaned, reference)
+
+
+def set_precision(response: Any, truth: Any) -> float:
+    """Share of the predicted items that are correct; 1 for an empty prediction, 0 for a missing one."""
+    if response is None:
+        return 0.0
+    predicted, true = set(to_set(response)), set(to_set(truth))
+    return len(predicted & true) / len(predicted) if predicted else 1.0
+
+
+def chess_move_list_jaccard_index(response: Any, truth: Any) -> float:
+    """Jaccard index of two sets of chess moves without a last ``!`` and a last ``#``."""
+    if response is None:
+        return 0.0
+    predicted, true = ({_plain_move(move) for move in str_to_set(side)} for side in (response, truth))
+    return _jaccard(predicted, true)
+
+
+def sequence_equality(response: Any, truth: Any) -> float:
+    """Equality of two lists, order and types included."""
+    response = response if isinstance(response, str) else str(response)
+    return float(str_to_list(response) == str_to_list(truth))
+
+
+def sequence_equality_case_insensitive(response: Any, truth: Any) -> float:
+    """Equality of two lists of lower-cased texts; the truth may hold nothing else."""
+    response = response if isinstance(response, str) else str(response)
+    predicted = [item.lower() if isinstance(item, str) else str(item) for item in str_to_list(response)]
+    return float(predicted == [_text(item).lower() for item in str_to_list(truth)])
+
+
+def sequence_accuracy_case_insensitive(response: Any, truth: Any) -> float:
+    """Share of the positions with equal items (texts lower-cased); 0 if the lengths differ."""
+    predicted, true = str_to_list(response), str_to_list(truth)
+    if len(predicted) != len(true):
+        return 0.0
+    if not true:
+        raise ValueError("both lists are empty")
+    equal = 0
+    for first, second in zip(predicted, true, strict=True):
+        if isinstance(second, str):
+            equal += _text(first).lower() == second.lower()
+        else:
+            equal += is_number(first) and is_number(second) and first == second
+    return equal / len(true)
+
+
+def longest_common_list_prefix_ratio(response: Any, truth: Any) -> float:
+    """Length of the common prefix over the length of the truth."""
+    predicted, true = str_to_list(response), str_to_list(truth)
+    if not true:
+        raise ValueError("the truth is an empty list")
+    length = 0
+    for first, second in zip(predicted, true, strict=False):
+        if first != second:
+            break
+        length += 1
+    return length / len(true)
+
+
+def _jaccard(first: set[Any], second: set[Any]) -> float:
+    union = first | second
+    return len(first & second) / len(union) if union else 1.0
+
+
+def _clean_tuples(items: Iterable[Any]) -> set[tuple[str, ...]] | None:
+    """Each item as a tuple of cleaned texts, a text as its characters; ``None`` if any item is anything else."""
+    cleaned = set()
+    for item in items:
+        if not isinstance(item, Iterable) or not all(isinstance(member, str) for member in item):
+            return None
+        cleaned.add(tuple(member.lower().translate(_IGNORED_IN_TUPLES) for member in item))
+    return cleaned
+
+
+def _plain_move(move: Any) -> str:
+    return _text(move).removesuffix("!").removesuffix("#")
+
+
+def _lower(item: Any) -> Any:
+    return item.lower() if isinstance(item, str) else item
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"a text is needed here, not {type(value).__name__}")
+    return value

@@ -1,0 +1,84 @@
+"""Comparisons of texts."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from lmms_eval.tasks.megabench.conversions.containers import str_to_list
+from lmms_eval.tasks.megabench.conversions.fences import extract_fence
+
+_LETTER_CHOICE = re.compile(r"\(?([A-Za-z])")
+_IGNORED = str.maketrans("", "", " -\n\t.")
+NEAR_THRESHOLD = 0.9
+
+
+def exact_str_match(response: Any, truth: Any) -> float:
+    """Equality of the texts; a one-letter truth matches any longer reply that starts with that letter."""
+    response, truth = str(response), str(truth)
+    if len(truth) == 1 and truth.isalpha() and len(response) > 1:
+        letter = _LETTER_CHOICE.match(response)
+        if letter is not None:
+            response = letter.group(1)
+    return float(response == truth)
+
+
+def simple_str_match(response: Any, truth: Any) -> float:
+    """``exact_str_match`` without spaces, hyphens, newlines, tabs, dots and case. The truth must be a text."""
+    return exact_str_match(_simplified(str(response)), _simplified(_text(truth)))
+
+
+def exact_str_match_case_insensitive(response: Any, truth: Any) -> float:
+    """``exact_str_match`` of the lower-cased texts."""
+    if isinstance(truth, str) and not isinstance(response, str):
+        return 0.0
+    return exact_str_match(_text(response).lower(), _text(truth).lower())
+
+
+def code_result_exact_str_match(response: Any, truth: Any) -> float:
+    """Equality with the content of the truth's code block, blanks included."""
+    return exact_str_match(response, extract_fence(_text(truth), "verbatim").text)
+
+
+def multi_ref_phrase(response: Any, truth: Any) -> float:
+    """Whether any of the references in the truth matches by ``simple_str_match``."""
+    references = str_to_list(_text(truth).replace("，", ","))
+    return float(any(simple_str_match(response, str(reference)) for reference in references))
+
+
+def normalized_similarity_damerau_levenshtein(response: Any, truth: Any) -> float:
+    """One minus the unrestricted Damerau-Levenshtein distance over the longer length."""
+    if isinstance(truth, str) and not isinstance(response, str):
+        return 0.0
+    return _similarity(response, truth)
+
+
+def near_str_match(response: Any, truth: Any) -> float:
+    """The similarity of the transliterated texts without the articles *the* and *a*; 0 below 0.9."""
+    if not (isinstance(response, str) and isinstance(truth, str)):
+        return 0.0
+    similarity = _similarity(_near_form(response), _near_form(truth))
+    return 0.0 if similarity < NEAR_THRESHOLD else similarity
+
+
+def _similarity(response: Any, truth: Any) -> float:
+    from rapidfuzz.distance import DamerauLevenshtein
+
+    return float(DamerauLevenshtein.normalized_similarity(response, truth))
+
+
+def _near_form(text: str) -> str:
+    from unidecode import unidecode
+
+    words = [word for word in text.split(" ") if word.lower() not in {"the", "a"}]
+    return str(unidecode(" ".join(words))).lower()
+
+
+def _simplified(text: str) -> str:
+    return text.translate(_IGNORED).lower()
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"a text is needed here, not {type(value).__name__}")
+    return value

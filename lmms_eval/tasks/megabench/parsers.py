@@ -1,0 +1,139 @@
+"""Response parsers: the raw reply of a model to the values of its answer fields."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from lmms_eval.tasks.megabench.conversions.fences import FenceMode, extract_fence
+from lmms_eval.tasks.megabench.conversions.literals import unwrap_string
+from lmms_eval.tasks.megabench.conversions.structures import read_structure
+
+_MARKER = "Answer:"
+_PLAIN_ANSWER = re.compile(r"\*{1,2}Answer:\s*(.*?)\*{1,2}|\bAnswer:\s*(.*)", re.DOTALL)
+_EXACT_ANSWER = re.compile(r"\*{1,2}Answer:(.*?)\*{1,2}|\bAnswer:(.*)", re.DOTALL)
+_ANSWER_HEAD = re.compile(r"[A-Za-z0-9_-]|\([A-Za-z0-9_-]+\)\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerShape:
+    """What the string parsers must know of the true answer."""
+
+    field: str
+    """The only answer field of the task."""
+    single_line: bool
+    """The true answer contains no newline."""
+
+
+Parsed = dict[Any, Any] | list[Any] | str | Any
+"""A dictionary by field, or (``dummy``) the bare text, or whatever structure the reply holds."""
+Parser = Callable[[str, AnswerShape], Parsed]
+
+
+def answer_string(reply: str, shape: AnswerShape) -> Parsed:
+    """The answer as one stripped text."""
+    return {shape.field: parse_answer(reply, "plain", single_line=shape.single_line)}
+
+
+def ascii_answer_string(reply: str, shape: AnswerShape) -> Parsed:
+    """The answer as a text that keeps the indentation of its first line."""
+    return {shape.field: parse_answer(reply, "ascii")}
+
+
+def verbatim_answer_string(reply: str, shape: AnswerShape) -> Parsed:
+    """The answer as a text that keeps the blanks at both ends."""
+    return {shape.field: parse_answer(reply, "verbatim")}
+
+
+def json_answer(reply: str, _shape: AnswerShape) -> Parsed:
+    """The structure in the reply; the values of a dictionary are freed of one layer of quotes."""
+    structure = read_structure(reply)
+    if isinstance(structure, dict):
+        return {key: unwrap_string(value) for key, value in structure.items()}
+    return structure
+
+
+def dummy(reply: str, _shape: AnswerShape) -> Parsed:
+    """The reply itself, stripped."""
+    return reply.strip()
+
+
+PARSERS: Mapping[str, Parser] = MappingProxyType(
+    {
+        "answer_string": answer_string,
+        "ascii_answer_string": ascii_answer_string,
+        "verbatim_answer_string": verbatim_answer_string,
+        "json": json_answer,
+        "dummy": dummy,
+        "unsupported": json_answer,
+    }
+)
+"""By lower-case name. ``unsupported`` reads as ``json``; only the scorer's fallback to the raw reply differs."""
+STRING_PARSERS = frozenset({"answer_string", "ascii_answer_string", "verbatim_answer_string"})
+"""They need exactly one answer field."""
+
+
+def parse_answer(reply: str, mode: FenceMode, *, single_line: bool = False) -> str:
+    """The final answer in a reply: after the answer marker, out of its code block and its quotes.
+
+    ``single_line``: the true answer has one line, so prose after a first paragraph that looks like an answer is cut
+    (``plain`` mode only).
+    """
+    fenced = extract_fence(_marked_answer(reply, mode), mode)
+    text = fenced.text
+    if mode == "plain" and single_line and not fenced.found:
+        text = _without_trailing_prose(text)
+    if text.startswith(("{", "[")):
+        return _structure_text(text)
+    return str(unwrap_string(text))
+
+
+def _marked_answer(reply: str, mode: FenceMode) -> str:
+    text = reply.replace("answer:", _MARKER)
+    last = text.rfind(_MARKER)
+    if last >= 0:
+        text = text[:last].replace(_MARKER, "") + text[last:]
+    match = (_PLAIN_ANSWER if mode == "plain" else _EXACT_ANSWER).search(text)
+    if match is not None:
+        text = match.group(1) if match.group(1) is not None else match.group(2)
+    if mode == "plain":
+        return text.strip()
+    return _tidy_blank_lines(text, keep_last_blanks=mode == "verbatim")
+
+
+def _tidy_blank_lines(text: str, *, keep_last_blanks: bool) -> str:
+    """Runs of blank lines as one empty line, none at either end."""
+    lines: list[str] = []
+    for line in text.split("\n"):
+        if line.strip() or not lines or lines[-1].strip():
+            lines.append(line)
+        else:
+            lines[-1] = ""
+    while lines and not lines[-1].strip():
+        lines.pop()
+    while lines and not lines[0].strip():
+        lines.pop(0)
+    text = "\n".join(lines)
+    return text if keep_last_blanks else text.rstrip()
+
+
+def _without_trailing_prose(text: str) -> str:
+    lines = text.split("\n", 2)
+    if len(lines) < 2 or lines[1].strip():
+        return text
+    paragraph = text.split("\n\n", 1)[0].strip()
+    return paragraph if _ANSWER_HEAD.match(paragraph) else text
+
+
+def _structure_text(text: str) -> str:
+    """Python's spelling of the structure in the text; the text itself where nothing can be read or printed."""
+    structure = read_structure(text)
+    if (structure == {} and "{}" not in text) or (structure == [] and "[]" not in text):
+        return text
+    try:
+        return str(structure)
+    except (ValueError, RecursionError):  # an integer of thousands of digits, or nested too deeply to print
+        return text

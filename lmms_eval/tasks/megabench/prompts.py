@@ -1,0 +1,194 @@
+"""From a row to what a model sees: the prompt's text, its pictures and videos, and chat messages.
+
+Three kinds of rows: pictures only (opened in order), videos only (paths, the model samples them), and both (sampled
+frames among the pictures; each placeholder in the text is replaced by one ``<image>`` a frame).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval.errors import DataError
+from lmms_eval.tasks.megabench.rows import Row, Segment, is_video
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    from lmms_eval.media import VideoFrames
+
+MAX_FRAMES = 64
+"""Frames of a video in a mixed row, unless the task says otherwise (``max_video_subsample_frame``)."""
+IMAGE_TOKEN = "<image>"
+VIDEO_START, VIDEO_END = "[video start]", "[video end]"
+_PLACEHOLDER = re.compile(r"(<image>|<video>)")
+
+
+@dataclass(frozen=True, slots=True)
+class MediaAccess:
+    """Where the files of a row are, and how many frames of a video are taken."""
+
+    root: Path
+    """Folder that holds ``data/``."""
+    max_frames: int = MAX_FRAMES
+
+    def path(self, name: str) -> Path:
+        """Absolute path of a file that the data set calls ``./data/...``."""
+        return (self.root / name).absolute()
+
+
+def is_text_rebuilt(row: Row) -> bool:
+    """The prompt of this row depends on its videos, so that media are needed to write it."""
+    return row.kind == "mixed"
+
+
+def plain_text(row: Row) -> str:
+    """The three texts joined by newlines, placeholders untouched; an empty demonstration leaves an empty line."""
+    return "\n".join(segment.text for segment in row.segments)
+
+
+def prompt_text(row: Row, media: MediaAccess) -> str:
+    """The prompt as the reference harness writes it.
+
+    Raises:
+        DataError: placeholders and media of a mixed row do not match.
+        MediaError: a video of a mixed row cannot be read.
+    """
+    if not is_text_rebuilt(row):
+        return plain_text(row)
+    return "\n".join(_rebuilt(row, segment, media) for segment in row.segments)
+
+
+def visuals(row: Row, media: MediaAccess) -> list[Any]:
+    """Pictures (RGB), paths of videos, or for mixed rows pictures and frames, in the order of the prompt.
+
+    Raises:
+        MediaError: a file is missing or cannot be read.
+    """
+    if row.kind == "video":
+        return [video_path(name, media) for name in row.media]
+    found: list[Any] = []
+    for name in row.media:
+        found.extend(frames(name, media).images() if is_video(name) else [open_image(media.path(name))])
+    return found
+
+
+def messages(row: Row, media: MediaAccess) -> list[dict[str, Any]]:
+    """One user turn: all visuals, then the whole text as one part, placeholders still inside it.
+
+    A picture that needs no transform is given as a path, so that an API back end can send the file as it is.
+
+    Raises:
+        DataError, MediaError: as :func:`prompt_text` and :func:`visuals`.
+    """
+    parts: list[dict[str, Any]] = []
+    for name in row.media:
+        parts.extend(media_parts(name, media, as_frames=row.kind == "mixed"))
+    parts.append({"type": "text", "text": prompt_text(row, media)})
+    return [{"role": "user", "content": parts}]
+
+
+def media_parts(name: str, media: MediaAccess, *, as_frames: bool) -> list[dict[str, Any]]:
+    """The content parts of one file: a picture, a video, or with ``as_frames`` a picture for each frame of a video."""
+    if not is_video(name):
+        return [image_part(media.path(name))]
+    if not as_frames:
+        return [{"type": "video", "url": video_path(name, media)}]
+    return [{"type": "image", "url": image} for image in frames(name, media).images()]
+
+
+def image_part(path: Path) -> dict[str, Any]:
+    """A picture: its path where the file shows exactly what the benchmark prescribes, else the picture transformed."""
+    from lmms_eval.media.encode import WireOptions, is_untouched
+    from lmms_eval.media.image import header
+
+    if is_untouched(header(path), WireOptions()):
+        return {"type": "image", "url": str(path)}
+    return {"type": "image", "url": open_image(path)}
+
+
+def open_image(path: Path) -> Image.Image:
+    """A picture as RGB: mode RGBA over opaque white, any other mode simply converted; neither resized nor turned.
+
+    Raises:
+        MediaError: the file is missing or cannot be read.
+    """
+    from lmms_eval.media import flatten_alpha, load_image
+
+    image = load_image(path, rotate=False)
+    if image.mode == "RGBA":
+        return flatten_alpha(image)
+    image.info.pop("transparency", None)  # else Pillow carries a transparent colour into the RGB picture
+    converted = image.convert("RGB")
+    converted.info.pop("exif", None)
+    return converted
+
+
+def video_path(name: str, media: MediaAccess) -> str:
+    """Absolute path of a video that exists.
+
+    Raises:
+        MediaError: there is no such file.
+    """
+    from lmms_eval.media import resolve
+
+    return str(resolve(media.path(name)).path)
+
+
+def frames(name: str, media: MediaAccess) -> VideoFrames:
+    """All frames of a video up to ``max_frames``, else that many evenly spaced ones; unreadable ones left out.
+
+    Raises:
+        MediaError: the video is missing or has no frame that can be read.
+    """
+    from lmms_eval.media import Sampling, read_frames
+
+    return read_frames(media.path(name), Sampling(count=media.max_frames))
+
+
+def split_segment(row: Row, segment: Segment) -> list[tuple[str, str | None]]:
+    """The text of a segment cut at its placeholders: ``(text, None)`` and ``(placeholder, path)`` in order.
+
+    Raises:
+        DataError: there are more or fewer placeholders than media.
+    """
+    pieces = _PLACEHOLDER.split(segment.text)
+    tokens = len(pieces) // 2
+    if tokens != len(segment.media):
+        raise DataError(
+            f"MEGA-Bench row {row.id} of task {row.task_name}: a text has {tokens} placeholders "
+            f"for {len(segment.media)} media files"
+        )
+    paths = iter(segment.media)
+    return [(piece, next(paths) if number % 2 else None) for number, piece in enumerate(pieces)]
+
+
+def _rebuilt(row: Row, segment: Segment, media: MediaAccess) -> str:
+    pieces: list[str] = []
+    for text, path in split_segment(row, segment):
+        if path is not None:
+            pieces.append(_tokens(path, media))
+        elif text.strip():
+            pieces.append(text.strip())
+    return " ".join(pieces)
+
+
+def _tokens(path: str, media: MediaAccess) -> str:
+    count = frame_count(path, media) if is_video(path) else 1
+    return IMAGE_TOKEN if count == 1 else f"{VIDEO_START}{IMAGE_TOKEN * count}{VIDEO_END}"
+
+
+def frame_count(name: str, media: MediaAccess) -> int:
+    """How many frames :func:`frames` gives; the video is decoded for it once in a process."""
+    from lmms_eval.media import resolve
+    from lmms_eval.media.reference import identity
+
+    key = (identity(resolve(media.path(name))), media.max_frames)
+    if key not in _COUNTS:
+        _COUNTS[key] = len(frames(name, media))
+    return _COUNTS[key]
+
+
+_COUNTS: dict[tuple[str, int], int] = {}

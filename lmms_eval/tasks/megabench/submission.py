@@ -1,0 +1,93 @@
+"""The submission file: what a model answered, in the format that the stand-alone evaluator reads."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from lmms_eval.errors import DataError
+from lmms_eval.tasks.megabench.rows import Row
+from lmms_eval.tasks.megabench.scoring import read_context
+
+_QUERY_KEYS = ("response", "correct_answer", "global_idx", "images", "query_text")
+
+
+def record(row: Row, response: str | None) -> dict[str, Any]:
+    """What the submission needs of one query; a missing response is an empty text."""
+    return {
+        "task_name": row.task_name,
+        "global_idx": row.id,
+        "eval_context": dict(read_context(row.eval_context)),
+        "images": list(row.query.media),
+        "query_text": row.query.text,
+        "global_images": list(row.description.media),
+        "global_description": row.description.text,
+        "example_info": {"image_paths": list(row.example.media), "example_text": row.example.text},
+        "correct_answer": dict(row.answer),
+        "response": response or "",
+    }
+
+
+def group(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Records by task, tasks in order of their first record; what a task shares comes from that record."""
+    tasks: dict[str, dict[str, Any]] = {}
+    for item in records:
+        task = tasks.setdefault(
+            item["task_name"],
+            {
+                "task_name": item["task_name"],
+                "global_images": item["global_images"],
+                "global_description": item["global_description"],
+                "example_info": item["example_info"],
+                "query_response": [],
+            },
+        )
+        task["query_response"].append({key: item[key] for key in _QUERY_KEYS})
+    return list(tasks.values())
+
+
+def dumps(records: Iterable[Mapping[str, Any]]) -> str:
+    """The text of the submission file: a list of tasks, four-space indent, non-ASCII escaped."""
+    return json.dumps(group(in_dataset_order(records)), indent=4)
+
+
+def in_dataset_order(records: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Records by their running number, which follows the rows of a configuration; as they come if one has none."""
+    found = list(records)
+    if all(str(item["global_idx"]).isdecimal() for item in found):
+        return sorted(found, key=lambda item: int(item["global_idx"]))
+    return found
+
+
+def file_name(task: str) -> str:
+    """Name of the submission file of a task of the harness (``megabench_core``, ...)."""
+    return f"{task}_all_query_responses.json"
+
+
+def write(records: Iterable[Mapping[str, Any]], path: Path) -> None:
+    """Write the submission file so that at any instant the old or the new one is there, complete.
+
+    Raises:
+        DataError: the folder cannot be made or the file cannot be written.
+    """
+    text = dumps(records)
+    temporary: Path | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", suffix=".tmp", delete=False
+        ) as stream:
+            temporary = Path(stream.name)
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.chmod(0o644)
+        os.replace(temporary, path)
+    except OSError as error:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        raise DataError(f"submission file {path} cannot be written: {error.strerror or error}") from error

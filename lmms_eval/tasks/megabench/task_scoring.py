@@ -1,0 +1,167 @@
+"""What ``metric_info`` of a task says about scoring, checked before anything is scored."""
+
+from __future__ import annotations
+
+import math
+import string
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from lmms_eval.errors import TaskError
+from lmms_eval.tasks.megabench.aggregation import AGGREGATIONS, EvalType
+from lmms_eval.tasks.megabench.conversions.literals import LiteralError, read_literal
+from lmms_eval.tasks.megabench.metrics import METRICS, UNSUPPORTED, MetricSpec
+from lmms_eval.tasks.megabench.parsers import PARSERS, STRING_PARSERS
+
+NOTE_PREFIX = "##"
+"""Truth fields that start so are not asked for by the string parsers."""
+_JUDGE = "gpt_4o_as_judge"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgePrompt:
+    """The configuration of the judge (``gpt4o_eval_configs``)."""
+
+    template: str
+    """A format string of Python."""
+    with_image: bool
+    sources: Mapping[str, str]
+    """Placeholder -> ``model_output``, ``example_question``, ``answers.FIELD`` or ``eval_context.KEY``."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskScoring:
+    """How the queries of one task are parsed, scored and aggregated."""
+
+    task_name: str
+    parser: str
+    metrics: Mapping[str, MetricSpec]
+    """By field, also fields that no truth has; ``unsupported`` ones left out."""
+    auxiliary: Mapping[str, MetricSpec]
+    """Metrics on the whole answer, by the name of their score."""
+    aggregation: str
+    weights: Mapping[str, float]
+    answer_field: str | None
+    """The only field of the string parsers."""
+    judge: JudgePrompt | None
+
+    @property
+    def eval_type(self) -> EvalType:
+        """``llm`` for tasks with a judge metric."""
+        judged = any(spec.judged for spec in (*self.metrics.values(), *self.auxiliary.values()))
+        return "llm" if judged else "rule"
+
+
+def parse_task_scoring(metric_info: Any, task_name: str, fields: Collection[str]) -> TaskScoring:
+    """Read ``metric_info`` (a mapping or its Python literal); ``fields`` are those of the task's first true answer.
+
+    Raises ``TaskError`` that names the task for unknown metrics, parsers or aggregations, missing weights or weights
+    that sum to zero, several fields with a string parser, and a missing or unusable judge configuration.
+    """
+    info = _literal_mapping(metric_info, task_name)
+    parser = _parser_name(info, task_name)
+    metrics = _metrics(_mapping(info.get("field_score_function"), task_name, "field_score_function"), task_name)
+    auxiliary = _metrics(_mapping(info.get("global_aux_metrics") or {}, task_name, "global_aux_metrics"), task_name)
+    aggregation = _mapping(info.get("aggregation"), task_name, "aggregation")
+    scoring = TaskScoring(
+        task_name=task_name,
+        parser=parser,
+        metrics=metrics,
+        auxiliary=auxiliary,
+        aggregation=_known(aggregation.get("function"), AGGREGATIONS, task_name, "aggregation"),
+        weights=_weights(aggregation, task_name),
+        answer_field=_answer_field(fields, task_name) if parser in STRING_PARSERS else None,
+        judge=_judge_prompt(info, fields, task_name) if any(s.name == _JUDGE for s in metrics.values()) else None,
+    )
+    _check_weights(scoring, fields)
+    return scoring
+
+
+def _literal_mapping(value: Any, task_name: str) -> Mapping[str, Any]:
+    if isinstance(value, str):
+        try:
+            value = read_literal(value)
+        except LiteralError as error:
+            raise TaskError(f"task {task_name}: metric_info is no Python literal: {error}") from error
+    return _mapping(value, task_name, "metric_info")
+
+
+def _mapping(value: Any, task_name: str, key: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise TaskError(f"task {task_name}: {key} must be a mapping, not {type(value).__name__}")
+    return value
+
+
+def _known(name: Any, table: Mapping[str, Any], task_name: str, kind: str) -> str:
+    """The lower-case name; null stands for ``unsupported``."""
+    if name is None:
+        return UNSUPPORTED
+    key = str(name).lower()
+    if key not in table:
+        raise TaskError(f"task {task_name}: unknown {kind} {name!r}; known are {', '.join(sorted(table))}")
+    return key
+
+
+def _parser_name(info: Mapping[str, Any], task_name: str) -> str:
+    if "response_parse_function" not in info:
+        return "dummy"
+    return _known(info["response_parse_function"], PARSERS, task_name, "response parser")
+
+
+def _metrics(names: Mapping[str, Any], task_name: str) -> Mapping[str, MetricSpec]:
+    known = {field: _known(name, METRICS, task_name, f"metric of field {field!r}:") for field, name in names.items()}
+    return MappingProxyType({field: METRICS[name] for field, name in known.items() if name != UNSUPPORTED})
+
+
+def _weights(aggregation: Mapping[str, Any], task_name: str) -> Mapping[str, float]:
+    weights = _mapping(aggregation.get("field_weights") or {}, task_name, "field_weights")
+    for field, weight in weights.items():
+        if not isinstance(weight, int | float) or not math.isfinite(weight):
+            raise TaskError(f"task {task_name}: the weight of field {field!r} must be a number, not {weight!r}")
+    return MappingProxyType(dict(weights))
+
+
+def _answer_field(fields: Collection[str], task_name: str) -> str:
+    asked = [field for field in fields if not field.startswith(NOTE_PREFIX)]
+    if len(asked) != 1:
+        raise TaskError(f"task {task_name}: a string parser needs exactly one answer field, not {len(asked)}: {asked}")
+    return asked[0]
+
+
+def _check_weights(scoring: TaskScoring, fields: Collection[str]) -> None:
+    scored = [field for field in fields if field in scoring.metrics] + list(scoring.auxiliary)
+    if scoring.aggregation != "mean" or not scored:
+        return
+    missing = [field for field in scored if field not in scoring.weights]
+    if missing:
+        raise TaskError(f"task {scoring.task_name}: field_weights has no weight for {', '.join(map(repr, missing))}")
+    if math.fsum(scoring.weights[field] for field in scored) == 0:
+        raise TaskError(f"task {scoring.task_name}: the field weights sum to zero")
+
+
+def _judge_prompt(info: Mapping[str, Any], fields: Collection[str], task_name: str) -> JudgePrompt:
+    config = _mapping(info.get("gpt4o_eval_configs"), task_name, "gpt4o_eval_configs")
+    sources = _mapping(config.get("template_mapping"), task_name, "template_mapping")
+    template = config.get("eval_criteria_prompt")
+    if not isinstance(template, str):
+        raise TaskError(f"task {task_name}: eval_criteria_prompt must be a text")
+    try:
+        placeholders = {name for _, name, _, _ in string.Formatter().parse(template) if name is not None}
+    except ValueError as error:
+        raise TaskError(f"task {task_name}: eval_criteria_prompt is no format string: {error}") from error
+    known = {name for name, source in sources.items() if _is_source(source, fields)}
+    unfilled = sorted(placeholders - known)
+    if unfilled:
+        raise TaskError(f"task {task_name}: nothing fills the placeholders {unfilled} of the judge's prompt")
+    return JudgePrompt(template, config.get("judge_model_type") == "with image", MappingProxyType(dict(sources)))
+
+
+def _is_source(source: Any, fields: Collection[str]) -> bool:
+    """Whether a placeholder's source exists in every sample; ``eval_context.KEY`` can be seen in the samples only."""
+    if source in ("model_output", "example_question"):
+        return True
+    kind, _, rest = str(source).partition(".")
+    name = rest.split(".", 1)[0]
+    return bool(name) and (kind == "eval_context" or (kind == "answers" and name in fields))

@@ -1,0 +1,161 @@
+"""The functions that the YAML files name: document to prompt, answer to scores, scores to the task's numbers.
+
+Task options (``lmms_eval_specific_kwargs``): ``max_video_subsample_frame`` (64), ``interleave`` (false), ``max_images``
+(64), ``demo_video_frames`` (8), ``max_side``; ``media_root``, a folder that holds ``data/`` (relative to this
+benchmark's folder), and ``data_root``, the run's local copy of the data set.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lmms_eval.api.outcome import Unscored, Withheld
+from lmms_eval.errors import TaskError
+from lmms_eval.tasks._task_utils.file_utils import generate_submission_file
+from lmms_eval.tasks.megabench import data, interleave, prompts, submission
+from lmms_eval.tasks.megabench.aggregation import RunSummary, TaskScore, score_task, summarise
+from lmms_eval.tasks.megabench.prompts import MediaAccess
+from lmms_eval.tasks.megabench.rows import parse_row
+from lmms_eval.tasks.megabench.scoring import read_context, score_query
+from lmms_eval.tasks.megabench.task_scoring import TaskScoring, parse_task_scoring
+
+Options = Mapping[str, Any] | None
+_FOLDER = Path(__file__).parent
+
+
+def doc_to_text(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> str:
+    """The prompt's text. Media are opened only for the one task that mixes pictures and videos."""
+    row = parse_row(doc)
+    if not prompts.is_text_rebuilt(row):
+        return prompts.plain_text(row)
+    return prompts.prompt_text(row, _media(lmms_eval_specific_kwargs))
+
+
+def doc_to_visual(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> list[Any]:
+    """Pictures, paths of videos, or pictures and frames."""
+    return prompts.visuals(parse_row(doc), _media(lmms_eval_specific_kwargs))
+
+
+def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> list[dict[str, Any]]:
+    """One user turn: all visuals and then the text, or with ``interleave`` everything in its place."""
+    options = lmms_eval_specific_kwargs or {}
+    row, media = parse_row(doc), _media(options)
+    if options.get("interleave"):
+        return interleave.interleaved_messages(row, media, _budget(options))
+    return prompts.messages(row, media)
+
+
+def doc_to_target(doc: Mapping[str, Any]) -> str:
+    """The ``answer`` column as it stands."""
+    return str(doc["answer"])
+
+
+def process_results(doc: Mapping[str, Any], results: Sequence[Any]) -> dict[str, Any]:
+    """The submission record with its scores, and what the aggregations need of it.
+
+    ``scored`` is 1, or ``Unscored`` where a field could not be evaluated (no judge, no program, no data).
+
+    Raises:
+        DataError, TaskError: the document is not as the data set has it.
+    """
+    row = parse_row(doc)
+    reply = results[0] if results else ""
+    spec = _task_scoring(str(row.metric_info), row.task_name, tuple(row.answer))
+    outcome = score_query(reply, row.answer, spec, read_context(row.eval_context))
+    record = {**submission.record(row, reply), "scores": outcome.as_dict()}
+    if outcome.scorer_errors:
+        record["scorer_error"] = dict(outcome.scorer_errors)
+    value = {
+        "task_name": row.task_name,
+        "eval_type": spec.eval_type,
+        "query": outcome.query,
+        "score": None if outcome.query is None else max(0.0, outcome.query),
+    }
+    missing = "; ".join(f"{field}: {reason}" for field, reason in outcome.not_evaluated.items())
+    return {"submission": record, "macro_mean": value, "scored": Unscored(missing) if missing else 1.0}
+
+
+def task_scores(values: Sequence[Mapping[str, Any]]) -> list[TaskScore]:
+    """Totals of every task from the ``macro_mean`` values of its queries, tasks in order of their first query."""
+    queries: dict[str, list[float | None]] = {}
+    kinds: dict[str, Any] = {}
+    for value in values:
+        queries.setdefault(value["task_name"], []).append(value["query"])
+        kinds[value["task_name"]] = value["eval_type"]
+    return [score_task(name, kinds[name], of_task) for name, of_task in queries.items()]
+
+
+def aggregate_macro_mean(values: Sequence[Mapping[str, Any]]) -> Any:
+    """Mean over tasks of the mean over a task's queries; ``Withheld`` if a task could not be evaluated."""
+    summary: RunSummary = summarise(task_scores(values))
+    if summary.macro is None:
+        names = ", ".join(summary.not_evaluated[:5]) + (", ..." if len(summary.not_evaluated) > 5 else "")
+        return Withheld(summary.partial.macro, f"{len(summary.not_evaluated)} tasks not evaluated: {names}")
+    return summary.macro
+
+
+def aggregate_scored(values: Sequence[float]) -> int:
+    """Number of queries that were scored."""
+    return len(values)
+
+
+def aggregate_submission_core(records: Sequence[Mapping[str, Any]], args: Any = None) -> None:
+    """Write the submission file of ``megabench_core``."""
+    _write_submission("megabench_core", records, args)
+
+
+def aggregate_submission_open(records: Sequence[Mapping[str, Any]], args: Any = None) -> None:
+    """Write the submission file of ``megabench_open``."""
+    _write_submission("megabench_open", records, args)
+
+
+def aggregate_submission_core_si(records: Sequence[Mapping[str, Any]], args: Any = None) -> None:
+    """Write the submission file of ``megabench_core_si``."""
+    _write_submission("megabench_core_si", records, args)
+
+
+def aggregate_submission_open_si(records: Sequence[Mapping[str, Any]], args: Any = None) -> None:
+    """Write the submission file of ``megabench_open_si``."""
+    _write_submission("megabench_open_si", records, args)
+
+
+def aggregate_submission_demo(records: Sequence[Mapping[str, Any]], args: Any = None) -> None:
+    """Write the submission file of ``megabench_demo``."""
+    _write_submission("megabench_demo", records, args)
+
+
+def _write_submission(task: str, records: Sequence[Mapping[str, Any]], args: Any) -> None:
+    submission.write(records, Path(generate_submission_file(submission.file_name(task), args)))
+
+
+@functools.lru_cache(maxsize=1024)
+def _task_scoring(metric_info: str, task_name: str, fields: tuple[str, ...]) -> TaskScoring:
+    return parse_task_scoring(metric_info, task_name, fields)
+
+
+def _media(options: Options) -> MediaAccess:
+    chosen = options or {}
+    limit = _positive(chosen, "max_video_subsample_frame", prompts.MAX_FRAMES)
+    if chosen.get("media_root"):
+        return MediaAccess(_FOLDER / str(chosen["media_root"]), limit)
+    return MediaAccess(data.media_root(chosen.get("data_root")), limit)
+
+
+def _budget(options: Mapping[str, Any]) -> interleave.Budget:
+    default = interleave.Budget()
+    side = options.get("max_side")
+    return interleave.Budget(
+        max_images=_positive(options, "max_images", default.max_images),
+        demo_video_frames=_positive(options, "demo_video_frames", default.demo_video_frames),
+        max_side=None if side is None else _positive(options, "max_side", 1),
+    )
+
+
+def _positive(options: Mapping[str, Any], key: str, default: int) -> int:
+    value = options.get(key, default)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise TaskError(f"MEGA-Bench: lmms_eval_specific_kwargs.{key} must be a positive whole number, not {value!r}")
+    return value

@@ -1,0 +1,131 @@
+"""The metrics of a task: what ``metric_list`` names, and the default scoring without ``process_results``."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lmms_eval.api.registry import AGGREGATIONS as ADDED_AGGREGATIONS
+from lmms_eval.api.registry import METRICS as ADDED_METRICS
+from lmms_eval.api.task import MetricDefinition
+from lmms_eval.errors import TaskError, UnknownNameError
+from lmms_eval.metrics.table import AGGREGATIONS, METRICS
+from lmms_eval.tasks.config import GENERATING, TaskConfig
+
+log = logging.getLogger(__name__)
+BYPASS = "bypass"
+DEFAULTS = {"multiple_choice": ("acc", "acc_norm"), "loglikelihood": ("perplexity", "acc")}
+"""Metrics without ``metric_list``; ``exact_match`` for generating tasks."""
+_OWN_KEYS = frozenset({"metric", "aggregation", "higher_is_better"})
+_ALL_TARGETS = frozenset({"anls", "bleu", "chrf", "ter"})
+"""Metrics that take all reference answers at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskMetric:
+    """A metric of a task with the arguments of its function."""
+
+    definition: MetricDefinition
+    arguments: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+
+def task_metrics(config: TaskConfig, predict_only: bool, where: str) -> list[TaskMetric]:
+    """The metrics of a task, in order.
+
+    Raises:
+        TaskError: an entry without name, or an aggregation that is neither registered nor a function.
+    """
+    if predict_only:
+        return [_metric({"metric": BYPASS}, config, where)]
+    entries = config.metric_list
+    if entries is None:
+        entries = [{"metric": name} for name in DEFAULTS.get(config.output_type, ("exact_match",))]
+    return [_metric(entry, config, where) for entry in entries]
+
+
+def _metric(entry: Mapping[str, Any], config: TaskConfig, where: str) -> TaskMetric:
+    name = entry.get("metric")
+    if callable(name):
+        raise TaskError(f"{where}: key 'metric_list': metric must be a name, not a function; use process_results")
+    if not isinstance(name, str) or not name:
+        raise TaskError(f"{where}: key 'metric_list': an entry without 'metric': {dict(entry)!r}")
+    default_aggregation, default_direction = _defaults(name)
+    stated = entry.get("aggregation")
+    if stated is None:
+        stated = default_aggregation or "mean"
+        if name != BYPASS:
+            log.warning("%s: metric %s has no aggregation: %s is taken", where, name, stated)
+    direction = entry.get("higher_is_better")
+    if direction is None:
+        direction = True if default_direction is None else default_direction
+    if not config.process_results and name != BYPASS and metric_function(name, config.output_type) is None:
+        known = sorted({*METRICS, *ADDED_METRICS.names()})
+        hint = f"for output_type {config.output_type} ({where}); process_results may return it"
+        raise UnknownNameError("metric", name, known, hint)
+    function, registered = aggregation(stated, where)
+    definition = MetricDefinition(name, function, registered, bool(direction))
+    return TaskMetric(definition, {key: value for key, value in entry.items() if key not in _OWN_KEYS})
+
+
+def _defaults(name: str) -> tuple[str | None, bool | None]:
+    if name in ADDED_METRICS:
+        added = ADDED_METRICS.get(name)
+        return added.aggregation, added.higher_is_better
+    if name in METRICS:
+        return METRICS[name].aggregation, METRICS[name].higher_is_better
+    return None, None
+
+
+def aggregation(stated: Any, where: str) -> tuple[Callable[..., Any], str | None]:
+    """The function of an aggregation, and its name if it is a registered one.
+
+    Raises:
+        TaskError: neither a registered name nor a function.
+    """
+    if callable(stated):
+        return stated, None
+    name = str(stated)
+    if name in ADDED_AGGREGATIONS:
+        return ADDED_AGGREGATIONS.get(name), name
+    if name in AGGREGATIONS:
+        return AGGREGATIONS[name].function(), name
+    known = sorted({*AGGREGATIONS, *ADDED_AGGREGATIONS.names()})
+    raise UnknownNameError("aggregation", name, known, f"({where}: key 'metric_list')")
+
+
+def metric_function(name: str, output_type: str) -> Callable[..., Any] | None:
+    """The function that scores one document, or ``None`` where there is none for this output type."""
+    if name in ADDED_METRICS:
+        added = ADDED_METRICS.get(name)
+        function: Callable[..., Any] = added.function
+        return function
+    if name not in METRICS:
+        return None
+    return METRICS[name].function("generate_until" if output_type in GENERATING else output_type)
+
+
+def score_text(metric: TaskMetric, output_type: str, targets: Sequence[Any], answer: Any) -> Any:
+    """A generated answer against one or several reference answers.
+
+    With several, the score is 1.0 if any of them makes the metric truthy; ``anls`` and the corpus metrics take them
+    all at once.
+    """
+    function = metric_function(metric.name, output_type)
+    if metric.name == BYPASS or function is None:
+        return [[list(targets) if len(targets) != 1 else targets[0]], [answer]]
+    built_in = metric.name not in ADDED_METRICS
+    golds = [str(target) for target in targets] if built_in else list(targets)
+    if (built_in and metric.name in _ALL_TARGETS) or len(golds) == 1:
+        return _call(function, metric, golds, answer)
+    return float(any(bool(_call(function, metric, [gold], answer)) for gold in golds))
+
+
+def _call(function: Callable[..., Any], metric: TaskMetric, golds: Sequence[Any], answer: Any) -> Any:
+    value = function(references=list(golds), predictions=[answer], **metric.arguments)
+    return value[metric.name] if isinstance(value, Mapping) and metric.name in value else value

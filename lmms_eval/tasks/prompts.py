@@ -1,0 +1,271 @@
+"""From documents to prompts: the text context of a document and the chat messages with media, examples included."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lmms_eval.api.messages import ChatMessages, build_user_turn
+from lmms_eval.api.task import TaskOptions
+from lmms_eval.tasks.config import TaskConfig
+from lmms_eval.tasks.data import Documents
+from lmms_eval.tasks.fewshot import FewShot
+from lmms_eval.tasks.render import (
+    Doc,
+    RenderError,
+    call_messages,
+    call_text,
+    call_visual,
+    choices_value,
+    field_value,
+    render_template,
+    target_value,
+    text_or_index,
+)
+from lmms_eval.tasks.settings import specific_kwargs, target_kwargs
+
+Turn = dict[str, Any]
+Part = dict[str, Any]
+
+
+class Prompts:
+    """The prompts of one task. ``config`` holds functions, not references."""
+
+    def __init__(self, config: TaskConfig, options: TaskOptions, where: str) -> None:
+        self.config, self.options, self.where = config, options, where
+        self.kwargs = specific_kwargs(config.lmms_eval_specific_kwargs, options)
+        self._target_kwargs = target_kwargs(config.model_specific_target_kwargs, options)
+
+    def text(self, doc: Doc) -> Any:
+        """``doc_to_text``: a text, or the number of a choice."""
+        spec = self.config.doc_to_text
+        where = self._key("doc_to_text")
+        value = field_value(spec, doc, where, lambda function: call_text(function, doc, self.kwargs))
+        return text_or_index(value, spec, doc, self.config.doc_to_choice is not None)
+
+    def target(self, doc: Doc) -> Any:
+        """``doc_to_target``: a text, a number of a choice, a list of either, or any other value of a column."""
+        spec = self.config.doc_to_target
+        where = self._key("doc_to_target")
+        value = field_value(spec, doc, where, lambda function: call_text(function, doc, self._target_kwargs))
+        return target_value(value, spec, doc, self.config.doc_to_choice is not None)
+
+    def choices(self, doc: Doc) -> list[str] | None:
+        """``doc_to_choice`` as texts; ``None`` without the key."""
+        if self.config.doc_to_choice is None:
+            return None
+        return choices_value(self.config.doc_to_choice, doc, self._key("doc_to_choice"))
+
+    def visuals(self, doc: Doc) -> list[Any]:
+        """``doc_to_visual``: the media of a document."""
+        spec = self.config.doc_to_visual
+        if spec is None:
+            return []
+        if isinstance(spec, str):
+            if spec not in doc:
+                raise RenderError(f"{self._key('doc_to_visual')}: no column {spec!r}; there is: {', '.join(doc)}")
+            value = doc[spec]
+        else:
+            value = call_visual(spec, doc, self.kwargs)
+        if value is None:
+            return []
+        return list(value) if isinstance(value, list | tuple) else [value]
+
+    def shown_text(self, doc: Doc) -> str:
+        """The question as text: the named choice where ``doc_to_text`` gives a number."""
+        if self.config.doc_to_text is None:
+            return ""
+        value = self.text(doc)
+        choices = self.choices(doc) if isinstance(value, int) and not isinstance(value, bool) else None
+        if choices is None:
+            return str(value)
+        if not 0 <= value < len(choices):
+            raise RenderError(f"{self._key('doc_to_text')}: there is no choice number {value} among {len(choices)}")
+        return str(choices[value])
+
+    def answer_text(self, doc: Doc) -> str:
+        """The reference answer as an example shows it: the first one, by the text of its choice."""
+        value, choices = self.target(doc), self.choices(doc)
+        if isinstance(value, list) and value:
+            value = value[0]
+        if choices is not None and isinstance(value, int) and 0 <= value < len(choices):
+            return choices[value]
+        return str(value)
+
+    def description(self, doc: Doc) -> str:
+        """The text in front of everything; a template, never the name of a column."""
+        spec = self.config.description or ""
+        if callable(spec):
+            return str(spec(doc))
+        return render_template(str(spec), doc, self._key("description"))
+
+    def own_turns(self, doc: Doc, **rounds: Any) -> list[Turn]:
+        """The task's messages for a full document: ``doc_to_messages``, else all media followed by the text."""
+        if self.config.doc_to_messages is None:
+            return build_user_turn(self.visuals(doc), self.shown_text(doc))
+        return as_turns(
+            call_messages(self.config.doc_to_messages, doc, self.kwargs, **rounds), self._key("doc_to_messages")
+        )
+
+    def _key(self, key: str) -> str:
+        return f"{self.where}: {key}"
+
+
+class Conversation:
+    """Complete prompts: system instruction, description and examples around the task's own messages."""
+
+    def __init__(self, prompts: Prompts, documents: Documents, few: FewShot | None, examples: Documents | None) -> None:
+        self.prompts, self.documents = prompts, documents
+        self._few, self._examples = few, examples
+
+    def context(self, doc_id: int, question: str | None = None) -> str:
+        """The prompt as text: system instruction, description, examples, question."""
+        doc = self.documents.text_view(doc_id)
+        system = self.prompts.options.system_instruction
+        shown = self.prompts.shown_text(doc) if question is None else question
+        lead = f"{system}\n\n" if system else ""
+        return lead + self.prompts.description(doc) + self._example_text(doc_id) + shown
+
+    def text_turns(self, doc_id: int, question: str | None = None) -> list[dict[str, str]]:
+        """The prompt as plain role and content pairs, for a chat template of a model without media."""
+        doc = self.documents.text_view(doc_id)
+        shown = self.prompts.shown_text(doc) if question is None else question
+        system = "\n\n".join(t for t in (self.prompts.options.system_instruction, self.prompts.description(doc)) if t)
+        turns = [{"role": "system", "content": system}] if system else []
+        if not self.prompts.options.fewshot_as_multiturn:
+            return [*turns, {"role": "user", "content": self._example_text(doc_id) + shown}]
+        for example in self._example_ids(doc_id):
+            other = self._example_docs.text_view(example)
+            turns += [
+                {"role": "user", "content": self.prompts.shown_text(other)},
+                {"role": "assistant", "content": self.prompts.answer_text(other)},
+            ]
+        return [*turns, {"role": "user", "content": shown}]
+
+    def turns(self, doc_id: int, doc: Doc | None = None, own: Sequence[Turn] | None = None) -> list[Turn]:
+        """The messages of a document with everything in front; ``own`` replaces the task's own ones."""
+        full = self.documents[doc_id] if doc is None else doc
+        turns = [dict(turn) for turn in (self.prompts.own_turns(full) if own is None else own)]
+        leading = [turn for turn in turns[:1] if turn["role"] == "system"]
+        rest = turns[len(leading) :]
+        if self.prompts.options.fewshot_as_multiturn:
+            rest = [*self._example_turns(doc_id), *rest]
+        else:
+            rest = _in_front(self._example_parts(doc_id), rest)
+        description = self.prompts.description(self.documents.text_view(doc_id))
+        return self.with_system([*leading, *(_with_description(description, rest))])
+
+    def with_system(self, turns: Sequence[Turn]) -> list[Turn]:
+        """The system instruction in front of a system message of the task, or as one."""
+        system = self.prompts.options.system_instruction
+        if not system:
+            return list(turns)
+        if turns and turns[0]["role"] == "system":
+            joined = _joined([_text(f"{system}\n\n")], turns[0]["content"])
+            return [{**turns[0], "content": joined}, *turns[1:]]
+        return [{"role": "system", "content": [_text(system)]}, *turns]
+
+    @property
+    def _example_docs(self) -> Documents:
+        assert self._examples is not None
+        return self._examples
+
+    def _example_ids(self, doc_id: int) -> list[int]:
+        return [] if self._few is None else self._few.choose(doc_id, len(self._example_docs))
+
+    def _example_text(self, doc_id: int) -> str:
+        config, made = self.prompts.config, ""
+        for number in self._example_ids(doc_id):
+            doc = self._example_docs.text_view(number)
+            question, answer = self.prompts.shown_text(doc), self.prompts.answer_text(doc)
+            made += question + config.target_delimiter + answer + config.fewshot_delimiter
+        return made
+
+    def _example_turns(self, doc_id: int) -> list[Turn]:
+        turns: list[Turn] = []
+        for number in self._example_ids(doc_id):
+            doc = self._example_docs[number]
+            turns += [turn for turn in self.prompts.own_turns(doc) if turn["role"] != "system"]
+            turns.append({"role": "assistant", "content": [_text(self.prompts.answer_text(doc))]})
+        return turns
+
+    def _example_parts(self, doc_id: int) -> list[Part]:
+        config, parts = self.prompts.config, list[Part]()
+        for number in self._example_ids(doc_id):
+            doc = self._example_docs[number]
+            for turn in self.prompts.own_turns(doc):
+                if turn["role"] != "system":
+                    parts = _joined(parts, turn["content"])
+            answer = config.target_delimiter + self.prompts.answer_text(doc) + config.fewshot_delimiter
+            parts = _joined(parts, [_text(answer)])
+        return parts
+
+
+def as_turns(value: Any, where: str) -> list[Turn]:
+    """What ``doc_to_messages`` gave, as a list of mappings.
+
+    Raises:
+        RenderError: it is neither a list of messages nor ``ChatMessages``.
+    """
+    if isinstance(value, ChatMessages):
+        return dump(value)
+    if not isinstance(value, list) or not all(isinstance(turn, Mapping) and "role" in turn for turn in value):
+        raise RenderError(f"{where} must return a list of messages with role and content, not {value!r:.120}")
+    for turn in value:
+        if not isinstance(turn.get("content"), list):
+            raise RenderError(
+                f"{where}: the content of a message must be a list of parts, not {turn.get('content')!r:.80}"
+            )
+    return [dict(turn) for turn in value]
+
+
+def dump(messages: ChatMessages) -> list[Turn]:
+    """Messages as plain mappings; media stay the objects that they are."""
+    return [
+        {
+            "role": message.role,
+            "content": [
+                {key: value for key, value in vars(part).items() if value is not None} for part in message.content
+            ],
+        }
+        for message in messages.messages
+    ]
+
+
+def _text(text: str) -> Part:
+    return {"type": "text", "text": text}
+
+
+def _joined(first: Sequence[Part], second: Sequence[Part]) -> list[Part]:
+    """Two lists of parts as one; texts that meet become one part."""
+    if first and second and first[-1].get("type") == "text" and second[0].get("type") == "text":
+        return [*first[:-1], _text(first[-1]["text"] + second[0]["text"]), *second[1:]]
+    return [*first, *second]
+
+
+def _in_front(parts: Sequence[Part], turns: Sequence[Turn]) -> list[Turn]:
+    """Parts in front of the first user message."""
+    if not parts:
+        return list(turns)
+    for number, turn in enumerate(turns):
+        if turn["role"] == "user":
+            return [*turns[:number], {**turn, "content": _joined(parts, turn["content"])}, *turns[number + 1 :]]
+    return [{"role": "user", "content": list(parts)}, *turns]
+
+
+def _with_description(description: str, turns: Sequence[Turn]) -> list[Turn]:
+    """The description in front of the first text of the first user message: media that come before stay before."""
+    if not description:
+        return list(turns)
+    for number, turn in enumerate(turns):
+        if turn["role"] != "user":
+            continue
+        parts = list(turn["content"])
+        for place, part in enumerate(parts):
+            if part.get("type") == "text":
+                parts[place] = _text(description + part["text"])
+                break
+        else:
+            parts.append(_text(description))
+        return [*turns[:number], {**turn, "content": parts}, *turns[number + 1 :]]
+    return [{"role": "user", "content": [_text(description)]}, *turns]

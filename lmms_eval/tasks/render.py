@@ -1,0 +1,161 @@
+"""Values of a document by the rules of task YAML: a column, a Jinja template, a function, a number or a list."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lmms_eval.errors import LmmsEvalError, TaskError
+
+Doc = Mapping[str, Any]
+
+
+class RenderError(LmmsEvalError):
+    """A value of one document cannot be made; the sample fails, the run goes on."""
+
+
+@functools.cache
+def _environment() -> Any:
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(undefined=StrictUndefined)
+    environment.filters["regex_replace"] = _regex_replace
+    return environment
+
+
+def _regex_replace(text: str, pattern: str, repl: str, count: int = 0) -> str:
+    return re.sub(pattern, repl, text, count=count)
+
+
+@functools.cache
+def _template(text: str) -> Any:
+    return _environment().from_string(text)
+
+
+def check_template(text: str, where: str) -> None:
+    """Raises ``TaskError`` for a template with a syntax error."""
+    from jinja2 import TemplateSyntaxError
+
+    try:
+        _template(text)
+    except TemplateSyntaxError as error:
+        raise TaskError(f"{where}: template {text!r}: {error}") from error
+
+
+def render_template(text: str, doc: Doc, where: str) -> str:
+    """A Jinja2 template over a document's columns; a column that is not there is an error.
+
+    Raises:
+        RenderError: an undefined name, or an expression that does not work on this document.
+    """
+    from jinja2 import TemplateError
+
+    if not any(mark in text for mark in ("{{", "{%", "{#")):
+        return text[:-1] if text.endswith("\n") else text  # as Jinja: one trailing newline is dropped
+    try:
+        return str(_template(text).render(dict(doc.items())))
+    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, re.error) as error:
+        columns = ", ".join(doc)
+        raise RenderError(f"{where}: template {text!r}: {error}; the document has the columns {columns}") from error
+
+
+@functools.lru_cache(maxsize=1024)
+def _parameters(function: Callable[..., Any]) -> tuple[tuple[str, ...], int, bool, bool]:
+    """Names of the parameters, number of positional ones, whether ``*args`` and ``**kwargs`` are taken."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return (), 1, False, False
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    names = tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY))
+    kinds = {p.kind for p in parameters}
+    return names, len(positional), inspect.Parameter.VAR_POSITIONAL in kinds, inspect.Parameter.VAR_KEYWORD in kinds
+
+
+def accepts(function: Callable[..., Any], name: str) -> bool:
+    """The function can be called with the keyword ``name``."""
+    names, _, _, any_keyword = _parameters(function)
+    return name in names or any_keyword
+
+
+def keywords_for(function: Callable[..., Any], offered: Mapping[str, Any]) -> dict[str, Any]:
+    """The offered keyword arguments that the function takes."""
+    return {name: value for name, value in offered.items() if accepts(function, name)}
+
+
+def call_text(function: Callable[..., Any], doc: Doc, kwargs: Any, **more: Any) -> Any:
+    """``doc_to_text`` and its like: the settings are the second positional argument if there are any."""
+    _, positional, any_positional, _ = _parameters(function)
+    if kwargs is not None and (positional >= 2 or any_positional):
+        return function(doc, kwargs, **more)
+    return function(doc, **more)
+
+
+def call_visual(function: Callable[..., Any], doc: Doc, kwargs: Any) -> Any:
+    """``doc_to_visual``: the settings are handed over only if it has exactly two parameters."""
+    names, positional, _, _ = _parameters(function)
+    return function(doc, kwargs) if max(positional, len(names)) == 2 and positional == 2 else function(doc)
+
+
+def call_messages(function: Callable[..., Any], doc: Doc, kwargs: Any, **more: Any) -> Any:
+    """``doc_to_messages``: settings as keyword (or second parameter), and of the rest what the function takes."""
+    names, positional, _, any_keyword = _parameters(function)
+    given = keywords_for(function, more)
+    if "lmms_eval_specific_kwargs" in names or any_keyword:
+        return function(doc, lmms_eval_specific_kwargs=kwargs, **given)
+    if positional == 2 and names[1:2] and names[1] not in given:
+        return function(doc, kwargs, **given)
+    return function(doc, **given)
+
+
+def field_value(spec: Any, doc: Doc, where: str, call: Callable[[Any], Any]) -> Any:
+    """A text key of a document: column, template, function (through ``call``), number, or literal list."""
+    if isinstance(spec, str):
+        return doc[spec] if spec in doc else render_template(spec, doc, where)
+    if callable(spec):
+        return call(spec)
+    return spec
+
+
+def text_or_index(value: Any, spec: Any, doc: Doc, has_choices: bool) -> Any:
+    """After rendering a template: all digits are a number where there are choices, ``[...]`` is a list."""
+    if not isinstance(value, str) or not isinstance(spec, str) or spec in doc:
+        return value
+    if has_choices and value.isdigit():
+        return int(value)
+    return value
+
+
+def target_value(value: Any, spec: Any, doc: Doc, has_choices: bool) -> Any:
+    """``text_or_index`` for a target, which may also be the text of a list."""
+    value = text_or_index(value, spec, doc, has_choices)
+    rendered = isinstance(value, str) and isinstance(spec, str) and spec not in doc
+    if rendered and value.startswith("[") and value.endswith("]"):
+        try:
+            return ast.literal_eval(value)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            return value
+    return value
+
+
+def choices_value(spec: Any, doc: Doc, where: str) -> list[str]:
+    """The choices of a document as texts.
+
+    Raises:
+        RenderError: they are no list.
+    """
+    value = field_value(spec, doc, where, lambda function: function(doc))
+    if isinstance(value, str):
+        try:
+            value = ast.literal_eval(value)
+        except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
+            raise RenderError(f"{where}: {value!r} is no list of choices: {error}") from error
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if not isinstance(value, list | tuple) or not value:
+        raise RenderError(f"{where}: choices must be a list that is not empty, not {value!r:.80}")
+    return [str(choice) for choice in value]

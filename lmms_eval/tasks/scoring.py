@@ -1,0 +1,276 @@
+"""From the answers of a document to its scores: reasoning tags, filter pipelines, ``process_results`` or defaults."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lmms_eval.api.outcome import NotEvaluated, Unscored
+from lmms_eval.api.registry import FILTERS as ADDED_FILTERS
+from lmms_eval.api.task import Answer, PipelineScore
+from lmms_eval.errors import TaskError, UnknownNameError, UsageError
+from lmms_eval.filters import FILTERS, FilterPipeline, filter_class
+from lmms_eval.filters.reasoning import DEFAULT_TAGS, parse_reasoning_tags_config, strip_reasoning_tags
+from lmms_eval.metrics.choice import ChoiceItem, LikelihoodItem
+from lmms_eval.tasks.config import GENERATING, TaskConfig
+from lmms_eval.tasks.metrics import BYPASS, TaskMetric, metric_function, score_text
+from lmms_eval.tasks.prompts import Prompts
+from lmms_eval.tasks.render import RenderError, keywords_for
+
+log = logging.getLogger(__name__)
+Doc = Mapping[str, Any]
+Tags = Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a task scores."""
+
+    pipelines: tuple[FilterPipeline | None, ...]
+    """``None`` is the default pipeline: every answer as it is, the value of a document is their mean."""
+    tags: Tags
+    """Stripped after the filters."""
+    first_tags: Tags
+    """Stripped before the filters (``auto_strip_thinking``)."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple("none" if pipeline is None else pipeline.name for pipeline in self.pipelines)
+
+
+def scoring_plan(config: TaskConfig, option_tags: Tags, where: str) -> Plan:
+    """Build the filters of a task.
+
+    Raises:
+        TaskError: an unknown filter, wrong arguments, or reasoning tags of a wrong form.
+    """
+    try:
+        own = parse_reasoning_tags_config(None, config.reasoning_tags)
+    except UsageError as error:
+        raise TaskError(f"{where}: key 'reasoning_tags': {error}") from error
+    tags: Tags = tuple(option_tags) if config.reasoning_tags is None else tuple(own or ())
+    first: Tags = (tags or DEFAULT_TAGS) if config.auto_strip_thinking else ()
+    if config.filter_list is None:
+        return Plan((None,), tags, first)
+    return Plan(tuple(_pipeline(entry, where) for entry in config.filter_list), tags, first)
+
+
+def _pipeline(entry: Mapping[str, Any], where: str) -> FilterPipeline:
+    name, steps = entry.get("name"), entry.get("filter")
+    if not isinstance(name, str) or not isinstance(steps, list):
+        raise TaskError(f"{where}: key 'filter_list': an entry needs name and filter (a list): {dict(entry)!r:.120}")
+    return FilterPipeline(name, tuple(_filter(step, where) for step in steps))
+
+
+def _filter(step: Any, where: str) -> Any:
+    if not isinstance(step, Mapping) or "function" not in step:
+        raise TaskError(f"{where}: key 'filter_list': a filter needs 'function': {step!r:.120}")
+    named = step["function"]
+    arguments = {key: value for key, value in step.items() if key != "function"}
+    if isinstance(named, str) and named not in FILTERS and named not in ADDED_FILTERS:
+        raise UnknownNameError("filter", named, {*FILTERS, *ADDED_FILTERS.names()}, f"({where}: key 'filter_list')")
+    made = named if callable(named) else ADDED_FILTERS.get(named) if named in ADDED_FILTERS else filter_class(named)
+    try:
+        built = made(**arguments)
+    except (TypeError, ValueError, UsageError) as error:
+        raise TaskError(f"{where}: key 'filter_list': filter {named!r}: {error}") from error
+    if not hasattr(built, "apply"):
+        raise TaskError(f"{where}: key 'filter_list': {named!r} has no method apply(resps, docs)")
+    return built
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerScorer:
+    """Scores the documents of one task. ``config`` holds functions, not references."""
+
+    config: TaskConfig
+    prompts: Prompts
+    metrics: Sequence[TaskMetric]
+    plan: Plan
+    predict_only: bool
+    full_docs: Any = None
+    """The whole split, for a ``process_results`` that takes ``full_docs``."""
+
+    def scores(self, doc: Doc, answers: Sequence[Answer]) -> tuple[PipelineScore, ...]:
+        """One score per pipeline; what a part that is not there leaves open is *unscored*."""
+        return tuple(self._score(pipeline, doc, answers) for pipeline in self.plan.pipelines)
+
+    def _score(self, pipeline: FilterPipeline | None, doc: Doc, answers: Sequence[Answer]) -> PipelineScore:
+        name = "none" if pipeline is None else pipeline.name
+        filtered: Any = None
+        each: list[Mapping[str, Any]] = []
+        try:
+            if pipeline is None:
+                single = [self._filtered(None, doc, [answer]) for answer in answers]
+                filtered = single[0] if len(single) == 1 else [list(values) for values in zip(*single, strict=True)]
+                each = [self._evaluate(doc, values) for values in single]
+                metrics: Mapping[str, Any] = each[0] if len(each) == 1 else mean_metrics(each)
+            else:
+                filtered = self._filtered(pipeline, doc, answers)
+                metrics = self._evaluate(doc, filtered)
+                if len(answers) > 1:
+                    each = [self._evaluate(doc, self._filtered(pipeline, doc, [a])) for a in answers]
+        except NotEvaluated as absent:
+            return PipelineScore(name, filtered, {}, "unscored", absent.reason)
+        return _outcome(name, filtered, metrics, each if len(answers) > 1 and not self.predict_only else [])
+
+    def _filtered(self, pipeline: FilterPipeline | None, doc: Doc, answers: Sequence[Answer]) -> list[Any]:
+        """One value per request of the document."""
+        per_request = [list(values) for values in zip(*(self._values(answer) for answer in answers), strict=True)]
+        if self.plan.first_tags:
+            per_request = [_stripped(values, self.plan.first_tags) for values in per_request]
+        if pipeline is None:
+            filtered = [values[0] for values in per_request]
+        else:
+            filtered = pipeline.run(per_request, [doc] * len(per_request))
+        return [_stripped(value, self.plan.tags) for value in filtered] if self.plan.tags else filtered
+
+    def _values(self, answer: Answer) -> list[Any]:
+        """The answer's value for each request."""
+        if self.config.output_type in GENERATING:
+            return [answer.value]
+        return [(float(value), bool(greedy)) for value, greedy in answer.value]
+
+    def _evaluate(self, doc: Doc, filtered: Sequence[Any]) -> Mapping[str, Any]:
+        results = self._results(filtered)
+        if self.predict_only:
+            return {BYPASS: [[self.prompts.target(doc)], list(results)]}
+        if self.config.process_results is not None:
+            return self._processed(doc, results)
+        if self.config.output_type in GENERATING:
+            return self._text_metrics(doc, results)
+        if self.config.output_type == "multiple_choice":
+            return self._choice_metrics(doc, results)
+        return self._likelihood_metrics(doc, results)
+
+    def _results(self, filtered: Sequence[Any]) -> list[Any]:
+        """What ``process_results`` gets: for generating tasks trimmed texts."""
+        if self.config.output_type not in GENERATING:
+            return list(filtered)
+        value = filtered[0] if filtered else ""
+        if self.config.output_type == "generate_until_multi_round":
+            return [value]
+        if isinstance(value, list | tuple):
+            return [_trimmed(item) for item in value]
+        return [_trimmed(value)]
+
+    def _processed(self, doc: Doc, results: list[Any]) -> Mapping[str, Any]:
+        function = self.config.process_results
+        more = keywords_for(function, {"full_docs": self.full_docs}) if self.full_docs is not None else {}
+        made = function(doc, results, **more)
+        if not isinstance(made, Mapping):
+            raise RenderError(f"process_results must return a mapping of metrics, not a {type(made).__name__}")
+        return made
+
+    def _text_metrics(self, doc: Doc, results: Sequence[Any]) -> dict[str, Any]:
+        answer = results[0] if results else ""
+        if isinstance(answer, list):
+            answer = answer[-1] if answer else ""
+        targets = self._targets(doc)
+        return {metric.name: score_text(metric, self.config.output_type, targets, answer) for metric in self.metrics}
+
+    def _targets(self, doc: Doc) -> list[Any]:
+        """The reference answers of a document: a list gives several, numbers name choices."""
+        value, choices = self.prompts.target(doc), self.prompts.choices(doc)
+        found = list(value) if isinstance(value, list | tuple) else [value]
+        if choices is None:
+            return found
+        return [_choice(choices, item) for item in found]
+
+    def _choice_metrics(self, doc: Doc, results: Sequence[Any]) -> dict[str, Any]:
+        item = self._choice_item(doc, results)
+        made = {}
+        for metric in self.metrics:
+            function = metric_function(metric.name, self.config.output_type)
+            if function is not None:
+                made[metric.name] = function(item, **metric.arguments)
+        return made
+
+    def _choice_item(self, doc: Doc, results: Sequence[Any]) -> ChoiceItem:
+        choices = self.prompts.choices(doc) or []
+        losses, greedy = [loss for loss, _ in results], [is_greedy for _, is_greedy in results]
+        bare: Sequence[float] = ()
+        if len(results) == 2 * len(choices):
+            losses, greedy, bare = losses[::2], greedy[::2], losses[1::2]
+        return ChoiceItem(tuple(losses), tuple(greedy), tuple(choices), self._gold(doc, choices), tuple(bare))
+
+    def _gold(self, doc: Doc, choices: Sequence[str]) -> tuple[int, ...]:
+        value = self.prompts.text(doc) if self.config.doc_to_text is not None else None
+        if not isinstance(value, int) or isinstance(value, bool):
+            value = self.prompts.target(doc)
+        gold = tuple(_index(choices, item) for item in (value if isinstance(value, list | tuple) else [value]))
+        if not any(0 <= index < len(choices) for index in gold):
+            log.warning("%s: target %r is none of the %d choices", self.prompts.where, value, len(choices))
+        return gold
+
+    def _likelihood_metrics(self, doc: Doc, results: Sequence[Any]) -> dict[str, Any]:
+        loss, greedy = results[0]
+        target = self.prompts.answer_text(doc)
+        item = LikelihoodItem(-loss, greedy, max(1, len(target.split())), max(1, len(target.encode())))
+        made = {}
+        for metric in self.metrics:
+            function = metric_function(metric.name, self.config.output_type)
+            if function is not None:
+                made[metric.name] = function(item, **metric.arguments)
+        return made
+
+
+def _outcome(name: str, filtered: Any, metrics: Mapping[str, Any], each: Sequence[Mapping[str, Any]]) -> PipelineScore:
+    """Leave out what is not evaluated; a document without any value is unscored."""
+    absent = {key: value.reason for key, value in metrics.items() if isinstance(value, Unscored)}
+    present = {key: value for key, value in metrics.items() if key not in absent}
+    reason = "; ".join(dict.fromkeys(absent.values()))
+    alone = tuple({key: value for key, value in one.items() if not isinstance(value, Unscored)} for one in each)
+    status: Any = "unscored" if absent and not present else "scored"
+    return PipelineScore(name, filtered, present, status, reason, alone)
+
+
+def mean_metrics(each: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The metrics of a document with several answers: means of numbers, also inside mappings.
+
+    Where an answer could not be evaluated, neither is the document; of values that are no numbers the first stands.
+    """
+    return {
+        key: _mean([one[key] for one in each if key in one]) for key in dict.fromkeys(k for one in each for k in one)
+    }
+
+
+def _mean(values: Sequence[Any]) -> Any:
+    absent = next((value for value in values if isinstance(value, Unscored)), None)
+    if absent is not None:
+        return absent
+    if all(isinstance(value, int | float) for value in values):
+        same = all(value == values[0] for value in values)
+        return values[0] if same else math.fsum(values) / len(values)
+    if all(isinstance(value, Mapping) for value in values):
+        return {key: _mean([value[key] for value in values if key in value]) for key in values[0]}
+    return values[0]
+
+
+def _stripped(value: Any, tags: Tags) -> Any:
+    if isinstance(value, str):
+        return strip_reasoning_tags(value, tags)
+    if isinstance(value, list):
+        return [_stripped(item, tags) for item in value]
+    return value
+
+
+def _trimmed(value: Any) -> Any:
+    if value is None:
+        return ""
+    return value.strip() if isinstance(value, str) else value
+
+
+def _choice(choices: Sequence[str], value: Any) -> Any:
+    number = isinstance(value, int) and not isinstance(value, bool)
+    return choices[value] if number and 0 <= value < len(choices) else value
+
+
+def _index(choices: Sequence[str], value: Any) -> int:
+    """The number of a choice given by number or text; −1 if it is none of them."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    return list(choices).index(str(value)) if str(value) in choices else -1

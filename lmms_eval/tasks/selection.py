@@ -1,0 +1,209 @@
+"""From the value of ``--tasks`` to the tasks of a run: names, wildcards, groups, tags, folders and files."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lmms_eval.api.task import Group, GroupMetric, Selection, Task, TaskOptions
+from lmms_eval.errors import TaskError, UsageError
+from lmms_eval.tasks.catalogue import Catalogue, yaml_files
+from lmms_eval.tasks.config import aggregate_metrics, facts_of, group_config, task_config
+from lmms_eval.tasks.functions import resolve_all
+from lmms_eval.tasks.yaml_loader import YamlReader, decode
+from lmms_eval.tasks.yaml_task import TaskSource, YamlTask
+
+log = logging.getLogger(__name__)
+
+
+def select_tasks(names: Sequence[str], catalogue: Catalogue, options: TaskOptions) -> Selection:
+    """The tasks that ``names`` choose; comma lists are split. Nothing but YAML and task modules is read.
+
+    Raises:
+        UsageError: an unknown name, a wildcard without match, or a task reached through two groups.
+        TaskError: the YAML or the functions of a chosen task are wrong.
+    """
+    chosen = [name for part in names for item in part.split(",") if (name := item.strip())]
+    if not chosen:
+        raise UsageError("--tasks: give at least one task; lmms-eval tasks lists them")
+    walk = _Walk(catalogue)
+    for name in chosen:
+        for known in _known_names(name, catalogue):
+            walk.visit(known, None, {})
+    return Selection(
+        tasks=tuple(build_task(source, options) for source in walk.leaves.values()),
+        groups=tuple(walk.groups.values()),
+        direct=frozenset(walk.direct),
+    )
+
+
+def _known_names(name: str, catalogue: Catalogue) -> list[str]:
+    path = Path(name).expanduser()
+    if name in catalogue.tasks or name in catalogue.groups or name in catalogue.tags:
+        return [name]
+    if path.is_dir():
+        entries = [entry for file in yaml_files(path, recursive=False) if (entry := catalogue.add_file(file))]
+        if not entries:
+            raise UsageError(f"--tasks {name}: the folder holds no YAML file with a task")
+        return [entry.name for entry in entries]
+    if path.suffix in (".yaml", ".yml"):
+        return [_from_file(path, name, catalogue)]
+    return catalogue.match([name])
+
+
+def _from_file(path: Path, name: str, catalogue: Catalogue) -> str:
+    """One YAML file; the members of a group file are also looked up beside it."""
+    if not path.is_file():
+        raise UsageError(f"--tasks {name}: there is no such file")
+    for neighbour in yaml_files(path.parent, recursive=False):
+        if neighbour != path.resolve() and neighbour not in catalogue.broken:
+            _add_if_new(neighbour, catalogue)
+    entry = catalogue.add_file(path)
+    if entry is None:
+        raise TaskError(f"{path}: holds neither a task (task: NAME) nor a group (group: NAME with a list of tasks)")
+    return entry.name
+
+
+def _add_if_new(file: Path, catalogue: Catalogue) -> None:
+    other = Catalogue(include_defaults=False)
+    try:
+        entry = other.add_file(file)
+    except TaskError as error:
+        catalogue.broken[file] = str(error)
+        return
+    if entry is not None and entry.name not in catalogue.tasks and entry.name not in catalogue.groups:
+        catalogue.add_file(file)
+
+
+@dataclass(slots=True)
+class _Walk:
+    """Expands names into leaf tasks and groups."""
+
+    catalogue: Catalogue
+    reader: YamlReader = field(default_factory=YamlReader)
+    leaves: dict[str, TaskSource] = field(default_factory=dict)
+    groups: dict[str, Group] = field(default_factory=dict)
+    direct: set[str] = field(default_factory=set)
+    _parents: dict[str, str] = field(default_factory=dict)
+    _above: list[str] = field(default_factory=list)
+
+    def visit(self, name: str, parent: str | None, overrides: Mapping[str, Any]) -> list[str]:
+        """Add what a name stands for; returns the names of the direct children that it gives to ``parent``."""
+        if name in self.catalogue.tasks:
+            file = self.catalogue.tasks[name].file
+            self._leaf(TaskSource(name, str(file), {**self.reader.read(file), **overrides}, dict(overrides)), parent)
+            return [name]
+        if name in self.catalogue.groups:
+            file = self.catalogue.groups[name].file
+            self._group(self.reader.read(file), str(file), parent, overrides)
+            return [name]
+        if name in self.catalogue.tags:
+            return [child for member in self.catalogue.members(name) for child in self.visit(member, parent, overrides)]
+        raise self.catalogue.unknown(name)
+
+    def _leaf(self, source: TaskSource, parent: str | None) -> None:
+        self._claim(source.name, parent)
+        if parent is None:
+            self.direct.add(source.name)
+        known = self.leaves.get(source.name)
+        if known is None or (parent is not None and not known.overrides):
+            self.leaves[source.name] = source
+
+    def _claim(self, name: str, parent: str | None) -> None:
+        """A task or group may stand under one group only: it would be counted twice."""
+        if parent is None:
+            return
+        other = self._parents.setdefault(name, parent)
+        if other != parent:
+            raise UsageError(
+                f"--tasks: {name!r} is reached through two groups, {other!r} and {parent!r}; name one of them only"
+            )
+
+    def _group(self, data: Mapping[str, Any], file: str, parent: str | None, overrides: Mapping[str, Any]) -> None:
+        config, own = group_config(data, file)
+        name = config.group
+        self._claim(name, parent)
+        if name in self._above:
+            raise TaskError(f"{file}: group {name!r} contains itself: {' -> '.join([*self._above, name])}")
+        if name in self.groups:
+            return
+        self.groups[name] = Group(name, config.group_alias or name, ())  # keeps its place before nested groups
+        self._above.append(name)
+        children: list[str] = []
+        for member in config.task:
+            children += self._member(member, config.group, file, {**own, **overrides})
+        self._above.pop()
+        self.groups[name] = Group(
+            name=name,
+            alias=config.group_alias or name,
+            children=tuple(dict.fromkeys(children)),
+            metrics=tuple(
+                GroupMetric(
+                    entry.metric, resolve_all(entry.aggregation, "aggregation"), entry.weight_by_size,
+                    (entry.filter_list,) if isinstance(entry.filter_list, str) else tuple(entry.filter_list),
+                )
+                for entry in aggregate_metrics(config, file)
+            ),
+            version=facts_of(config.metadata).get("version"),
+        )  # fmt: skip
+
+    def _member(self, member: Any, group: str, file: str, overrides: Mapping[str, Any]) -> list[str]:
+        if isinstance(member, str):
+            known = self.catalogue.tasks, self.catalogue.groups, self.catalogue.tags
+            if not any(member in names for names in known):
+                raise TaskError(f"{file}: group {group!r}: {self.catalogue.unknown(member)}")
+            return self.visit(member, group, overrides)
+        if isinstance(member.get("task"), list):
+            inline = str(member.get("group", ""))
+            self._group(member, file, group, overrides)
+            return [inline]
+        return [self._inline(dict(member), group, file, overrides)]
+
+    def _inline(self, member: dict[str, Any], group: str, file: str, overrides: Mapping[str, Any]) -> str:
+        """``{task: name, ...}``: a known task with overrides, or a task that stands here alone."""
+        base = member.pop("task", None)
+        if not isinstance(base, str):
+            raise TaskError(f"{file}: group {group!r}: an inline task needs 'task: NAME': {member!r:.120}")
+        name, number = base, 0
+        while name in self.leaves and self._parents.get(name) is not None:
+            number += 1
+            name = f"{base}-{number}"
+        over = {**overrides, **member}
+        if base in self.catalogue.tasks:
+            path = self.catalogue.tasks[base].file
+            source = TaskSource(name, str(path), {**self.reader.read(path), **over}, over)
+        else:
+            source = TaskSource(name, file, over, over, standalone=True)
+        self._leaf(source, group)
+        return name
+
+
+def build_task(source: TaskSource, options: TaskOptions) -> Task:
+    """A task from its configuration; with ``class`` the task's own Python class."""
+    if source.raw.get("class") is None:
+        return YamlTask(source, options)
+    config = task_config({**source.raw, "task": source.name}, source.file)
+    made = resolve_all(config.class_, "class")
+    try:
+        offered = {"config": dict(source.raw), "options": options, "source": source}
+        parameters = inspect.signature(made).parameters
+        task = made(**{key: value for key, value in offered.items() if key in parameters})
+    except TypeError as error:
+        raise TaskError(f"{source.file}: key 'class': {made!r} cannot be built: {error}") from error
+    if not isinstance(task, Task):
+        raise TaskError(f"{source.file}: key 'class': {made!r} is no lmms_eval.api.task.Task")
+    return task
+
+
+def build_from_spec(spec: Mapping[str, Any]) -> Task:
+    """The task that gave ``spec()``, in another process."""
+    overrides = decode(spec["overrides"])
+    raw = overrides if spec["standalone"] else {**YamlReader().read(Path(spec["file"])), **overrides}
+    options = dict(spec["options"])
+    options["reasoning_tags"] = tuple((first, second) for first, second in options["reasoning_tags"])
+    source = TaskSource(spec["name"], spec["file"], raw, overrides, spec["standalone"])
+    return build_task(source, TaskOptions(**options))

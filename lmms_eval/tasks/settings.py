@@ -1,0 +1,86 @@
+"""Settings that depend on the model and on the command line: prompt settings, generation options, shots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lmms_eval.api.task import TaskOptions
+from lmms_eval.errors import TaskError
+from lmms_eval.tasks.config import GENERATING, TaskConfig
+
+
+def model_names(options: TaskOptions) -> Sequence[str]:
+    """The names under which settings may be kept: as typed first, then the canonical one."""
+    return tuple(dict.fromkeys(name for name in (options.model_name, options.model_id) if name))
+
+
+def specific_kwargs(stated: Mapping[str, Any] | None, options: TaskOptions) -> dict[str, Any] | None:
+    """``lmms_eval_specific_kwargs`` for a model.
+
+    The model's own mapping stands alone; else ``default``, else ``dataset`` is spread over the whole mapping.
+    """
+    if stated is None:
+        return None
+    own = _of_model(stated, options)
+    if own is not None:
+        return dict(own) if isinstance(own, Mapping) else own
+    return {**stated, **(spread(stated) or {})}
+
+
+def spread(stated: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The items that hold for every model: of ``default``, else of ``dataset``."""
+    for key in ("default", "dataset"):
+        if isinstance(stated.get(key), Mapping):
+            found: Mapping[str, Any] = stated[key]
+            return found
+    return None
+
+
+def recorded_specific_kwargs(stated: Mapping[str, Any] | None, options: TaskOptions) -> dict[str, Any] | None:
+    """What ``configs`` records: the mapping as written, with the default items spread where they are used."""
+    if stated is None or _of_model(stated, options) is not None:
+        return dict(stated) if stated is not None else None
+    return {**stated, **(spread(stated) or {})}
+
+
+def target_kwargs(stated: Mapping[str, Any] | None, options: TaskOptions) -> Any:
+    """The second argument of ``doc_to_target`` for a model: its own entry, else ``default``, else everything."""
+    if stated is None:
+        return None
+    own = _of_model(stated, options)
+    return own if own is not None else stated.get("default", stated)
+
+
+def generation_options(config: TaskConfig, options: TaskOptions) -> dict[str, Any]:
+    """The task's options, those for this model over them, those of the command line over all."""
+    if config.output_type not in GENERATING:
+        return {}
+    if config.generation_kwargs is None:
+        made: dict[str, Any] = {"until": [config.fewshot_delimiter], "do_sample": False}
+    else:
+        made = dict(config.generation_kwargs)
+    specific = config.model_specific_generation_kwargs or {}
+    own = _of_model(specific, options)
+    made.update(own if own is not None else specific.get("default") or {})
+    made.update(options.gen_kwargs)
+    made.setdefault("until", [config.fewshot_delimiter])
+    if made.get("temperature") is not None:
+        try:
+            made["temperature"] = float(made["temperature"])
+        except (TypeError, ValueError) as error:
+            raise TaskError(
+                f"task {config.task}: generation_kwargs.temperature: {made['temperature']!r} is no number"
+            ) from error
+    return made
+
+
+def shots(config: TaskConfig, options: TaskOptions) -> int:
+    """Number of examples: the command line's, unless the task says 0."""
+    if config.num_fewshot == 0 or options.num_fewshot is None:
+        return config.num_fewshot or 0
+    return options.num_fewshot
+
+
+def _of_model(stated: Mapping[str, Any], options: TaskOptions) -> Any:
+    return next((stated[name] for name in model_names(options) if stated.get(name) is not None), None)

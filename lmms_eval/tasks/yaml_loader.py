@@ -1,0 +1,200 @@
+"""Reading task YAML: ``!function``, ``include``, and paths that belong to the file that states them.
+
+Functions stay references (``FunctionRef``) until a task is built, so that listing tasks imports nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from lmms_eval.errors import TaskError
+from lmms_eval.tasks.functions import FunctionRef
+
+_BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class StatedPath(str):
+    """A path as a YAML file states it; ``folder`` is the folder of that file."""
+
+    folder: Path
+
+    def __new__(cls, text: str, folder: Path) -> StatedPath:
+        made = super().__new__(cls, text)
+        made.folder = folder
+        return made
+
+    @property
+    def beside(self) -> Path:
+        """The path seen from the folder of the stating file."""
+        return self.folder / Path(self).expanduser()
+
+
+class _Loader(_BASE):  # type: ignore[misc]  # the C loader has no types
+    file: Path
+
+
+def _function(loader: Any, node: yaml.Node) -> FunctionRef:
+    return FunctionRef(str(node.value), str(loader.file))
+
+
+_Loader.add_constructor("!function", _function)
+
+
+class YamlReader:
+    """Reads YAML files with their includes; each file is parsed once.
+
+    With ``keys`` only these top-level keys (and ``include``) are parsed: enough for an index, and faster.
+    """
+
+    def __init__(self, keys: Sequence[str] = ()) -> None:
+        self._keys = (*keys, "include") if keys else ()
+        self._parsed: dict[Path, dict[str, Any]] = {}
+
+    def read(self, path: Path) -> dict[str, Any]:
+        """The mapping of a file, its ``include`` merged in: shallow, first entry over later ones, the file over all.
+
+        Raises:
+            TaskError: the file is missing, no mapping or not YAML, or the includes form a cycle.
+        """
+        return self._read(path.resolve(), ())
+
+    def _read(self, path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
+        if path in above:
+            chain = " -> ".join(str(item) for item in (*above[above.index(path) :], path))
+            raise TaskError(f"{path}: include cycle: {chain}; take one of these include lines out")
+        own = self._parse(path, above)
+        merged: dict[str, Any] = {}
+        for entry in reversed(_entries(own.get("include"), path)):
+            merged.update(self._read((path.parent / entry).resolve(), (*above, path)))
+        merged.update(own)
+        merged.pop("include", None)
+        return merged
+
+    def _parse(self, path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
+        if path not in self._parsed:
+            text = read_text(path, included_by=above[-1] if above else None)
+            self._parsed[path] = parse_text(_only_keys(text, self._keys) if self._keys else text, path)
+        return self._parsed[path]
+
+
+def read_text(path: Path, included_by: Path | None = None) -> str:
+    """Raises ``TaskError`` if the file is missing or no UTF-8 text."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        by = f" (included by {included_by})" if included_by else ""
+        raise TaskError(f"{path}: cannot be read{by}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise TaskError(f"{path}: is not UTF-8 text: {error}") from error
+
+
+def _only_keys(text: str, keys: Sequence[str]) -> str:
+    """The blocks of some top-level keys; the whole text where blocks cannot be told apart by their indentation."""
+    if "&" in text or text.lstrip().startswith(("{", "%", "---")):
+        return text
+    kept, keep = [], False
+    for line in text.splitlines():
+        if line[:1] not in (" ", "\t", "#", "-", "", "]", "}"):
+            keep = line.split(":", 1)[0].strip("\"' ") in keys
+        if keep:
+            kept.append(line)
+    return "\n".join(kept)
+
+
+def parse_text(text: str, path: Path) -> dict[str, Any]:
+    """The text of a YAML file as it stands: functions as ``FunctionRef``, data paths as ``StatedPath``.
+
+    Raises:
+        TaskError: not YAML (with the line), or not a mapping.
+    """
+    loader = _Loader(text)
+    loader.file = path
+    try:
+        data = loader.get_single_data()
+    except yaml.YAMLError as error:
+        raise TaskError(_syntax_message(path, error)) from error
+    except ValueError as error:  # a date such as 2024-13-45, which YAML reads as one
+        raise TaskError(f"{path}: {error}; put values that look like dates in quotes") from error
+    finally:
+        loader.dispose()
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        raise TaskError(f"{path}: a task file must be a mapping of keys, not a {type(data).__name__}")
+    return _stated(data, path)
+
+
+def _syntax_message(path: Path, error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    line = f", line {mark.line + 1}" if mark is not None else ""
+    problem = getattr(error, "problem", None) or str(error)
+    return f"{path}{line}: not valid task YAML: {problem}"
+
+
+def _entries(include: Any, path: Path) -> list[str]:
+    if include is None:
+        return []
+    entries = [include] if isinstance(include, str) else include
+    if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
+        raise TaskError(f"{path}: include must be a path or a list of paths")
+    return entries
+
+
+def _stated(data: dict[str, Any], path: Path) -> dict[str, Any]:
+    """Mark the paths of data with the folder of the file that states them."""
+    folder = path.parent
+    made = dict(data)
+    if isinstance(made.get("dataset_path"), str):
+        made["dataset_path"] = StatedPath(made["dataset_path"], folder)
+    kwargs = made.get("dataset_kwargs")
+    if isinstance(kwargs, dict):
+        made["dataset_kwargs"] = {
+            key: _mark(value, folder) if key in ("data_files", "data_dir") else value for key, value in kwargs.items()
+        }
+    members = made.get("task")
+    if isinstance(members, list):
+        made["task"] = [_stated(member, path) if isinstance(member, dict) else member for member in members]
+    return made
+
+
+def _mark(value: Any, folder: Path) -> Any:
+    if isinstance(value, str):
+        return StatedPath(value, folder)
+    if isinstance(value, Mapping):
+        return {key: _mark(item, folder) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_mark(item, folder) for item in value]
+    return value
+
+
+def encode(value: Any) -> Any:
+    """A YAML value as JSON: references and stated paths become one-key mappings; see ``decode``."""
+    if isinstance(value, FunctionRef):
+        return {"!function": [value.name, value.file]}
+    if isinstance(value, StatedPath):
+        return {"!path": [str(value), str(value.folder)]}
+    if isinstance(value, Mapping):
+        return {"!items": [[encode(key), encode(item)] for key, item in value.items()]}
+    if isinstance(value, list | tuple):
+        return [encode(item) for item in value]
+    if value is None or isinstance(value, str | int | float):
+        return value
+    raise TaskError(f"a {type(value).__name__} ({value!r}) cannot be handed to a scoring process: use scoring: inline")
+
+
+def decode(value: Any) -> Any:
+    """Undo ``encode``."""
+    if isinstance(value, list):
+        return [decode(item) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    if "!function" in value:
+        return FunctionRef(*value["!function"])
+    if "!path" in value:
+        text, folder = value["!path"]
+        return StatedPath(text, Path(folder))
+    return {decode(key): decode(item) for key, item in value["!items"]}

@@ -1,0 +1,316 @@
+"""A task written in YAML."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lmms_eval.api.request import Request
+from lmms_eval.api.task import Answer, Exchange, ScoredDoc, Task, TaskOptions
+from lmms_eval.errors import DataError, TaskError, UsageError
+from lmms_eval.tasks.config import GENERATING, TaskConfig, task_config
+from lmms_eval.tasks.data import DataSet, Documents, open_data
+from lmms_eval.tasks.data.documents import document_hash, pictures, plain
+from lmms_eval.tasks.data.splits import DataRequest
+from lmms_eval.tasks.exchange import NOT_SENT, exchange_for
+from lmms_eval.tasks.fewshot import few_shot
+from lmms_eval.tasks.functions import describe_all, module_source, resolve_all
+from lmms_eval.tasks.metrics import BYPASS, task_metrics
+from lmms_eval.tasks.prompts import Conversation, Prompts
+from lmms_eval.tasks.render import RenderError, check_template
+from lmms_eval.tasks.scoring import AnswerScorer, scoring_plan
+from lmms_eval.tasks.seeding import Seeding
+from lmms_eval.tasks.settings import generation_options, recorded_specific_kwargs, shots
+from lmms_eval.tasks.yaml_loader import StatedPath, encode
+
+PROMPT_KEYS = ("process_docs", "doc_to_visual", "doc_to_text", "doc_to_choice", "doc_to_messages", "description")
+SCORING_KEYS = ("process_results", "doc_to_target")
+_TEMPLATES = ("doc_to_text", "doc_to_target", "doc_to_choice", "description")
+_MEDIA_WEIGHT = 1000.0
+"""How many characters of text the media of a document weigh in ``costs``."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSource:
+    """Where a task comes from: enough to build it again in another process."""
+
+    name: str
+    file: str
+    """YAML file, or a description of where the configuration was given."""
+    raw: Mapping[str, Any]
+    """Keys and values, functions as references."""
+    overrides: Mapping[str, Any] | None = None
+    """What groups and inline mappings put over the file's keys; ``None`` if the configuration is not from a file."""
+    standalone: bool = False
+    """``overrides`` is the whole configuration: the task stands inside the file of a group."""
+
+
+class YamlTask(Task):
+    """See ``lmms_eval.api.task.Task``; ``docs/task_guide.md`` explains every key.
+
+    Raises:
+        TaskError: the configuration is wrong; no data is touched before ``load``.
+    """
+
+    def __init__(self, source: TaskSource, options: TaskOptions) -> None:
+        self.source, self.options, self.where = source, options, source.file
+        self._raw = task_config({**source.raw, "task": source.name}, self.where)
+        self.config: TaskConfig = self._raw.model_copy(
+            update={name: resolve_all(value, name) for name, value in _fields(self._raw).items()}
+        )
+        config = self.config
+        self.name = source.name
+        self.alias = config.task_alias or source.name
+        self.version = config.facts.get("version", "Yaml")
+        self.output_type = config.output_type
+        self.repeats = options.repeats if options.repeats is not None else config.repeats
+        self._shots = shots(config, options)
+        self.num_fewshot = int(config.facts.get("num_fewshot", self._shots))
+        self.generation = generation_options(config, options)
+        self._task_metrics = task_metrics(config, options.predict_only, self.where)
+        self.metrics = tuple(metric.definition for metric in self._task_metrics)
+        self._plan = scoring_plan(config, options.reasoning_tags, self.where)
+        self.pipelines = self._plan.names
+        self.scoring = config.scoring if source.overrides is not None else "inline"
+        self.cluster_key, self.score_key, self.split = config.cluster_key, config.score_key, config.split
+        self.prompts = Prompts(config, options, self.where)
+        self.seeding = Seeding(options.seed, self.name, [getattr(config, key) for key in PROMPT_KEYS])
+        self._few = few_shot(config, self._shots, options.fewshot_seed, self.where)
+        self._check()
+        self._data: DataSet | None = None
+        self._documents: Documents | None = None
+        self._conversation: Conversation | None = None
+        self._scorer: AnswerScorer | None = None
+
+    @property
+    def wants_mutual_info(self) -> bool:
+        return self.output_type == "multiple_choice" and any(m.name == "acc_mutual_info" for m in self.metrics)
+
+    @property
+    def documents(self) -> Documents:
+        if self._documents is None:
+            raise UsageError(f"task {self.name!r} is used before load()")
+        return self._documents
+
+    @property
+    def conversation(self) -> Conversation:
+        if self._conversation is None:
+            raise UsageError(f"task {self.name!r} is used before load()")
+        return self._conversation
+
+    def load(self) -> None:
+        if self._documents is not None:
+            return
+        documents = self.data.documents(self.split)
+        examples = None if self._few is None else self.data.documents(self._few.split)
+        if self._few is not None and examples is not None:
+            self._few.choose(0, len(examples))
+        self._documents = documents
+        self._conversation = Conversation(self.prompts, documents, self._few, examples)
+        self._scorer = AnswerScorer(
+            self.config, self.prompts, self._task_metrics, self._plan, self.options.predict_only,
+            documents if self.config.full_docs else None,
+        )  # fmt: skip
+        self._check_columns(documents)
+
+    @property
+    def data(self) -> DataSet:
+        """The splits; files are opened when a split is asked for."""
+        if self._data is None:
+            config = self.config
+            request = DataRequest(
+                config.dataset_path, config.dataset_name, config.dataset_kwargs or {}, self.where,
+                self.options.data_root, self.options.trust_remote_code,
+            )  # fmt: skip
+            self._data = open_data(request, self.split)
+            if config.process_docs is not None:
+                splits = {self.split, *([self._few.split] if self._few else [])}
+                self._data.process(config.process_docs, sorted(splits))
+        return self._data
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    def exchange(self, doc_id: int, repeat: int) -> Exchange:
+        return exchange_for(self, doc_id, repeat)
+
+    def costs(self, doc_ids: Sequence[int]) -> Sequence[float]:
+        media = _MEDIA_WEIGHT if self.documents.media_columns else 1.0
+        return [media + length for length in self.documents.costs(doc_ids)]
+
+    def score(self, doc_id: int, answers: Sequence[Answer]) -> ScoredDoc:
+        documents, scorer = self.documents, self._scorer
+        assert scorer is not None
+        with_media = self.config.process_results_use_image or self.options.process_with_media
+        doc = documents[doc_id] if with_media else documents.text_view(doc_id)
+        with self.seeding.scoring(doc_id):
+            target = self._target_text(doc)
+            scores = scorer.scores(doc, answers)
+        stored = documents.stored(doc_id)
+        return ScoredDoc(
+            target=target,
+            doc={name: plain(stored[name]) for name in documents.text_columns},
+            doc_hash=document_hash(stored),
+            scores=scores,
+            media=pictures(stored, documents.source.features),
+        )
+
+    def describe(self) -> dict[str, Any]:
+        raw = self._raw
+        recorded = {
+            **_fields(raw),
+            "num_fewshot": self._shots,
+            "repeats": self.repeats,
+            "generation_kwargs": self.generation if self.output_type in GENERATING else None,
+            "lmms_eval_specific_kwargs": recorded_specific_kwargs(raw.lmms_eval_specific_kwargs, self.options),
+            "dataset_kwargs": _absolute_paths(raw.dataset_kwargs),
+        }
+        if self.options.predict_only:
+            recorded["metric_list"] = [{"metric": BYPASS}]
+        names = {"class_": "class"}
+        return {names.get(key, key): describe_all(value) for key, value in recorded.items() if value is not None}
+
+    def fingerprint(self) -> Mapping[str, str]:
+        """``config``, ``functions`` (of prompts), ``scoring`` (functions of scoring) and ``data``."""
+        aggregations = [entry.get("aggregation") for entry in self.config.metric_list or []]
+        return {
+            "config": _hash(json.dumps(self.describe(), sort_keys=True, default=str)),
+            "functions": _hash_functions(getattr(self.config, key) for key in PROMPT_KEYS),
+            "scoring": _hash_functions([*(getattr(self.config, key) for key in SCORING_KEYS), *aggregations]),
+            "data": self.data.identity(self.split),
+        }
+
+    def spec(self) -> Mapping[str, Any]:
+        if self.source.overrides is None:
+            raise TaskError(f"task {self.name!r} was given as Python objects ({self.where}): use scoring: inline")
+        return {
+            "name": self.name,
+            "file": self.source.file,
+            "overrides": encode(self.source.overrides),
+            "standalone": self.source.standalone,
+            "options": asdict(self.options),
+        }
+
+    def dataset_dict(self) -> Any:
+        return self.data.dataset_dict()
+
+    def target(self, doc_id: int) -> Any:
+        """The reference answer as ``doc_to_target`` gives it."""
+        return self.prompts.target(self.documents.text_view(doc_id))
+
+    def gold_answer(self, doc_id: int) -> str:
+        """An answer that deserves full marks: the (first) reference answer, by the text of its choice."""
+        return self.prompts.answer_text(self.documents.text_view(doc_id))
+
+    def document(self, doc_id: int) -> Mapping[str, Any]:
+        """The document without its media columns."""
+        return self.documents.text_view(doc_id)
+
+    def sent_generation(self) -> dict[str, Any]:
+        """The generation options of a request: a copy of its own, since back ends change them."""
+        made = {key: copy.deepcopy(value) for key, value in self.generation.items() if key not in NOT_SENT}
+        if isinstance(made.get("until"), str):
+            made["until"] = [made["until"]]
+        return made
+
+    def legacy_arguments(self, request: Request, chat: bool) -> tuple[Any, ...]:
+        """What a plugin of the class interface unpacks from ``Instance.args`` (``docs/model_guide.md``)."""
+        from lmms_eval.tasks.legacy_arguments import arguments_of
+
+        return arguments_of(self, request, chat)
+
+    def legacy_metadata(self, request: Request) -> Mapping[str, Any]:
+        """``Instance.metadata``: the task's own facts and what names the document."""
+        own = {"task": self.name, "doc_id": request.doc_id, "repeats": self.repeats, "split": self.split}
+        return {**self.config.facts, **own}
+
+    def legacy_context_turns(self, request: Request) -> list[dict[str, str]]:
+        """The context as a message list, for plugins with ``apply_chat_template``."""
+        if request.round:
+            return [{"role": "user", "content": request.context}]
+        return self.conversation.text_turns(request.doc_id)
+
+    def _target_text(self, doc: Mapping[str, Any]) -> str:
+        if self.config.doc_to_target is None:
+            return ""
+        return str(self.prompts.target(doc))
+
+    def _check(self) -> None:
+        """What can be told without data."""
+        config = self.config
+        for key in _TEMPLATES:
+            value = getattr(config, key)
+            if isinstance(value, str) and "{" in value:
+                check_template(value, f"{self.where}: key {key!r}")
+        if self._shots and not self.options.chat and config.doc_to_visual is not None:
+            raise UsageError(
+                f"task {self.name!r}: --num_fewshot {self._shots} with pictures needs a chat model: the simple "
+                "interface carries the media of one document only; use --num_fewshot 0 or a chat model"
+            )
+        scored = config.process_results is None and not self.options.predict_only
+        if scored and config.doc_to_target is None:
+            raise TaskError(f"{self.where}: give doc_to_target (or process_results): without it nothing can be scored")
+
+    def _check_columns(self, documents: Documents) -> None:
+        """Text keys are tried on the first document, so that a wrong column ends the run before it starts."""
+        if not len(documents):
+            raise DataError(f"{self.where}: split {self.split!r} has no documents ({documents.source.where})")
+        doc = documents.text_view(0)
+        checks: list[tuple[str, Callable[[Mapping[str, Any]], Any]]] = [
+            ("doc_to_text", self.prompts.text), ("doc_to_choice", self.prompts.choices),
+        ]  # fmt: skip
+        if self.config.process_results is None and not self.options.predict_only:
+            checks.append(("doc_to_target", self.prompts.target))
+        for key, value_of in checks:
+            self._check_key(key, value_of, doc, documents)
+        visual = self.config.doc_to_visual
+        if isinstance(visual, str) and visual not in documents.columns:
+            raise DataError(_no_column(self.where, "doc_to_visual", visual, documents))
+
+    def _check_key(
+        self, key: str, value_of: Callable[[Mapping[str, Any]], Any], doc: Mapping[str, Any], documents: Documents
+    ) -> None:
+        spec = getattr(self.config, key)
+        if not isinstance(spec, str) or spec in doc:
+            return
+        if spec.isidentifier():
+            raise DataError(_no_column(self.where, key, spec, documents))
+        try:
+            value_of(doc)
+        except RenderError as error:
+            raise DataError(f"{error} ({documents.source.where})") from error
+
+
+def _no_column(where: str, key: str, name: str, documents: Documents) -> str:
+    columns = ", ".join(documents.columns)
+    return f"{where}: key {key!r}: there is no column {name!r} in {documents.source.where}; there is: {columns}"
+
+
+def _fields(config: TaskConfig) -> dict[str, Any]:
+    return {name: getattr(config, name) for name in TaskConfig.model_fields}
+
+
+def _absolute_paths(kwargs: Mapping[str, Any] | None) -> Any:
+    """Data paths as they were found: beside the file that states them, where they exist there."""
+
+    def absolute(value: Any) -> Any:
+        if isinstance(value, StatedPath):
+            return str(value.beside) if value.beside.exists() else str(value)
+        if isinstance(value, Mapping):
+            return {key: absolute(item) for key, item in value.items()}
+        return [absolute(item) for item in value] if isinstance(value, list) else value
+
+    return absolute(kwargs)
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _hash_functions(values: Any) -> str:
+    """Hash of the modules that functions come from; what is no function stands in the configuration."""
+    return _hash("\n".join(sorted({module_source(value) for value in values if callable(value)})))

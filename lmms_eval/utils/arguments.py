@@ -1,0 +1,82 @@
+"""Argument strings and seed lists of the command line (harness specification §1.4, §1.8)."""
+
+from __future__ import annotations
+
+from lmms_eval.errors import UsageError
+
+ArgumentValue = bool | int | float | str
+DEFAULT_SEEDS: tuple[int | None, ...] = (0, 1234, 1234, 1234)
+_OPENING, _CLOSING = "{[", "}]"
+
+
+def _split_at_commas(text: str) -> list[str]:
+    """Split at commas outside quotes and outside braces and brackets."""
+    parts: list[str] = []
+    depth, quote, start = 0, "", 0
+    for position, character in enumerate(text):
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "\"'":
+            quote = character
+        elif character in _OPENING:
+            depth += 1
+        elif character in _CLOSING:
+            depth = max(0, depth - 1)
+        elif character == "," and depth == 0:
+            parts.append(text[start:position])
+            start = position + 1
+    return [*parts, text[start:]]
+
+
+def _value(text: str) -> ArgumentValue:
+    if text.lower() in {"true", "false"}:
+        return text.lower() == "true"
+    try:
+        return int(text) if text.isdecimal() else float(text)
+    except ValueError:
+        return text
+
+
+def simple_parse_args_string(args_string: str | None) -> dict[str, ArgumentValue]:
+    """Parse ``k=v,k=v`` into a dictionary; empty text gives an empty one.
+
+    Commas inside quotes, braces or brackets do not separate; the first ``=`` of a part does. Values: ``true`` and
+    ``false`` in any case, digits (of any script) as int, whatever ``float()`` takes, else the text as it stands,
+    quotes included. White space is trimmed around separating commas only; a later duplicate wins.
+
+    Raises:
+        UsageError: a part without ``=``.
+    """
+    parsed: dict[str, ArgumentValue] = {}
+    for part in _split_at_commas((args_string or "").strip()):
+        if not (part := part.strip()):
+            continue
+        key, equals, value = part.partition("=")
+        if not equals:
+            raise UsageError(f"argument string: {part!r} has no '='; write key=value, separated by commas")
+        parsed[key] = _value(value)
+    return parsed
+
+
+def parse_seed_list(text: str, defaults: tuple[int | None, ...] = DEFAULT_SEEDS) -> list[int | None]:
+    """The seeds of python, numpy, torch and few-shot sampling; ``None`` leaves a generator unseeded.
+
+    One value stands for all four. Of three, the fourth comes from ``defaults``; the caller should say so.
+
+    Raises:
+        UsageError: another number of values, or a value that is neither a whole number nor ``None``.
+    """
+    seeds: list[int | None] = []
+    for item in text.split(","):
+        item = item.strip()
+        try:
+            seeds.append(None if item.lower() == "none" else int(item))
+        except ValueError as error:
+            raise UsageError(f"seed: {item!r} is neither a whole number nor None (in {text!r})") from error
+    if len(seeds) == 1:
+        return seeds * len(defaults)
+    if len(seeds) == len(defaults) - 1:
+        return [*seeds, defaults[-1]]
+    if len(seeds) != len(defaults):
+        raise UsageError(f"seed: {len(seeds)} values in {text!r}; give one, or {len(defaults)} separated by commas")
+    return seeds

@@ -1,0 +1,117 @@
+"""The rule by which API back ends adapt the number of calls in flight (harness specification §10.6)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+_RATE_LIMIT_MARKS = (
+    "429", "rate limit", "too many requests", "quota", "rate_limit", "throttle", "requests per min",
+    "tokens per min", "rpm", "tpm",
+)  # fmt: skip
+SMALLEST_PREFIX_CHARS = 32
+"""The least ``prefix_hash_chars`` that a back end takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptiveConfig:
+    """Limits and steps of the adaptation; latencies in seconds, rates as shares of requests."""
+
+    min_concurrency: int = 1
+    max_concurrency: int = 128
+    target_latency_s: float = 15.0
+    increase_step: float = 0.1
+    decrease_factor: float = 0.7
+    failure_threshold: float = 0.05
+
+    def sanitized(self) -> AdaptiveConfig:
+        """The nearest allowed values."""
+        least = max(1, int(self.min_concurrency))
+        return AdaptiveConfig(
+            min_concurrency=least,
+            max_concurrency=max(least, int(self.max_concurrency)),
+            target_latency_s=max(0.1, float(self.target_latency_s)),
+            increase_step=max(0.01, float(self.increase_step)),
+            decrease_factor=min(0.95, max(0.1, float(self.decrease_factor))),
+            failure_threshold=min(1.0, max(0.0, float(self.failure_threshold))),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the last requests showed, and the number in flight from now on."""
+
+    current_concurrency: int
+    next_concurrency: int
+    failure_rate: float
+    rate_limit_rate: float
+    p95_latency_s: float
+    should_reduce: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The requests completed since the last decision; ``latencies`` in seconds."""
+
+    total_requests: int
+    failed_requests: int
+    rate_limited_requests: int
+    latencies: Sequence[float]
+
+
+def requests_before_decision(current: int) -> int:
+    """After how many completions the next decision falls."""
+    return max(4, current)
+
+
+def decide(current: int, window: Window, config: AdaptiveConfig) -> Decision:
+    """Fewer on rate limits, failures or slow answers; more when all is well; else as many as now."""
+    total = max(1, window.total_requests)
+    failure_rate, limit_rate = window.failed_requests / total, window.rate_limited_requests / total
+    ordered = sorted(window.latencies)
+    p95 = ordered[int(0.95 * (len(ordered) - 1))] if ordered else 0.0
+    threshold, target = config.failure_threshold, config.target_latency_s
+    reduce = limit_rate >= max(0.02, threshold) or failure_rate > threshold or p95 > 1.1 * target
+    following = current
+    if reduce:
+        following = max(config.min_concurrency, int(current * config.decrease_factor))
+    elif window.rate_limited_requests == 0 and failure_rate <= threshold / 2 and p95 < 0.85 * target:
+        following = min(config.max_concurrency, current + max(1, int(current * config.increase_step)))
+    return Decision(current, following, failure_rate, limit_rate, p95, reduce)
+
+
+def is_rate_limit_error(text: str) -> bool:
+    """Whether an error text speaks of a rate limit."""
+    lowered = text.lower()
+    return any(mark in lowered for mark in _RATE_LIMIT_MARKS)
+
+
+def make_prefix_hash(text: str, prefix_chars: int) -> str:
+    """SHA-1 of the first characters: requests with a common prefix are sent one after the other."""
+    return hashlib.sha1(text[:prefix_chars].encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
+
+
+def extract_text_prefix(messages: Sequence[Mapping[str, Any]], max_chars: int) -> str:
+    """The first characters of the text of messages, parts joined without a separator; media are passed over."""
+    parts: list[str] = []
+    missing = max_chars
+    for message in messages:
+        content = message.get("content")
+        texts = [content] if isinstance(content, str) else [
+            part.get("text") for part in content or [] if isinstance(part, Mapping) and part.get("type") == "text"
+        ]  # fmt: skip
+        for text in texts:
+            if missing <= 0:
+                return "".join(parts)
+            parts.append(str(text or "")[:missing])
+            missing -= len(parts[-1])
+    return "".join(parts)
+
+
+def parse_bool(value: Any) -> bool:
+    """Truth of a model argument: the texts ``1``, ``true``, ``yes`` and ``on`` in any case, else the value's own."""
+    if isinstance(value, str):
+        return value.strip().lower() in {"1", "true", "yes", "y", "on"}
+    return bool(value)

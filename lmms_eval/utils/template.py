@@ -1,0 +1,47 @@
+"""Jinja templates of task files (harness specification §2.2)."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval.errors import UsageError
+
+if TYPE_CHECKING:
+    from jinja2 import Environment, Template
+
+
+def regex_replace(text: str, pattern: str, repl: str, count: int = 0) -> str:
+    """``re.sub`` as a template filter."""
+    return re.sub(pattern, repl, text, count=count)
+
+
+@functools.cache
+def _environment() -> Environment:
+    from jinja2 import StrictUndefined
+    from jinja2.sandbox import SandboxedEnvironment
+
+    environment = SandboxedEnvironment(undefined=StrictUndefined)
+    environment.filters["regex_replace"] = regex_replace
+    return environment
+
+
+@functools.lru_cache(maxsize=256)
+def _compiled(template: str) -> Template:
+    return _environment().from_string(template)
+
+
+def apply_template(template: str, doc: Mapping[str, Any]) -> str:
+    """Render a template with the document's fields; an unknown field is an error, one newline at the end is dropped.
+
+    Raises:
+        UsageError: the template is broken or names what the document does not have.
+    """
+    from jinja2 import TemplateError
+
+    try:
+        return _compiled(template).render(**doc)
+    except (TemplateError, re.error, TypeError) as error:
+        raise UsageError(f"template {template[:200]!r}: {error}; the document has {sorted(doc)}") from error

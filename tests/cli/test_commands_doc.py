@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from lmms_eval.cli.help import EXIT_CODES, default_text, flag_text
+from lmms_eval.cli.main import LATER, SUBCOMMANDS
+from lmms_eval.config.options import options
+
+DOC = Path(__file__).parents[2] / "docs" / "commands.md"
+
+
+def _rows() -> dict[str, list[str]]:
+    """Rows of the table of options: name to its other cells."""
+    rows = {}
+    for line in DOC.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        if len(cells) == 5 and cells[0].startswith("`"):
+            rows[cells[0].strip("`")] = cells[1:]
+    return rows
+
+
+def test_the_table_holds_every_option_and_no_other() -> None:
+    assert set(_rows()) == {option.name for option in options()}
+
+
+@pytest.mark.parametrize("option", list(options()), ids=lambda option: option.name)
+def test_rows_tell_what_holds(option) -> None:
+    flag, default, key, text = _rows()[option.name]
+    assert flag == f"`{flag_text(option)}`"
+    assert default.strip("`") == default_text(option)
+    assert key == ("" if option.run_only else "yes")
+    assert all(f"`{variable}`" in text for variable in option.variables)
+
+
+def test_commands_and_exit_codes() -> None:
+    text = DOC.read_text(encoding="utf-8")
+    for name in [*SUBCOMMANDS, *LATER]:
+        assert re.search(rf"^\| .*`(\[)?{name}\b", text, re.MULTILINE), name
+    for code, meaning in EXIT_CODES:
+        assert f"| {code} | {meaning} |" in text

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+
+from lmms_eval.cli.doctor import KEYS, doctor_lines, optional_parts
+from lmms_eval.cli.main import main
+
+
+def test_keys_are_told_by_presence_only() -> None:
+    lines = doctor_lines({"OPENAI_API_KEY": "sk-do-not-show", "HF_TOKEN": ""})
+    assert "  OPENAI_API_KEY: present" in lines
+    assert "  HF_TOKEN: absent" in lines
+    told = [line.strip().split(":")[0] for line in lines if line.endswith((": present", ": absent"))]
+    assert [name for name in told if name in KEYS] == list(KEYS)
+    assert "sk-do-not-show" not in "\n".join(lines)
+
+
+def test_sections(capsys) -> None:
+    assert main(["doctor"]) == 0
+    text = capsys.readouterr().out
+    for title in ("Software", "Accelerators", "Machine", "Optional parts", "Keys", "Sandbox"):
+        assert f"{title}\n  " in text
+    assert f"Python {platform.python_version()}" in text
+    assert "layers for untrusted code: none in this version" in text
+
+
+def test_places(tmp_path: Path) -> None:
+    text = "\n".join(doctor_lines({"HF_HOME": str(tmp_path / "absent" / "home")}))
+    assert f"HF home: {tmp_path}/absent/home, " in text
+    assert "GiB free, not there yet" in text
+    assert f"current folder: {Path.cwd()}, " in text
+
+
+def test_optional_parts() -> None:
+    requirements = [
+        'pydantic>=2; extra == "server"',
+        'surely-no-such-package>=1 ; extra == "server"',
+        "pydantic>=2.7; extra == 'present-one'",
+        'pytest; extra == "dev"',
+        "numpy>=1",
+    ]
+    assert optional_parts(requirements) == [
+        "present-one: present",
+        "server: missing surely-no-such-package: pip install 'lmms_eval[server]'",
+    ]
+    assert "not installed as a package" in optional_parts([])[0]

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lmms_eval.cli.help import flag_text
+from lmms_eval.cli.main import LATER, SUBCOMMANDS, main
+from lmms_eval.config.options import options
+
+ROOT = Path(__file__).parents[2]
+HEAVY = (
+    "torch", "transformers", "datasets", "pandas", "aiohttp", "pyarrow", "numpy", "matplotlib", "sympy", "openai",
+    "pydantic", "loguru", "yaml", "PIL", "av",
+)  # fmt: skip
+
+
+def _process(command: list[str]) -> subprocess.CompletedProcess[str]:
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    return subprocess.run(command, capture_output=True, text=True, env=environ, timeout=60)
+
+
+def test_no_arguments_print_the_box(capsys) -> None:
+    assert main([]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == lines[-1] == "+" + "-" * (len(lines[0]) - 2) + "+"
+    assert len({len(line) for line in lines}) == 1
+    for name in [*SUBCOMMANDS, *LATER]:
+        assert any(line.startswith(f"|   {name} ") for line in lines), name
+
+
+@pytest.mark.parametrize("word", ["--help", "-h"])
+def test_help_lists_commands_and_all_flags(word, capsys) -> None:
+    assert main([word]) == 0
+    text = capsys.readouterr().out
+    for name in [*SUBCOMMANDS, *LATER]:
+        assert f"\n  {name} " in text
+    for option in options():
+        assert flag_text(option) in text, option.name
+    assert "143" in text
+
+
+@pytest.mark.parametrize("arguments", [["eval", "--help"], ["eval", "-h"], ["--model", "x", "--help"]])
+def test_help_of_an_evaluation(arguments, capsys) -> None:
+    assert main(arguments) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("usage: lmms-eval [eval] --model NAME")
+    assert all(flag_text(option) in text for option in options())
+
+
+@pytest.mark.parametrize("word", [*LATER])
+def test_commands_of_later_versions(word, capsys) -> None:
+    assert main([word]) == 2
+    assert capsys.readouterr().err == f"error: {word}: not in this version\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["taks"], "unknown command 'taks'; did you mean tasks?"),
+        (["zzz"], "unknown command 'zzz'; commands: eval, tasks"),
+        (["eval"], "wizard is not in this version"),
+        (["--model", "x", "--tui"], "--tui: not in this version"),
+        (["models", "--alias"], "lmms-eval models: unrecognized arguments: --alias; see lmms-eval models --help"),
+        (["version", "x"], "unrecognized arguments: x"),
+        (["doctor", "--all"], "unrecognized arguments: --all"),
+    ],
+)
+def test_wrong_commands(arguments, message, capsys) -> None:
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert len(error.strip().splitlines()) == 1
+
+
+def test_help_of_a_subcommand(capsys) -> None:
+    assert main(["models", "--help"]) == 0
+    assert "--aliases" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["eval", "--help"], ["version"]])
+def test_quick_commands_import_nothing_heavy(arguments) -> None:
+    code = (
+        "import sys; from lmms_eval.cli.main import main; code = main(sys.argv[1:]); "
+        f"heavy = [name for name in {HEAVY} if name in sys.modules]; sys.exit(f'loaded: {{heavy}}' if heavy else code)"
+    )
+    done = _process([sys.executable, "-c", code, *arguments])
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_closed_pipe_is_quiet() -> None:
+    command = f"set -o pipefail; '{sys.executable}' -m lmms_eval --help | true"
+    done = _process(["bash", "-c", command])
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_module_runs_and_passes_its_code_on() -> None:
+    command = [sys.executable, "-m", "lmms_eval"]
+    assert _process([*command, "version"]).returncode == 0
+    done = _process([*command, "--tasks", "t", "--limit", "0"])
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: --limit")
+
+
+def test_importing_the_package_leaves_loguru_alone() -> None:
+    code = (
+        "from loguru import logger; before = dict(logger._core.handlers); import lmms_eval, lmms_eval.cli.evaluate, "
+        "lmms_eval.config, lmms_eval.utils.logging; assert logger._core.handlers == before and before"
+    )
+    done = _process([sys.executable, "-c", code])
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+
+from lmms_eval.config import build_config, load_configs
+from lmms_eval.config.environment import environment_defaults
+from lmms_eval.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("environ", "name", "value"),
+    [
+        ({"VERBOSITY": "warning"}, "verbosity", "WARNING"),
+        ({"WORKERS": "3"}, "media_workers", 3),
+        ({"LMMS_EVAL_DATASETS_CACHE": "/a", "HF_DATASETS_CACHE": "/b", "HF_HOME": "/c"}, "datasets_cache", "/a"),
+        ({"LMMS_EVAL_DATASETS_CACHE": "", "HF_DATASETS_CACHE": "/b", "HF_HOME": "/c"}, "datasets_cache", "/b"),
+        ({"HF_HOME": "/c"}, "datasets_cache", "/c/datasets"),
+        ({"LMMS_EVAL_MEDIA_ROOT": "/m"}, "media_root", "/m"),
+        ({"LMMS_EVAL_PLUGINS": "p,q"}, "plugin_packages", ("p", "q")),
+        ({"LMMS_IMAGE_ENCODE_FORMAT": "jpg"}, "image_encode_format", "JPEG"),
+        ({"LMMS_IMAGE_JPEG_QUALITY": "70"}, "image_jpeg_quality", 70),
+        ({"LMMS_VIDEO_DECODE_BACKEND": "torchcodec"}, "video_decode_backend", "torchcodec"),
+        ({"GITHUB_SHA": "abc"}, "git_commit", "abc"),
+        ({"TORCHELASTIC_MAX_RESTARTS": "2"}, "max_restarts", 2),
+    ],
+)
+def test_variables_give_defaults(environ: dict[str, str], name: str, value: object) -> None:
+    assert getattr(build_config({"tasks": "t"}, environ), name) == value
+
+
+def test_options_win_over_variables(tmp_path) -> None:
+    environ = {"WORKERS": "3"}
+    assert build_config({"tasks": "t", "media_workers": 5}, environ).media_workers == 5
+    path = tmp_path / "c.yaml"
+    path.write_text("media_workers: 6\n")
+    assert load_configs({"config": str(path)}, environ).configs[0].media_workers == 6
+
+
+@pytest.mark.parametrize("environ", [{"WORKERS": "many"}, {"VERBOSITY": "1"}, {"LMMS_VIDEO_DECODE_BACKEND": "dali"}])
+def test_a_wrong_value_names_its_variable(environ: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match=rf"{next(iter(environ))} \(environment\)"):
+        build_config({"tasks": "t"}, environ)
+
+
+def test_keys_are_never_options() -> None:
+    secrets = {"OPENAI_API_KEY": "sk-1", "HF_TOKEN": "hf_1", "ANTHROPIC_API_KEY": "x"}
+    assert environment_defaults(secrets) == {}

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmms_eval.cli.main import main
+from lmms_eval.config import build_config
+from lmms_eval.config.options import options
+from lmms_eval.errors import ConfigError
+
+BAD = [
+    (["--limit", "0"], "--limit: give a count"),
+    (["--limit", "-2"], "--limit: give a count"),
+    (["--limit", "-0.5"], "--limit: give a count"),
+    (["--limit", "nan"], "--limit: give a count"),
+    (["--limit", "inf"], "--limit: give a count"),
+    (["--limit", "abc"], "--limit: should be a valid number"),
+    (["--offset", "-1"], "--offset: the index"),
+    (["--offset", "x"], "--offset: should be a valid integer"),
+    (["--log_samples"], "--log_samples writes a samples file: say where with --output_path DIR"),
+    (["-x"], "--predict_only writes a samples file: say where with --output_path DIR"),
+    (["--seed", "1,2"], "--seed: "),
+    (["--seed", "1,2,3,4,5"], "--seed: "),
+    (["--seed", "abc"], "--seed: "),
+    (["--fewshot_as_multiturn", "--num_fewshot", "2"], "needs --apply_chat_template"),
+    (["--fewshot_as_multiturn", "--apply_chat_template"], "give --num_fewshot N with N > 0"),
+    (["--fewshot_as_multiturn", "--apply_chat_template", "--num_fewshot", "0"], "give --num_fewshot N with N > 0"),
+    (["--num_fewshot", "-1"], "--num_fewshot: must be at least 0"),
+    (["--repeats", "0"], "--repeats: must be at least 1"),
+    (["--batch_size", "0"], "--batch_size: give a count"),
+    (["--max_batch_size", "0"], "--max_batch_size: must be at least 1"),
+    (["--error_budget", "1.5"], "--error_budget: must lie between 0 and 1"),
+    (["--error_budget", "-0.1"], "--error_budget: must lie between 0 and 1"),
+    (["--error_budget", "nan"], "--error_budget: must lie between 0 and 1"),
+    (["--grace", "-1"], "--grace: must be at least 0"),
+    (["--grace", "inf"], "--grace: must be a finite number"),
+    (["--chunk_size", "0"], "--chunk_size: must be at least 1"),
+    (["--prefetch_mb", "0"], "--prefetch_mb: must be at least 1"),
+    (["--score_workers", "-1"], "--score_workers: must be at least 0"),
+    (["--check_batch", "-1"], "--check_batch: must be at least 0"),
+    (["--image_jpeg_quality", "101"], "--image_jpeg_quality: must lie between 1 and 100"),
+    (["--image_encode_format", "bmp"], "choose one of PNG, JPEG, WEBP"),
+    (["--agentic_trace_mode", "all"], "--agentic_trace_mode: choose one of basic, full"),
+    (["--verbosity", "loud"], "--verbosity: choose one of"),
+    (["--timezone", "Mars/Base"], "--timezone: 'Mars/Base' is not the name"),
+    (["--timezone", "../etc"], "--timezone: "),
+    (["--reasoning_tags", "<think>"], "reasoning_tags: give a JSON list"),
+    (["--reasoning_tags", '[["a"]]'], "reasoning_tags: give a JSON list"),
+    (["--model_args", "novalue"], "model_args: write it as key=value"),
+    (["--gen_kwargs", "novalue"], "gen_kwargs: write it as key=value"),
+    (["--include_path", "/no/such/folder"], "--include_path: there is no /no/such/folder"),
+    (["--data_root", "/no/such/folder"], "--data_root: there is no folder"),
+    (["--nltk_data", "/no/such/folder"], "--nltk_data: there is no folder"),
+    (["--resume", "/no/such/folder"], "--resume: there is no folder"),
+    (["--baseline", "/no/such/file.jsonl"], "--baseline: there is no samples file"),
+    (["--baseline", "hf://user/repo"], "--baseline: reading from the hub is not in this version"),
+    (["--config", "/no/such/file.yaml"], "cannot read /no/such/file.yaml"),
+    (["--modle", "x"], "unknown flag --modle; did you mean --model"),
+    (["--model"], "--model: expected one argument"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD, ids=lambda value: " ".join(value)[:40])
+def test_bad_options_end_with_2(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--model", "baseline", "--tasks", "t", *arguments]) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.err.startswith("error: ")
+    assert len(captured.err.strip().splitlines()) == 1
+    assert captured.out == ""
+
+
+def test_tasks_must_be_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--model", "baseline"]) == 2
+    assert "--tasks is missing" in capsys.readouterr().err
+
+
+LATER = [option for option in options() if option.later]
+
+
+@pytest.mark.parametrize("option", LATER, ids=lambda option: option.name)
+def test_options_of_later_versions(option: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    value = option.choices[0] if option.choices else "7" if option.name == "max_tokens" else "k=v"
+    assert main(["--tasks", "t", option.flag, *([] if option.is_switch else [value])]) == 2
+    assert f"{option.flag}: not in this version" in capsys.readouterr().err
+
+
+def test_options_of_later_versions_may_be_given_empty() -> None:
+    assert build_config({"tasks": "t", **{option.name: option.default for option in LATER}}, {}).tasks == "t"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"limit": -1}, {"limit": 0.25}, {"limit": 1}, {"log_samples": True, "output_path": "o"},
+        {"fewshot_as_multiturn": True, "apply_chat_template": True, "num_fewshot": 1}, {"timezone": "UTC"},
+        {"error_budget": 1}, {"grace": 0}, {"score_workers": 0}, {"reasoning_tags": "NONE"},
+    ],
+)  # fmt: skip
+def test_good_options(values: dict[str, Any]) -> None:
+    config = build_config({"tasks": "t", **values}, {})
+    assert all(getattr(config, name) == value for name, value in values.items())
+
+
+def test_the_message_of_a_batch_names_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text("- {tasks: a}\n- {tasks: b, offset: -1}\n")
+    assert main(["--config", str(path)]) == 2
+    assert "run 2 of 2: --offset" in capsys.readouterr().err
+
+
+def test_paths_that_exist(tmp_path: Path) -> None:
+    samples = tmp_path / "s.jsonl"
+    samples.write_text("{}\n")
+    values = {
+        "data_root": str(tmp_path),
+        "include_path": str(tmp_path),
+        "baseline": str(samples),
+        "resume": str(tmp_path),
+    }
+    assert build_config({"tasks": "t", **values}, {}).baseline == str(samples)
+    with pytest.raises(ConfigError, match="--baseline"):
+        build_config({"tasks": "t", "baseline": str(tmp_path)}, {})

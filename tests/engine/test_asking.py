@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from lmms_eval.api.model import Model, RequestStream
+from lmms_eval.api.request import Request, Response
+from lmms_eval.api.task import Selection
+from lmms_eval.engine.aggregate import AggregateOptions
+from lmms_eval.engine.evaluate import EngineOptions, RunResult, evaluate
+from lmms_eval.engine.plan import plan_task
+from lmms_eval.engine.store import RunStore
+from lmms_eval.errors import MediaError, ModelError
+from tests.engine.fakes import FakeModel, FakeTask, right_answer
+
+
+def run(folder: Path, task: FakeTask, model: Model, **options: object) -> RunResult:
+    store = RunStore(folder, "scoring")
+    try:
+        chosen = EngineOptions(aggregate=AggregateOptions(**options), grace_s=1.0)  # type: ignore[arg-type]
+        return evaluate([plan_task(task, None, 0)], Selection((task,)), model, store, chosen)
+    finally:
+        store.close()
+
+
+def value(result: RunResult) -> object:
+    return result.tasks[0].metrics[0].value
+
+
+def test_every_document_is_asked_and_scored_once(tmp_path: Path) -> None:
+    task, model = FakeTask(50), FakeModel()
+    result = run(tmp_path, task, model)
+    assert value(result) == 1.0
+    assert len(model.asked) == len(set(model.asked)) == 50
+    assert result.tasks[0].outcome.scored == 50
+    assert result.tasks[0].tally.output_tokens == 100
+    assert result.state == "complete"
+
+
+def test_a_second_start_asks_and_scores_nothing(tmp_path: Path) -> None:
+    first = run(tmp_path, FakeTask(20), FakeModel())
+    task, model = FakeTask(20), FakeModel()
+    again = run(tmp_path, task, model)
+    assert model.asked == []
+    assert task.scored == []
+    assert value(again) == value(first) == 1.0
+    assert again.resumed == 20
+    assert again.prompt_fingerprint == first.prompt_fingerprint != "0" * 64
+
+
+def test_another_scoring_key_scores_again_without_asking(tmp_path: Path) -> None:
+    run(tmp_path, FakeTask(5), FakeModel())
+    task, model = FakeTask(5), FakeModel()
+    store = RunStore(tmp_path, "other")
+    evaluate([plan_task(task, None, 0)], Selection((task,)), model, store, EngineOptions())
+    store.close()
+    assert model.asked == []
+    assert sorted(task.scored) == list(range(5))
+
+
+def test_failed_requests_withhold_the_score_and_are_asked_again(tmp_path: Path) -> None:
+    def some_fail(request: Request) -> Response:
+        if request.doc_id % 5 == 0:
+            return Response.failure(request.id, "server_error", "HTTP 500")
+        return right_answer(request)
+
+    result = run(tmp_path, FakeTask(20), FakeModel(some_fail))
+    metric, outcome = result.tasks[0].metrics[0], result.tasks[0].outcome
+    assert (metric.value, metric.partial, result.state) == (None, 1.0, "withheld")
+    assert (outcome.scored, outcome.failed) == (16, 4)
+    assert outcome.reasons == {"failed: server_error: HTTP 500": 4}
+    model = FakeModel()
+    again = run(tmp_path, FakeTask(20), model)
+    assert sorted(request.split("/")[1] for request in model.asked) == ["0", "10", "15", "5"]
+    assert (value(again), again.state) == (1.0, "complete")
+
+
+def test_an_error_budget_lets_a_share_fail(tmp_path: Path) -> None:
+    def one_fails(request: Request) -> Response:
+        return right_answer(request) if request.doc_id else Response.failure(request.id, "timeout", "no answer")
+
+    assert value(run(tmp_path / "a", FakeTask(10), FakeModel(one_fails), error_budget=0.1)) == 1.0
+    assert value(run(tmp_path / "b", FakeTask(10), FakeModel(one_fails), error_budget=0.09)) is None
+
+
+def test_a_dead_server_is_given_up_early(tmp_path: Path) -> None:
+    model = FakeModel(lambda request: Response.failure(request.id, "connection", "refused"), batch=4)
+    result = run(tmp_path, FakeTask(1000), model)
+    assert 16 <= len(model.asked) <= 20
+    assert result.asking.give_up.startswith("the first 16 requests all failed")
+    assert result.tasks[0].outcome.failed == 1000
+    assert value(result) is None
+
+
+def test_a_refused_key_is_given_up_at_once(tmp_path: Path) -> None:
+    model = FakeModel(lambda request: Response.failure(request.id, "auth", "HTTP 401: check the key"), batch=1)
+    result = run(tmp_path, FakeTask(100), model)
+    assert len(model.asked) == 1
+    assert result.asking.give_up == "HTTP 401: check the key"
+
+
+def test_one_document_that_cannot_be_rendered_scored_or_opened_fails_alone(tmp_path: Path) -> None:
+    class Picky(FakeModel):
+        def prepare(self, request: Request) -> Request:
+            if request.doc_id == 4:
+                raise MediaError("picture.png is corrupt")
+            return super().prepare(request)
+
+    result = run(tmp_path, FakeTask(10, broken_docs=[2], unscorable=[7]), Picky())
+    outcome = result.tasks[0].outcome
+    assert (outcome.scored, outcome.failed) == (7, 3)
+    assert set(outcome.reasons) == {
+        "failed: building the request raised KeyError: 'no such column'",
+        "failed: media: picture.png is corrupt",
+        "failed: scoring raised ZeroDivisionError: cannot score this",
+    }
+
+
+def test_rounds_and_repeats(tmp_path: Path) -> None:
+    task, model = FakeTask(6, rounds=3, repeats=2), FakeModel()
+    result = run(tmp_path, task, model)
+    assert len(model.asked) == 6 * 3 * 2
+    assert result.tasks[0].metrics[0].stability is not None
+    assert result.tasks[0].outcome.scored == 6
+
+
+def test_rounds_resume_in_the_middle(tmp_path: Path) -> None:
+    def dies_in_round_two(request: Request) -> Response:
+        if request.round == 2:
+            raise RuntimeError("killed")
+        return right_answer(request)
+
+    with pytest.raises(RuntimeError, match="killed"):
+        run(tmp_path, FakeTask(3, rounds=3), FakeModel(dies_in_round_two, batch=1))
+    model = FakeModel()
+    result = run(tmp_path, FakeTask(3, rounds=3), model)
+    assert result.tasks[0].outcome.scored == 3
+    assert "fake/0/0/0/0" not in model.asked
+    assert len(model.asked) < 9
+
+
+def test_a_model_that_ends_early_leaves_failures_not_a_hang(tmp_path: Path) -> None:
+    class Quitter(FakeModel):
+        def respond(self, stream: RequestStream) -> Iterator[Response]:
+            batch = stream.take(4)
+            yield right_answer(batch[0])
+
+    result = run(tmp_path, FakeTask(30), Quitter())
+    outcome = result.tasks[0].outcome
+    assert (outcome.scored, outcome.failed) == (1, 29)
+    assert any("ended without answering" in reason for reason in outcome.reasons)
+
+
+@pytest.mark.parametrize("copies", [2])
+def test_a_model_that_answers_twice_breaks_the_contract(tmp_path: Path, copies: int) -> None:
+    class Echo(FakeModel):
+        def respond(self, stream: RequestStream) -> Iterator[Response]:
+            for request in stream.take(1):
+                for _ in range(copies):
+                    yield right_answer(request)
+
+    with pytest.raises(ModelError, match="exactly once"):
+        run(tmp_path, FakeTask(3), Echo())
+
+
+def test_asynchronous_models(tmp_path: Path) -> None:
+    class Asynchronous(Model):
+        async def respond(self, stream: RequestStream) -> AsyncIterator[Response]:  # type: ignore[override]
+            while requests := await stream.take_async(3):
+                for request in requests:
+                    yield right_answer(request)
+
+    assert value(run(tmp_path, FakeTask(40, rounds=2), Asynchronous())) == 0.0
+    assert value(run(tmp_path / "one", FakeTask(40), Asynchronous())) == 1.0
+
+
+def test_a_signal_finishes_what_is_in_flight_and_the_next_start_goes_on(tmp_path: Path) -> None:
+    asked = threading.Event()
+
+    def slow(request: Request) -> Response:
+        asked.set()
+        time.sleep(0.01)
+        return right_answer(request)
+
+    def interrupt() -> None:
+        asked.wait(5)
+        time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    killer = threading.Thread(target=interrupt)
+    killer.start()
+    model = FakeModel(slow, batch=4)
+    result = run(tmp_path, FakeTask(500), model)
+    killer.join()
+    assert result.asking.interrupted == signal.SIGTERM
+    assert (result.state, value(result)) == ("interrupted", None)
+    scored = result.tasks[0].outcome.scored
+    assert scored == len(model.asked)
+    rest = FakeModel()
+    assert value(run(tmp_path, FakeTask(500), rest)) == 1.0
+    assert len(rest.asked) == 500 - scored
+
+
+def test_grace_time_ends_a_model_that_does_not_come_back(tmp_path: Path) -> None:
+    def stuck(request: Request) -> Response:
+        threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        time.sleep(30)
+        return right_answer(request)
+
+    start = time.monotonic()
+    result = run(tmp_path, FakeTask(5), FakeModel(stuck))
+    assert time.monotonic() - start < 10
+    assert result.asking.interrupted == signal.SIGINT

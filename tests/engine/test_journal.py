@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lmms_eval.engine.journal import JournalReader, JournalWriter, read_journal, write_atomically
+from lmms_eval.errors import JournalError
+
+
+def test_records_are_read_back_at_their_offsets(tmp_path: Path) -> None:
+    path = tmp_path / "sub" / "j.jsonl"
+    writer = JournalWriter(path)
+    offsets = [writer.append({"n": n, "text": "x" * n}) for n in range(5)]
+    reader = JournalReader(path)
+    assert [reader.at(offset)["n"] for offset in reversed(offsets)] == [4, 3, 2, 1, 0]
+    assert [(entry.offset, entry.record["n"]) for entry in read_journal(path)] == list(
+        zip(offsets, range(5), strict=True)
+    )
+    writer.close()
+    reader.close()
+
+
+@pytest.mark.parametrize("torn", [b'{"n": 1', b"\x00\x00", b'{"n": 1}'])
+def test_a_torn_last_line_is_ignored_and_closed(tmp_path: Path, torn: bytes) -> None:
+    path = tmp_path / "j.jsonl"
+    path.write_bytes(b'{"n":0}\n' + torn)
+    assert [entry.record["n"] for entry in read_journal(path)] == [0]
+    writer = JournalWriter(path)
+    offset = writer.append({"n": 2})
+    writer.close()
+    records = [entry.record["n"] for entry in read_journal(path)]
+    assert records[0] == 0
+    assert records[-1] == 2
+    assert path.read_bytes()[offset:] == b'{"n":2}\n'
+
+
+def test_every_prefix_of_a_journal_gives_its_whole_records(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    writer = JournalWriter(path)
+    for n in range(3):
+        writer.append({"n": n})
+    writer.close()
+    data = path.read_bytes()
+    for cut in range(len(data) + 1):
+        path.write_bytes(data[:cut])
+        assert [entry.record["n"] for entry in read_journal(path)] == list(range(data[:cut].count(b"\n")))
+
+
+def test_full_disk_is_an_error_that_names_the_file() -> None:
+    with pytest.raises(JournalError, match=r"/dev/full.*make room and start the same command again"):
+        JournalWriter(Path("/dev/full")).append({"n": 1})
+
+
+def test_a_short_write_is_an_error_and_what_was_before_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    script = (
+        "import resource, signal, sys\n"
+        "from pathlib import Path\n"
+        "from lmms_eval.engine.journal import JournalWriter\n"
+        "from lmms_eval.errors import JournalError\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
+        "writer = JournalWriter(Path(sys.argv[1]))\n"
+        "writer.append({'n': 'x' * 50})\n"
+        "try:\n    writer.append({'n': 'y' * 80})\nexcept JournalError as error:\n    print(error); sys.exit(7)\n"
+    )
+    assert resource.RLIMIT_FSIZE is not None
+    done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 7, done.stderr
+    assert "took only" in done.stdout
+    assert [entry.record["n"] for entry in read_journal(path)] == ["x" * 50]
+
+
+def test_a_parent_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(JournalError, match="cannot open the journal"):
+        JournalWriter(tmp_path / "file" / "j.jsonl")
+
+
+def test_atomic_writes_replace_or_leave(tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    write_atomically(path, b"one")
+    write_atomically(path, b"two")
+    assert path.read_bytes() == b"two"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["r.json"]
+    with pytest.raises(JournalError, match="cannot write"):
+        write_atomically(path / "below", b"x")
+    assert path.read_bytes() == b"two"
+
+
+def test_missing_journal_is_empty(tmp_path: Path) -> None:
+    assert list(read_journal(tmp_path / "none")) == []

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lmms_eval.engine.run_folder import RunFolder, check_output_path
+from lmms_eval.errors import JournalError, RunLockedError, UsageError
+
+
+def test_a_second_live_owner_is_refused_and_the_message_names_it(tmp_path: Path) -> None:
+    first = RunFolder(tmp_path / "run")
+    first.acquire()
+    with pytest.raises(RunLockedError, match=f"in use by process {os.getpid()} on {socket.gethostname()}"):
+        RunFolder(tmp_path / "run").acquire()
+    first.release()
+    second = RunFolder(tmp_path / "run")
+    second.acquire()
+    second.release()
+
+
+def test_a_dead_owner_is_taken_over_at_once(tmp_path: Path) -> None:
+    script = (
+        "import os, sys; from pathlib import Path; from lmms_eval.engine.run_folder import RunFolder; "
+        "RunFolder(Path(sys.argv[1])).acquire(); os._exit(9)"
+    )
+    subprocess.run([sys.executable, "-c", script, str(tmp_path / "run")], check=False)
+    assert (tmp_path / "run" / "owner.json").exists()
+    folder = RunFolder(tmp_path / "run")
+    folder.acquire()
+    assert json.loads(folder.owner_file.read_text())["pid"] == os.getpid()
+    folder.release()
+
+
+def test_a_reused_process_id_is_not_the_owner(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.owner_file.write_text(json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "started": "1"}))
+    folder.acquire()
+    folder.release()
+
+
+@pytest.mark.parametrize(("age", "alive"), [(0, True), (600, False)])
+def test_an_owner_on_another_host_lives_by_its_heartbeat(tmp_path: Path, age: float, alive: bool) -> None:
+    folder = RunFolder(tmp_path)
+    folder.owner_file.write_text(json.dumps({"host": "elsewhere", "pid": 1, "started": "1"}))
+    os.utime(folder.owner_file, (time.time() - age, time.time() - age))
+    if alive:
+        with pytest.raises(RunLockedError, match="elsewhere"):
+            folder.acquire()
+    else:
+        folder.acquire()
+        folder.release()
+
+
+def test_a_torn_owner_file_does_not_lock_for_ever(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.owner_file.write_text('{"host": "')
+    folder.acquire()
+    folder.release()
+
+
+def test_state_is_read_back_and_cleared(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    folder.acquire()
+    assert folder.read() == {}
+    folder.write({"state": "running"})
+    (folder.path / "responses-0.jsonl").write_text("{}\n")
+    assert folder.read() == {"state": "running"}
+    folder.clear()
+    assert [entry.name for entry in folder.path.iterdir()] == ["owner.json"]
+    folder.release()
+
+
+def test_unreadable_state_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text("{")
+    with pytest.raises(JournalError, match="remove the folder to start anew"):
+        RunFolder(tmp_path).read()
+
+
+def test_an_output_path_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "file", tmp_path / "file" / "sub" / "deep"):
+        with pytest.raises(UsageError, match="is a file, not a folder"):
+            check_output_path(path)
+    check_output_path(tmp_path / "new" / "deep")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes into read-only folders")
+def test_a_read_only_output_folder_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(UsageError, match="no permission"):
+        check_output_path(tmp_path / "out")

@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from lmms_eval.api.request import Request
+from lmms_eval.engine.stream import Stream, StreamLimits
+from lmms_eval.errors import DataError
+from tests.engine.fakes import FakeTask
+
+
+def requests(count: int) -> list[Request]:
+    task = FakeTask(count)
+    return [task.exchange(number, 0).open()[0] for number in range(count)]
+
+
+def stream(items: list[Request], prepare=None, limits: StreamLimits | None = None, has_open=lambda: False) -> Stream:  # type: ignore[no-untyped-def]
+    made = Stream(
+        iter(items),
+        prepare or (lambda r: r.with_payload("x", 10)),
+        lambda r, e: None,
+        has_open,
+        limits or StreamLimits(),
+    )
+    made.start()
+    return made
+
+
+def drain(source: Stream, size: int = 7) -> list[int]:
+    taken: list[int] = []
+    while batch := source.take(size):
+        assert len(batch) <= size
+        taken += [request.doc_id for request in batch]
+    return taken
+
+
+def test_every_request_comes_once() -> None:
+    assert sorted(drain(stream(requests(100)))) == list(range(100))
+
+
+def test_one_thread_keeps_the_order() -> None:
+    assert drain(stream(requests(50), limits=StreamLimits(threads=1))) == list(range(50))
+
+
+def test_nothing_is_prepared_beyond_the_budget() -> None:
+    prepared: list[int] = []
+    lock = threading.Lock()
+
+    def prepare(request: Request) -> Request:
+        with lock:
+            prepared.append(request.doc_id)
+        return request.with_payload(b"", 1000)
+
+    source = stream(requests(100), prepare, StreamLimits(max_bytes=5000, threads=3))
+    time.sleep(0.3)
+    assert 1 <= len(prepared) <= 6
+    assert sorted(drain(source)) == list(range(100))
+    assert source.peak_bytes <= 5000
+
+
+def test_a_request_larger_than_the_budget_is_prepared_alone() -> None:
+    source = stream(requests(5), lambda r: r.with_payload(b"", 10**9), StreamLimits(max_bytes=1000, threads=2))
+    assert sorted(drain(source, 1)) == list(range(5))
+
+
+def test_later_rounds_come_before_new_documents() -> None:
+    items = requests(20)
+    source = stream(items[:10], limits=StreamLimits(threads=1, max_requests=1))
+    source.take(1)
+    source.push(items[15:16])
+    taken = drain(source, 1)
+    assert 15 in taken[:3]
+    assert len(taken) == 10
+
+
+def test_take_waits_while_answers_may_bring_more() -> None:
+    open_requests = [True]
+    source = stream([], has_open=lambda: open_requests[0])
+    got: list[list[Request]] = []
+    taker = threading.Thread(target=lambda: got.append(source.take(1)))
+    taker.start()
+    taker.join(0.2)
+    assert taker.is_alive()
+    open_requests[0] = False
+    source.wake()
+    taker.join(2)
+    assert got == [[]]
+
+
+def test_failed_preparation_is_reported_and_the_rest_goes_on() -> None:
+    failures: list[tuple[int, str]] = []
+
+    def prepare(request: Request) -> Request:
+        if request.doc_id == 3:
+            raise OSError("broken picture")
+        return request.with_payload(None, 1)
+
+    source = Stream(
+        iter(requests(10)), prepare, lambda r, e: failures.append((r.doc_id, str(e))), lambda: False, StreamLimits()
+    )
+    source.start()
+    assert sorted(drain(source)) == [0, 1, 2, 4, 5, 6, 7, 8, 9]
+    assert failures == [(3, "broken picture")]
+
+
+def test_unusable_data_ends_the_stream_for_all() -> None:
+    def prepare(request: Request) -> Request:
+        raise DataError("data.zip is missing")
+
+    source = stream(requests(10), prepare)
+    with pytest.raises(DataError, match=r"data\.zip is missing"):
+        drain(source)
+
+
+def test_stop_ends_at_once() -> None:
+    source = stream(requests(1000))
+    assert source.take(1)
+    source.stop()
+    assert source.take(5) == []
+    source.close()
+
+
+def test_asynchronous_takers_get_everything() -> None:
+    async def collect() -> list[int]:
+        def slow(request: Request) -> Request:
+            time.sleep(0.001)
+            return request
+
+        source = stream(requests(60), slow)
+        taken: list[int] = []
+
+        async def worker() -> None:
+            while batch := await source.take_async(2):
+                taken.extend(request.doc_id for request in batch)
+                await asyncio.sleep(0)
+
+        await asyncio.gather(*(worker() for _ in range(5)))
+        return taken
+
+    assert sorted(asyncio.run(asyncio.wait_for(collect(), 20))) == list(range(60))

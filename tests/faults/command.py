@@ -1,0 +1,66 @@
+"""The command line in a process of its own, as a person starts it."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What the person sees: exit code and output."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def shown(self) -> str:
+        return self.out + self.err
+
+
+def lmms_eval(
+    *arguments: str | Path, limit_file_size: int | None = None, timeout_s: float = 90, **environment: str
+) -> Ended:
+    """Run ``lmms-eval`` with these arguments and further environment variables."""
+    done = subprocess.run(
+        [sys.executable, "-m", "lmms_eval", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OPENAI_API_KEY": "test-key", "HF_HUB_OFFLINE": "1", **environment},
+        preexec_fn=_file_size_limit(limit_file_size) if limit_file_size else None,
+        timeout=timeout_s,
+        check=False,
+    )
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
+def _file_size_limit(size: int) -> Callable[[], None]:
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+    return limit
+
+
+def results(out: Path) -> dict[str, Any]:
+    """The one results file below a folder."""
+    files = list(out.rglob("*_results.json"))
+    assert len(files) == 1, files
+    content: dict[str, Any] = json.loads(files[0].read_text())
+    return content
+
+
+def journal(out: Path) -> list[dict[str, Any]]:
+    """All journaled responses below a folder."""
+    return [
+        json.loads(line) for path in sorted(out.rglob("responses-*.jsonl")) for line in path.read_text().splitlines()
+    ]

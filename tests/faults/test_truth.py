@@ -1,0 +1,131 @@
+"""Nothing lies: what a failing server or disk does to exit code, score, journal and the next start."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from benchmarks.workload import text_task
+from tests.faults.command import Ended, journal, lmms_eval, results
+from tests.servers.stub import StubServer
+
+DOCUMENTS = 60
+
+
+@pytest.fixture
+def tasks(tmp_path: Path) -> Path:
+    text_task(tmp_path / "tasks", DOCUMENTS)
+    return tmp_path / "tasks"
+
+
+def evaluate(tasks: Path, url: str, out: Path, *more: str, retries: int = 1, **options: int) -> Ended:
+    arguments = f"model=stub,base_url={url},num_concurrent=8,max_retries={retries},retry_backoff_s=0.01,timeout=10"
+    return lmms_eval(
+        "--model", "openai", "--model_args", arguments, "--tasks", "bench_text", "--include_path", tasks,
+        "--output_path", out, "--log_samples", *more, **options,
+    )  # fmt: skip
+
+
+def score(out: Path) -> object:
+    return results(out)["results"]["bench_text"]["exact_match,none"]
+
+
+def test_every_request_answered_500_then_a_healthy_server(tasks: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with StubServer(fault="500") as server:
+        ended = evaluate(tasks, server.url, out)
+    assert ended.code == 3, ended.shown
+    assert "withheld" in ended.out
+    assert "stopped asking early" in ended.out
+    assert "run the same command again" in ended.out
+    assert score(out) is None
+    outcome = results(out)["outcomes"]["bench_text"]
+    assert (outcome["scored"], outcome["failed"]) == (0, DOCUMENTS)
+    assert all("error" in record for record in journal(out))
+    with StubServer() as server:  # another port is another model: the journal of the dead one is not mixed in
+        again = evaluate(tasks, server.url, tmp_path / "healthy")
+        assert again.code == 0, again.shown
+        assert score(tmp_path / "healthy") == 1.0
+
+
+def test_a_few_failures_withhold_and_the_next_start_asks_only_them(tasks: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with StubServer(fault="500", share=0.1, times=2) as server:
+        first = evaluate(tasks, server.url, out)
+        failed = results(out)["outcomes"]["bench_text"]["failed"]
+        asked = server.stats()["total"]
+        assert first.code == 3, first.shown
+        assert 0 < failed < DOCUMENTS
+        assert score(out) is None
+        assert results(out)["outcomes"]["bench_text"]["partial"]["exact_match,none"]["value"] == 1.0
+        second = evaluate(tasks, server.url, out)
+        assert second.code == 0, second.shown
+        assert score(out) == 1.0
+        assert server.stats()["total"] == asked + failed
+
+
+def test_an_error_budget_gives_the_score_of_the_rest(tasks: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with StubServer(fault="500", share=0.1) as server:
+        ended = evaluate(tasks, server.url, out, "--error_budget", "0.5")
+    assert ended.code == 0, ended.shown
+    assert score(out) == 1.0
+    assert "failed" in ended.out
+
+
+@pytest.mark.parametrize("fault", ["429", "half_closed", "malformed"])
+def test_passing_faults_are_retried(tasks: Path, tmp_path: Path, fault: str) -> None:
+    out = tmp_path / "out"
+    with StubServer(fault=fault, share=0.5, times=2, retry_after="0.05") as server:
+        ended = evaluate(tasks, server.url, out, retries=5)
+    assert ended.code == 0, ended.shown
+    assert score(out) == 1.0
+    assert any(record.get("attempts", 1) > 1 for record in journal(out))
+
+
+def test_empty_answers_are_scored_not_failed(tasks: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with StubServer(fault="empty") as server:
+        ended = evaluate(tasks, server.url, out)
+    assert ended.code == 0, ended.shown
+    assert score(out) == 0.0
+    assert results(out)["outcomes"]["bench_text"]["scored"] == DOCUMENTS
+
+
+def test_a_refused_key_stops_at_once_and_shows_no_secret(tasks: Path, tmp_path: Path) -> None:
+    with StubServer(key="right") as server:
+        ended = evaluate(tasks, server.url, tmp_path / "out")
+        assert server.stats()["total"] <= 8
+    assert ended.code == 3, ended.shown
+    assert "401" in ended.out
+    assert "test-key" not in ended.shown
+
+
+def test_nobody_listens(tasks: Path, tmp_path: Path) -> None:
+    ended = evaluate(tasks, "http://127.0.0.1:9/v1", tmp_path / "out")
+    assert ended.code == 3, ended.shown
+    assert "127.0.0.1:9" in ended.out
+
+
+def test_a_full_disk_ends_the_run_and_keeps_what_was_finished(tasks: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with StubServer() as server:
+        full = evaluate(tasks, server.url, out, limit_file_size=6000)
+        assert full.code == 1, full.shown
+        assert "make room and start the same command again" in full.err
+        kept = len(next(iter(out.rglob("responses-0.jsonl"))).read_text().splitlines())
+        assert kept > 0
+        asked = server.stats()["total"]
+        ended = evaluate(tasks, server.url, out)
+        assert ended.code == 0, ended.shown
+        assert score(out) == 1.0
+        assert server.stats()["total"] - asked <= DOCUMENTS - kept + 1
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes into read-only folders")
+def test_a_read_only_output_folder(tasks: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir(mode=0o500)
+    assert evaluate(tasks, "http://127.0.0.1:9/v1", out).code == 2

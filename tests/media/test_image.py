@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from lmms_eval.errors import MediaError
+from lmms_eval.media import flatten_alpha, header, load_image, load_rgb, shrink, to_rgb
+from tests.media.draw import encoded, picture
+
+
+def rotated_jpeg(orientation: int = 6) -> bytes:
+    exif = Image.Exif()
+    exif[274] = orientation
+    return encoded(picture(), "JPEG", quality=95, exif=exif)
+
+
+def transparent_palette() -> bytes:
+    return encoded(picture("P"), "PNG", transparency=0)
+
+
+@pytest.mark.parametrize(
+    ("data", "mode", "image_format", "alpha", "rotation"),
+    [
+        (encoded(picture(), "PNG"), "RGB", "PNG", False, 1),
+        (encoded(picture("L"), "JPEG"), "L", "JPEG", False, 1),
+        (encoded(picture("CMYK"), "JPEG"), "CMYK", "JPEG", False, 1),
+        (encoded(picture("RGBA"), "PNG"), "RGBA", "PNG", True, 1),
+        (encoded(picture("LA"), "PNG"), "LA", "PNG", True, 1),
+        (encoded(picture("P"), "PNG"), "P", "PNG", False, 1),
+        (transparent_palette(), "P", "PNG", True, 1),
+        (encoded(picture("I;16"), "PNG"), "I;16", "PNG", False, 1),
+        (encoded(picture(), "WEBP"), "RGB", "WEBP", False, 1),
+        (rotated_jpeg(), "RGB", "JPEG", False, 6),
+    ],
+)
+def test_header(data: bytes, mode: str, image_format: str, alpha: bool, rotation: int, tmp_path: Path) -> None:
+    path = tmp_path / "picture"
+    path.write_bytes(data)
+    for value in (data, path):
+        found = header(value)
+        assert (found.width, found.height, found.nbytes, found.frames) == (40, 30, len(data), 1)
+        assert (found.mode, found.format, found.has_alpha, found.exif_rotation) == (mode, image_format, alpha, rotation)
+
+
+def test_header_does_not_decode(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("decoded")
+
+    from PIL import ImageFile
+
+    monkeypatch.setattr(ImageFile.ImageFile, "load", refuse)
+    assert header(encoded_before).width == 40
+
+
+encoded_before = encoded(picture("RGBA"), "PNG")
+
+
+def test_header_counts_frames_of_animations() -> None:
+    frames = [picture(), picture("L").convert("RGB")]
+    for image_format in ("PNG", "WEBP"):
+        assert header(encoded(frames[0], image_format, save_all=True, append_images=frames[1:])).frames == 2
+
+
+def test_header_of_a_picture_in_memory() -> None:
+    found = header(picture("LA"))
+    assert (found.width, found.mode, found.has_alpha, found.nbytes, found.format) == (40, "LA", True, 0, "")
+
+
+@pytest.mark.parametrize("image_format", ["PNG", "JPEG", "WEBP", "GIF", "TIFF"])
+@pytest.mark.parametrize("share", [0.5, 0.9])
+def test_cut_files_are_errors_that_name_the_file(image_format: str, share: float, tmp_path: Path) -> None:
+    noise = Image.fromarray(np.random.default_rng(0).integers(0, 255, (64, 64, 3), dtype=np.uint8))
+    data = encoded(noise, image_format)
+    path = tmp_path / "cut.img"
+    path.write_bytes(data[: int(len(data) * share)])
+    with pytest.raises(MediaError, match=r"cut\.img"):
+        load_image(path)
+
+
+@pytest.mark.parametrize("data", [b"", b"\x89PNG\r\n\x1a\n", b"not a picture", b"\xff\xd8\xff\xe0", bytes(1000)])
+def test_what_is_no_picture_is_an_error(data: bytes) -> None:
+    for read in (load_image, header):
+        with pytest.raises(MediaError):
+            read(data)
+
+
+def test_damaged_png_chunk_is_an_error() -> None:
+    data = bytearray(encoded(picture(), "PNG"))
+    middle = data.index(b"IDAT") + 10
+    data[middle : middle + 20] = bytes(20)
+    with pytest.raises(MediaError, match="damaged"):
+        load_image(bytes(data))
+
+
+def test_exif_rotation_is_applied_unless_told_otherwise() -> None:
+    turned = load_image(rotated_jpeg())
+    assert turned.size == (30, 40)
+    assert turned.getexif().get(274, 1) == 1
+    assert load_image(rotated_jpeg(), rotate=False).size == (40, 30)
+
+
+def test_flatten_lays_over_white() -> None:
+    for mode in ("RGBA", "LA"):
+        flat = flatten_alpha(picture(mode))
+        assert flat.mode == "RGB"
+        assert flat.getpixel((0, 0)) == (255, 255, 255)
+        assert flat.getpixel((39, 29)) == picture(mode).convert("RGB").getpixel((39, 29))
+    assert flatten_alpha(picture("RGBA"), (0, 0, 0)).getpixel((0, 0)) == (0, 0, 0)
+    plain = picture()
+    assert flatten_alpha(plain) is plain
+
+
+def test_half_transparent_pixels_mix_with_the_background() -> None:
+    image = Image.new("RGBA", (2, 2), (100, 0, 200, 128))
+    assert flatten_alpha(image).getpixel((0, 0)) == pytest.approx((177, 127, 227), abs=1)
+
+
+def test_transparent_colour_of_palette_and_rgb() -> None:
+    image = load_image(transparent_palette())
+    index = image.getpixel((0, 0))
+    flat = to_rgb(load_image(encoded(picture("P"), "PNG", transparency=index)))
+    assert flat.getpixel((0, 0)) == (255, 255, 255)
+    keyed = load_image(encoded(Image.new("RGB", (4, 4), (9, 9, 9)), "PNG", transparency=(9, 9, 9)))
+    assert to_rgb(keyed).getpixel((0, 0)) == (255, 255, 255)
+
+
+def test_sixteen_bit_grey_is_scaled_not_clipped() -> None:
+    flat = to_rgb(load_image(encoded(picture("I;16"), "PNG")))
+    values = np.asarray(flat)[0, :, 0]
+    assert flat.mode == "RGB"
+    assert values.tolist() == [x * 65535 // 40 >> 8 for x in range(40)]
+
+
+def test_wide_integers_within_a_byte_stay() -> None:
+    assert to_rgb(Image.new("I", (2, 2), 200)).getpixel((0, 0)) == (200, 200, 200)
+    assert to_rgb(Image.new("I", (2, 2), 51200)).getpixel((0, 0)) == (200, 200, 200)
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "YCbCr", "HSV", "I;16", "I", "F"])
+def test_every_mode_becomes_rgb(mode: str) -> None:
+    image = to_rgb(picture(mode))
+    assert (image.mode, image.size) == ("RGB", (40, 30))
+
+
+def test_shrink_keeps_proportions() -> None:
+    image = picture(size=(400, 200))
+    assert shrink(image, max_pixels=20_000).size == (200, 100)
+    assert shrink(image, max_side=100).size == (100, 50)
+    assert shrink(image, max_pixels=80_000, max_side=400) is image
+    assert shrink(picture(size=(1000, 1)), max_side=10).size == (10, 1)
+    assert shrink(picture("P", (400, 200)), max_side=100).mode == "RGB"
+    with pytest.raises(ValueError, match="at least 1"):
+        shrink(image, max_pixels=0)
+
+
+def test_load_rgb_gives_every_caller_its_own_copy(tmp_path: Path) -> None:
+    path = tmp_path / "a.png"
+    path.write_bytes(encoded(picture("RGBA"), "PNG"))
+    first = load_rgb(path)
+    first.paste((1, 2, 3), (0, 0, 40, 30))
+    assert load_rgb(path).getpixel((0, 0)) == (255, 255, 255)
+    memory = picture()
+    assert load_rgb(memory) is not memory
+    assert load_rgb(path, max_pixels=300).size == (20, 15)
+
+
+def test_load_rgb_sees_a_changed_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.png"
+    path.write_bytes(encoded(Image.new("RGB", (4, 4), "red"), "PNG"))
+    assert load_rgb(path).getpixel((0, 0)) == (255, 0, 0)
+    path.write_bytes(encoded(Image.new("RGB", (8, 8), "blue"), "PNG"))
+    assert load_rgb(path).getpixel((0, 0)) == (0, 0, 255)
+
+
+def test_a_sound_is_no_picture() -> None:
+    with pytest.raises(MediaError, match="no picture"):
+        load_image({"array": np.zeros(4), "sampling_rate": 8000})

@@ -1,0 +1,64 @@
+import pytest
+from transformers import GenerationConfig
+
+from lmms_eval.models.hf.settings import DEFAULT_MAX_NEW_TOKENS, read_settings
+
+VALID = frozenset(GenerationConfig().to_dict())
+
+
+@pytest.mark.parametrize(
+    ("generation", "sampled"),
+    [
+        ({}, False),
+        ({"temperature": 0}, False),
+        ({"temperature": 0.0, "do_sample": True}, False),
+        ({"temperature": 0.7}, True),
+        ({"temperature": 0.7, "do_sample": False}, False),
+        ({"do_sample": True}, True),
+        ({"do_sample": None, "temperature": None}, False),
+    ],
+)
+def test_sampling_only_when_asked_for(generation, sampled):
+    assert read_settings(generation, VALID).sampled is sampled
+
+
+def test_greedy_drops_the_sampling_options_of_task_and_model():
+    arguments = read_settings({"temperature": 0, "top_p": 0.5, "repetition_penalty": 1.1}, VALID).arguments
+    assert arguments["do_sample"] is False
+    assert [arguments[name] for name in ("temperature", "top_p", "top_k", "min_p")] == [None] * 4
+    assert arguments["repetition_penalty"] == 1.1
+
+
+def test_sampled_options_are_passed_on():
+    arguments = read_settings({"temperature": 0.5, "top_k": 7}, VALID).arguments
+    assert arguments == {"temperature": 0.5, "top_k": 7, "do_sample": True, "max_new_tokens": DEFAULT_MAX_NEW_TOKENS}
+
+
+def test_length_and_stop_strings():
+    assert read_settings({}, VALID).arguments["max_new_tokens"] == DEFAULT_MAX_NEW_TOKENS
+    settings = read_settings({"max_gen_toks": "7", "until": ["\n\n", ""], "max_agentic_steps": 3}, VALID)
+    assert settings.arguments["max_new_tokens"] == 7
+    assert settings.until == ("\n\n",)
+    assert read_settings({"stop_sequences": "END"}, VALID).until == ("END",)
+
+
+def test_equal_options_have_equal_keys():
+    first = read_settings({"max_new_tokens": 8, "until": ["a"], "num_beams": 2, "visual_cot": True}, VALID)
+    second = read_settings({"num_beams": 2, "until": "a", "max_new_tokens": 8}, VALID)
+    assert first.key == second.key
+    assert first.key != read_settings({"num_beams": 2, "until": "b", "max_new_tokens": 8}, VALID).key
+
+
+@pytest.mark.parametrize(
+    ("generation", "message"),
+    [
+        ({"max_new_token": 3}, "no generation option 'max_new_token'; did you mean 'max_new_tokens'"),
+        ({"max_new_tokens": 0}, "at least 1"),
+        ({"num_return_sequences": 2}, "--repeats"),
+        ({"until": 3}, "until must be a text"),
+        ({"until": [3]}, "until must be a text"),
+    ],
+)
+def test_what_is_refused(generation, message):
+    with pytest.raises(ValueError, match=message):
+        read_settings(generation, VALID)

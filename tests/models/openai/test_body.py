@@ -1,0 +1,195 @@
+"""Request bodies: messages and media as the protocol wants them."""
+
+from __future__ import annotations
+
+import base64
+import io
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from PIL import Image
+
+from lmms_eval.api.messages import ChatMessages
+from lmms_eval.errors import MediaError, ModelError
+from lmms_eval.media import read_frames
+from lmms_eval.media.video import Sampling
+from lmms_eval.models.openai.arguments import find_endpoint, parse_arguments
+from lmms_eval.models.openai.body import BodyBuilder
+from tests.media.draw import encoded, number_of, picture, tone, write_video
+from tests.models.openai.support import make_request
+
+
+def builder(**arguments: Any) -> BodyBuilder:
+    parsed = parse_arguments({"model": "m", "base_url": "http://127.0.0.1:1/v1", **arguments}, {})
+    return BodyBuilder(parsed, find_endpoint(parsed, {}))
+
+
+def build(request: Any, **arguments: Any) -> dict[str, Any]:
+    body: dict[str, Any] = orjson.loads(builder(**arguments).build(request))
+    return body
+
+
+def conversation(*messages: tuple[str, list[dict[str, Any]]]) -> ChatMessages:
+    return ChatMessages.model_validate({"messages": [{"role": role, "content": parts} for role, parts in messages]})
+
+
+def text(value: str) -> dict[str, Any]:
+    return {"type": "text", "text": value}
+
+
+def parts_of(body: dict[str, Any]) -> list[dict[str, Any]]:
+    parts: list[dict[str, Any]] = body["messages"][-1]["content"]
+    return parts
+
+
+def decoded(part: dict[str, Any]) -> bytes:
+    return base64.b64decode(part["image_url"]["url"].partition(",")[2])
+
+
+def test_text_only() -> None:
+    assert build(make_request("one", "What?")) == {
+        "model": "m",
+        "messages": [{"role": "user", "content": [text("What?")]}],
+        "max_tokens": 16,
+        "temperature": 0,
+    }
+
+
+def test_any_text_can_be_sent() -> None:
+    sent = 'quote " backslash \\ newline \n nul \0 Ω 😀'
+    assert parts_of(build(make_request("one", sent))) == [text(sent)]
+    assert parts_of(build(make_request("one", "half \ud83d pair"))) == [text("half ? pair")]
+
+
+def test_a_plain_jpeg_goes_out_untouched(tmp_path: Path) -> None:
+    data = encoded(picture(), "JPEG", quality=80)
+    (tmp_path / "a.jpg").write_bytes(data)
+    visuals = [str(tmp_path / "a.jpg"), {"type": "image", "url": {"bytes": data, "path": None}}]
+    first, second, question = parts_of(build(make_request("one", "Q", visuals)))
+    assert decoded(first) == decoded(second) == data and question == text("Q")
+    assert first["image_url"]["url"].startswith("data:image/jpeg;base64,")
+
+
+def test_a_decoded_picture_is_encoded_without_loss() -> None:
+    image = picture()
+    part = parts_of(build(make_request("one", "Q", [image])))[0]
+    assert Image.open(io.BytesIO(decoded(part))).tobytes() == image.tobytes()
+    part = parts_of(build(make_request("one", "Q", [image]), image_format="jpeg"))[0]
+    assert part["image_url"]["url"].startswith("data:image/jpeg;")
+
+
+def test_limits_shrink_a_picture() -> None:
+    part = parts_of(build(make_request("one", "Q", [picture(size=(200, 100))]), max_pixels=5000))[0]
+    assert Image.open(io.BytesIO(decoded(part))).size == (100, 50)
+
+
+def test_addresses_pass_through() -> None:
+    url = "https://example.invalid/a.jpg?x=1"
+    messages = conversation(("user", [{"type": "image", "url": url}, text("Q")]))
+    assert parts_of(build(make_request("one", messages=messages)))[0] == {
+        "type": "image_url",
+        "image_url": {"url": url},
+    }
+
+
+def test_order_of_parts_and_roles_is_kept() -> None:
+    messages = conversation(
+        ("system", [text("S")]),
+        ("user", [text("a"), {"type": "image", "url": picture()}, text("b")]),
+        ("assistant", [text("c")]),
+        ("user", [text("d")]),
+    )
+    body = build(make_request("one", messages=messages))
+    assert [message["role"] for message in body["messages"]] == ["system", "user", "assistant", "user"]
+    assert [part["type"] for part in body["messages"][1]["content"]] == ["text", "image_url", "text"]
+
+
+def test_system_prompt_is_put_first_or_replaces(tmp_path: Path) -> None:
+    request = make_request("one", "Q")
+    expected = {"role": "system", "content": [text("Be brief.")]}
+    assert build(request, system_prompt="Be brief.")["messages"][0] == expected
+    (tmp_path / "prompt.txt").write_text("Be brief.", encoding="utf-8")
+    assert build(request, system_prompt=str(tmp_path / "prompt.txt"))["messages"][0] == expected
+    own = make_request("one", messages=conversation(("system", [text("S")]), ("user", [text("Q")])))
+    body = build(own, system_prompt="Be brief.")
+    assert body["messages"][0] == expected and len(body["messages"]) == 2
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ModelError, match="UTF-8"):
+        builder(system_prompt=str(tmp_path / "binary"))
+
+
+def test_video_as_frames(tmp_path: Path) -> None:
+    path = write_video(tmp_path / "a.mp4", 50, fps=25)
+    request = make_request("one", "Q", [str(path)])
+    parts = parts_of(build(request, max_frames_num=4))
+    assert [part["type"] for part in parts] == ["image_url"] * 4 + ["text"]
+    frames = read_frames(str(path), Sampling(count=4))
+    sent = [Image.open(io.BytesIO(decoded(part))) for part in parts[:4]]
+    assert [image.tobytes() for image in sent] == [frame.tobytes() for frame in frames.array]
+    assert len(parts_of(build(request, video_fps=1))) == 2 + 1, "two seconds"
+    assert len(parts_of(build(request))) == 10 + 1
+
+
+def test_part_of_a_video_and_timestamps(tmp_path: Path) -> None:
+    import numpy as np
+
+    path = str(write_video(tmp_path / "a.mp4", 50, fps=25))
+    clip = {"type": "video", "url": path, "start_time": 1.0, "end_time": 1.6}
+    parts = parts_of(build(make_request("one", messages=conversation(("user", [clip]))), nframes=2, is_qwen3_vl=True))
+    assert [part.get("text") for part in parts] == ["<1.0 seconds>", None, "<1.6 seconds>", None]
+    assert number_of(np.asarray(Image.open(io.BytesIO(decoded(parts[1]))))) == 25
+    mapping = {"type": "video", "url": {"video": path, "video_start": 1.0, "video_end": 1.6}}
+    same = parts_of(build(make_request("one", messages=conversation(("user", [mapping]))), nframes=2, is_qwen3_vl=True))
+    assert same == parts
+
+
+def test_video_by_address(tmp_path: Path) -> None:
+    path = write_video(tmp_path / "a b.mp4", 5)
+    data = path.read_bytes()
+    videos = [str(path), "https://example.invalid/v.mp4", {"bytes": data}]
+    messages = conversation(("user", [{"type": "video", "url": video} for video in videos]))
+    parts = parts_of(build(make_request("one", messages=messages), pass_video_url=True))
+    assert [part["type"] for part in parts] == ["video_url"] * 3
+    urls = [part["video_url"]["url"] for part in parts]
+    assert urls[:2] == [path.as_uri(), "https://example.invalid/v.mp4"] and "%20" in urls[0]
+    assert base64.b64decode(urls[2].partition(",")[2]) == data
+
+
+def test_audio(tmp_path: Path) -> None:
+    sound = {"array": tone(), "sampling_rate": 8000}
+    part = parts_of(build(make_request("one", "Q", [sound])))[0]
+    assert part["type"] == "input_audio" and part["input_audio"]["format"] == "wav"
+    data = base64.b64decode(part["input_audio"]["data"])
+    assert data[:4] == b"RIFF"
+    (tmp_path / "a.wav").write_bytes(data)
+    again = parts_of(build(make_request("one", "Q", [str(tmp_path / "a.wav")])))[0]
+    assert again == part
+
+
+def test_a_missing_file_is_an_error_of_media() -> None:
+    with pytest.raises(MediaError, match=r"nowhere\.jpg"):
+        builder().build(make_request("one", "Q", ["/nowhere.jpg"]))
+
+
+def test_extra_body_and_thinking() -> None:
+    request = make_request("one", "Q")
+    body = build(request, extra_body='{"top_k": 5, "chat_template_kwargs": {"a": 1}}', enable_thinking_kwarg=False)
+    assert body["top_k"] == 5 and body["chat_template_kwargs"] == {"a": 1, "enable_thinking": False}
+    assert build(request, enable_thinking_kwarg="thinking")["chat_template_kwargs"] == {"thinking": True}
+    assert "chat_template_kwargs" not in build(request)
+
+
+def test_reasoning_model() -> None:
+    body = build(make_request("one", "Q", generation={"temperature": 0, "until": ["x"]}), model="gpt-5-mini")
+    assert {key: body[key] for key in body if key != "messages"} == {
+        "model": "gpt-5-mini",
+        "max_completion_tokens": 1024,
+    }
+
+
+def test_ignored_options_are_remembered() -> None:
+    made = builder()
+    made.build(make_request("one", "Q", generation={"image_aspect_ratio": "pad"}))
+    assert made.ignored_options == ["image_aspect_ratio"]

@@ -1,0 +1,295 @@
+"""Names of models: built-in ones, entry points, plugin packages, and how they are built."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmms_eval.api.instance import Instance
+from lmms_eval.api.model import Model, lmms
+from lmms_eval.api.registry import ModelManifest, register_model
+from lmms_eval.errors import ModelError, UnknownNameError
+from lmms_eval.models.baseline import Baseline
+from lmms_eval.models.building import BuildOptions, adapt_model, build_model
+from lmms_eval.models.legacy import LegacyAdapter
+from lmms_eval.models.registry import ModelRegistry, ResolvedModel
+from tests.models.fakes import FakeTask, answers
+from tests.parity.vectors import GOLDEN_DIR
+
+INPUTS = GOLDEN_DIR / "harness" / "inputs"
+needs_golden = pytest.mark.skipif(not INPUTS.is_dir(), reason=f"recorded vectors are not at {GOLDEN_DIR}")
+
+
+class Simple(lmms):
+    def __init__(self, pretrained: str, batch_size: int = 1, **kwargs: Any) -> None:
+        super().__init__()
+        self.given = {"pretrained": pretrained, "batch_size": batch_size, **kwargs}
+
+    def loglikelihood(self, requests: list[Instance]) -> list[tuple[float, bool]]:
+        return []
+
+    def generate_until(self, requests: list[Instance]) -> list[Any]:
+        return []
+
+    def generate_until_multi_round(self, requests: list[Instance]) -> list[Any]:
+        return []
+
+
+class Chat(Simple):
+    is_simple = False
+
+    def __init__(self, pretrained: str = "p") -> None:
+        super().__init__(pretrained)
+        if pretrained == "missing":
+            raise OSError("no such folder")
+
+
+HERE = "tests.models.test_registry"
+
+
+def resolved(name: str, kind: Any = "simple") -> ResolvedModel:
+    path = f"{HERE}.{name}"
+    manifest = ModelManifest("m", **{f"{kind}_class_path": path})
+    return ResolvedModel(manifest, path, kind)
+
+
+def write_plugin(folder: Path, package: str, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        path = folder / package / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def write_entry_point(folder: Path, distribution: str, entry: str) -> None:
+    info = folder / f"{distribution}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[lmms_eval.models]\n{entry}\n")
+
+
+@pytest.mark.parametrize(
+    "alias",
+    [
+        "openai",
+        "async_openai",
+        "openai_compatible",
+        "openai_compatible_chat",
+        "async_openai_compatible",
+        "async_openai_compatible_chat",
+    ],
+)
+def test_openai_and_its_aliases(alias: str) -> None:
+    found = ModelRegistry().resolve(alias)
+    assert (found.class_path, found.kind) == ("lmms_eval.models.openai.model.OpenAI", "chat")
+
+
+def test_builtin_models_are_listed_without_being_imported() -> None:
+    code = (
+        "import sys; from lmms_eval.models.registry import ModelRegistry\n"
+        "names = [m.name for m in ModelRegistry().list_models()]\n"
+        "assert {'baseline', 'hf', 'openai', 'replay'} <= set(names), names\n"
+        "print([m for m in ('torch', 'transformers', 'pydantic', 'numpy', 'lmms_eval.models.baseline')"
+        " if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_hugging_face_alias_and_order_of_the_listing() -> None:
+    registry = ModelRegistry()
+    assert registry.resolve("huggingface").manifest.model_id == "hf"
+    listing = registry.list_models()
+    order = [("chat", "chat+simple", "simple").index(item.kind) for item in listing]
+    assert order == sorted(order)
+    assert next(item for item in listing if item.name == "hf").aliases == ("huggingface",)
+
+
+def test_unknown_names_are_answered_with_near_ones() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean baseline"):
+        ModelRegistry().resolve("basline")
+
+
+def test_simple_or_chat() -> None:
+    registry = ModelRegistry()
+    registry.list_models()
+    registry._add_all([ModelManifest("both", f"{HERE}.Simple", f"{HERE}.Chat"), ModelManifest("one", f"{HERE}.Simple")])
+    assert registry.resolve("both").kind == "chat"
+    assert registry.resolve("both", force_simple=True).kind == "simple"
+    assert registry.resolve("one").kind == "simple"
+    assert registry.resolve("baseline", force_simple=True).kind == "chat"
+    assert registry.resolve("both").load() is Chat
+
+
+def test_decorated_classes_can_be_named() -> None:
+    register_model("decorated_here")(Chat)
+    found = ModelRegistry().resolve("decorated_here")
+    assert found.kind == "chat" and found.load() is Chat
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "message"),
+    [
+        (f"{HERE}.Simple", "chat", "is_simple=True"),
+        (f"{HERE}.Chat", "simple", "is_simple=False"),
+        (f"{HERE}.HERE", "chat", "no subclass of"),
+        (f"{HERE}.Absent", "chat", "has no 'Absent'"),
+        ("no_such_package.module.Class", "chat", "there is no module no_such_package"),
+    ],
+)
+def test_classes_are_checked(path: str, kind: Any, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        ResolvedModel(ModelManifest("m", chat_class_path=path), path, kind).load()
+
+
+def test_a_missing_package_is_named_with_its_install_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_plugin(tmp_path, "needy_plugin", {"__init__.py": "", "model.py": "import vllm_absent_xyz.engine\n"})
+    write_plugin(tmp_path, "needy_plugin", {"pictures.py": "raise ImportError('broken binary')\n"})
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for name, message in (("model", r"pip install 'vllm_absent_xyz'"), ("pictures", "cannot be imported: broken bin")):
+        path = f"needy_plugin.{name}.Class"
+        with pytest.raises(ModelError, match=message):
+            ResolvedModel(ModelManifest("m", chat_class_path=path), path, "chat").load()
+
+
+def test_entry_points_beat_built_in_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    manifest = "from lmms_eval.api.registry import ModelManifest\n"
+    one = manifest + f"one = ModelManifest('hf', chat_class_path='{HERE}.Chat')\n"
+    write_plugin(tmp_path, "entry_one", {"__init__.py": one})
+    write_entry_point(tmp_path, "entry_one", "one = entry_one:one")
+    several = manifest + "several = [ModelManifest('listed', chat_class_path='a.B', aliases=('listed_too',))]\n"
+    write_plugin(tmp_path, "entry_list", {"__init__.py": several})
+    write_entry_point(tmp_path, "entry_list", "several = entry_list:several")
+    write_plugin(tmp_path, "entry_bad", {"__init__.py": "bad = [5]\n"})
+    write_entry_point(tmp_path, "entry_bad", "bad = entry_bad:bad\nabsent = entry_absent:x")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    registry = ModelRegistry()
+    assert registry.resolve("huggingface").load() is Chat
+    assert registry.resolve("listed_too").class_path == "a.B"
+    with pytest.raises(UnknownNameError, match=r"bad = entry_bad:bad .*absent = entry_absent:x"):
+        registry.resolve("something_else")
+
+
+def test_old_plugin_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = "AVAILABLE_MODELS = {'tiny': 'Tiny', 'full': 'elsewhere.module.Full'}\n"
+    write_plugin(tmp_path, "old_plugin", {"__init__.py": "", "models/__init__.py": table, "tasks/a.yaml": "task: a\n"})
+    write_plugin(tmp_path, "only_models", {"__init__.py": "", "models/__init__.py": "AVAILABLE_MODELS = {}\n"})
+    write_plugin(tmp_path, "only_tasks", {"__init__.py": "", "tasks/__init__.py": ""})
+    write_plugin(tmp_path, "broken_plugin", {"__init__.py": "", "models/__init__.py": "1 / 0\n"})
+    monkeypatch.syspath_prepend(str(tmp_path))
+    registry = ModelRegistry("old_plugin, only_models,only_tasks,")
+    assert registry.resolve("tiny").class_path == "old_plugin.models.tiny.Tiny"
+    assert registry.resolve("full").class_path == "elsewhere.module.Full"
+    assert registry.plugin_task_folders() == [tmp_path / "old_plugin" / "tasks", tmp_path / "only_tasks" / "tasks"]
+    for package, message in (("absent_plugin", "No module named"), ("broken_plugin", "ZeroDivisionError")):
+        with pytest.raises(ModelError, match=message):
+            ModelRegistry([package]).list_models()
+    with pytest.raises(ModelError, match="PYTHONPATH"):
+        ModelRegistry(["absent_plugin"]).plugin_task_folders()
+
+
+def test_model_args_win_over_options() -> None:
+    options = BuildOptions(batch_size=4, device="cpu", chunk_size=3)
+    built = build_model(resolved("Simple"), {"pretrained": "p", "batch_size": 2}, options)
+    assert isinstance(built, LegacyAdapter) and isinstance(built.plugin, Simple)
+    assert built.plugin.given == {"pretrained": "p", "batch_size": 2, "device": "cpu"}
+    assert built.concurrency == 3
+
+
+def test_options_that_a_constructor_does_not_take_are_left_out() -> None:
+    built = build_model(resolved("Chat", "chat"), {}, BuildOptions(batch_size=4, max_batch_size=8, device="cpu"))
+    assert isinstance(built, LegacyAdapter) and built.concurrency == 32
+
+
+def test_argument_strings() -> None:
+    built = build_model(resolved("Simple"), "pretrained=a/b,depth=3,flag=true", BuildOptions())
+    assert isinstance(built, LegacyAdapter)
+    assert built.plugin.given == {"pretrained": "a/b", "batch_size": 1, "depth": 3, "flag": True}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "arguments", "message"),
+    [
+        ("Simple", "simple", {}, r"needs --model_args pretrained=\.\.\."),
+        ("Chat", "chat", {"pretraned": "x"}, "no argument 'pretraned'.*did you mean pretrained"),
+        ("Chat", "chat", {"zzz": "secret"}, "it takes: pretrained"),
+        ("Chat", "chat", {"pretrained": "missing"}, "cannot be built: OSError: no such folder"),
+    ],
+)
+def test_arguments_that_do_not_fit(name: str, kind: Any, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ModelError, match=message) as caught:
+        build_model(resolved(name, kind), arguments, BuildOptions())
+    assert "secret" not in str(caught.value)
+
+
+def test_build_by_name() -> None:
+    model, found = ModelRegistry().build("baseline", {"strategy": "constant", "text": "B"}, BuildOptions(batch_size=1))
+    assert isinstance(model, Baseline) and model.text == "B" and found.kind == "chat"
+    assert adapt_model(model) is model
+    assert isinstance(adapt_model(Chat()), Model)
+
+
+@pytest.fixture
+def golden_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(INPUTS / "plugin"))
+
+
+def rows(name: str) -> list[dict[str, Any]]:
+    lines = (INPUTS / "tasks" / "data" / name).read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+@needs_golden
+@pytest.mark.usefixtures("golden_plugin")
+def test_recorded_plugin_is_found_by_all_its_names() -> None:
+    registry = ModelRegistry("golden_plugin")
+    kinds = {name: registry.resolve(name).kind for name in ("scripted", "scripted_alias", "scripted_only_simple")}
+    assert kinds == {"scripted": "chat", "scripted_alias": "chat", "scripted_only_simple": "simple"}
+    assert registry.resolve("scripted", force_simple=True).kind == "simple"
+    assert registry.resolve("scripted_simple").class_path == "golden_plugin.models.scripted_simple.ScriptedSimple"
+    assert registry.plugin_task_folders() == [INPUTS / "plugin" / "golden_plugin" / "tasks"]
+
+
+@needs_golden
+@pytest.mark.usefixtures("golden_plugin")
+@pytest.mark.parametrize("force_simple", [False, True])
+def test_recorded_plugin_runs_unchanged(force_simple: bool) -> None:
+    options = BuildOptions(force_simple=force_simple, batch_size=1)
+    model, _ = ModelRegistry().build("scripted", {"suffix": "!"}, options)
+    task = FakeTask(rows("short.jsonl"))
+    model.attach_tasks([task])
+    found = answers(model, task.requests())
+    assert [response.text for response in found.values()] == [row["sim_response"] + "!" for row in task.docs]
+    assert all((response.usage is None) == force_simple for response in found.values())
+
+
+@needs_golden
+@pytest.mark.usefixtures("golden_plugin")
+def test_recorded_plugin_failing_once_costs_nothing_that_can_be_saved() -> None:
+    model, _ = ModelRegistry().build("scripted_only_simple", {"fail_at": 2}, BuildOptions())
+    task = FakeTask(rows("short.jsonl"))
+    model.attach_tasks([task])
+    found = answers(model, task.requests())
+    assert [response.text for response in found.values()] == [row["sim_response"] for row in task.docs]
+
+
+@needs_golden
+@pytest.mark.usefixtures("golden_plugin")
+def test_recorded_plugin_gives_likelihoods() -> None:
+    model, _ = ModelRegistry().build("scripted_only_simple", {}, BuildOptions())
+    task = FakeTask([{**row, "choices": row["options"]} for row in rows("choice.jsonl")], output_type="multiple_choice")
+    model.attach_tasks([task])
+    found = answers(model, task.choice_requests(0))
+    assert [(response.loglikelihood, response.is_greedy) for response in found.values()] == [
+        (1.0, True),
+        (2.0, False),
+        (3.0, False),
+    ]
+    chat, _ = ModelRegistry().build("scripted", {}, BuildOptions())
+    chat.attach_tasks([task])
+    with pytest.raises(ModelError, match="scripted chat model has no loglikelihood"):
+        answers(chat, task.choice_requests(0))

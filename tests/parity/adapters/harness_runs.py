@@ -1,0 +1,287 @@
+"""Whole runs: the recorded command is started again, and files and tables are compared as the vectors' README says."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.parity.vectors import PASSED, Verdict, failed, path_adapter
+
+COMPARED = ("results", "groups", "group_subtasks", "n-shot", "n-samples", "higher_is_better", "versions", "configs")
+CALLABLE = re.compile(r"<(function|class|bound method|built-in) .*>")
+LOOSE = ("bleu", "chrf", "ter")
+TIMEOUT_S = 120
+
+
+@dataclass(frozen=True)
+class Case:
+    """One recorded run and its corrections."""
+
+    folder: Path
+    command: Mapping[str, Any]
+    wanted: Mapping[str, Any]
+
+    @property
+    def ignored(self) -> list[str]:
+        return [entry["path"] for entry in self.wanted.get("ignore", [])]
+
+
+@dataclass
+class Outcome:
+    """What our command gave."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+    files: dict[str, Path] = field(default_factory=dict)
+    """Written files by their recorded name (date normalised); a repeated name maps to the latest."""
+    written: list[str] = field(default_factory=list)
+
+
+@path_adapter("harness/runs/*")
+def run_folder(folder: Path) -> Sequence[Verdict]:
+    command = json.loads((folder / "command.json").read_text())
+    wanted_file = folder / "wanted.json"
+    case = Case(folder, command, json.loads(wanted_file.read_text()) if wanted_file.exists() else {})
+    with tempfile.TemporaryDirectory() as work:
+        outcome, inputs = _start(case, Path(work))
+        return [_judge(name, differences) for name, differences in _compare(case, outcome, inputs)]
+
+
+def _judge(name: str, differences: Iterator[str]) -> Verdict:
+    found = list(differences)
+    return failed(f"{name}: " + "; ".join(found[:8])) if found else PASSED
+
+
+def _compare(case: Case, outcome: Outcome, inputs: str) -> Iterator[tuple[str, Iterator[str]]]:
+    yield "command", _compare_command(case, outcome)
+    for path in sorted(case.folder.iterdir()):
+        if path.name == "results.json":
+            yield path.name, _compare_results(case, outcome, json.loads(path.read_text()), inputs)
+        elif path.suffix == ".jsonl":
+            yield path.name, _compare_samples(case, outcome, path)
+        elif path.name == "table.txt":
+            yield path.name, _compare_tables(case, outcome, path.read_text())
+
+
+def _start(case: Case, work: Path) -> tuple[Outcome, str]:
+    source = case.folder.parent.parent / "inputs"
+    inputs, out = work / "inputs", work / "out"
+    shutil.copytree(source, inputs)
+    for path in [inputs, *inputs.rglob("*")]:
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    cwd = inputs / "work"
+    cwd.mkdir()
+    places = {"<INPUTS>": str(inputs), "<OUT>": str(out), "<WORK>": str(inputs), "<TRACE>": str(work / "trace")}
+    argv = [_replace(word, places) for word in case.command["argv"]]
+    path = os.pathsep.join([str(inputs / "plugin"), str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-m", "lmms_eval", *argv],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    outcome = Outcome(done.returncode, done.stdout, done.stderr)
+    for file in sorted(out.rglob("*")):
+        relative = file.relative_to(out).as_posix()
+        if file.is_file() and ".runs/" not in f"{relative}":
+            name = re.sub(r"\d{8}_\d{6}", "<DATE>", relative)
+            outcome.written.append(name)
+            outcome.files[name] = file
+    return outcome, str(inputs)
+
+
+def _replace(text: str, places: Mapping[str, str]) -> str:
+    for mark, place in places.items():
+        text = text.replace(mark, place)
+    return text
+
+
+def _compare_command(case: Case, outcome: Outcome) -> Iterator[str]:
+    expected = case.wanted.get("exit_code", case.command["exit_code"])
+    if outcome.exit_code != expected:
+        yield f"exit code {outcome.exit_code}, not {expected}: {outcome.stderr[-600:]}"
+    if sorted(outcome.written) != sorted(case.command["files_written"]):
+        yield f"files {sorted(outcome.written)}, not {sorted(case.command['files_written'])}"
+
+
+def _find(outcome: Outcome, suffix: str) -> Path | None:
+    return next((path for name, path in outcome.files.items() if name.endswith(f"<DATE>_{suffix}")), None)
+
+
+def _compare_results(case: Case, outcome: Outcome, recorded: dict[str, Any], inputs: str) -> Iterator[str]:
+    path = _find(outcome, "results.json")
+    if path is None:
+        yield "no results file"
+        return
+    ours = json.loads(path.read_text().replace(inputs, "<INPUTS>"))
+    expected = merge_patch({key: recorded[key] for key in COMPARED if key in recorded}, case.wanted.get("results", {}))
+    for key in COMPARED:
+        if key in expected:
+            yield from _differences(expected[key], ours.get(key), f"/{key}", case.ignored)
+
+
+def merge_patch(target: Any, patch: Any) -> Any:
+    """RFC 7386."""
+    if not isinstance(patch, dict):
+        return patch
+    merged = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = merge_patch(merged.get(key), value)
+    return merged
+
+
+def _differences(expected: Any, ours: Any, path: str, ignored: Sequence[str]) -> Iterator[str]:
+    if any(fnmatch.fnmatchcase(path, pattern) for pattern in ignored):
+        return
+    if isinstance(expected, str) and CALLABLE.fullmatch(expected):
+        return
+    if isinstance(expected, dict):
+        if not isinstance(ours, dict):
+            yield f"{path}: {ours!r}, not a mapping"
+            return
+        for key, value in expected.items():
+            if key not in ours and not (isinstance(value, str) and CALLABLE.fullmatch(value)):
+                yield f"{path}/{key} is missing"
+            else:
+                yield from _differences(value, ours.get(key), f"{path}/{key}", ignored)
+    elif isinstance(expected, list) and isinstance(ours, list) and len(expected) == len(ours):
+        for number, (left, right) in enumerate(zip(expected, ours, strict=True)):
+            yield from _differences(left, right, f"{path}/{number}", ignored)
+    elif not same(expected, ours, path):
+        yield f"{path}: {ours!r}, not {expected!r}"
+
+
+def same(expected: Any, ours: Any, path: str = "") -> bool:
+    if isinstance(expected, bool) or isinstance(ours, bool):
+        return type(expected) is type(ours) and expected == ours
+    if isinstance(expected, int | float) and isinstance(ours, int | float):
+        tolerance = 1e-6 if any(name in path for name in LOOSE) else 1e-9
+        return math.isclose(expected, ours, rel_tol=tolerance, abs_tol=1e-12)
+    return type(expected) is type(ours) and bool(expected == ours)
+
+
+def _compare_samples(case: Case, outcome: Outcome, path: Path) -> Iterator[str]:
+    file = _find(outcome, path.name)
+    if file is None:
+        yield "no samples file"
+        return
+    ours = [json.loads(line) for line in file.read_text().splitlines()]
+    pipelines = list(dict.fromkeys(row["filter"] for row in ours))
+    by_key = {(row["doc_id"], row["filter"]): row for row in ours}
+    corrections = case.wanted.get("samples", {}).get(path.name, {})
+    seen: dict[int, int] = {}
+    expected_keys = set()
+    for line in path.read_text().splitlines():
+        expected = json.loads(line)
+        doc_id = expected["doc_id"]
+        number = seen.get(doc_id, 0)
+        seen[doc_id] = number + 1
+        patch = corrections.get(str(doc_id), {})
+        if patch is None:
+            continue
+        name = pipelines[number] if number < len(pipelines) else "?"
+        expected_keys.add((doc_id, name))
+        row = by_key.get((doc_id, name))
+        if row is None:
+            yield f"row {doc_id} of block {number} is missing"
+            continue
+        yield from _compare_row({**expected, **patch}, row, f"/samples/{path.name}/{doc_id}", case.ignored)
+    extra = set(by_key) - expected_keys
+    if extra:
+        yield f"rows that are not wanted: {sorted(extra)[:5]}"
+
+
+def _compare_row(expected: dict[str, Any], ours: dict[str, Any], path: str, ignored: Sequence[str]) -> Iterator[str]:
+    for row in (expected, ours):
+        row.setdefault("resps", row.get("filtered_resps"))
+    for key, value in expected.items():
+        place = f"{path}/{key}"
+        if key == "doc_hash" or any(fnmatch.fnmatchcase(place, pattern) for pattern in ignored):
+            continue
+        if key == "token_counts":
+            if _token_sums(value) != _token_sums(ours.get(key)):
+                yield f"{place}: {ours.get(key)}, not {value}"
+        else:
+            yield from _differences(value, ours.get(key), place, ignored)
+
+
+def _token_sums(counts: Any) -> dict[str, int]:
+    sums: dict[str, int] = {}
+    for entry in counts or []:
+        for key, value in (entry or {}).items():
+            sums[key] = sums.get(key, 0) + (value or 0)
+    return sums
+
+
+@dataclass
+class Table:
+    """A printed table: rows by first cell, filter and metric; cells by column name (blank names numbered)."""
+
+    kind: str
+    rows: dict[str, dict[str, str]] = field(default_factory=dict)
+
+
+def read_tables(text: str) -> list[Table]:
+    tables: list[Table] = []
+    columns: list[str] = []
+    for line in text.splitlines():
+        if not line.startswith("|"):
+            columns = []
+            continue
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if not columns:
+            columns = [name or f"blank {number}" for number, name in enumerate(cells)]
+            tables.append(Table(cells[0]))
+        elif not re.fullmatch(r"[-:| ]+", line):
+            row = dict(zip(columns, cells, strict=False))
+            first = cells[0].removeprefix("- ").strip()
+            tables[-1].rows[f"{first}|{row.get('Filter')}|{row.get('Metric')}"] = row | {
+                "first": line.split("|")[1].rstrip()
+            }
+    return [table for table in tables if table.kind in ("Tasks", "Groups")]
+
+
+def _compare_tables(case: Case, outcome: Outcome, text: str) -> Iterator[str]:
+    expected, ours = read_tables(text), read_tables(outcome.stdout)
+    if [table.kind for table in expected] != [table.kind for table in ours]:
+        yield f"tables {[table.kind for table in ours]}, not {[table.kind for table in expected]}"
+        return
+    corrections = case.wanted.get("table", {})
+    for left, right in zip(expected, ours, strict=True):
+        for key, row in left.rows.items():
+            row |= {name: str(cell) for name, cell in corrections.get(key, {}).items()}
+            if key not in right.rows:
+                yield f"no row {key}"
+                continue
+            for name, cell in row.items():
+                if not _same_cell(cell, right.rows[key].get(name)):
+                    yield f"{key}, {name}: {right.rows[key].get(name)!r}, not {cell!r}"
+        if list(left.rows) != list(right.rows):
+            yield f"rows {list(right.rows)}, not {list(left.rows)}"
+
+
+def _same_cell(expected: str, ours: str | None) -> bool:
+    if ours is None:
+        return False
+    try:
+        return round(float(expected), 4) == round(float(ours), 4)
+    except ValueError:
+        return expected == ours

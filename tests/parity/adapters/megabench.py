@@ -1,0 +1,232 @@
+"""Vectors of MEGA-Bench scoring: parsers, conversions, metrics, aggregation, whole tasks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lmms_eval.errors import LmmsEvalError, TaskError
+from lmms_eval.tasks.megabench.aggregation import AGGREGATIONS, score_task, summarise
+from lmms_eval.tasks.megabench.conversions import containers, geometry, latex, literals
+from lmms_eval.tasks.megabench.metrics import METRICS
+from lmms_eval.tasks.megabench.metrics.values import Scored
+from lmms_eval.tasks.megabench.parsers import PARSERS, AnswerShape
+from lmms_eval.tasks.megabench.scoring import QueryScore, score_query
+from lmms_eval.tasks.megabench.task_scoring import parse_task_scoring
+from tests.parity.vectors import PASSED, Vector, Verdict, deviates, failed, line_adapter, pending
+
+TOLERANCE = 1e-9
+
+HELPERS: Mapping[str, Callable[[Any], Any]] = {
+    "strip_string_quotes": literals.unwrap_string,
+    "str_to_list": containers.str_to_list,
+    "str_to_set": containers.str_to_set,
+    "to_set": containers.to_set,
+    "to_dict": containers.to_dict,
+    "str_to_bboxes": geometry.str_to_bboxes,
+    "str_to_coords": geometry.str_to_coords,
+    "parse_point_xml": geometry.parse_point_xml,
+    "parse_boxes_xml": geometry.parse_boxes_xml,
+    "normalize_latex": latex.normalize_latex,
+}
+VERSE_HELPERS = frozenset(
+    {"parse_syllable_ranges", "count_syllables", "phones_for_word", "rhyming_part", "is_line_iambic"}
+)
+CRASHING_PARSES: Mapping[str | None, tuple[str, Any]] = {
+    None: ("megabench_reply_none_is_empty", ""),
+    "{[1]: 2}": ("megabench_unhashable_key_is_no_literal", {}),
+}
+"""Replies on which the reference's parsers crash -> the rule, and the value of its ``dummy`` or ``json`` parser."""
+
+
+def decode(value: Any) -> Any:
+    """A value in the encoding of the vectors."""
+    if isinstance(value, list):
+        return [decode(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    match list(value.items()):
+        case [("__tuple__", items)]:
+            return tuple(decode(item) for item in items)
+        case [("__set__", items)]:
+            return {decode(item) for item in items}
+        case [("__float__", text)]:
+            return float(text)
+        case [("__dict__", pairs)]:
+            return {decode(key): decode(item) for key, item in pairs}
+    return {key: decode(item) for key, item in value.items()}
+
+
+def same(got: Any, expected: Any) -> bool:
+    """Equality with an absolute tolerance for numbers; NaN equals NaN; lists and tuples differ."""
+    if isinstance(got, int | float) and isinstance(expected, int | float):
+        if math.isnan(got) or math.isnan(expected):
+            return math.isnan(got) and math.isnan(expected)
+        return got == expected or math.isclose(got, expected, rel_tol=0, abs_tol=TOLERANCE)
+    if type(got) is not type(expected):
+        return False
+    if isinstance(got, list | tuple):
+        return len(got) == len(expected) and all(map(same, got, expected))
+    if isinstance(got, dict):
+        return got.keys() == expected.keys() and all(same(got[key], expected[key]) for key in got)
+    return bool(got == expected)
+
+
+def compare(got: Any, expected: Any) -> Verdict:
+    return PASSED if same(got, expected) else failed(f"got {got!r}, expected {expected!r}")
+
+
+def expects_error(expected: Any) -> bool:
+    return isinstance(expected, dict) and set(expected) == {"error"}
+
+
+def refused(function: Callable[..., Any], *arguments: Any) -> Verdict:
+    """Passed if an error of our tree comes out."""
+    try:
+        value = function(*arguments)
+    except LmmsEvalError:
+        return PASSED
+    return failed(f"got {value!r} instead of an error")
+
+
+@line_adapter("megabench/parsers.jsonl")
+def parser_line(vector: Vector) -> Verdict:
+    record = vector.record
+    shape = AnswerShape(record.get("answer_key", ""), single_line=record.get("is_single_line_ans", False))
+    parsed = PARSERS[record["parser"].lower()](record["response"] or "", shape)
+    expected = decode(record["expected"])
+    if not expects_error(expected):
+        return compare(parsed, expected)
+    rule, value = CRASHING_PARSES[record["response"]]
+    wanted = {record["answer_key"]: record["response"]} if "answer_key" in record else value
+    return deviates(rule) if same(parsed, wanted) else failed(f"got {parsed!r}, the rule wants {wanted!r}")
+
+
+@line_adapter("megabench/helpers.jsonl")
+def helper_line(vector: Vector) -> Verdict:
+    record = vector.record
+    if record["helper"] in VERSE_HELPERS:
+        return pending("linguistic data")
+    helper, argument, expected = HELPERS[record["helper"]], decode(record["arg"]), decode(record["expected"])
+    return refused(helper, argument) if expects_error(expected) else compare(helper(argument), expected)
+
+
+@line_adapter("megabench/aggregations.jsonl")
+def aggregation_line(vector: Vector) -> Verdict:
+    """Through a task of one query whose fields have these scores."""
+    record, expected = vector.record, decode(vector.record["expected"])
+    scores = decode(record["scores"])
+    if expects_error(expected):
+        return refused(_aggregate, record["aggregation"], scores, record["weights"])
+    return compare(_aggregate(record["aggregation"], scores, record["weights"]), expected)
+
+
+def _aggregate(name: str | None, scores: dict[str, Any], weights: Any) -> float:
+    info = {
+        "field_score_function": dict.fromkeys(scores, "exact_str_match"),
+        "aggregation": {"function": name, "field_weights": weights},
+        "response_parse_function": "json",
+    }
+    spec = parse_task_scoring(info, "vector", list(scores))
+    return AGGREGATIONS[spec.aggregation](scores, spec.weights)
+
+
+@line_adapter("megabench/metrics.jsonl")
+def metric_line(vector: Vector) -> Verdict:
+    """Through the scorer of a task with this one field, so that exceptions score as they do in a run."""
+    record = vector.record
+    spec = METRICS[record["metric"]]
+    if not spec.path:
+        return pending(str(spec.needs))
+    target = decode(record["eval_context"] if spec.needs_context else record["correct_answer"])
+    expected = decode(record["expected"])
+    if expects_error(expected):
+        score, info, error = _call(spec.name, decode(record["response"]), target)
+        good = score == 0 and info == error and error is not None
+        return deviates("megabench_pair_scorer_error_is_zero") if good else failed(f"got {score!r}, {info!r}")
+    score, info, _ = _call(spec.name, decode(record["response"]), target)
+    if "expected_info" in record and info != decode(record["expected_info"]):
+        return failed(f"information {info!r}, expected {record['expected_info']!r}")
+    return compare(score, expected)
+
+
+def _call(metric: str, response: Any, target: Any) -> tuple[float, Any, str | None]:
+    """Score, information and error text."""
+    spec = METRICS[metric]
+    try:
+        value = spec.load()(response, target)
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}"
+        return 0.0, text if spec.gives_info else None, text
+    return (value.score, value.info, None) if isinstance(value, Scored) else (value, None, None)
+
+
+@line_adapter("megabench/judge_metrics.jsonl")
+def judge_line(vector: Vector) -> Verdict:
+    return pending("a judge model")
+
+
+@line_adapter("megabench/breakdown.jsonl")
+def breakdown_line(vector: Vector) -> Verdict:
+    return pending("stand-alone evaluator")
+
+
+@line_adapter("megabench/end_to_end.jsonl")
+def task_line(vector: Vector) -> Verdict:
+    record = vector.record
+    if record["kind"] == "run" or record.get("recommended") == "none":
+        return pending("stand-alone evaluator")
+    upstream = record.get("recommended") == "upstream"
+    expected = decode(record["expected_upstream" if upstream else "expected"])
+    if record.get("error_class") == "config":
+        return _refused_task(record)
+    missing = _missing_part(record["metric_info"])
+    if missing:
+        return pending(missing)
+    if record.get("error_class") == "sample":
+        score = _score_samples(record)[0]
+        good = score.query == 0 and set(score.fields.values()) == {0.0}
+        return deviates("megabench_sample_error_is_zero") if good else failed(f"got {score}")
+    return _compare_task(record, expected, with_summary=not upstream)
+
+
+def _missing_part(metric_info: dict[str, Any]) -> str | None:
+    names = [*metric_info["field_score_function"].values(), *metric_info.get("global_aux_metrics", {}).values()]
+    specs = [METRICS[name.lower()] for name in names if name is not None]
+    return next((str(spec.needs) for spec in specs if not spec.path), None)
+
+
+def _refused_task(record: dict[str, Any]) -> Verdict:
+    """Refused before anything is scored, with the task's name in the message."""
+    first = record["submission"]["query_response"][0]["correct_answer"]
+    try:
+        parse_task_scoring(record["metric_info"], "the task", list(first))
+    except TaskError as error:
+        return PASSED if "the task" in str(error) else failed(f"the message names no task: {error}")
+    return failed("the configuration was accepted")
+
+
+def _score_samples(record: dict[str, Any]) -> list[QueryScore]:
+    queries = record["submission"]["query_response"]
+    spec = parse_task_scoring(str(record["metric_info"]), "vector", list(queries[0]["correct_answer"]))
+    return [
+        score_query(query.get("response"), query["correct_answer"], spec, context)
+        for query, context in zip(queries, record["eval_contexts"], strict=True)
+    ]
+
+
+def _compare_task(record: dict[str, Any], expected: dict[str, Any], *, with_summary: bool) -> Verdict:
+    scores = _score_samples(record)
+    first = record["submission"]["query_response"][0]["correct_answer"]
+    spec = parse_task_scoring(record["metric_info"], "vector", list(first))
+    task = score_task("vector", spec.eval_type, [score.query for score in scores])
+    got: dict[str, Any] = {
+        "samples": [score.as_dict() for score in scores],
+        "task_score": task.total,
+        "mean_task_score": task.mean,
+        "eval_type": task.eval_type,
+    }
+    if with_summary and not same(summarise([task]).as_dict(), decode(record["expected_summary"])):
+        return failed(f"summary {summarise([task]).as_dict()}, expected {record['expected_summary']}")
+    return compare(got, expected)

@@ -1,0 +1,138 @@
+"""MEGA-Bench: prompts, submission files; the evaluator's files are pending until it exists."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from lmms_eval.tasks.megabench import prompts
+from lmms_eval.tasks.megabench.prompts import MediaAccess
+from lmms_eval.tasks.megabench.rows import Row, parse_row
+from lmms_eval.tasks.megabench.submission import dumps, record
+from tests.parity.vectors import (
+    DATA_DIR,
+    GOLDEN_DIR,
+    PASSED,
+    Vector,
+    Verdict,
+    failed,
+    line_adapter,
+    path_adapter,
+    pending,
+)  # fmt: skip
+
+SLICE = DATA_DIR / "megabench" / "real_slice"
+COLOUR_TOLERANCE = 3.0
+"""Lossy formats are compared by size and mean colour (README of the vectors)."""
+BLOCKS, BLOCK = 8, 16
+
+
+@functools.cache
+def rows(configuration: str) -> Mapping[str, Row]:
+    """Rows of a configuration of the slice by id, in order."""
+    import pyarrow.parquet as pq
+
+    docs = pq.read_table(SLICE / configuration).to_pylist()
+    return {doc["id"]: parse_row(doc) for doc in docs}
+
+
+@line_adapter("megabench_pipeline/prompts.jsonl")
+def check_prompt(vector: Vector) -> Verdict:
+    wanted = vector.record
+    row = rows(wanted["config"])[wanted["id"]]
+    media = MediaAccess(SLICE)
+    found = {
+        "task_name": row.task_name,
+        "media_type": row.kind,
+        "prompt": prompts.prompt_text(row, media),
+        "target": row.answer_text,
+    }
+    for key, value in found.items():
+        if value != wanted[key]:
+            return failed(f"{key}: {value!r} instead of {wanted[key]!r}")
+    shown = prompts.visuals(row, media)
+    if len(shown) != len(wanted["visuals"]):
+        return failed(f"{len(shown)} visuals instead of {len(wanted['visuals'])}")
+    for visual, expected in zip(shown, wanted["visuals"], strict=True):
+        problem = visual_problem(visual, expected)
+        if problem:
+            return failed(problem)
+    return message_verdict(row, media, shown)
+
+
+def visual_problem(visual: Any, expected: Mapping[str, Any]) -> str:
+    """What is wrong with one visual, or empty."""
+    if expected["type"] == "video_path":
+        wanted = str(SLICE / expected["path_below_media_root"])
+        return "" if visual == wanted else f"{visual} instead of {wanted}"
+    if not isinstance(visual, Image.Image):
+        return f"a {type(visual).__name__} instead of a picture"
+    if (visual.mode, list(visual.size)) != (expected["mode"], expected["size"]):
+        return f"{visual.mode} {visual.size} instead of {expected['mode']} {expected['size']}"
+    pixels = np.asarray(visual)
+    if "rgb_sha256" in expected and hashlib.sha256(pixels.tobytes()).hexdigest() != expected["rgb_sha256"]:
+        return f"{expected['path']}: other pixels"
+    if "frame_number" in expected and painted_number(pixels) != expected["frame_number"]:
+        return f"frame {painted_number(pixels)} instead of {expected['frame_number']}"
+    if np.abs(pixels.reshape(-1, 3).mean(axis=0) - expected["mean_rgb"]).max() > COLOUR_TOLERANCE:
+        return f"mean colour {pixels.reshape(-1, 3).mean(axis=0)} instead of {expected['mean_rgb']}"
+    return ""
+
+
+def painted_number(pixels: np.ndarray) -> int:
+    """The frame number in the upper half: eight blocks, most significant bit first, white = 1."""
+    row = pixels[pixels.shape[0] // 4, BLOCK // 2 : BLOCKS * BLOCK : BLOCK].mean(axis=-1)
+    return int("".join("1" if value > 127 else "0" for value in row), 2)
+
+
+def message_verdict(row: Row, media: MediaAccess, shown: Sequence[Any]) -> Verdict:
+    """Chat messages must show the same pictures as the visuals do, whether as paths or as pictures."""
+    parts = prompts.messages(row, media)[0]["content"]
+    if parts[-1] != {"type": "text", "text": prompts.prompt_text(row, media)} or len(parts) != len(shown) + 1:
+        return failed("the turn is not all visuals and then the text")
+    for part, visual in zip(parts, shown, strict=False):
+        if isinstance(visual, str):
+            same = part == {"type": "video", "url": visual}
+        else:
+            opened = Image.open(part["url"]) if isinstance(part["url"], str) else part["url"]
+            same = part["type"] == "image" and opened.convert("RGB").tobytes() == visual.tobytes()
+        if not same:
+            return failed(f"the message shows another picture than the visuals: {part}")
+    return PASSED
+
+
+@functools.cache
+def replies() -> Mapping[tuple[str, str], str]:
+    lines = (GOLDEN_DIR / "megabench_pipeline/e2e_slice/responses.jsonl").read_text(encoding="utf-8").splitlines()
+    return {(line["config"], line["id"]): line["response"] for line in map(json.loads, lines)}
+
+
+@path_adapter("megabench_pipeline/e2e_slice")
+def check_end_to_end(folder: Path) -> Sequence[Verdict]:
+    """Submission files byte for byte; scored files and breakdowns wait for the stand-alone evaluator."""
+    return list(_end_to_end(folder))
+
+
+def _end_to_end(folder: Path) -> Iterator[Verdict]:
+    for path in sorted(folder.glob("megabench_*_all_query_responses.json")):
+        configuration = path.name.removeprefix("megabench_").removesuffix("_all_query_responses.json")
+        records = [record(row, replies()[configuration, id_]) for id_, row in rows(configuration).items()]
+        same = dumps(records).encode() == path.read_bytes()
+        yield PASSED if same else failed(f"{path.name}: other bytes")
+    scored = [path for path in sorted(folder.rglob("*.json")) if path.parent != folder]
+    yield from (pending("stand-alone evaluator") for _ in scored)
+
+
+@path_adapter("megabench_pipeline/submissions/*", "megabench_pipeline/breakdown/*")
+def check_evaluator(folder: Path) -> Sequence[Verdict]:
+    expected = [
+        path for path in sorted(folder.rglob("*.json")) if path.relative_to(folder).parts[0].startswith("expected")
+    ]
+    return [pending("stand-alone evaluator") for _ in expected]

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.parity.compare import agree, decode
+from tests.parity.discovery import Rules, Unit, count_lines, find_units, load_rules, match
+from tests.parity.report import summary_lines, tally
+from tests.parity.test_vectors import check, judge
+from tests.parity.vectors import PASSED, Verdict, deviates, failed, pending
+
+RULES = Rules({"known": "because"}, {"late/*": "the late part", "runs/*/": "runs"}, {"prose.jsonl": "prose"})
+REPOSITORY = Path(__file__).parents[2]
+
+
+def write(root: Path, path: str, text: str = "{}\n") -> None:
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_text(text)
+
+
+def test_every_file_is_found_and_classified(tmp_path: Path) -> None:
+    write(tmp_path, "harness/functions/names.jsonl")
+    write(tmp_path, "late/one.jsonl", "{}\n\n{}\n")
+    write(tmp_path, "late/case/expected/a/x.json")
+    write(tmp_path, "late/case/expected/b.csv")
+    write(tmp_path, "late/case/input.json")
+    write(tmp_path, "runs/r1/samples.jsonl")
+    write(tmp_path, "prose.jsonl")
+    write(tmp_path, "new/stem.jsonl")
+    write(tmp_path, "new/case/expected.json")
+    write(tmp_path, "README.md")
+    found = {unit.path: (unit.kind, unit.count) for unit in find_units(tmp_path, RULES)}
+    assert found == {
+        "harness/functions/names.jsonl": ("line", 1),
+        "late/one.jsonl": ("pending", 2),
+        "late/case": ("pending", 2),
+        "runs/r1": ("pending", 1),
+        "new/stem.jsonl": ("unknown", 1),
+        "new/case/expected.json": ("unknown", 1),
+    }
+
+
+def test_an_unknown_stem_fails(tmp_path: Path) -> None:
+    assert [verdict.state for verdict in judge(Unit("new.jsonl", "unknown"), tmp_path)] == ["failed"]
+
+
+def test_the_most_exact_pattern_wins() -> None:
+    assert match({"a/*": 1, "a/b.jsonl": 2}, "a/b.jsonl") == 2
+    assert match({"a/*": 1}, "b/c") is None
+
+
+def check_verdicts(tmp_path: Path, verdicts: list[Verdict]) -> None:
+    recorded: dict[str, object] = {}
+    unit = Unit("case", "path", lambda path: verdicts)
+    try:
+        check(unit, tmp_path, RULES, recorded.__setitem__)
+    finally:
+        assert recorded["parity"]["path"] == "case"
+
+
+@pytest.mark.parametrize("verdicts", [[], [failed("no")], [PASSED, failed("no")], [deviates("unlisted")]])
+def test_check_fails(tmp_path: Path, verdicts: list[Verdict]) -> None:
+    with pytest.raises(AssertionError):
+        check_verdicts(tmp_path, verdicts)
+
+
+@pytest.mark.parametrize("verdicts", [[PASSED], [PASSED, deviates("known")], [pending("a part")]])
+def test_check_passes(tmp_path: Path, verdicts: list[Verdict]) -> None:
+    check_verdicts(tmp_path, verdicts)
+
+
+def test_an_adapter_that_raises_fails_its_vector(tmp_path: Path) -> None:
+    write(tmp_path, "a.jsonl", '{"x": 1}\n{"x": 2}\n')
+    verdicts = judge(
+        Unit("a.jsonl", "line", lambda vector: PASSED if vector.record["x"] == 1 else {}["gone"]), tmp_path
+    )
+    assert [verdict.state for verdict in verdicts] == ["passed", "failed"]
+    assert "line 2" in verdicts[1].detail and "KeyError" in verdicts[1].detail
+    assert [v.state for v in judge(Unit("a", "path", lambda path: {}["gone"]), tmp_path)] == ["failed"]
+
+
+def test_summary_lines() -> None:
+    some = tally("b", [PASSED, PASSED, failed("x"), deviates("r"), deviates("r"), pending("p")])
+    assert list(summary_lines([some, tally("a", [pending("later")] * 3)])) == [
+        "PENDING a 3 later",
+        "PARITY b 2/3",
+        "DEVIATES b 2 r",
+        "PENDING b 1 p",
+    ]
+
+
+def test_values_are_decoded_and_compared() -> None:
+    assert decode([{"$tuple": [1, {"$float": "inf"}]}, {"a": {"$float": "-inf"}}]) == [
+        (1, float("inf")),
+        {"a": float("-inf")},
+    ]
+    assert agree(decode({"$float": "nan"}), float("nan"))
+    assert agree(1, 1.0 + 1e-12)
+    assert agree([1, (2,)], (1, [2]))
+    assert not agree(1.0, 1.0 + 1e-6)
+    assert not agree(True, 1)
+    assert not agree(1, "1")
+    assert not agree([1], [1, 2])
+    assert not agree({"a": 1}, {"a": 1, "b": 2})
+    assert not agree(float("inf"), float("-inf"))
+
+
+def test_the_shipped_rules_have_reasons() -> None:
+    rules = load_rules()
+    for table in (rules.deviations, rules.pending_families, rules.without_line):
+        assert all(isinstance(reason, str) and reason.strip() for reason in table.values())
+
+
+def test_a_misspelt_key_of_the_rules_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, "deviations.yaml", "deviation: {a: b}\n")
+    with pytest.raises(ValueError, match="deviation"):
+        load_rules(tmp_path / "deviations.yaml")
+
+
+def test_blank_lines_do_not_count(tmp_path: Path) -> None:
+    write(tmp_path, "a.jsonl", '{"a": 1}\n\n{"a": 2}')
+    assert count_lines(tmp_path / "a.jsonl") == 2
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["one process", "xdist"])
+def test_the_report_is_printed_from_vectors_of_another_folder(tmp_path: Path, workers: list[str]) -> None:
+    good = '{"function": "simple_parse_args_string", "args": ["zz=5"], "expected": {"zz": 5}}\n'
+    bad = '{"function": "simple_parse_args_string", "args": ["zz=5"], "expected": {"zz": 6}}\n'
+    write(tmp_path, "harness/functions/arguments.jsonl", good + bad + good)
+    write(tmp_path, "harness/functions/verifiers.jsonl", "{}\n{}\n")
+    write(tmp_path, "brand_new/stem.jsonl")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *workers, "tests/parity/test_vectors.py"]
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
+    environment["GOLDEN_DIR"] = str(tmp_path)
+    done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=120)
+    lines = done.stdout.splitlines()
+    assert done.returncode == 1
+    assert lines.count("PARITY harness/functions/arguments.jsonl 2/3") == 1
+    assert lines.count("PARITY brand_new/stem.jsonl 0/1") == 1
+    assert sum(line.startswith("PENDING harness/functions/verifiers.jsonl 2 ") for line in lines) == 1
+    assert not [line for line in lines if line.startswith("PARITY") and "verifiers" in line]

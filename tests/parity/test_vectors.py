@@ -1,0 +1,80 @@
+"""Replays every recorded vector; one test per file or case folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.parity.discovery import Unit, find_units, import_adapters, load_rules
+from tests.parity.report import PROPERTY, tally
+from tests.parity.vectors import GOLDEN_DIR, Vector, Verdict, failed, pending
+
+_SHOWN = 10
+RULES = load_rules()
+import_adapters()
+UNITS = find_units(GOLDEN_DIR, RULES) if GOLDEN_DIR.is_dir() else []
+
+
+def judge_lines(unit: Unit, root: Path) -> list[Verdict]:
+    """One verdict per line; an adapter that raises fails its line."""
+    verdicts: list[Verdict] = []
+    lines = (root / unit.path).read_text("utf-8").splitlines()
+    for index, line in enumerate(lines):
+        if not line.strip():
+            continue
+        record = json.loads(line)
+        try:
+            verdict = unit.adapter(Vector(unit.path, index, record))
+        except Exception as error:  # noqa: BLE001 - whatever the code under test raises is a failed vector
+            verdict = failed(f"{type(error).__name__}: {error}")
+        if verdict.state == "failed":
+            verdict = failed(f"line {index + 1}: {line[:200]}: {verdict.detail}")
+        verdicts.append(verdict)
+    return verdicts
+
+
+def judge_path(unit: Unit, root: Path) -> list[Verdict]:
+    """The verdicts of a path adapter; one that raises fails its path."""
+    try:
+        return list(unit.adapter(root / unit.path))
+    except Exception as error:  # noqa: BLE001 - whatever the code under test raises is a failed vector
+        return [failed(f"{unit.path}: {type(error).__name__}: {error}")]
+
+
+def judge(unit: Unit, root: Path) -> list[Verdict]:
+    if unit.kind == "line":
+        return judge_lines(unit, root)
+    if unit.kind == "path":
+        return judge_path(unit, root)
+    if unit.kind == "pending":
+        return [pending(unit.detail)] * unit.count
+    return [failed("no adapter knows this file: write one, or list it in deviations.yaml")]
+
+
+def check(unit: Unit, root: Path, rules: Any, record: Callable[[str, Any], None]) -> None:
+    """Judge a unit, hand its counts to the summary, and fail on what does not agree."""
+    verdicts = judge(unit, root)
+    record(PROPERTY, tally(unit.path, verdicts))
+    assert verdicts, f"{unit.path} holds no vectors"
+    unlisted = {v.detail for v in verdicts if v.state == "deviates"} - set(rules.deviations)
+    assert not unlisted, f"{unit.path}: deviations without a reason in deviations.yaml: {sorted(unlisted)}"
+    differences = [v.detail for v in verdicts if v.state == "failed"]
+    shown = "\n".join(differences[:_SHOWN])
+    assert not differences, f"{unit.path}: {len(differences)} of {len(verdicts)} differ\n{shown}"
+
+
+if UNITS:
+
+    @pytest.mark.parametrize("unit", UNITS, ids=[unit.path for unit in UNITS])
+    def test_vectors(unit: Unit, record_property: Callable[[str, Any], None]) -> None:
+        check(unit, GOLDEN_DIR, RULES, record_property)
+
+else:
+
+    @pytest.mark.skip(reason=f"no recorded vectors at {GOLDEN_DIR}; set GOLDEN_DIR to their folder")
+    def test_vectors() -> None:
+        pass

@@ -1,0 +1,1 @@
+"""Servers on loopback that tests and benchmarks start as processes of their own."""

@@ -1,0 +1,351 @@
+"""A chat-completions server on loopback with a fixed delay, counters and faults to order.
+
+``python -m tests.servers.stub --delay 0.05`` prints ``{"port": ...}`` and serves until its input ends or it is
+terminated; ``StubServer`` does that for tests. It is written on ``asyncio.Protocol``, so that benchmarks measure the
+client. The answer to a question is the text after ``ANSWER=`` in the last user message, else eight hexadecimal
+digits of the SHA-1 of that message's text.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import json
+import os
+import select
+import subprocess
+import sys
+import threading
+import urllib.request
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from email.utils import formatdate
+from pathlib import Path
+from time import time
+from typing import Any
+
+import orjson
+
+ROOT = Path(__file__).resolve().parents[2]
+REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 429: "Too Many Requests"}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Command line of the server; ``StubServer`` takes the same names."""
+
+    port: int = 0
+    delay: float = 0.0
+    """Seconds between the end of a request and its answer."""
+    fault: str = ""
+    """A status code (``500``, ``429``, ``401``, ``404``, ``400``, ...) or a name from ``FAULTS``; empty: none."""
+    share: float = 1.0
+    """Part of the questions that the fault meets, chosen by the hash of the body."""
+    times: int = 0
+    """How often the fault meets a question before it is answered; 0: always."""
+    retry_after: str = ""
+    """``Retry-After`` header of 429 and 5xx answers: a number of seconds, or ``date:N`` for a date N seconds ahead."""
+    limit: int = 0
+    """Requests beyond so many at a time get 429; 0: no limit."""
+    model: str = ""
+    """The only model that exists (404 for others); empty: any."""
+    key: str = ""
+    """The only key that is accepted (401 for others), or the whole ``Authorization`` header; empty: any."""
+    slow: float = 30.0
+    """Delay of the fault ``slow`` in seconds."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What ``GET /stats`` gives."""
+
+    total: int = 0
+    completed: int = 0
+    in_flight: int = 0
+    max_in_flight: int = 0
+    bytes: int = 0
+    connections: int = 0
+    by_status: Counter[str] = field(default_factory=Counter)
+    by_body: Counter[str] = field(default_factory=Counter)
+    """Requests by SHA-1 of the body."""
+    by_text: Counter[str] = field(default_factory=Counter)
+    """Requests by the last user text (its first 200 characters)."""
+    times: list[float] = field(default_factory=list)
+    """Unix time of each arrival."""
+
+
+def last_user_text(body: dict[str, Any]) -> str:
+    for message in reversed(body["messages"]):
+        if message["role"] == "user":
+            content = message["content"]
+            if isinstance(content, str):
+                return content
+            return "\n".join(part["text"] for part in content if part["type"] == "text")
+    return ""
+
+
+def answer(text: str) -> str:
+    _, found, after = text.partition("ANSWER=")
+    return after.strip() if found else hashlib.sha1(text.encode()).hexdigest()[:8]
+
+
+def completion(
+    body: dict[str, Any], text: str | None, finish_reason: str = "stop", **message: Any
+) -> tuple[int, dict[str, Any]]:
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", "content": text, **message},
+        "finish_reason": finish_reason,
+    }
+    usage = {
+        "prompt_tokens": len(last_user_text(body)) // 4 + 1,
+        "completion_tokens": len(text or "") // 4 + 1,
+        "completion_tokens_details": {"reasoning_tokens": 7 if message.get("reasoning_content") else 0},
+    }
+    return 200, {"id": "stub", "object": "chat.completion", "model": body["model"], "choices": [choice], "usage": usage}
+
+
+def error(status: int, message: str, code: str) -> tuple[int, dict[str, Any]]:
+    return status, {"error": {"message": message, "type": "stub_error", "code": code}}
+
+
+Fault = Callable[[dict[str, Any]], tuple[int, Any]]
+FAULTS: dict[str, Fault] = {
+    "malformed": lambda body: (200, b"<html>gateway</html>"),
+    "not_utf8": lambda body: (200, b'{"choices": "\xff"}'),
+    "no_choices": lambda body: (200, {"choices": []}),
+    "wrong_types": lambda body: (200, {"choices": [{"message": {"content": 7}}]}),
+    "error_in_200": lambda body: (200, {"error": {"message": "upstream is overloaded", "code": 503}}),
+    "empty": lambda body: completion(body, ""),
+    "truncated": lambda body: completion(body, "cut o", "length"),
+    "content_filter": lambda body: completion(body, "", "content_filter"),
+    "refusal": lambda body: completion(body, None, refusal="I cannot help with that."),
+    "reasoning": lambda body: completion(body, None, reasoning_content="the answer is " + answer(last_user_text(body))),
+    "thought_too_long": lambda body: completion(body, None, "length", reasoning_content="well, let me think"),
+    "parts": lambda body: completion(body, None, content=[{"type": "text", "text": text} for text in ("par", "ts")]),
+    "context_length": lambda body: error(
+        400, "This model's maximum context length is 4096 tokens.", "context_length_exceeded"
+    ),
+    "policy": lambda body: error(400, "The prompt was rejected.", "content_filter"),
+    "quota": lambda body: error(429, "You exceeded your current quota.", "insufficient_quota"),
+    "echo_key": lambda body: error(400, f"bad key {body.get('_authorization')}", "bad"),
+    "half_closed": lambda body: completion(body, "never seen"),
+    "reset": lambda body: completion(body, "never seen"),
+    "slow": lambda body: completion(body, answer(last_user_text(body))),
+}  # fmt: skip
+
+
+class Stub:
+    """State shared by all connections."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.counts = Counts()
+        self.bodies: list[bytes] = []
+
+    def fault_of(self, digest: str) -> str:
+        """The fault that meets this request (counted already)."""
+        settings = self.settings
+        if not settings.fault or int(digest[:8], 16) / 2**32 >= settings.share:
+            return ""
+        if settings.times and self.counts.by_body[digest] > settings.times:
+            return ""
+        return settings.fault
+
+    def decide(self, raw: bytes, authorization: str) -> tuple[int, Any, str]:
+        """Status, JSON (or bytes) and fault of the answer to a request."""
+        counts, settings = self.counts, self.settings
+        digest = hashlib.sha1(raw).hexdigest()
+        body = orjson.loads(raw)
+        text = last_user_text(body)
+        counts.by_body[digest] += 1
+        counts.by_text[text[:200]] += 1
+        if len(self.bodies) < 64:
+            self.bodies.append(raw)
+        if settings.key and authorization not in (settings.key, f"Bearer {settings.key}"):
+            return *error(401, f"Incorrect API key provided: {authorization}", "invalid_api_key"), ""
+        if settings.model and body["model"] != settings.model:
+            return *error(404, f"The model `{body['model']}` does not exist.", "model_not_found"), ""
+        if settings.limit and counts.in_flight > settings.limit:
+            return *error(429, "Rate limit reached", "rate_limit_exceeded"), "429"
+        fault = self.fault_of(digest)
+        if fault.isdigit():
+            return *error(int(fault), f"stub fault {fault}", "stub"), fault
+        if fault:
+            body["_authorization"] = authorization
+            return *FAULTS[fault](body), fault
+        return *completion(body, answer(text)), ""
+
+    def head(self, status: int, length: int, fault: str) -> bytes:
+        lines = [
+            f"HTTP/1.1 {status} {REASONS.get(status, 'Error')}",
+            "Content-Type: application/json",
+            f"Content-Length: {length}",
+        ]
+        wait = self.settings.retry_after
+        if wait and (status == 429 or status >= 500):
+            date = wait.startswith("date:")
+            lines.append(f"Retry-After: {formatdate(time() + float(wait[5:]), usegmt=True) if date else wait}")
+        return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+class StubProtocol(asyncio.Protocol):
+    """One connection."""
+
+    def __init__(self, stub: Stub) -> None:
+        self.stub = stub
+        self.buffer = bytearray()
+        self.head_end = 0
+        self.need = 0
+        self.transport: Any = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+        self.stub.counts.connections += 1
+
+    def data_received(self, data: bytes) -> None:
+        self.buffer += data
+        while True:
+            if not self.need:
+                end = self.buffer.find(b"\r\n\r\n")
+                if end < 0:
+                    return
+                head = bytes(self.buffer[:end]).lower()
+                _, found, after = head.partition(b"content-length:")
+                self.head_end = end + 4
+                self.need = self.head_end + (int(after.split(b"\r\n", 1)[0]) if found else 0)
+            if len(self.buffer) < self.need:
+                return
+            head_bytes, body = bytes(self.buffer[: self.head_end]), bytes(self.buffer[self.head_end : self.need])
+            del self.buffer[: self.need]
+            self.need = 0
+            self.request(head_bytes.decode("latin-1"), body)
+
+    def request(self, head: str, body: bytes) -> None:
+        method, target, _ = head.split(" ", 2)
+        path = target.partition("?")[0]
+        counts = self.stub.counts
+        if method == "GET":
+            shown: Any = {name: getattr(counts, name) for name in Counts.__slots__}
+            if path == "/bodies":
+                shown = [raw.decode() for raw in self.stub.bodies]
+            self.send(200, orjson.dumps(shown, default=dict), "")
+            return
+        if not path.endswith("/chat/completions"):
+            self.send(404, b'{"error": {"message": "no such page"}}', "")
+            return
+        counts.total += 1
+        counts.in_flight += 1
+        counts.max_in_flight = max(counts.max_in_flight, counts.in_flight)
+        counts.bytes += len(body)
+        counts.times.append(time())
+        line = next((line for line in head.split("\r\n") if line.lower().startswith("authorization:")), ":")
+        status, reply, fault = self.stub.decide(body, line.partition(":")[2].strip())
+        payload = reply if isinstance(reply, bytes) else orjson.dumps(reply)
+        delay = self.stub.settings.slow if fault == "slow" else self.stub.settings.delay
+        if delay:
+            asyncio.get_running_loop().call_later(delay, self.finish, status, payload, fault)
+        else:
+            self.finish(status, payload, fault)
+
+    def finish(self, status: int, payload: bytes, fault: str) -> None:
+        counts = self.stub.counts
+        counts.in_flight -= 1
+        counts.completed += 1
+        counts.by_status[str(status)] += 1
+        if fault == "reset":
+            self.transport.abort()
+        elif fault == "half_closed":
+            self.transport.write(self.stub.head(status, len(payload), fault) + payload[: len(payload) // 2])
+            self.transport.close()
+        else:
+            self.send(status, payload, fault)
+
+    def send(self, status: int, payload: bytes, fault: str) -> None:
+        if not self.transport.is_closing():
+            self.transport.write(self.stub.head(status, len(payload), fault) + payload)
+
+
+async def serve(settings: Settings) -> None:
+    """Serve until standard input ends."""
+    stub = Stub(settings)
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+    server = await loop.create_server(lambda: StubProtocol(stub), "127.0.0.1", settings.port, backlog=2048)
+    sys.stdout.write(json.dumps({"port": server.sockets[0].getsockname()[1], "pid": os.getpid()}) + "\n")
+    sys.stdout.flush()
+
+    def watch_input() -> None:
+        while os.read(0, 4096):
+            pass
+        loop.call_soon_threadsafe(ended.set)
+
+    threading.Thread(target=watch_input, daemon=True).start()
+    await ended.wait()
+    server.close()
+
+
+class StubServer:
+    """The server as a process: ``with StubServer(delay=0.05) as server: ... server.url, server.stats()``."""
+
+    def __init__(self, **settings: Any) -> None:
+        Settings(**settings)
+        self.arguments = [f"--{name.replace('_', '-')}={value}" for name, value in settings.items()]
+        self.port = 0
+        self.process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> StubServer:
+        command = [sys.executable, "-m", "tests.servers.stub", *self.arguments]
+        self.process = subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
+        assert self.process.stdout is not None
+        if not select.select([self.process.stdout], [], [], 30)[0]:
+            self.__exit__()
+            raise RuntimeError("the stub server did not start within 30 s")
+        self.port = json.loads(self.process.stdout.readline())["port"]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self.process is not None and self.process.stdin is not None and self.process.stdout is not None
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+    @property
+    def url(self) -> str:
+        """Base URL, with ``/v1``."""
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    def stats(self) -> dict[str, Any]:
+        """See ``Counts``."""
+        return self._get("/stats")  # type: ignore[no-any-return]
+
+    def bodies(self) -> list[dict[str, Any]]:
+        """The first 64 request bodies."""
+        return [json.loads(raw) for raw in self._get("/bodies")]
+
+    def _get(self, path: str) -> Any:
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(f"http://127.0.0.1:{self.port}{path}", timeout=10) as reply:
+            return json.load(reply)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    for setting in fields(Settings):
+        kind = type(setting.default)
+        parser.add_argument(f"--{setting.name.replace('_', '-')}", type=kind, default=setting.default)
+    asyncio.run(serve(Settings(**vars(parser.parse_args()))))
+
+
+if __name__ == "__main__":
+    main()

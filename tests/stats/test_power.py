@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmms_eval.errors import UsageError
+from lmms_eval.stats import PowerQuestion, power_analysis
+
+
+@given(st.floats(0.005, 0.5), st.floats(0.05, 1), st.floats(-0.9, 0.9))
+def test_the_number_needed_gives_the_power_wanted(effect: float, std: float, correlation: float) -> None:
+    question = PowerQuestion(effect, std_a=std, correlation=correlation)
+    needed = power_analysis(question).min_n
+    reached = power_analysis(question, current_n=needed)
+    assert reached.current_power is not None and reached.current_power >= 0.8 - 1e-4
+    assert reached.min_detectable_effect is not None and reached.min_detectable_effect <= effect + 1e-4
+    if needed > 1:
+        fewer = power_analysis(question, current_n=needed - 1).current_power
+        assert fewer is not None and fewer <= 0.8 + 1e-4
+
+
+def test_no_spread_of_the_differences() -> None:
+    result = power_analysis(PowerQuestion(correlation=1.0), current_n=10)
+    assert (result.min_n, result.current_power, result.min_detectable_effect) == (2, 1.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("question", "current_n", "what"),
+    [
+        (PowerQuestion(0), None, "effect size"),
+        (PowerQuestion(float("nan")), None, "effect size"),
+        (PowerQuestion(alpha=0), None, "alpha"),
+        (PowerQuestion(power=1), None, "power"),
+        (PowerQuestion(correlation=1.1), None, "correlation"),
+        (PowerQuestion(std_a=-1), None, "standard deviations"),
+        (PowerQuestion(), 0, "number of documents"),
+    ],
+)
+def test_bad_parameters_are_refused(question: PowerQuestion, current_n: int | None, what: str) -> None:
+    with pytest.raises(UsageError, match=what):
+        power_analysis(question, current_n)
