@@ -48,6 +48,11 @@ def final_state(out: Path) -> dict[str, Any]:
     return kept
 
 
+def is_complete(out: Path) -> bool:
+    records = list(out.rglob("run.json"))
+    return bool(records) and json.loads(records[0].read_text(encoding="utf-8"))["state"] == "complete"
+
+
 def finish(arguments: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(arguments, capture_output=True, text=True, env=_environment(), check=False, timeout=120)
 
@@ -74,9 +79,9 @@ def kill_once(work: Path, number: int, after_s: float, whole: dict[str, Any]) ->
         arguments = command(work, server.url, out)
         process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=_environment())
         time.sleep(after_s)
-        ended_before = process.poll() is not None
         process.send_signal(signal.SIGKILL)
         process.wait()
+        ended_before = is_complete(out)  # a completed run begins anew by design: nothing to resume
         time.sleep(2 * DELAY_S)  # what had arrived is counted now
         asked_at_kill = server.stats()["total"]
         done = finish(arguments)

@@ -42,7 +42,7 @@ def picture_task(folder: Path, documents: int, pictures: int = 20, name: str = "
     source = random.Random(0)
     for number in range(pictures):
         small = Image.frombytes("RGB", (256, 192), source.randbytes(256 * 192 * 3))
-        small.resize((1024, 768), Image.Resampling.BICUBIC).save(folder / f"{name}_{number}.jpg", quality=75)
+        small.resize((1024, 768), Image.Resampling.BICUBIC).save(folder / f"{name}_{number}.jpg", quality=60)
     with open(folder / f"{name}.jsonl", "w", encoding="utf-8") as file:
         for number in range(documents):
             row = {

@@ -39,6 +39,8 @@ class Model(abc.ABC):
     """Request kinds that this model can answer; anything else is refused before the run starts."""
     concurrency: int = 1
     """Requests that are open at a time at most (batch size of a local model, ceiling of an API client)."""
+    ordered: bool = False
+    """Requests must arrive in the order of their documents and repeats: they are then prepared by one thread."""
 
     def prepare(self, request: Request) -> Request:
         """Turn a request into what this back end sends. Runs in preparation threads: must be thread-safe.

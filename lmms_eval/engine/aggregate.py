@@ -16,11 +16,9 @@ from lmms_eval.engine.outcomes import OutcomeCounter, TaskOutcome
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import AggregationError
+from lmms_eval.metrics.table import AGGREGATIONS, AggregationEntry
 
 NOT_AVAILABLE = "N/A"
-BOOTSTRAPPED = frozenset({"median", "matthews_corrcoef", "f1", "perplexity", "bleu", "chrf", "ter"})
-SLOW_BOOTSTRAP = frozenset({"bleu", "chrf", "ter"})
-SLOW_ITERATIONS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,8 +246,8 @@ def _errors(
     stderr: float | str = NOT_AVAILABLE
     if name == "mean" and len(numbers) == len(values) > 1:
         stderr = stats.mean_stderr(numbers)
-    elif name in BOOTSTRAPPED and len(values) > 1:
-        stderr = _bootstrap(definition, values, options.bootstrap_iters)
+    elif name in AGGREGATIONS and len(values) > 1:
+        stderr = _bootstrap(definition, AGGREGATIONS[name], values, options.bootstrap_iters)
     is_mean = math.isclose(float(value), scale * mean, rel_tol=1e-9, abs_tol=1e-12)
     error = next((e for e in ((clustered, clt) if is_mean else (stderr,)) if isinstance(e, float)), None)
     return _Errors(stderr, clt, clustered, stats.normal_interval(float(value), error))
@@ -259,13 +257,13 @@ def _shown(error: float | None) -> float | str:
     return NOT_AVAILABLE if error is None else error
 
 
-def _bootstrap(definition: MetricDefinition, values: Sequence[Any], iterations: int) -> float | str:
-    name = str(definition.aggregation_name)
-    draws = min(iterations, SLOW_ITERATIONS) if name in SLOW_BOOTSTRAP else iterations
+def _bootstrap(
+    definition: MetricDefinition, entry: AggregationEntry, values: Sequence[Any], iterations: int
+) -> float | str:
+    draws = min(iterations, entry.bootstrap_iterations)
     if draws < 2:
         return NOT_AVAILABLE
-    statistic = name if name in stats.NAMED_STATISTICS else definition.aggregation
-    return stats.bootstrap_stderr(statistic, values, draws)
+    return stats.bootstrap_stderr(entry.bootstrap_name or definition.aggregation, values, draws)
 
 
 def _scale(numbers: Sequence[float], mean: float, value: float) -> float:

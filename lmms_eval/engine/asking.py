@@ -58,6 +58,9 @@ class Asking:
             JournalError: a response could not be made durable.
             ModelError: the model broke its contract. Whatever else the model raises passes through.
         """
+        # Two rounds of what the model holds open are enough ahead of it; more would only cost memory.
+        ahead = max(limits.least_requests, 2 * self._model.concurrency)
+        limits = replace(limits, max_requests=ahead, threads=1 if self._model.ordered else limits.threads)
         self.stream = Stream(
             self._conversations.source(), self._prepare, self._preparation_failed, self._conversations.has_open, limits
         )
@@ -106,7 +109,7 @@ class Asking:
 
         prepared = self._model.prepare(replace(request, build_messages=build_messages))
         self._prompts[request.id] = rendered[0] if rendered else text_fingerprint(request.context)
-        return prepared
+        return replace(prepared, build_messages=request.build_messages)
 
     def _preparation_failed(self, request: Request, error: Exception) -> None:
         from lmms_eval.errors import MediaError

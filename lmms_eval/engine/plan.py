@@ -12,6 +12,7 @@ import orjson
 from lmms_eval.api.task import Task
 from lmms_eval.engine.conversations import Unit
 from lmms_eval.errors import UsageError
+from lmms_eval.utils import get_sample_size
 
 COST_WINDOW = 4096
 """Costliest first within this many documents of a task: long ones start early, and nothing is rendered ahead."""
@@ -40,19 +41,8 @@ def plan_task(task: Task, limit: float | None, offset: int) -> TaskPlan:
     total = len(task)
     if offset >= total > 0 and offset:
         raise UsageError(f"--offset {offset}: task {task.name!r} has only {total} documents")
-    count = document_count(total, limit)
-    return TaskPlan(task, range(offset, min(total, offset + count)), total)
-
-
-def document_count(total: int, limit: float | None) -> int:
-    if limit is None or limit == -1:
-        return total
-    if limit <= 0:
-        raise UsageError(f"--limit {limit}: give a count of at least 1, a share between 0 and 1, or -1 for all")
-    if limit < 1:
-        share = limit * total
-        return int(share) if share == int(share) else int(share) + 1
-    return int(limit)
+    count = get_sample_size(total, limit)
+    return TaskPlan(task, range(offset, total if count is None else min(total, offset + count)), total)
 
 
 def units(plans: Sequence[TaskPlan], is_done: Mapping[str, Any]) -> Iterator[Unit]:

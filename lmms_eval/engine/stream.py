@@ -25,6 +25,8 @@ class StreamLimits:
 
     max_bytes: int = 512 << 20
     max_requests: int = 256
+    least_requests: int = 32
+    """``max_requests`` is not set below this, however few requests the model holds open."""
     threads: int = 2
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from lmms_eval.api.model import Model, lmms
@@ -74,7 +75,7 @@ def task_options(config: RunConfig, choice: ModelChoice) -> TaskOptions:
         process_with_media=config.process_with_media,
         predict_only=config.predict_only,
         reasoning_tags=config.reasoning_tag_pairs,
-        data_root=config.data_root,
+        data_root=str(Path(config.data_root).resolve()) if config.data_root else None,
         seed=config.seed[0] or 0,
         fewshot_seed=config.seed[3],
         trust_remote_code=config.trust_remote_code,

@@ -17,7 +17,7 @@ from lmms_eval.errors import UnknownNameError
 PAD, BOS, EOS, UNK = "<pad>", "<s>", "<end>", "<unk>"
 IMAGE, FAKE_IMAGE, GLOBAL_IMAGE = "<image>", "<fake_token_around_image>", "<global-img>"
 VISION_START, VISION_END, IMAGE_PAD, VIDEO_PAD = "<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>"
-MAX_POSITIONS = 4096
+MAX_POSITIONS = 32768
 VOCABULARY = 400
 END_WEIGHT = 1.3
 """Of the end token against any other: some answers end by themselves, most do not."""

@@ -293,4 +293,4 @@ def _outcome(result: TaskResult) -> dict[str, Any]:
         for metric in result.metrics
         if metric.value is None and metric.withheld_reason
     }
-    return entry | ({"partial": partial} if partial else {})
+    return entry | {"partial": partial}

@@ -59,8 +59,8 @@ def _metric(entry: Mapping[str, Any], config: TaskConfig, where: str) -> TaskMet
     stated = entry.get("aggregation")
     if stated is None:
         stated = default_aggregation or "mean"
-        if name != BYPASS:
-            log.warning("%s: metric %s has no aggregation: %s is taken", where, name, stated)
+        if default_aggregation is None:
+            log.warning("%s: metric %s has no aggregation and is not registered: %s is taken", where, name, stated)
     direction = entry.get("higher_is_better")
     if direction is None:
         direction = True if default_direction is None else default_direction

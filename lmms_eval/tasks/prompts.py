@@ -34,6 +34,9 @@ class Prompts:
     def __init__(self, config: TaskConfig, options: TaskOptions, where: str) -> None:
         self.config, self.options, self.where = config, options, where
         self.kwargs = specific_kwargs(config.lmms_eval_specific_kwargs, options)
+        """What the prompt functions get, with the run's ``data_root`` where one is given."""
+        if isinstance(self.kwargs, dict) and options.data_root is not None:
+            self.kwargs.setdefault("data_root", options.data_root)
         self._target_kwargs = target_kwargs(config.model_specific_target_kwargs, options)
 
     def text(self, doc: Doc) -> Any:

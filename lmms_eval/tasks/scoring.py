@@ -224,7 +224,7 @@ def _outcome(name: str, filtered: Any, metrics: Mapping[str, Any], each: Sequenc
     present = {key: value for key, value in metrics.items() if key not in absent}
     reason = "; ".join(dict.fromkeys(absent.values()))
     alone = tuple({key: value for key, value in one.items() if not isinstance(value, Unscored)} for one in each)
-    status: Any = "unscored" if absent and not present else "scored"
+    status: Any = "unscored" if absent else "scored"
     return PipelineScore(name, filtered, present, status, reason, alone)
 
 

@@ -23,9 +23,11 @@ def specific_kwargs(stated: Mapping[str, Any] | None, options: TaskOptions) -> d
     if stated is None:
         return None
     own = _of_model(stated, options)
-    if own is not None:
-        return dict(own) if isinstance(own, Mapping) else own
-    return {**stated, **(spread(stated) or {})}
+    if own is not None and not isinstance(own, Mapping):
+        return own
+    made = dict(own) if own is not None else {**stated, **(spread(stated) or {})}
+    # Where the run's local data lies: functions that open media beside it look there.
+    return {**made, "data_root": options.data_root} if options.data_root else made
 
 
 def spread(stated: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -80,9 +80,17 @@ class _ResultsTable:
         if row.metric == _BLANK_METRIC:
             return " "
         value = row.entry[f"{row.metric},{row.filter_name}"]
-        if value is None:
-            return f"withheld ({self._about('outcomes', row.task).get('failed', 0)} failed)"
-        return _number(value)
+        return self.absent(row) if value is None else _number(value)
+
+    def absent(self, row: _Row) -> str:
+        """Why a value is not there; an aggregation that returns nothing (it writes a file) has none to give."""
+        outcome = self._about("outcomes", row.task)
+        known = outcome.get("partial")
+        if known is not None and f"{row.metric},{row.filter_name}" not in known:
+            return _NOT_AVAILABLE
+        if outcome.get("unscored") and not outcome.get("failed"):
+            return f"not evaluated ({outcome['unscored']} unscored)"
+        return f"withheld ({outcome.get('failed', 0)} failed)"
 
     def stderr(self, row: _Row) -> str:
         return "" if row.metric == _BLANK_METRIC else _number(row.named(_STDERR))

@@ -24,9 +24,10 @@ pytestmark = pytest.mark.skipif(not RECORDS.is_file(), reason=f"no recorded beha
 Done = subprocess.CompletedProcess[str]
 
 
-def _run(*arguments: str) -> Done:
+def _run(*arguments: str, **variables: str) -> Done:
     environ = {
         **os.environ,
+        **variables,
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(INPUTS / "plugin"), os.environ.get("PYTHONPATH", "")]),
         "VERBOSITY": "INFO",
     }
@@ -80,6 +81,11 @@ def _usage(message: str) -> Callable[[Done], None]:
     return check
 
 
+def _traceback(done: Done) -> None:
+    assert "Traceback" in done.stderr
+    assert "error: unknown model 'nope'" in done.stderr.splitlines()[-1]
+
+
 BY_ARGUMENTS: dict[tuple[str, ...], tuple[int, Callable[[Done], None]]] = {
     (): (0, _box),
     ("--help",): (0, _all_flags),
@@ -90,14 +96,13 @@ BY_ARGUMENTS: dict[tuple[str, ...], tuple[int, Callable[[Done], None]]] = {
     ("--model", "scripted", "--tasks", "gold_short", "--log_samples"): (2, _usage("--output_path")),
     ("--model", "scripted", "--tasks", "gold_short", "--seed", "1,2"): (2, _usage("--seed: ")),
 }
-NEEDS_EVALUATOR = {
-    ("--model", "scripted", "--tasks", "not_a_task"),
-    ("--model", "nope", "--tasks", "gold_short"),
-    ("--model", "nope", "--tasks", "gold_short", "--verbosity", "DEBUG"),
-    ("--tasks", "gold_short"),
-    ("--model", "scripted_simple", "--tasks", "plug_task"),
+WITH_EVALUATOR: dict[tuple[str, ...], Callable[[Done], None]] = {
+    ("--model", "scripted", "--tasks", "not_a_task"): _usage("unknown task 'not_a_task'"),
+    ("--model", "nope", "--tasks", "gold_short"): _usage("unknown model 'nope'; did you mean "),
+    ("--model", "nope", "--tasks", "gold_short", "--verbosity", "DEBUG"): _traceback,
+    ("--tasks", "gold_short"): _usage("pretrained"),
 }
-"""Tested with the evaluator, in ``tests/test_evaluator.py``."""
+PLUGIN_RUN = ("--model", "scripted_simple", "--tasks", "plug_task")
 CONFIGS = {
     "env: {MY_HOME: '${NOPE_VAR:-/default/place}', MY_API_KEY: abcdefghijkl}": "test_file",
     'seed: "42,42,42,42"': "test_resolve",
@@ -115,6 +120,25 @@ def test_wanted(arguments: tuple[str, ...]) -> None:
     check(done)
 
 
+@pytest.mark.parametrize("arguments", list(WITH_EVALUATOR), ids=" ".join)
+def test_wanted_of_runs_that_cannot_start(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    done = _run(*arguments, "--include_path", str(INPUTS / "tasks"), XDG_STATE_HOME=str(tmp_path))
+    assert done.returncode == 2
+    WITH_EVALUATOR[arguments](done)
+
+
+def test_close_task_names_are_named() -> None:
+    done = _run("--model", "scripted", "--tasks", "gold_shrot", "--include_path", str(INPUTS / "tasks"))
+    assert done.returncode == 2
+    assert "unknown task 'gold_shrot'; did you mean gold_short" in done.stderr
+
+
+def test_tasks_of_a_plugin_package_are_found(tmp_path: Path) -> None:
+    done = _run(*PLUGIN_RUN, LMMS_EVAL_PLUGINS="golden_plugin", XDG_STATE_HOME=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "|plug_task|" in done.stdout
+
+
 def test_an_unknown_key_of_a_file_ends_with_2(tmp_path: Path) -> None:
     path = tmp_path / "c.yaml"
     path.write_text("{modle: scripted}\n")
@@ -126,6 +150,6 @@ def test_an_unknown_key_of_a_file_ends_with_2(tmp_path: Path) -> None:
 
 def test_every_record_is_taken_care_of() -> None:
     records: list[dict[str, Any]] = [json.loads(line) for line in RECORDS.read_text().splitlines()]
-    known = {*BY_ARGUMENTS, *NEEDS_EVALUATOR}
+    known = {*BY_ARGUMENTS, *WITH_EVALUATOR, PLUGIN_RUN}
     assert {tuple(record["argv"]) for record in records if "argv" in record} == known
     assert {record["config"] for record in records if "config" in record} == set(CONFIGS)

@@ -1,8 +1,42 @@
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from lmms_eval.cli.main import main
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A task with 40 documents, and one whose data is missing."""
+    rows = "".join(json.dumps({"question": f"q{i}", "answer": "a"}) + "\n" for i in range(40))
+    (tmp_path / "data.jsonl").write_text(rows)
+    for name, data in (("zz_there", "data.jsonl"), ("zz_gone", "absent.jsonl")):
+        (tmp_path / f"{name}.yaml").write_text(
+            f"task: {name}\ndataset_path: json\ndataset_kwargs: {{data_files: {{test: {data}}}}}\n"
+            "test_split: test\noutput_type: generate_until\n"
+            'doc_to_text: "{{question}}"\ndoc_to_target: "{{answer}}"\nmetric_list: [{metric: exact_match}]\n'
+        )
+    return tmp_path
+
+
+@pytest.mark.parametrize("words", [["power", "--tasks"], ["--power-analysis", "--tasks"]])
+def test_tasks(words: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [*words, "zz_there,zz_gone,zz_unknown", "--include_path", str(folder), "--effect-size", "0.5"]
+    assert main(arguments) == 0
+    captured = capsys.readouterr()
+    assert "Task zz_there\n  n: 40\n  power: 1.0\n" in captured.out
+    assert captured.out.endswith("  sufficient\n")
+    assert "zz_gone is left out" in captured.err
+    assert "zz_unknown is left out" in captured.err
+    assert "zz_gone" not in captured.out
+
+
+def test_a_task_that_is_too_small(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["power", "--tasks", "zz_there", "--include-path", str(folder)]) == 0
+    assert "not sufficient: 2181 documents are needed" in capsys.readouterr().out
 
 
 def test_defaults(capsys: pytest.CaptureFixture[str]) -> None:

@@ -60,7 +60,10 @@ def unpack(snapshot: Path, target: Path) -> None:
             _check_names(opened.namelist(), archive)
             opened.extractall(target)
     for parts in _tar_groups(sorted(snapshot.rglob("*.tar*"))):
-        with tarfile.open(fileobj=io.BufferedReader(_Joined(parts)), mode="r|*", ignore_zeros=True) as opened_tar:
+        with (
+            io.BufferedReader(_Joined(parts)) as joined,
+            tarfile.open(fileobj=joined, mode="r|*", ignore_zeros=True) as opened_tar,
+        ):
             opened_tar.extractall(target, filter="data")
 
 
@@ -111,6 +114,11 @@ class _Joined(io.RawIOBase):
     def __init__(self, files: Sequence[Path]) -> None:
         self._files = list(files)
         self._current: io.BufferedReader | None = None
+
+    def close(self) -> None:
+        if self._current is not None:
+            self._current.close()
+        super().close()
 
     def readable(self) -> bool:
         return True

@@ -15,7 +15,7 @@ from typing import Any
 from lmms_eval.api.outcome import Unscored, Withheld
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks._task_utils.file_utils import generate_submission_file
-from lmms_eval.tasks.megabench import data, interleave, prompts, submission
+from lmms_eval.tasks.megabench import data, gold, interleave, prompts, submission
 from lmms_eval.tasks.megabench.aggregation import RunSummary, TaskScore, score_task, summarise
 from lmms_eval.tasks.megabench.prompts import MediaAccess
 from lmms_eval.tasks.megabench.rows import parse_row
@@ -51,6 +51,12 @@ def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options =
 def doc_to_target(doc: Mapping[str, Any]) -> str:
     """The ``answer`` column as it stands."""
     return str(doc["answer"])
+
+
+def doc_to_right_reply(doc: Mapping[str, Any]) -> str:
+    """A reply that scores in full: the target of the demonstration task, so that a baseline can repeat it."""
+    row = parse_row(doc)
+    return gold.right_reply(row, _task_scoring(str(row.metric_info), row.task_name, tuple(row.answer)))
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[Any]) -> dict[str, Any]:

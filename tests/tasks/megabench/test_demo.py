@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from PIL import Image
 
-from lmms_eval.media import probe
+from lmms_eval.media import header, load_image, probe
 from lmms_eval.tasks.megabench import utils
 from lmms_eval.tasks.megabench.rows import parse_row
 
@@ -40,14 +38,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 
 
 def right_reply(doc: dict[str, str]) -> str:
-    """What a model that knows the answer says; of several references the first."""
-    row = parse_row(doc)
-    if "'json'" in doc["metric_info"]:
-        return json.dumps(row.answer)
-    answer = next(iter(row.answer.values()))
-    if "multi_ref_phrase" in doc["metric_info"]:
-        answer = answer.strip("[]").split(",")[0].strip("' ")
-    return f"I looked closely.\nAnswer: {answer}"
+    return f"I looked closely.\n{utils.doc_to_right_reply(doc)}"
 
 
 def test_size_and_variety() -> None:
@@ -60,7 +51,7 @@ def test_size_and_variety() -> None:
     files = [path for path in DEMO.rglob("*") if path.is_file()]
     assert sum(path.stat().st_size for path in files) < 400_000
     assert max(path.stat().st_size for path in files if path.suffix == ".mp4") < 50_000
-    assert "RGBA" in {Image.open(path).mode for path in files if path.suffix == ".png"}
+    assert "RGBA" in {header(path).mode for path in files if path.suffix == ".png"}
 
 
 @pytest.mark.parametrize("doc", docs(), ids=lambda doc: f"{doc['task_name']}-{doc['id']}")
@@ -90,7 +81,7 @@ def test_the_script_makes_the_same_data_again(script: ModuleType, tmp_path: Path
     assert made == sorted(path.relative_to(DEMO) for path in DEMO.rglob("*") if path.is_file())
     for name in made:
         if name.suffix in (".png", ".jpg"):
-            one, other = (np.asarray(Image.open(folder / name), dtype=int) for folder in (DEMO, tmp_path))
+            one, other = (np.asarray(load_image(folder / name), dtype=int) for folder in (DEMO, tmp_path))
             assert one.shape == other.shape and np.abs(one - other).max() <= (8 if name.suffix == ".jpg" else 0), name
         elif name.suffix == ".mp4":
             assert probe(DEMO / name) == probe(tmp_path / name)
@@ -104,7 +95,7 @@ def test_macro_mean_is_over_tasks() -> None:
     ]
     tasks = len({doc["task_name"] for doc in rows})
     assert utils.aggregate_macro_mean(values) == pytest.approx(1 / tasks)
-    assert [task.name for task in utils.task_scores(values)][0] == rows[0]["task_name"]
+    assert utils.task_scores(values)[0].name == rows[0]["task_name"]
     assert utils.aggregate_scored([1.0, 1.0]) == 2
 
 

@@ -14,7 +14,7 @@ def test_columns_are_read() -> None:
     assert row.answer == {"a": "1", "b": {"c": "d"}}
     assert row.answer_text == "{'a': '1', 'b': {'c': 'd'}}"
     assert row.media == ("./data/T/a.png", "./data/T/plain.png", "./data/T/plain.png")
-    assert [segment.text for segment in row.segments][0] == "Describe."
+    assert row.segments[0].text == "Describe."
     assert tuple(document()) == COLUMNS
 
 

@@ -10,7 +10,7 @@ from lmms_eval.tasks.megabench.conversions.literals import ConversionError
 _MACRON = "\u0304"
 _WITH_MACRONS = re.compile("([^\u0304])(\u0304*)", re.DOTALL)
 _OVERLINE_SUBSCRIPT = re.compile(r"\\overline\{([^{}]*)\}_([^{}\\\s]*)")
-_GREEK = re.compile("[α-ωΑ-Ω]")
+_UNNAMED_GREEK = re.compile("[ς\u03a2]")
 _ENVIRONMENT = re.compile(r"\\(?:begin|end)\{[^{}]*\}(?:\[[^\[\]]*\])?")
 _DELIMITER = re.compile(r"\\[()\[\]]")
 _LETTERS = "αβγδεζηθικλμνξοπρστυφχψω"
@@ -20,9 +20,10 @@ _NAMES = [
     "nu", "xi", "omicron", "pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega",
 ]
 # fmt: on
-_GREEK_NAMES = dict(zip(_LETTERS, _NAMES, strict=True)) | {
-    letter.upper(): name.capitalize() for letter, name in zip(_LETTERS, _NAMES, strict=True)
-}
+_GREEK_COMMANDS = str.maketrans(
+    {letter: f"\\{name} " for letter, name in zip(_LETTERS, _NAMES, strict=True)}
+    | {letter.upper(): f"\\{name.capitalize()} " for letter, name in zip(_LETTERS, _NAMES, strict=True)}
+)
 
 
 def normalize_latex(text: str) -> str:
@@ -33,20 +34,16 @@ def normalize_latex(text: str) -> str:
     """
     text = _macrons_to_overline(text.replace("\\bar", "\\overline"))
     text = _OVERLINE_SUBSCRIPT.sub(r"\\overline{\1_\2}", text)
-    text = _GREEK.sub(lambda match: f"\\{_greek_name(match.group())} ", text)
+    unnamed = _UNNAMED_GREEK.search(text)
+    if unnamed is not None:
+        raise ConversionError(f"LaTeX has no command for {unnamed.group()!r}")
+    text = text.translate(_GREEK_COMMANDS)
     return _DELIMITER.sub("", _ENVIRONMENT.sub("", text))
-
-
-def _greek_name(letter: str) -> str:
-    name = _GREEK_NAMES.get(letter)
-    if name is None:
-        raise ConversionError(f"LaTeX has no command for {letter!r}")
-    return name
 
 
 def _macrons_to_overline(text: str) -> str:
     """Letters with a macron, precomposed or combining, as ``\\overline{letter}``, once for each macron."""
-    if text.isascii():
+    if _MACRON not in unicodedata.normalize("NFD", text):
         return text
     if text.startswith(_MACRON):
         raise ConversionError("a combining macron with nothing before it")
@@ -63,6 +60,8 @@ def _overline(match: re.Match[str]) -> str:
 
 def unwrap_delimiters(text: str, opening: str, closing: str) -> str:
     """Without each pair of delimiters that stands on one line; what is between stays."""
+    if opening not in text:
+        return text
     return "\n".join(_unwrap_line(line, opening, closing) for line in text.split("\n"))
 
 

@@ -46,25 +46,25 @@ def read_structure(text: str) -> Any:
 
 def _spans(text: str) -> Iterator[str]:
     """Candidate structures from left to right: ``{`` to its partner, ``[`` to the last ``]`` in reach."""
-    brackets = [(match.start(), match.group()) for match in _BRACKET.finditer(text)]
+    brackets = "".join(_BRACKET.findall(text))
+    positions = [match.start() for match in _BRACKET.finditer(text)]
     partner = _partners(brackets)
     reach = _reach(brackets, partner)
     index = 0
     while index < len(brackets):
-        start, kind = brackets[index]
-        last = partner.get(index, -1) if kind == "{" else reach[index + 1] if kind == "[" else -1
+        last = partner[index] if brackets[index] == "{" else reach[index + 1] if brackets[index] == "[" else -1
         if last < 0:
             index += 1
             continue
-        yield text[start : brackets[last][0] + 1]
+        yield text[positions[index] : positions[last] + 1]
         index = last + 1
 
 
-def _partners(brackets: list[tuple[int, str]]) -> dict[int, int]:
-    """Index of each ``{`` that is closed -> index of its ``}``; quotes and square brackets are not considered."""
+def _partners(brackets: str) -> list[int]:
+    """For each ``{`` the index of its ``}``, -1 for all else; square brackets are not considered."""
     stack: list[int] = []
-    partner: dict[int, int] = {}
-    for index, (_, kind) in enumerate(brackets):
+    partner = [-1] * len(brackets)
+    for index, kind in enumerate(brackets):
         if kind == "{":
             stack.append(index)
         elif kind == "}" and stack:
@@ -72,13 +72,13 @@ def _partners(brackets: list[tuple[int, str]]) -> dict[int, int]:
     return partner
 
 
-def _reach(brackets: list[tuple[int, str]], partner: dict[int, int]) -> list[int]:
+def _reach(brackets: str, partner: list[int]) -> list[int]:
     """For each index: the last ``]`` from there on before an unmatched brace, jumping over ``{...}``; -1: none."""
     reach = [-1] * (len(brackets) + 1)
     for index in range(len(brackets) - 1, -1, -1):
-        kind = brackets[index][1]
+        kind = brackets[index]
         if kind == "{":
-            reach[index] = reach[partner[index] + 1] if index in partner else -1
+            reach[index] = reach[partner[index] + 1] if partner[index] >= 0 else -1
         elif kind != "}":
             further = reach[index + 1]
             reach[index] = index if kind == "]" and further < 0 else further
@@ -111,7 +111,7 @@ def _unquote_structures(span: str) -> str:
     """Replace each double-quoted text that holds a JSON object or array by that object or array."""
     masked = span.replace('\\"', _MASKED_DOUBLE).replace("\\'", _MASKED_SINGLE)
     replacement: dict[str, str] = {}
-    for content in re.findall(r'"([^"]*)"', masked):
+    for content in dict.fromkeys(re.findall(r'"([^"]*)"', masked)):
         if content.lstrip().startswith(("{", "[")):
             standard = _standard_json(_unmask(content, '"', "'"))
             if standard is not None:

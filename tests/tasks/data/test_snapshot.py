@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import io
+import tarfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmms_eval.errors import DataError
+from lmms_eval.tasks.data.snapshot import fetch_videos, unpack
+
+
+def tar_bytes(files: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for name, content in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+@pytest.fixture
+def snapshot(tmp_path: Path) -> Path:
+    folder = tmp_path / "snapshot"
+    folder.mkdir()
+    with zipfile.ZipFile(folder / "a.zip", "w") as archive:
+        archive.writestr("videos/one.mp4", b"1")
+    whole = tar_bytes({"videos/two.mp4": b"2" * 3000, "videos/three.mp4": b"3"})
+    (folder / "part_0.tar").write_bytes(whole[:1500])
+    (folder / "part_1.tar").write_bytes(whole[1500:])
+    return folder
+
+
+def test_archives_and_split_tars_are_unpacked(snapshot: Path, tmp_path: Path) -> None:
+    unpack(snapshot, tmp_path / "out")
+    assert (tmp_path / "out/videos/one.mp4").read_bytes() == b"1"
+    assert (tmp_path / "out/videos/two.mp4").read_bytes() == b"2" * 3000
+    assert (tmp_path / "out/videos/three.mp4").read_bytes() == b"3"
+
+
+def test_paths_that_leave_the_folder_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "s").mkdir()
+    with zipfile.ZipFile(tmp_path / "s/bad.zip", "w") as archive:
+        archive.writestr("../evil", b"x")
+    with pytest.raises(DataError, match=r"bad\.zip: holds the path '\.\./evil'"):
+        unpack(tmp_path / "s", tmp_path / "out")
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t/bad.tar").write_bytes(tar_bytes({"../evil": b"x"}))
+    with pytest.raises(tarfile.TarError):
+        unpack(tmp_path / "t", tmp_path / "out2")
+    assert not (tmp_path / "evil").exists()
+
+
+def test_the_folder_exists_only_when_complete(snapshot: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub
+
+    calls: list[dict[str, Any]] = []
+
+    def download(**kwargs: Any) -> str:
+        calls.append(kwargs)
+        return str(snapshot)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
+    target = tmp_path / "home" / "bench"
+    (snapshot / "z.zip").write_bytes(b"PK\x03\x04 cut short")
+    with pytest.raises(DataError, match=r"t\.yaml: archives of org/videos cannot be unpacked"):
+        fetch_videos("org/videos", {"cache_dir": "bench"}, "t.yaml")
+    assert not target.exists()
+    (snapshot / "z.zip").unlink()
+    assert fetch_videos("org/videos", {"cache_dir": "bench"}, "t.yaml") == target
+    assert (target / "videos/one.mp4").is_file()
+    fetch_videos("org/videos", {"cache_dir": "bench"}, "t.yaml")
+    assert len(calls) == 2
+    fetch_videos("org/videos", {"cache_dir": "linked", "create_link": True, "local_files_only": True}, "t.yaml")
+    assert (tmp_path / "home/linked").is_symlink() and calls[-1]["local_files_only"]
+    assert [path.name for path in (tmp_path / "home").iterdir() if "partial" in path.name] == []
+
+
+def test_cache_dir_is_needed() -> None:
+    with pytest.raises(DataError, match="needs cache_dir"):
+        fetch_videos("org/videos", {"video": True}, "t.yaml")

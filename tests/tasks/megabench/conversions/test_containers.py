@@ -1,0 +1,74 @@
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from lmms_eval.tasks.megabench.conversions.containers import freeze, str_to_list, str_to_set, to_dict, to_set
+from tests.tasks.megabench.fuzzing import FUZZ, NASTY, cpu_limit, reply_value
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a, b ,c", ["a", "b", "c"]),
+        ("[a, 'b']", ["a", "'b'"]),
+        ("[1, 'a']", [1, "a"]),
+        ("a,", ["a", ""]),
+        ("5", [5]),
+        ("True", [True]),
+        ("'abc'", ["a", "b", "c"]),
+        ("{'x': 1}", ["x"]),
+        ("[a", []),
+        ("1j", []),
+        ("", []),
+        (None, []),
+        ([1], []),
+    ],
+)
+def test_texts_to_lists(text: Any, expected: list[Any]) -> None:
+    assert str_to_list(text) == expected
+
+
+def test_the_text_none_is_an_empty_text() -> None:
+    assert str_to_list("None") == str_to_set("None") == to_set("None") == ""
+    assert to_set(None) == set()
+
+
+def test_nested_lists_make_a_text_empty_but_a_list_does_not() -> None:
+    assert to_set("[[1], [2]]") == set()
+    assert to_set([[1], [2]]) == {(1,), (2,)}
+    assert to_set({"a": [1]}) == {("a", (1,))}
+
+
+def test_numbers_that_are_no_text_give_nothing() -> None:
+    assert to_set(5) == set()
+
+
+def test_freeze_is_recursive() -> None:
+    assert freeze({"a": [1, {2}]}) == frozenset({("a", (1, frozenset({2})))})
+
+
+def test_texts_in_dictionaries_are_read_but_not_the_values_of_read_ones() -> None:
+    assert to_dict({"a": "{'b': '[1]'}"}) == {"a": {"b": "[1]"}}
+    assert to_dict("{'a': '[1]'}") == {"a": "[1]"}
+
+
+def test_empty_structures_stay_texts() -> None:
+    assert to_dict("{}") == "{}"
+    assert to_dict({"a": "[]"}) == {"a": "[]"}
+
+
+@FUZZ
+@given(reply_value)
+def test_never_raise(value: Any) -> None:
+    assert isinstance(str_to_list(value), list | str)
+    assert isinstance(str_to_set(value), set | str)
+    assert isinstance(to_set(value), set | str)
+    assert isinstance(to_dict(value), dict) or not isinstance(value, dict)
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_nasty_texts_are_quick(name: str) -> None:
+    for convert in (str_to_list, str_to_set, to_dict):
+        with cpu_limit():
+            convert(NASTY[name])

@@ -1,0 +1,59 @@
+import pytest
+from hypothesis import given
+
+from lmms_eval.tasks.megabench.conversions.latex import normalize_latex, unbox, unwrap_delimiters
+from lmms_eval.tasks.megabench.conversions.literals import ConversionError
+from tests.tasks.megabench.fuzzing import FUZZ, NASTY, cpu_limit, reply_text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (r"\bar{x}_1", r"\overline{x_1}"),
+        (r"\barrier", r"\overlinerier"),
+        ("ā_2", r"\overline{a_2}"),
+        ("x\u0304\u0304", r"\overline{\overline{x}}"),
+        ("ᾱ", "\\overline{\\alpha }"),
+        ("πΩο", "\\pi \\Omega \\omicron "),
+        (r"\begin{array}[t]x\end{array}", "x"),
+        (r"\(x\) \[y\] $z$", "x y $z$"),
+    ],
+)
+def test_normalisation(text: str, expected: str) -> None:
+    assert normalize_latex(text) == expected
+
+
+@pytest.mark.parametrize("text", ["ς", "\u0304x"])
+def test_refusals(text: str) -> None:
+    with pytest.raises(ConversionError):
+        normalize_latex(text)
+
+
+def test_delimiters_are_unwrapped_on_one_line_only() -> None:
+    assert unwrap_delimiters(r"a \(b\) \(c", r"\(", r"\)") == r"a b \(c"
+    assert unwrap_delimiters("\\(b\n\\)", r"\(", r"\)") == "\\(b\n\\)"
+
+
+def test_boxes_with_one_nested_level() -> None:
+    assert unbox(r"so $\boxed{\frac{1}{2}}$ or \boxed{3}") == r"\frac{1}{2}"
+    assert unbox(r"\boxed{\sqrt{\frac{1}{4}}}") == r"\boxed{\sqrt{\frac{1}{4}}}"
+    assert unbox("none") == "none"
+
+
+@FUZZ
+@given(reply_text)
+def test_raises_nothing_else(text: str) -> None:
+    unbox(text)
+    unwrap_delimiters(text, r"\(", r"\)")
+    try:
+        assert isinstance(normalize_latex(text), str)
+    except ConversionError:
+        assert "ς" in text or "\u0304" in text or "\u03a2" in text
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_nasty_texts_are_quick(name: str) -> None:
+    with cpu_limit():
+        normalize_latex(NASTY[name])
+        unbox(NASTY[name])
+        unwrap_delimiters(NASTY[name], "[", "]")

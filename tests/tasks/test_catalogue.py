@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import fnmatch
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmms_eval.errors import UnknownNameError, UsageError
+from lmms_eval.tasks.catalogue import Catalogue, Entry
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_kinds_are_told_apart(tmp_path: Path) -> None:
+    write(tmp_path, "_tmpl", "tag: shared\n")
+    write(tmp_path, "_base.yaml", "dataset_path: json\n")
+    write(tmp_path, "a.yaml", "include: _tmpl\ntask: a\noutput_type: multiple_choice\n")
+    write(tmp_path, "deep/er/b.yaml", "task: b\ngroup: old_spelling\n")
+    write(tmp_path, "c.yaml", "task: c\nclass: !function utils.C\n")
+    write(tmp_path, "g.yaml", "group: g\ntask: [a, b]\n")
+    write(tmp_path, ".hidden/h.yaml", "task: hidden\n")
+    index = Catalogue([tmp_path], include_defaults=False)
+    assert sorted(index.tasks) == ["a", "b", "c"]
+    assert sorted(index.groups) == ["g"]
+    assert index.tags == {"shared": ["a"], "old_spelling": ["b"]}
+    assert index.tasks["a"].output_type == "multiple_choice"
+    assert index.names() == ["a", "b", "c", "g", "old_spelling", "shared"]
+
+
+def test_a_broken_file_does_not_break_the_others(tmp_path: Path) -> None:
+    write(tmp_path, "bad.yaml", "task: [x\n")
+    write(tmp_path, "good.yaml", "task: good\n")
+    index = Catalogue([tmp_path], include_defaults=False)
+    assert list(index.tasks) == ["good"]
+    assert "bad.yaml" in index.notices[0]
+    with pytest.raises(UnknownNameError, match=r"bad\.yaml"):
+        index.match(["bad"])
+
+
+def test_include_path_beats_built_in_tasks_with_a_notice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built_in = write(tmp_path, "built_in/x.yaml", "task: x\ntag: old\n").parent
+    mine = write(tmp_path, "mine/x.yaml", "task: x\n")
+    monkeypatch.setattr("lmms_eval.tasks.catalogue.PACKAGE_FOLDER", built_in)
+    index = Catalogue([mine.parent])
+    assert index.tasks["x"].file == mine
+    assert index.tags == {}
+    assert index.notices == [f"task 'x' of {mine} replaces that of lmms_eval/tasks/x.yaml"]
+
+
+def test_plugin_packages_may_have_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, "with_tasks/__init__.py", "")
+    write(tmp_path, "with_tasks/tasks/__init__.py", "")
+    write(tmp_path, "with_tasks/tasks/p.yaml", "task: plugin_task\n")
+    write(tmp_path, "without_tasks/__init__.py", "")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    index = Catalogue(plugins=["with_tasks", "without_tasks"], include_defaults=False)
+    assert list(index.tasks) == ["plugin_task"]
+    with pytest.raises(UsageError, match=r"'no_such_package'.*PYTHONPATH"):
+        Catalogue(plugins=["no_such_package"])
+
+
+def test_missing_include_path() -> None:
+    with pytest.raises(UsageError, match="--include_path /no/such: there is no such folder"):
+        Catalogue(["/no/such"])
+
+
+def test_unknown_names_are_answered_with_close_ones(tmp_path: Path) -> None:
+    write(tmp_path, "a.yaml", "task: docvqa_val\n")
+    with pytest.raises(UnknownNameError, match=r"unknown task 'docvqa_vla'; did you mean docvqa_val\?"):
+        Catalogue([tmp_path], include_defaults=False).match(["docvqa_vla"])
+
+
+def test_a_wildcard_without_match_is_an_error(tmp_path: Path) -> None:
+    write(tmp_path, "a.yaml", "task: Abc\n")
+    index = Catalogue([tmp_path], include_defaults=False)
+    assert index.match(["A*"]) == ["Abc"]
+    with pytest.raises(UsageError, match=r"--tasks a\*: the wildcard matches none of 1 names"):
+        index.match(["a*"])
+
+
+NAMES = st.text(st.sampled_from("abAB_-1"), min_size=1, max_size=5)
+PATTERNS = st.text(st.sampled_from("abAB_-1*?[]!"), min_size=1, max_size=5)
+
+
+@given(st.sets(NAMES, min_size=1, max_size=8), PATTERNS)
+def test_wildcards_follow_fnmatch(names: set[str], pattern: str) -> None:
+    index = Catalogue(include_defaults=False)
+    for name in names:
+        index.tasks[name] = Entry(name, "task", Path(f"{name}.yaml"))
+    wanted = sorted(name for name in names if fnmatch.fnmatchcase(name, pattern))
+    if pattern in names:
+        wanted = [pattern]
+    is_wildcard = any(sign in pattern for sign in "*?[")
+    try:
+        found = index.match([pattern, pattern])
+    except UnknownNameError:
+        assert not is_wildcard and pattern not in names
+    except UsageError:
+        assert is_wildcard and not wanted
+    else:
+        assert found == wanted
+
+
+def test_listing_fifty_files_is_fast(tmp_path: Path) -> None:
+    body = "dataset_path: json\nmetric_list:\n" + "  - {metric: m, aggregation: mean, higher_is_better: true}\n" * 40
+    for number in range(50):
+        write(tmp_path, f"t{number}.yaml", f"task: t{number}\ntag: [x, y]\n{body}")
+    start = time.perf_counter()
+    index = Catalogue([tmp_path], include_defaults=False)
+    assert len(index.tasks) == 50
+    assert time.perf_counter() - start < 0.5  # 0.02 s alone; the margin is for a busy machine

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lmms_eval.api.task import TaskOptions
+from lmms_eval.errors import TaskError
+from lmms_eval.tasks.config import task_config
+from lmms_eval.tasks.settings import generation_options, recorded_specific_kwargs, shots, specific_kwargs, target_kwargs
+from tests.tasks.kit import BASE
+
+STATED = {"default": {"pre": "d"}, "known": {"pre": "k"}}
+
+
+@pytest.mark.parametrize(
+    ("stated", "name", "canonical", "wanted"),
+    [
+        (None, "known", "", None),
+        (STATED, "known", "", {"pre": "k"}),
+        (STATED, "alias", "known", {"pre": "k"}),
+        (STATED, "other", "", {**STATED, "pre": "d"}),
+        ({"dataset": {"x": 1}}, "other", "", {"dataset": {"x": 1}, "x": 1}),
+        ({"x": 1}, "other", "", {"x": 1}),
+    ],
+)
+def test_prompt_settings_of_a_model(stated: Any, name: str, canonical: str, wanted: Any) -> None:
+    options = TaskOptions(model_name=name, model_id=canonical)
+    assert specific_kwargs(stated, options) == wanted
+    recorded = recorded_specific_kwargs(stated, options)
+    assert recorded == (wanted if stated is None or wanted != {"pre": "k"} else stated)
+
+
+def config(**changes: Any) -> Any:
+    return task_config({**BASE, **changes}, "x.yaml")
+
+
+def test_generation_defaults() -> None:
+    assert generation_options(config(), TaskOptions()) == {"until": ["\n\n"], "do_sample": False}
+    assert generation_options(config(fewshot_delimiter="###"), TaskOptions())["until"] == ["###"]
+    made = generation_options(config(generation_kwargs={"max_new_tokens": 4, "temperature": 0}), TaskOptions())
+    assert made == {"max_new_tokens": 4, "temperature": 0.0, "until": ["\n\n"]}
+    assert isinstance(made["temperature"], float)
+    choice = config(output_type="multiple_choice", doc_to_choice=["a"])
+    assert generation_options(choice, TaskOptions(gen_kwargs={"a": 1})) == {}
+    with pytest.raises(TaskError, match="temperature"):
+        generation_options(config(generation_kwargs={"temperature": "hot"}), TaskOptions())
+
+
+def test_options_of_the_model_and_of_the_command_line() -> None:
+    made = config(
+        generation_kwargs={"max_new_tokens": 4, "top_p": 1},
+        model_specific_generation_kwargs={"default": {"max_new_tokens": 5}, "m": {"max_new_tokens": 6}},
+    )
+    assert generation_options(made, TaskOptions())["max_new_tokens"] == 5
+    assert generation_options(made, TaskOptions(model_name="m"))["max_new_tokens"] == 6
+    over = generation_options(made, TaskOptions(model_name="m", gen_kwargs={"max_new_tokens": 7, "until": ["x"]}))
+    assert over == {"max_new_tokens": 7, "top_p": 1, "until": ["x"]}
+    assert made.generation_kwargs == {"max_new_tokens": 4, "top_p": 1}
+
+
+def test_target_settings() -> None:
+    assert target_kwargs({"default": 1, "m": 2}, TaskOptions(model_name="m")) == 2
+    assert target_kwargs({"default": 1, "m": 2}, TaskOptions()) == 1
+    assert target_kwargs(None, TaskOptions()) is None
+
+
+@pytest.mark.parametrize(
+    ("stated", "asked", "wanted"), [(None, None, 0), (None, 2, 2), (3, None, 3), (3, 1, 1), (0, 5, 0), (3, 0, 0)]
+)
+def test_zero_shots_in_the_task_forbid_others(stated: int | None, asked: int | None, wanted: int) -> None:
+    assert shots(config(num_fewshot=stated), TaskOptions(num_fewshot=asked)) == wanted
