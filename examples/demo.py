@@ -1,7 +1,7 @@
 """The main job on an embedded default: MEGA-Bench questions of our own, no network, no key, no GPU.
 
 Two runs: ``baseline`` with the reference answers (checks that the scoring gives full marks), then a vision-language
-model through the ordinary ``hf`` back end. The model is built on the spot with random weights, so its answers are noise:
+model through the ordinary ``hf`` back end, built on the spot with random weights, so that its answers are noise:
 it shows that prompts, pictures, video, generation, scoring and files work, not what a model can do.
 """
 
@@ -14,10 +14,10 @@ import sys
 from pathlib import Path
 
 
-def evaluate(title: str, model: str, model_args: str, out: Path) -> int:
+def evaluate(title: str, model: str, model_args: str, out: Path, *more: str) -> int:
     command = [
         sys.executable, "-m", "lmms_eval", "--model", model, "--model_args", model_args, "--tasks", "megabench_demo",
-        "--output_path", str(out), "--log_samples",
+        "--output_path", str(out), "--log_samples", *more,
     ]  # fmt: skip
     print(f"\n=== {title}\n$ lmms-eval {' '.join(command[3:])}\n", flush=True)
     return subprocess.run(command, check=False, env={**os.environ, "HF_HUB_OFFLINE": "1"}).returncode
@@ -37,7 +37,14 @@ def main() -> int:
         print("\nbuilding a random-weight vision-language model ...", flush=True)
         build_tiny_vlm(model)
     arguments = f"pretrained={model},dtype=float32,batch_size=8"
-    code = evaluate("2 of 2: a random-weight model (its answers are noise)", "hf", arguments, out / "hf")
+    code = evaluate(
+        "2 of 2: a random-weight model (its answers are noise)",
+        "hf",
+        arguments,
+        out / "hf",
+        "--gen_kwargs",
+        "max_new_tokens=64",
+    )
     print(f"\nResults, samples and the submission files are below {out}/ (see docs/results.md).")
     return code
 

@@ -81,7 +81,7 @@ def scene(*shapes: Shape) -> Callable[[Path], None]:
     """A drawing of shapes; JPEG or PNG by the name of the file."""
 
     def draw(path: Path) -> None:
-        canvas(list(shapes)).save(path, **({"quality": 90} if path.suffix == ".jpg" else {}))
+        canvas(list(shapes)).save(path, quality=90)  # PNG has no quality and ignores it
 
     return draw
 

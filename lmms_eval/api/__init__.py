@@ -6,7 +6,8 @@ import importlib
 from typing import Any
 
 _HOMES = {
-    "Answer": "task", "ChatMessages": "messages", "Exchange": "task", "GenerationResult": "instance",
+    "Answer": "task", "ChatMessages": "messages", "Estimate": "outcome", "Exchange": "task",
+    "GenerationResult": "instance",
     "Instance": "instance", "Model": "model", "ModelManifest": "registry", "NotEvaluated": "outcome",
     "Registry": "registry", "Request": "request", "RequestStream": "model", "Response": "request",
     "ResponseError": "request", "Task": "task", "TokenCounts": "instance", "Unscored": "outcome",

@@ -6,7 +6,8 @@ up, or scoring raised). Only *failed* counts against the error budget.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Status = Literal["scored", "unscored", "failed"]
@@ -25,6 +26,17 @@ class Withheld:
 
     partial: Any
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """An aggregate with the standard error that its own definition gives it, in the units of the value."""
+
+    value: float
+    stderr: float | None
+    """``None`` where it is not defined (too few values)."""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """Further parts of the results file, by top-level key: what this task adds there (scores by sub-task, ...)."""
 
 
 class NotEvaluated(Exception):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lmms_eval.cli.main import INTERNAL_ERROR, report_error, shows_traceback
 from lmms_eval.cli.output import emit
-from lmms_eval.errors import Interrupted, UsageError
+from lmms_eval.errors import Interrupted, LmmsEvalError, UsageError
 
 if TYPE_CHECKING:
     from lmms_eval.config import RunConfig
@@ -69,7 +69,13 @@ def _run_one(config: RunConfig) -> int:
         return 0
     from lmms_eval.evaluator import run as evaluate
 
-    report = evaluate(config)
+    try:
+        report = evaluate(config)
+    except SystemExit as stop:  # a script's exit() must not pass for the end of a run, least of all with code 0
+        raise LmmsEvalError(
+            f"the code of a model or of a task called exit ({stop.code!r}); what was finished is kept, and the same "
+            "command goes on from there; --verbosity DEBUG shows where"
+        ) from stop
     emit([part for part in (report.table, *report.lines) if part])
     return int(report.exit_code)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
+from typing import TextIO
 
 
 def emit(lines: str | Iterable[str]) -> None:
@@ -13,13 +14,21 @@ def emit(lines: str | Iterable[str]) -> None:
     try:
         print(text, flush=True)
     except BrokenPipeError:
-        sink = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(sink, sys.stdout.fileno())
-        os.close(sink)
+        _discard(sys.stdout)
 
 
 def complain(text: str) -> None:
     """Print to standard error, secrets redacted."""
     from lmms_eval.utils.redaction import redact
 
-    print(redact(text), file=sys.stderr, flush=True)
+    try:
+        print(redact(text), file=sys.stderr, flush=True)
+    except BrokenPipeError:  # the exit code still tells
+        _discard(sys.stderr)
+
+
+def _discard(stream: TextIO) -> None:
+    """Let everything that is still to be written to a stream go nowhere."""
+    sink = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(sink, stream.fileno())
+    os.close(sink)

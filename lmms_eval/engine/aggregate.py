@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lmms_eval import stats
-from lmms_eval.api.outcome import Withheld
+from lmms_eval.api.outcome import Estimate, Withheld
 from lmms_eval.api.task import MetricDefinition, Task
 from lmms_eval.engine.outcomes import OutcomeCounter, TaskOutcome
 from lmms_eval.engine.plan import TaskPlan
@@ -48,6 +48,9 @@ class MetricResult:
     stderr_clustered: float | str = NOT_AVAILABLE
     stability: stats.Stability | None = None
     interval: stats.Interval | None = None
+    """95 %, around ``value``, or around ``partial`` where the score is withheld."""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """What the task's aggregation adds to the results file, by top-level key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +174,12 @@ def _metric_result(
         value = _call(definition, task, values, options.arguments)
     except AggregationError as error:
         return MetricResult(definition.name, pipeline, None, len(values), withheld_reason=str(error), broken=True)
-    errors = _errors(task, definition, values, value, options)
-    shown = _headline(value, outcome, options.interrupted)
+    withheld = value if isinstance(value, Withheld) else None
+    value = withheld.partial if withheld is not None else value
+    errors = _own_error(value) if isinstance(value, Estimate) else _errors(task, definition, values, value, options)
+    details = value.details if isinstance(value, Estimate) else {}
+    value = value.value if isinstance(value, Estimate) else value
+    shown = _headline(value, "" if withheld is None else withheld.reason, outcome, options.interrupted)
     return MetricResult(
         metric=definition.name,
         filter=pipeline,
@@ -184,7 +191,8 @@ def _metric_result(
         stderr_clt=errors.clt,
         stderr_clustered=errors.clustered,
         stability=_stability(column.per_answer, task.score_key),
-        interval=errors.interval if shown.value is not None else None,
+        interval=errors.interval,
+        details=details,
     )
 
 
@@ -197,14 +205,12 @@ class _Headline:
     reason: str = ""
 
 
-def _headline(value: Any, outcome: TaskOutcome, interrupted: bool) -> _Headline:
-    if isinstance(value, Withheld):
-        return _Headline(None, value.partial, value.reason)
+def _headline(value: Any, withheld: str, outcome: TaskOutcome, interrupted: bool) -> _Headline:
     if interrupted:
         return _Headline(None, value, "the run was interrupted")
     if outcome.withheld:
         return _Headline(None, value, f"{outcome.failed} of {outcome.requested} failed")
-    return _Headline(value)
+    return _Headline(None, value, withheld) if withheld else _Headline(value)
 
 
 def _call(definition: MetricDefinition, task: Task, values: Sequence[Any], arguments: Any) -> Any:
@@ -219,7 +225,8 @@ def _call(definition: MetricDefinition, task: Task, values: Sequence[Any], argum
     except Exception as error:
         raise AggregationError(
             f"task {task.name!r}: the aggregation of metric {definition.name!r} raised {type(error).__name__}: "
-            f"{error}; all samples are kept, so the same command only aggregates again"
+            f"{error}; all samples are kept: the same command only aggregates again, or mend the task and score the "
+            "kept samples with --model replay --model_args path=SAMPLES_FILE"
         ) from error
 
 
@@ -251,6 +258,10 @@ def _errors(
     is_mean = math.isclose(float(value), scale * mean, rel_tol=1e-9, abs_tol=1e-12)
     error = next((e for e in ((clustered, clt) if is_mean else (stderr,)) if isinstance(e, float)), None)
     return _Errors(stderr, clt, clustered, stats.normal_interval(float(value), error))
+
+
+def _own_error(estimate: Estimate) -> _Errors:
+    return _Errors(_shown(estimate.stderr), interval=stats.normal_interval(estimate.value, estimate.stderr))
 
 
 def _shown(error: float | None) -> float | str:

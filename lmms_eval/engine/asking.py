@@ -115,7 +115,7 @@ class Asking:
         from lmms_eval.errors import MediaError
 
         kind = "media" if isinstance(error, MediaError | OSError) else "internal"
-        name = "" if isinstance(error, MediaError) else f"{type(error).__name__}: "
+        name = "" if isinstance(error, MediaError) else f"preparing the request raised {type(error).__name__}: "
         self.take_in(Response.failure(request.id, "media" if kind == "media" else "internal", f"{name}{error}"))
 
     def _count(self, response: Response) -> None:

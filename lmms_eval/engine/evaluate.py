@@ -53,10 +53,16 @@ class RunResult:
         return tuple(metric.withheld_reason for task in self.tasks for metric in task.metrics if metric.broken)
 
     @property
+    def is_finished(self) -> bool:
+        """Nothing failed and nothing is missing."""
+        return self.asking.interrupted is None and not any(task.outcome.failed for task in self.tasks)
+
+    @property
     def state(self) -> RunState:
         if self.asking.interrupted is not None:
             return "interrupted"
-        return "withheld" if any(task.outcome.withheld for task in self.tasks) else "complete"
+        is_withheld = self.broken or any(task.outcome.withheld for task in self.tasks)
+        return "withheld" if is_withheld else "complete"
 
 
 def evaluate(

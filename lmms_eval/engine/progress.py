@@ -7,6 +7,8 @@ import threading
 import time
 from typing import Any
 
+from lmms_eval.stats import item_number
+
 PLAIN_INTERVAL_S = 30.0
 
 
@@ -52,8 +54,9 @@ class Progress:
 
     def _note_score(self, metrics: dict[str, Any]) -> None:
         for value in metrics.values():
-            if isinstance(value, int | float):
-                self._score_sum += float(value)
+            number = item_number(value)
+            if number is not None:
+                self._score_sum += float(number)
                 self._score_count += 1
                 return
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from types import FrameType, TracebackType
@@ -37,6 +40,7 @@ class Interrupts:
         if self.signal_number is not None:
             raise Interrupted("stopped at once by a second signal; what was finished is kept", number)
         self.signal_number = number
+        _tell(f"stopping: what is in flight has {self._grace_s:g} s to finish; a second signal ends at once\n")
         signal.setitimer(signal.ITIMER_REAL, max(self._grace_s, 0.001))
         self._on_first()
 
@@ -45,3 +49,9 @@ class Interrupts:
             f"what was in flight did not end within {self._grace_s:g} s; what was finished is kept",
             self.signal_number or signal.SIGTERM,
         )
+
+
+def _tell(text: str) -> None:
+    """Write straight to standard error: a handler may interrupt code that holds the lock of a stream or a logger."""
+    with contextlib.suppress(OSError, ValueError):  # closed, or no file of the system behind it
+        os.write(sys.stderr.fileno(), text.encode())

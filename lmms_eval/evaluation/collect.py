@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.api.model import Model, lmms
-from lmms_eval.api.task import Selection, TaskOptions
+from lmms_eval.api.task import Selection, Task, TaskOptions
 from lmms_eval.config import RunConfig, answer_options
 from lmms_eval.engine.plan import TaskPlan, plan_task, run_key
-from lmms_eval.errors import ModelError
+from lmms_eval.errors import LmmsEvalError, ModelError, TaskError
 from lmms_eval.models.building import BuildOptions, adapt_model
 from lmms_eval.models.registry import ModelRegistry
 from lmms_eval.tasks import Catalogue, select_tasks
@@ -94,7 +94,7 @@ def collect(config: RunConfig, given: Model | lmms | None = None) -> Collected:
     catalogue = Catalogue([*config.include_paths, *folders])
     selection = select_tasks(config.task_names, catalogue, task_options(config, choice))
     for task in selection.tasks:
-        task.load()
+        _load(task)
     plans = tuple(plan_task(task, config.limit, config.offset) for task in selection.tasks)
     model = _build(config, registry, choice)
     _check_kinds(model, choice, plans)
@@ -118,6 +118,18 @@ def collect(config: RunConfig, given: Model | lmms | None = None) -> Collected:
     return Collected(selection, plans, model, choice, key, scoring, owns_model=given is None)
 
 
+def _load(task: Task) -> None:
+    try:
+        task.load()
+    except LmmsEvalError:
+        raise
+    except Exception as error:  # process_docs and the like are the task's own code
+        raise TaskError(
+            f"task {task.name!r}: preparing its data raised {type(error).__name__}: {error}; see the task's own "
+            "functions (process_docs); --verbosity DEBUG shows where"
+        ) from error
+
+
 def _build(config: RunConfig, registry: ModelRegistry, choice: ModelChoice) -> Model:
     options = BuildOptions(
         batch_size=config.batch_size,
@@ -129,7 +141,15 @@ def _build(config: RunConfig, registry: ModelRegistry, choice: ModelChoice) -> M
     if choice.object is not None:
         return adapt_model(choice.object, options)
     arguments: Mapping[str, Any] = config.model_arguments
-    return registry.build(config.model, arguments, options)[0]
+    try:
+        return registry.build(config.model, arguments, options)[0]
+    except LmmsEvalError:
+        raise
+    except Exception as error:  # the constructor of a plugin may raise anything
+        raise ModelError(
+            f"model {config.model!r} cannot be built: {type(error).__name__}: {error}; check --model_args; "
+            "--verbosity DEBUG shows where"
+        ) from error
 
 
 def _check_kinds(model: Model, choice: ModelChoice, plans: tuple[TaskPlan, ...]) -> None:

@@ -21,7 +21,7 @@ from lmms_eval.engine.evaluate import EngineOptions, RunResult, evaluate
 from lmms_eval.engine.run_folder import check_output_path
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.stream import StreamLimits
-from lmms_eval.errors import UsageError
+from lmms_eval.errors import LmmsEvalError, UsageError
 from lmms_eval.evaluation.collect import Collected, collect
 from lmms_eval.evaluation.record import RunRecord, open_record
 from lmms_eval.evaluation.writing import Timing, Written, write_results
@@ -76,6 +76,11 @@ def _evaluate(config: RunConfig, collected: Collected, record: RunRecord, timing
         result = evaluate(collected.plans, collected.selection, collected.model, store, _engine_options(config))
         written = write_results(config, collected, record, result, store, timing)
         record.finish(result.state)
+    except LmmsEvalError:
+        raise
+    except Exception:
+        logger.warning("what was finished is kept in {}: the same command goes on from there", record.folder.path)
+        raise
     finally:
         store.close()
     return result, written

@@ -154,7 +154,9 @@ def _decode(ref: MediaRef, sampling_rate: int | None) -> Audio:
         with av.open(source) as container:
             if not container.streams.audio:
                 raise MediaError(f"{ref.describe()} has no sound")
-            rate = sampling_rate or int(container.streams.audio[0].rate)
+            rate = sampling_rate or int(getattr(container.streams.audio[0], "rate", 0) or 0)
+            if rate < 1:
+                raise MediaError(f"{ref.describe()} has a sound track of an unknown codec or rate")
             resampler = av.AudioResampler(format="flt", layout="mono", rate=rate)
             for frame in container.decode(audio=0):
                 pieces.extend(out.to_ndarray().reshape(-1) for out in resampler.resample(frame))

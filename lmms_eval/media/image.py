@@ -51,8 +51,8 @@ def read_errors() -> tuple[type[BaseException], ...]:
     from PIL import Image
 
     return (
-        OSError, SyntaxError, ValueError, TypeError, EOFError, IndexError, KeyError, OverflowError, struct.error,
-        zlib.error, Image.DecompressionBombError, Image.DecompressionBombWarning,
+        OSError, MemoryError, SyntaxError, ValueError, TypeError, EOFError, IndexError, KeyError, OverflowError,
+        struct.error, zlib.error, Image.DecompressionBombError, Image.DecompressionBombWarning,
     )  # fmt: skip
 
 

@@ -148,9 +148,19 @@ def _read(ref: MediaRef, sampling: Sampling) -> VideoFrames:
         raise MediaError(f"none of the {len(wanted)} frames wanted of video {ref.describe()} can be read")
     import numpy as np
 
-    array = np.stack([found[index] for index in kept])
+    array = np.stack([_sized(found[index], found[kept[0]]) for index in kept])
     array.setflags(write=False)
     return VideoFrames(array, kept, info.fps)
+
+
+def _sized(frame: npt.NDArray[np.uint8], like: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """A frame at the size of another: some streams change it on the way."""
+    if frame.shape == like.shape:
+        return frame
+    import numpy as np
+    from PIL import Image
+
+    return np.asarray(Image.fromarray(frame).resize((like.shape[1], like.shape[0])))
 
 
 def _collect(ref: MediaRef, wanted: Sequence[int], info: VideoInfo) -> dict[int, npt.NDArray[np.uint8]]:
@@ -158,7 +168,9 @@ def _collect(ref: MediaRef, wanted: Sequence[int], info: VideoInfo) -> dict[int,
         with _Reader(ref) as reader:
             index = reader.packet_index()
         if index is not None and len(index.times) == info.frames and len(set(wanted)) < len(index.keys):
-            return _collect_by_seeking(ref, wanted, index)
+            sought = _collect_by_seeking(ref, wanted, index)
+            if sought is not None:
+                return sought
     left = set(wanted)
     found: dict[int, npt.NDArray[np.uint8]] = {}
     with _Reader(ref) as reader:
@@ -172,13 +184,18 @@ def _collect(ref: MediaRef, wanted: Sequence[int], info: VideoInfo) -> dict[int,
     return found
 
 
-def _collect_by_seeking(ref: MediaRef, wanted: Sequence[int], index: _PacketIndex) -> dict[int, npt.NDArray[np.uint8]]:
+def _collect_by_seeking(
+    ref: MediaRef, wanted: Sequence[int], index: _PacketIndex
+) -> dict[int, npt.NDArray[np.uint8]] | None:
+    """The wanted frames, decoded from the key frame before each; ``None`` if the container cannot be sought in."""
     number_of = {time: number for number, time in enumerate(index.times)}
     found: dict[int, npt.NDArray[np.uint8]] = {}
     with _Reader(ref) as reader:
         for key_time, numbers in index.by_key(sorted(set(wanted))):
             left = set(numbers)
-            for frame in reader.decode_from(key_time):
+            if not reader.seek(key_time):
+                return None
+            for frame in reader.decode():
                 number = None if frame is None else number_of.get(frame.pts)
                 if frame is None or number is None:
                     continue
@@ -234,6 +251,11 @@ class _Reader:
             self._container.close()
             raise MediaError(f"{ref.describe()} has no video stream")
         self._stream = self._container.streams.video[0]
+        if self._stream.codec_context is None:
+            self._container.close()
+            raise MediaError(
+                f"the video stream of {ref.describe()} has a codec that the installed FFmpeg does not know"
+            )
         self._stream.thread_type = "AUTO"
 
     def __enter__(self) -> _Reader:
@@ -268,10 +290,13 @@ class _Reader:
             except self._errors:
                 yield None
 
-    def decode_from(self, time: int) -> Iterator[Any]:
-        """Frames from the key frame at ``time`` (in units of the stream) on."""
-        self._container.seek(time, stream=self._stream, backward=True)
-        yield from self.decode()
+    def seek(self, time: int) -> bool:
+        """Go on from the key frame at ``time`` (in units of the stream); ``False`` if the container cannot."""
+        try:
+            self._container.seek(time, stream=self._stream, backward=True)
+        except self._errors:
+            return False
+        return True
 
     def packet_index(self) -> _PacketIndex | None:
         """Times of all frames without decoding; ``None`` where a packet has no time or the file is damaged."""

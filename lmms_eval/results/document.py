@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from lmms_eval.api.task import Selection
-from lmms_eval.engine.aggregate import MetricResult, Tally, TaskResult
+from lmms_eval.engine.aggregate import NOT_AVAILABLE, MetricResult, Tally, TaskResult
 from lmms_eval.engine.evaluate import RunResult
 from lmms_eval.engine.groups import GroupResult
 from lmms_eval.results.baseline import PairedScores
@@ -66,6 +66,10 @@ def results_document(
     document["task_hashes"] = {name: result.task_hash for name, result in tasks.items()}
     document |= _model_part(facts)
     document |= _additions(run, tasks, facts)
+    for result in run.tasks:
+        for metric in result.metrics:
+            for part, content in metric.details.items():
+                document.setdefault(part, {})[result.task.name] = content
     return document
 
 
@@ -117,9 +121,10 @@ def _task_entry(result: TaskResult, alias: str) -> dict[str, Any]:
     for metric in result.metrics:
         key, name = metric.filter, metric.metric
         entry[f"{name},{key}"] = metric.value
-        entry[f"{name}_stderr,{key}"] = metric.stderr
-        entry[f"{name}_stderr_clt,{key}"] = metric.stderr_clt
-        entry[f"{name}_stderr_clustered,{key}"] = metric.stderr_clustered
+        shown = metric.value is not None or not metric.withheld_reason  # an error without its value would mislead
+        entry[f"{name}_stderr,{key}"] = metric.stderr if shown else NOT_AVAILABLE
+        entry[f"{name}_stderr_clt,{key}"] = metric.stderr_clt if shown else NOT_AVAILABLE
+        entry[f"{name}_stderr_clustered,{key}"] = metric.stderr_clustered if shown else NOT_AVAILABLE
         if metric.stability is not None:
             entry |= {f"{name}_{label},{key}": value for label, value in asdict(metric.stability).items()}
     return entry
@@ -273,7 +278,9 @@ def _additions(run: RunResult, tasks: Mapping[str, TaskResult], facts: RunFacts)
 
 def _intervals(metrics: Sequence[MetricResult]) -> dict[str, Any]:
     return {
-        f"{metric.metric},{metric.filter}": asdict(metric.interval) for metric in metrics if metric.interval is not None
+        f"{metric.metric},{metric.filter}": asdict(metric.interval)
+        for metric in metrics
+        if metric.interval is not None and metric.value is not None
     }
 
 
@@ -289,7 +296,12 @@ def _outcome(result: TaskResult) -> dict[str, Any]:
         "reasons": dict(outcome.reasons),
     }
     partial = {
-        f"{metric.metric},{metric.filter}": {"value": metric.partial, "n": metric.n, "reason": metric.withheld_reason}
+        f"{metric.metric},{metric.filter}": {
+            "value": metric.partial,
+            "n": metric.n,
+            "reason": metric.withheld_reason,
+            "interval": asdict(metric.interval) if metric.interval is not None else None,
+        }
         for metric in result.metrics
         if metric.value is None and metric.withheld_reason
     }

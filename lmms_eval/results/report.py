@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lmms_eval.engine.aggregate import TaskResult
+from lmms_eval.engine.aggregate import MetricResult, TaskResult
 from lmms_eval.engine.evaluate import RunResult
 from lmms_eval.utils import make_table
 
@@ -61,7 +61,7 @@ def notes(run: RunResult, facts: ReportFacts) -> list[str]:
         lines.append(f"stopped asking early: {run.asking.give_up}")
     if run.asking.interrupted is not None:
         lines.append("interrupted: what was finished is kept")
-    if run.state != "complete":
+    if run.state != "complete" and not (run.broken and run.is_finished):
         lines.append(f"to ask only what is missing or failed, run the same command again:\n  {facts.command}")
     lines += [f"written: {path}" for path in facts.files]
     return lines
@@ -83,9 +83,14 @@ def _task_notes(result: TaskResult) -> list[str]:
         if metric.value is None and metric.partial is not None and not isinstance(metric.partial, dict | list):
             lines.append(
                 f"{name}: {metric.metric} is withheld ({metric.withheld_reason}); "
-                f"partial value over {metric.n} documents, not a score: {_number(metric.partial)}"
+                f"partial value over {metric.n} documents, not a score: {_number(metric.partial)}{_around(metric)}"
             )
     return lines
+
+
+def _around(metric: MetricResult) -> str:
+    interval = metric.interval
+    return "" if interval is None else f" [{interval.low:.4f}, {interval.high:.4f}]"
 
 
 def _number(value: Any) -> str:

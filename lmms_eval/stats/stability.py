@@ -41,7 +41,7 @@ def internal_variance(scores: Scores) -> float:
 
 
 def consistency_rate(scores: Scores) -> float:
-    """Share of questions whose answers all have the same score, no answers not counting as such; NaN for no questions."""
+    """Share of questions whose answers all have the same score (no answers do not); NaN for no questions."""
     if not scores:
         return math.nan
     return sum(len(set(question)) == 1 for question in scores) / len(scores)

@@ -40,6 +40,7 @@ class TaskConfig(_Keys):
     doc_to_visual: Any = None
     doc_to_text: Any = None
     doc_to_target: Any = None
+    doc_to_gold: Any = None
     doc_to_choice: Any = None
     doc_to_messages: Any = None
     process_results: Any = None

@@ -112,10 +112,18 @@ class AnswerScorer:
                 filtered = self._filtered(pipeline, doc, answers)
                 metrics = self._evaluate(doc, filtered)
                 if len(answers) > 1:
-                    each = [self._evaluate(doc, self._filtered(pipeline, doc, [a])) for a in answers]
+                    each = self._each_alone(pipeline, doc, answers)
         except NotEvaluated as absent:
             return PipelineScore(name, filtered, {}, "unscored", absent.reason)
         return _outcome(name, filtered, metrics, each if len(answers) > 1 and not self.predict_only else [])
+
+    def _each_alone(self, pipeline: FilterPipeline, doc: Doc, answers: Sequence[Answer]) -> list[Mapping[str, Any]]:
+        """Every answer by itself through a pipeline; nothing if the pipeline needs several (``take_first_k``)."""
+        try:
+            alone = [self._filtered(pipeline, doc, [answer]) for answer in answers]
+        except UsageError:
+            return []
+        return [self._evaluate(doc, filtered) for filtered in alone]
 
     def _filtered(self, pipeline: FilterPipeline | None, doc: Doc, answers: Sequence[Answer]) -> list[Any]:
         """One value per request of the document."""
@@ -219,7 +227,7 @@ class AnswerScorer:
 
 
 def _outcome(name: str, filtered: Any, metrics: Mapping[str, Any], each: Sequence[Mapping[str, Any]]) -> PipelineScore:
-    """Leave out what is not evaluated; a document without any value is unscored."""
+    """Leave out what is not evaluated; a document that lacks any of its values is unscored."""
     absent = {key: value.reason for key, value in metrics.items() if isinstance(value, Unscored)}
     present = {key: value for key, value in metrics.items() if key not in absent}
     reason = "; ".join(dict.fromkeys(absent.values()))

@@ -15,7 +15,7 @@ def model_names(options: TaskOptions) -> Sequence[str]:
     return tuple(dict.fromkeys(name for name in (options.model_name, options.model_id) if name))
 
 
-def specific_kwargs(stated: Mapping[str, Any] | None, options: TaskOptions) -> dict[str, Any] | None:
+def specific_kwargs(stated: Mapping[str, Any] | None, options: TaskOptions) -> Any:
     """``lmms_eval_specific_kwargs`` for a model.
 
     The model's own mapping stands alone; else ``default``, else ``dataset`` is spread over the whole mapping.

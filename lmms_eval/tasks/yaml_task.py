@@ -203,7 +203,9 @@ class YamlTask(Task):
         return self.prompts.target(self.documents.text_view(doc_id))
 
     def gold_answer(self, doc_id: int) -> str:
-        """An answer that deserves full marks: the (first) reference answer, by the text of its choice."""
+        """An answer that deserves full marks: ``doc_to_gold``, else the (first) reference answer."""
+        if callable(self.config.doc_to_gold):
+            return str(self.config.doc_to_gold(self.documents.text_view(doc_id)))
         return self.prompts.answer_text(self.documents.text_view(doc_id))
 
     def document(self, doc_id: int) -> Mapping[str, Any]:

@@ -179,3 +179,21 @@ def test_selection_of_an_empty_part_is_an_error() -> None:
 def test_zero_is_no_count() -> None:
     with pytest.raises(ValueError, match="at least 1"):
         select(INFO, Sampling(count=0))
+
+
+def test_a_stream_that_changes_its_size_keeps_that_of_the_first_frame(
+    clip: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    FRAMES.clear()
+    real = video_module._pixels
+    turn: list[int] = []
+
+    def shrinking(frame: object) -> np.ndarray:
+        turn.append(1)
+        pixels = real(frame)
+        return pixels if len(turn) == 1 else np.ascontiguousarray(pixels[::2, ::2])
+
+    monkeypatch.setattr(video_module, "_pixels", shrinking)
+    frames = read_frames(clip, Sampling(indices=(0, 1)))
+    assert frames.array.shape == (2, HEIGHT, WIDTH, 3)
+    FRAMES.clear()

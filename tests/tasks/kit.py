@@ -44,8 +44,7 @@ _Dumper.add_representer(Function, lambda dumper, value: dumper.represent_scalar(
 
 def write_yaml(path: Path, data: Mapping[str, Any]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = yaml.dump(dict(data), Dumper=_Dumper, sort_keys=False).replace("!function '", "!function ")
-    path.write_text(text.replace("'\n", "\n") if "!function" in text else text, encoding="utf-8")
+    path.write_text(yaml.dump(dict(data), Dumper=_Dumper, sort_keys=False), encoding="utf-8")
     return path
 
 

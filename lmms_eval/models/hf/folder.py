@@ -41,7 +41,10 @@ def local_folder(pretrained: str) -> Path | None:
         raise ModelError(f"hf: pretrained={pretrained} is a file; give the folder that holds the model")
     if path.is_absolute() or pretrained.startswith((".", "~")) or pretrained.count("/") > 1:
         near = next((parent for parent in path.absolute().parents if parent.is_dir()), Path("/"))
-        raise ModelError(f"hf: model folder {pretrained} does not exist (the nearest folder that does is {near})")
+        raise ModelError(
+            f"hf: model folder {pretrained} does not exist (the nearest folder that does is {near}); "
+            "give the folder that holds config.json and the weights with --model_args pretrained=DIR"
+        )
     return None
 
 

@@ -145,3 +145,29 @@ def _means(tasks: Sequence[TaskScore]) -> Means:
     macro = math.fsum(task.mean or 0.0 for task in tasks) / len(tasks)
     micro = math.fsum(task.total or 0.0 for task in tasks) / queries
     return Means(macro, micro, len(tasks), queries)
+
+
+def macro_stderr(queries: Iterable[Sequence[float]]) -> float | None:
+    """Standard error of the macro mean over T tasks whose queries are drawn within each: sqrt(sum s_t^2 / n_t) / T.
+
+    ``s_t^2`` is the sample variance of the n_t query scores of a task; a task with one query gets the mean variance
+    of the others. ``None`` where no task has two queries.
+    """
+    tasks = [list(scores) for scores in queries]
+    variances = [_variance(scores) for scores in tasks]
+    known = [variance for variance in variances if variance is not None]
+    if not known:
+        return None
+    usual = math.fsum(known) / len(known)
+    spread = math.fsum(
+        (usual if variance is None else variance) / len(scores)
+        for scores, variance in zip(tasks, variances, strict=True)
+    )
+    return math.sqrt(spread) / len(tasks)
+
+
+def _variance(scores: Sequence[float]) -> float | None:
+    if len(scores) < 2:
+        return None
+    mean = math.fsum(scores) / len(scores)
+    return math.fsum((score - mean) ** 2 for score in scores) / (len(scores) - 1)

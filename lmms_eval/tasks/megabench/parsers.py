@@ -28,7 +28,7 @@ class AnswerShape:
     """The true answer contains no newline."""
 
 
-Parsed = dict[Any, Any] | list[Any] | str | Any
+Parsed = Any
 """A dictionary by field, or (``dummy``) the bare text, or whatever structure the reply holds."""
 Parser = Callable[[str, AnswerShape], Parsed]
 

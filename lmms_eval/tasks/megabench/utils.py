@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.api.outcome import Unscored, Withheld
+from lmms_eval.api.outcome import Estimate, Unscored, Withheld
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks._task_utils.file_utils import generate_submission_file
 from lmms_eval.tasks.megabench import data, gold, interleave, prompts, submission
-from lmms_eval.tasks.megabench.aggregation import RunSummary, TaskScore, score_task, summarise
+from lmms_eval.tasks.megabench.aggregation import RunSummary, TaskScore, macro_stderr, score_task, summarise
+from lmms_eval.tasks.megabench.gold import right_reply
 from lmms_eval.tasks.megabench.prompts import MediaAccess
 from lmms_eval.tasks.megabench.rows import parse_row
 from lmms_eval.tasks.megabench.scoring import read_context, score_query
@@ -59,6 +60,12 @@ def doc_to_right_reply(doc: Mapping[str, Any]) -> str:
     return gold.right_reply(row, _task_scoring(str(row.metric_info), row.task_name, tuple(row.answer)))
 
 
+def doc_to_gold(doc: Mapping[str, Any]) -> str:
+    """A reply that deserves full marks, for ``--model baseline --model_args strategy=gold``."""
+    row = parse_row(doc)
+    return right_reply(row, _task_scoring(str(row.metric_info), row.task_name, tuple(row.answer)))
+
+
 def process_results(doc: Mapping[str, Any], results: Sequence[Any]) -> dict[str, Any]:
     """The submission record with its scores, and what the aggregations need of it.
 
@@ -95,12 +102,34 @@ def task_scores(values: Sequence[Mapping[str, Any]]) -> list[TaskScore]:
 
 
 def aggregate_macro_mean(values: Sequence[Mapping[str, Any]]) -> Any:
-    """Mean over tasks of the mean over a task's queries; ``Withheld`` if a task could not be evaluated."""
-    summary: RunSummary = summarise(task_scores(values))
-    if summary.macro is None:
-        names = ", ".join(summary.not_evaluated[:5]) + (", ..." if len(summary.not_evaluated) > 5 else "")
-        return Withheld(summary.partial.macro, f"{len(summary.not_evaluated)} tasks not evaluated: {names}")
-    return summary.macro
+    """Mean over tasks of the mean over a task's queries, with its error and every task's score.
+
+    ``Withheld`` if a task could not be evaluated: the partial value is the mean over the others.
+    """
+    scores = task_scores(values)
+    summary: RunSummary = summarise(scores)
+    complete = {score.name for score in scores if score.mean is not None}
+    queries: dict[str, list[float]] = {}
+    for value in values:
+        if value["task_name"] in complete:
+            queries.setdefault(value["task_name"], []).append(value["score"])
+    details = {
+        "summary": summary.as_dict(),
+        "tasks": {
+            score.name: {
+                "mean_task_score": score.mean,
+                "task_score": score.total,
+                "num_query": score.num_query,
+                "eval_type": score.eval_type,
+            }
+            for score in scores
+        },
+    }
+    estimate = Estimate(summary.partial.macro, macro_stderr(queries.values()), {"megabench": details})
+    if not summary.not_evaluated:
+        return estimate
+    names = ", ".join(summary.not_evaluated[:5]) + (", ..." if len(summary.not_evaluated) > 5 else "")
+    return Withheld(estimate, f"{len(summary.not_evaluated)} tasks not evaluated: {names}")
 
 
 def aggregate_scored(values: Sequence[float]) -> int:

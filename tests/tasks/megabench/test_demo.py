@@ -94,7 +94,7 @@ def test_macro_mean_is_over_tasks() -> None:
         for doc in rows
     ]
     tasks = len({doc["task_name"] for doc in rows})
-    assert utils.aggregate_macro_mean(values) == pytest.approx(1 / tasks)
+    assert utils.aggregate_macro_mean(values).value == pytest.approx(1 / tasks)
     assert utils.task_scores(values)[0].name == rows[0]["task_name"]
     assert utils.aggregate_scored([1.0, 1.0]) == 2
 
@@ -115,7 +115,7 @@ def test_what_cannot_be_evaluated_withholds_the_mean() -> None:
     right = utils.process_results(doc, [right_reply(doc)])["macro_mean"]
     withheld = utils.aggregate_macro_mean([right, values["macro_mean"]])
     assert isinstance(withheld, Withheld)
-    assert withheld.partial == 1.0 and "elsewhere" in withheld.reason
+    assert withheld.partial.value == 1.0 and "elsewhere" in withheld.reason
 
 
 def test_options_are_checked() -> None:

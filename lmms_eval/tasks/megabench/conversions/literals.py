@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import threading
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 from lmms_eval.errors import LmmsEvalError
@@ -31,6 +33,14 @@ class LiteralError(ConversionError):
         self.memory = memory
 
 
+@contextlib.contextmanager
+def quiet_parser() -> Iterator[None]:
+    """Without the warnings of Python's parser: invalid escape sequences in replies are no business of the log."""
+    with _WARNINGS_LOCK, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
 def read_literal(value: Any) -> Any:
     """The value of a Python literal. Raises ``LiteralError`` for anything else, values that are no text included."""
     if not isinstance(value, str):
@@ -38,8 +48,7 @@ def read_literal(value: Any) -> Any:
     if len(value) > MAX_LITERAL_CHARS:
         raise LiteralError(f"{len(value)} characters are too many for a literal")
     try:
-        with _WARNINGS_LOCK, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # invalid escape sequences in replies are no business of the log
+        with quiet_parser():
             return ast.literal_eval(value)
     except SyntaxError as error:
         raise LiteralError(f"no Python expression: {error.msg}", syntax=True) from None

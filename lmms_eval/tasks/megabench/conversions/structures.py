@@ -46,6 +46,7 @@ def read_structure(text: str) -> Any:
 
 def _spans(text: str) -> Iterator[str]:
     """Candidate structures from left to right: ``{`` to its partner, ``[`` to the last ``]`` in reach."""
+    text = text[: max(text.rfind("}"), text.rfind("]")) + 1]  # nothing closes beyond
     brackets = "".join(_BRACKET.findall(text))
     positions = [match.start() for match in _BRACKET.finditer(text)]
     partner = _partners(brackets)

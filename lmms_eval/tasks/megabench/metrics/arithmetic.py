@@ -5,11 +5,10 @@ from __future__ import annotations
 import ast
 import math
 import operator
-import warnings
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from lmms_eval.tasks.megabench.conversions.literals import ConversionError
+from lmms_eval.tasks.megabench.conversions.literals import ConversionError, quiet_parser
 
 MAX_EXPRESSION_CHARS = 5_000
 MAX_BITS = 1 << 16
@@ -57,8 +56,7 @@ def evaluate(expression: str) -> Value:
     if len(expression) > MAX_EXPRESSION_CHARS:
         raise ArithmeticRefused(f"{len(expression)} characters are too many for an expression")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with quiet_parser():
             tree = ast.parse(expression.strip(), mode="eval")
         return _value(tree.body)
     except (SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError) as error:

@@ -23,7 +23,7 @@ RELATIVE_TOLERANCE = 0.01
 RMSE_CLIP = 0.1
 ANGLE_CLIP = 10.0
 
-_SIMPLE_DECIMAL = re.compile(r"-?\d{1,15}(?:\.\d{1,12})?\Z", re.ASCII)
+_SIMPLE_DECIMAL = re.compile(r"-?\d+(?:\.\d+)?\Z", re.ASCII)
 _EQUALS = re.compile(r"(?:=|≈|\\approx)\s*(.*)")
 
 

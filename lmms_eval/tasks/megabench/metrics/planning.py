@@ -136,7 +136,7 @@ def _groups(text: str) -> Iterator[str]:
 
 
 def _is_negative(literal: str) -> bool:
-    return literal.startswith("(not")
+    return re.match(r"\(not[\s(]", literal) is not None  # a predicate may be named `not-on-ground`
 
 
 def _negated(literal: str) -> str:

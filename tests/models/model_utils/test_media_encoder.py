@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import base64
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from lmms_eval.errors import MediaError
+from lmms_eval.models.model_utils.media_encoder import (
+    encode_image_to_base64,
+    encode_image_to_base64_with_size_limit,
+    encode_image_to_data_url,
+)
+from tests.media.draw import encoded, picture
+
+
+def opened(text: str) -> Image.Image:
+    image = Image.open(io.BytesIO(base64.b64decode(text)))
+    image.load()
+    return image
+
+
+def test_original_bytes_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "a.jpg"
+    path.write_bytes(encoded(picture(), "JPEG"))
+    assert base64.b64decode(encode_image_to_base64(str(path))) == path.read_bytes()
+    assert encode_image_to_data_url(path).startswith("data:image/jpeg;base64,")
+
+
+@pytest.mark.parametrize(("name", "found"), [("PNG", "PNG"), ("jpeg", "JPEG"), ("JPG", "JPEG"), ("webp", "WEBP")])
+def test_a_format_on_request(name: str, found: str) -> None:
+    image = opened(encode_image_to_base64(picture(), image_format=name))
+    assert image.format == found
+    url = encode_image_to_data_url(picture(), image_format=name, mime_type="image/x")
+    assert url.startswith("data:image/x;base64,")
+
+
+def test_rgb_on_request() -> None:
+    assert opened(encode_image_to_base64(picture("RGBA"), image_format="PNG")).mode == "RGBA"
+    assert opened(encode_image_to_base64(picture("RGBA"), image_format="PNG", convert_rgb=True)).mode == "RGB"
+
+
+def test_quality_changes_the_size() -> None:
+    noise = Image.fromarray(np.random.default_rng(3).integers(0, 255, (64, 64, 3), dtype=np.uint8))
+    low, high = (len(encode_image_to_base64(noise, image_format="JPEG", quality=quality)) for quality in (10, 95))
+    assert low < high / 2
+
+
+def test_size_limit_counts_bytes_before_base64() -> None:
+    noise = Image.fromarray(np.random.default_rng(4).integers(0, 255, (128, 128, 3), dtype=np.uint8))
+    for name in ("PNG", "JPEG"):
+        text = encode_image_to_base64_with_size_limit(noise, max_size_bytes=4000, image_format=name)
+        assert len(base64.b64decode(text)) <= 4000 and opened(text).format == name
+    with pytest.raises(MediaError, match="does not fit"):
+        encode_image_to_base64_with_size_limit(noise, max_size_bytes=10)
+
+
+def test_unknown_formats_are_refused() -> None:
+    with pytest.raises(ValueError, match="TGA"):
+        encode_image_to_base64(picture(), image_format="TGA")

@@ -1,0 +1,54 @@
+import math
+from typing import Any
+
+import pytest
+
+from lmms_eval.tasks.megabench.conversions.literals import ConversionError
+from lmms_eval.tasks.megabench.metrics import boxes
+
+UNIT = "(0, 0, 1, 1)"
+
+
+@pytest.mark.parametrize(
+    ("response", "score"),
+    [
+        (UNIT, 1),
+        ("[(0, 0, 1, 1), (2, 2, 3, 3)]", 0.5),
+        ([[0, 0, 1, 2]], 0.5),
+        ([[0, 0, 1, 1, 9]], 1),
+        ([0, 0, 1, 1], 0),
+        ([["0", "0", "1", "1"]], 0),
+        ("", 0),
+        (None, 0),
+    ],
+)
+def test_mean_over_predicted_boxes(response: Any, score: float) -> None:
+    assert boxes.nbbox_iou_tuple(response, "[(0, 0, 1, 1), (5, 5, 6, 6)]") == pytest.approx(score)
+
+
+def test_a_number_is_no_list_of_boxes() -> None:
+    with pytest.raises(ConversionError):
+        boxes.nbbox_iou_tuple("5", UNIT)
+
+
+def test_one_box() -> None:
+    assert boxes.nbbox_iou_single("[0, 0, 1, 2]", UNIT) == 0.5
+    assert boxes.nbbox_iou_single("[(0, 0, 1, 1)]", UNIT) == 0
+    assert boxes.nbbox_iou_single("nothing", UNIT) == 0
+    with pytest.raises(TypeError):
+        boxes.nbbox_iou_single([0, 0, 1, 1], UNIT)
+    with pytest.raises(ConversionError):
+        boxes.nbbox_iou_single(UNIT, "")
+
+
+def test_pairs_of_boxes() -> None:
+    assert boxes.nbbox_iou_sequence("[(0, 0, 1, 1), (0, 0, 1, 1)]", "[(0, 0, 1, 1), (2, 2, 3, 3)]") == 0.5
+    assert boxes.nbbox_iou_sequence(UNIT, "[]") == 0
+    assert math.isnan(boxes.nbbox_iou_sequence("", []))
+
+
+def test_tagged_boxes() -> None:
+    truth = "<box>0, 0, 1, 1</box>"
+    assert boxes.xml_nbbox_iou_single("<box>0,0,1,1</box><box>3,3,4,4</box>", truth) == 0.5
+    assert boxes.xml_nbbox_iou_single([0, 0, 1, 1], truth) == 1
+    assert boxes.xml_nbbox_iou_single("none", truth) == 0

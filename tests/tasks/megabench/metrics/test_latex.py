@@ -1,0 +1,67 @@
+import time
+
+import pytest
+
+from lmms_eval.tasks.megabench.metrics import latex
+from lmms_eval.tasks.megabench.metrics.guard import JobError, LimitExceeded
+from tests.tasks.megabench.fuzzing import NASTY, cpu_limit
+
+
+@pytest.mark.parametrize(
+    ("response", "truth", "score"),
+    [
+        ("x^2-1", "(x-1)(x+1)", 1),
+        ("x+1", "x+2", 0),
+        ("α", r"\alpha", 1),
+        ("x=1", "1=x", 1),
+        ("0.1+0.2", "0.3", 0),
+        (r"\frac{1}{", r"\frac{1}{", 1),
+        ("a=1 b=2", "a=1 b=3", 1),
+        ("$x$", "x", 0),
+    ],
+)
+def test_equality(response: str, truth: str, score: float) -> None:
+    assert latex.latex_expr_equality(response, truth) == score
+
+
+def test_other_types_than_text_score_nothing() -> None:
+    assert latex.latex_expr_equality(5, "5") == 0
+    assert latex.text_with_latex_expr_equality("x", None) == 0
+
+
+def test_text_and_formulas_must_both_match() -> None:
+    assert latex.text_with_latex_expr_equality("let $x+1$ be", "Let, $1+x$ be") == 1
+    assert latex.text_with_latex_expr_equality("let $x+2$ be", "let $1+x$ be") == 0
+    assert latex.text_with_latex_expr_equality("set $x+1$ be", "let $1+x$ be") == 0
+    assert latex.text_with_latex_expr_equality("no formula", "no-formula") == 1
+
+
+def test_a_slow_comparison_falls_back_to_the_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(job: str, *arguments: str, limit: float) -> str:
+        raise LimitExceeded("slow")
+
+    monkeypatch.setattr(latex, "evaluate_in_process", slow)
+    assert latex.latex_expr_equality("x - Y", "xy") == 1
+    assert latex.latex_expr_equality("x", "y") == 0
+
+
+def test_other_errors_of_sympy_come_through() -> None:
+    with pytest.raises(JobError):
+        latex.latex_expr_equality("(" * 2000, "x")
+
+
+@pytest.mark.parametrize("text", ["9^{9^{9^{9}}}", "(x+1)^{99999999}", "99999999!", "{" * 50 + "}" * 50])
+def test_hostile_expressions_return_at_once(text: str) -> None:
+    latex.latex_expr_equality("x", "x")  # the child process is there
+    start = time.monotonic()
+    assert latex.latex_expr_equality(text, "xy") == 0
+    assert time.monotonic() - start < 3
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_nasty_texts_are_quick(name: str) -> None:
+    with cpu_limit():
+        try:
+            latex.text_with_latex_expr_equality("$" + NASTY[name].replace("$", "") + "$", "$x$")
+        except JobError:
+            assert len(NASTY[name]) < latex.MAX_LATEX_CHARS
