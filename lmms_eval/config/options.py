@@ -173,8 +173,8 @@ class RunConfig:
     prefetch_mb: int = _run(512, RUNNING, "memory for media prepared ahead of the model, in MiB")
     score_workers: int | None = _run(None, RUNNING, "scoring processes (number of cores); 0 scores in the main process")
     bootstrap_iters: int = _run(100_000, STATISTICS, "draws of bootstrap errors; 0 leaves them out")
-    nltk_data: str | None = _run(None, TASKS, "folder with NLTK data", metavar="DIR")
-    check_batch: int = _run(0, RUNNING, "ask this many requests again alone and report answers that differ")
+    nltk_data: str | None = _later(None, "folder with NLTK data", metavar="DIR")
+    check_batch: int = _later(0, "ask this many requests again alone and report answers that differ")
     max_restarts: int = _run(
         0, RUNNING, "restarts that the launcher is set to make", variables=("TORCHELASTIC_MAX_RESTARTS",)
     )
@@ -195,9 +195,6 @@ class RunConfig:
         metavar="DIR",
         variables=("LMMS_EVAL_MEDIA_ROOT",),
     )
-    local_cache: str | None = _run(
-        None, MEDIA, "local scratch folder (1 GB free)", metavar="DIR", variables=("LMMS_LOCAL_CACHE",)
-    )
     image_encode_format: str = _option(
         "PNG",
         MEDIA,
@@ -207,20 +204,6 @@ class RunConfig:
     )
     image_jpeg_quality: int = _option(
         85, MEDIA, "quality of images encoded as JPEG", variables=("LMMS_IMAGE_JPEG_QUALITY",)
-    )
-    video_decode_backend: str = _option(
-        "pyav",
-        MEDIA,
-        "video decoder",
-        choices=("pyav", "torchcodec"),
-        variables=("LMMS_VIDEO_DECODE_BACKEND",),
-    )
-    video_threads: int = _run(2, MEDIA, "threads of the video decoder", variables=("LMMS_VIDEO_DECORD_THREADS",))
-    video_torchcodec_threads: int = _run(
-        0, MEDIA, "threads of torchcodec; 0 lets it choose", variables=("LMMS_VIDEO_TORCHCODEC_THREADS",)
-    )
-    video_torchcodec_device: str = _option(
-        "cpu", MEDIA, "device of torchcodec", variables=("LMMS_VIDEO_TORCHCODEC_DEVICE",)
     )
     media_workers: int | None = _run(
         None, MEDIA, "threads that prepare media (number of cores)", variables=("WORKERS",)

@@ -21,7 +21,14 @@ from lmms_eval.utils.redaction import REDACTED, redact
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
 
-RUN_ONLY_MODEL_ARGS = frozenset({"num_concurrent", "timeout", "max_retries", "batch_size", "device"})
+RUN_ONLY_MODEL_ARGS = frozenset(
+    {
+        "adaptive_concurrency", "adaptive_decrease_factor", "adaptive_failure_threshold", "adaptive_increase_step",
+        "adaptive_max_concurrency", "adaptive_min_concurrency", "adaptive_target_latency_s", "batch_size", "device",
+        "max_batch_tokens", "max_retries", "num_concurrent", "num_cpus", "prefix_aware_queue", "prefix_hash_chars",
+        "retry_backoff_s", "timeout",
+    }
+)  # fmt: skip
 """Model arguments that do not change an answer."""
 _BOOLEANS_TOO = ("resume", "reasoning_tags", "tasks")
 

@@ -18,15 +18,12 @@ _LEAST: dict[str, float] = {
     "prefetch_mb": 1,
     "score_workers": 0,
     "bootstrap_iters": 0,
-    "check_batch": 0,
     "max_restarts": 0,
     "image_jpeg_quality": 1,
-    "video_threads": 1,
-    "video_torchcodec_threads": 0,
     "media_workers": 1,
 }
 _MOST: dict[str, float] = {"error_budget": 1, "image_jpeg_quality": 100}
-_FOLDERS = ("data_root", "nltk_data")
+_FOLDERS = ("data_root",)
 
 
 def check_config(config: RunConfig) -> RunConfig:

@@ -10,6 +10,7 @@ from typing import Any
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.api.task import Selection, Task, TaskOptions
 from lmms_eval.config import RunConfig, answer_options
+from lmms_eval.config.resolve import option_table
 from lmms_eval.engine.plan import TaskPlan, plan_task, run_key
 from lmms_eval.errors import LmmsEvalError, ModelError, TaskError
 from lmms_eval.models.building import BuildOptions, adapt_model
@@ -26,6 +27,8 @@ class ModelChoice:
     """``module.Class (chat|simple)``."""
     chat: bool
     legacy: bool
+    model_id: str = ""
+    """Canonical name, where ``name`` is an alias."""
     object: Model | lmms | None = None
     """Set when the caller gave a model object; it is not closed by the run."""
 
@@ -48,11 +51,11 @@ def choose_model(config: RunConfig, registry: ModelRegistry, given: Model | lmms
     if given is not None:
         legacy = isinstance(given, lmms)
         chat = not (legacy and getattr(given, "is_simple", True))
-        return ModelChoice(config.model, _backend(type(given), chat), chat, legacy, given)
+        return ModelChoice(config.model, _backend(type(given), chat), chat, legacy, object=given)
     resolved = registry.resolve(config.model, config.force_simple)
     cls = resolved.load()
     chat = resolved.kind == "chat"
-    return ModelChoice(config.model, _backend(cls, chat), chat, issubclass(cls, lmms))
+    return ModelChoice(config.model, _backend(cls, chat), chat, issubclass(cls, lmms), resolved.manifest.model_id)
 
 
 def _backend(cls: type[Any], chat: bool) -> str:
@@ -63,6 +66,7 @@ def task_options(config: RunConfig, choice: ModelChoice) -> TaskOptions:
     """What the command line says to every task."""
     return TaskOptions(
         model_name=config.model,
+        model_id=choice.model_id,
         chat=choice.chat,
         legacy=choice.legacy,
         gen_kwargs=config.generation_arguments,
@@ -99,12 +103,16 @@ def collect(config: RunConfig, given: Model | lmms | None = None) -> Collected:
     model = _build(config, registry, choice)
     _check_kinds(model, choice, plans)
     fingerprints = {plan.task.name: dict(plan.task.fingerprint()) for plan in plans}
+    asked = {  # scoring functions change no answer: with others the same answers are only scored again
+        task: {part: value for part, value in parts.items() if part != "scoring"}
+        for task, parts in fingerprints.items()
+    }
     key = run_key(
         {
             "options": answer_options(config),
             "backend": choice.backend,
             "model": dict(model.identity()),
-            "tasks": fingerprints,
+            "tasks": asked,
         }
     )
     scoring = run_key(
@@ -137,6 +145,8 @@ def _build(config: RunConfig, registry: ModelRegistry, choice: ModelChoice) -> M
         device=config.device,
         force_simple=config.force_simple,
         chunk_size=config.chunk_size,
+        image_format=_changed(config, "image_encode_format"),
+        image_quality=_changed(config, "image_jpeg_quality"),
     )
     if choice.object is not None:
         return adapt_model(choice.object, options)
@@ -150,6 +160,12 @@ def _build(config: RunConfig, registry: ModelRegistry, choice: ModelChoice) -> M
             f"model {config.model!r} cannot be built: {type(error).__name__}: {error}; check --model_args; "
             "--verbosity DEBUG shows where"
         ) from error
+
+
+def _changed(config: RunConfig, name: str) -> Any:
+    """An option's value, or ``None`` where it is the default: most models encode nothing and take no such argument."""
+    value = getattr(config, name)
+    return None if value == option_table()[name].default else value
 
 
 def _check_kinds(model: Model, choice: ModelChoice, plans: tuple[TaskPlan, ...]) -> None:

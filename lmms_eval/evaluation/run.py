@@ -50,6 +50,7 @@ def run(config: RunConfig, model: Model | lmms | None = None, command: str = "")
     started = time.time()
     check_config(config)
     _refuse_several_processes()
+    _export(config)
     if config.output_path:
         check_output_path(Path(config.output_path))
     _seed(config)
@@ -120,6 +121,14 @@ def _refuse_several_processes() -> None:
     world_size = os.environ.get("WORLD_SIZE", "1")
     if world_size not in ("", "1"):
         raise UsageError(f"started as {world_size} processes (WORLD_SIZE): not in this version; start one process")
+
+
+def _export(config: RunConfig) -> None:
+    """Options that libraries and task files of the family read from the environment."""
+    if config.media_root:
+        os.environ["LMMS_EVAL_MEDIA_ROOT"] = config.media_root
+    if config.datasets_cache:
+        os.environ["HF_DATASETS_CACHE"] = config.datasets_cache
 
 
 def _seed(config: RunConfig) -> None:

@@ -28,6 +28,9 @@ class BuildOptions:
     max_batch_size: int | None = None
     device: str | None = None
     force_simple: bool = False
+    image_format: str | None = None
+    """Format of pictures that must be encoded anew, where the command line says one."""
+    image_quality: int | None = None
     chunk_size: int | None = None
     """Requests in one call of a class-interface plugin; default 8 x batch size."""
 
@@ -88,6 +91,8 @@ def _accepted_options(cls: type[Any], options: BuildOptions) -> dict[str, Any]:
         "batch_size": options.batch_size,
         "max_batch_size": options.max_batch_size,
         "device": options.device,
+        "image_format": options.image_format,
+        "image_quality": options.image_quality,
     }
     accepted = {}
     for key, value in extra.items():

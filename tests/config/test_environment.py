@@ -19,7 +19,6 @@ from lmms_eval.errors import ConfigError
         ({"LMMS_EVAL_PLUGINS": "p,q"}, "plugin_packages", ("p", "q")),
         ({"LMMS_IMAGE_ENCODE_FORMAT": "jpg"}, "image_encode_format", "JPEG"),
         ({"LMMS_IMAGE_JPEG_QUALITY": "70"}, "image_jpeg_quality", 70),
-        ({"LMMS_VIDEO_DECODE_BACKEND": "torchcodec"}, "video_decode_backend", "torchcodec"),
         ({"GITHUB_SHA": "abc"}, "git_commit", "abc"),
         ({"TORCHELASTIC_MAX_RESTARTS": "2"}, "max_restarts", 2),
     ],
@@ -36,7 +35,7 @@ def test_options_win_over_variables(tmp_path) -> None:
     assert load_configs({"config": str(path)}, environ).configs[0].media_workers == 6
 
 
-@pytest.mark.parametrize("environ", [{"WORKERS": "many"}, {"VERBOSITY": "1"}, {"LMMS_VIDEO_DECODE_BACKEND": "dali"}])
+@pytest.mark.parametrize("environ", [{"WORKERS": "many"}, {"VERBOSITY": "1"}, {"LMMS_IMAGE_ENCODE_FORMAT": "tga"}])
 def test_a_wrong_value_names_its_variable(environ: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match=rf"{next(iter(environ))} \(environment\)"):
         build_config({"tasks": "t"}, environ)

@@ -39,7 +39,6 @@ BAD = [
     (["--chunk_size", "0"], "--chunk_size: must be at least 1"),
     (["--prefetch_mb", "0"], "--prefetch_mb: must be at least 1"),
     (["--score_workers", "-1"], "--score_workers: must be at least 0"),
-    (["--check_batch", "-1"], "--check_batch: must be at least 0"),
     (["--image_jpeg_quality", "101"], "--image_jpeg_quality: must lie between 1 and 100"),
     (["--image_encode_format", "bmp"], "choose one of PNG, JPEG, WEBP"),
     (["--agentic_trace_mode", "all"], "--agentic_trace_mode: choose one of basic, full"),
@@ -52,7 +51,6 @@ BAD = [
     (["--gen_kwargs", "novalue"], "gen_kwargs: write it as key=value"),
     (["--include_path", "/no/such/folder"], "--include_path: there is no /no/such/folder"),
     (["--data_root", "/no/such/folder"], "--data_root: there is no folder"),
-    (["--nltk_data", "/no/such/folder"], "--nltk_data: there is no folder"),
     (["--resume", "/no/such/folder"], "--resume: there is no folder"),
     (["--baseline", "/no/such/file.jsonl"], "--baseline: there is no samples file"),
     (["--baseline", "hf://user/repo"], "--baseline: reading from the hub is not in this version"),
@@ -82,7 +80,7 @@ LATER = [option for option in options() if option.later]
 
 @pytest.mark.parametrize("option", LATER, ids=lambda option: option.name)
 def test_options_of_later_versions(option: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    value = option.choices[0] if option.choices else "7" if option.name == "max_tokens" else "k=v"
+    value = option.choices[0] if option.choices else "7" if option.name in ("max_tokens", "check_batch") else "k=v"
     assert main(["--tasks", "t", option.flag, *([] if option.is_switch else [value])]) == 2
     assert f"{option.flag}: not in this version" in capsys.readouterr().err
 

@@ -59,6 +59,32 @@ class {name}(lmms):
         raise NotImplementedError
 """
 
+STREAMING = """
+import os
+
+from lmms_eval.api.model import Model
+from lmms_eval.api.request import Response
+
+
+class Breaks(Model):
+    is_simple = True
+    kinds = frozenset({"generate_until"})
+
+    def respond(self, stream):
+        answered = 0
+        while requests := stream.take(1):
+            if answered == int(os.environ["BREAKS_AT"]):
+                raise ArithmeticError("overflow")
+            answered += 1
+            yield Response(requests[0].id, text=requests[0].context.partition("ANSWER=")[2])
+
+    def prepare(self, request):
+        return request
+
+    def identity(self):
+        return {}
+"""
+
 
 @pytest.fixture(autouse=True)
 def without_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -202,6 +228,21 @@ def test_a_model_that_calls_exit_does_not_end_with_success(
     assert "Traceback" not in ended.err
 
 
+def test_a_model_that_breaks_off(tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A defect of a streaming back end: the traceback is shown, what it had answered is kept."""
+    plugin(tmp_path, "Breaks")
+    (tmp_path / "pack_breaks" / "models" / "breaks.py").write_text(STREAMING)
+    monkeypatch.syspath_prepend(tmp_path)
+    flags = good(tmp_path, model="breaks", plugins="pack_breaks")
+    broken = here(flags, BREAKS_AT="2")
+    assert broken.code == 1
+    assert f"what was finished is kept in {tmp_path}/out/.runs/" in broken.err
+    assert broken.err.splitlines()[-1] == "error: internal error: ArithmeticError: overflow"
+    again = here(flags, BREAKS_AT="99")
+    assert again.code == 0, again.shown
+    assert (results(tmp_path / "out")["timing"]["asked"], len(journal(tmp_path / "out"))) == (2, 4)
+
+
 def test_a_model_that_raises_for_one_document(tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plugin(tmp_path, "Moody", say="if 'Question 2' in context: raise ValueError('not this one')")
     monkeypatch.syspath_prepend(tmp_path)
@@ -304,7 +345,7 @@ def test_a_second_run_into_the_same_folder_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_in_the_middle_and_the_same_command_again(number: signal.Signals, code: int, tmp_path: Path) -> None:
-    text_task(tmp_path / "tasks", 16)
+    text_task(tmp_path / "tasks", 20)
     with StubServer(delay=0.2) as server, running(tmp_path, server) as process:
         process.send_signal(number)
         stopped = end_of(process)
@@ -313,12 +354,12 @@ def test_a_signal_in_the_middle_and_the_same_command_again(number: signal.Signal
         assert "a second signal ends at once" in stopped.err
         assert "run the same command again" in stopped.out
         kept, asked = len(journal(tmp_path / "out")), server.stats()["total"]
-        assert 0 < kept == asked < 16  # what was in flight was waited for
+        assert 0 < kept == asked < 20  # what was in flight was waited for
         assert results(tmp_path / "out")["results"]["bench_text"][SAMPLE] is None
         again = here(stub_flags(tmp_path, server, "bench_text"))
         assert again.code == 0, again.shown
         assert results(tmp_path / "out")["results"]["bench_text"][SAMPLE] == 1.0
-        assert server.stats()["total"] == 16
+        assert server.stats()["total"] == 20
 
 
 def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:

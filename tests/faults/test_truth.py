@@ -97,7 +97,7 @@ def test_empty_answers_are_scored_not_failed(tasks: Path, tmp_path: Path) -> Non
 def test_a_refused_key_stops_at_once_and_shows_no_secret(tasks: Path, tmp_path: Path) -> None:
     with StubServer(key="right") as server:
         ended = evaluate(tasks, server.url, tmp_path / "out")
-        assert server.stats()["total"] <= 8
+        assert server.stats()["total"] < DOCUMENTS / 2  # what was open when the first refusal came
     assert ended.code == 3, ended.shown
     assert "401" in ended.out
     assert "test-key" not in ended.shown

@@ -11,12 +11,15 @@ from lmms_eval.models.openai.concurrency import Gate
 
 
 class Dispatcher:
-    """Runs ``ask`` for the requests of one stream. A slot is refilled whether or not the answer is read already."""
+    """Runs ``ask`` for the requests of one stream. A slot is refilled whether or not the answer is read already.
+
+    A refused key refuses every request, so after one nothing more is taken.
+    """
 
     def __init__(self, gate: Gate, ask: Callable[[Request], Awaitable[Response]]) -> None:
         self._gate, self._ask = gate, ask
         self._tasks: set[asyncio.Task[Response]] = set()
-        self._fed = False
+        self._fed = self._is_refused = False
         self._done: asyncio.Queue[Response | BaseException | None] = asyncio.Queue()
 
     async def run(self, stream: RequestStream) -> AsyncGenerator[Response, None]:
@@ -35,8 +38,7 @@ class Dispatcher:
     async def _feed(self, stream: RequestStream) -> None:
         while True:
             room = await self._gate.room()
-            batch = await stream.take_async(room)
-            if not batch:
+            if self._is_refused or not (batch := await stream.take_async(room)):
                 return
             for request in batch:
                 self._gate.opened()
@@ -49,10 +51,12 @@ class Dispatcher:
 
     def _answered(self, task: asyncio.Task[Response]) -> None:
         self._tasks.discard(task)
-        self._gate.closed()
         if not task.cancelled():
             error = task.exception()
-            self._done.put_nowait(task.result() if error is None else error)
+            item = task.result() if error is None else error
+            self._is_refused |= isinstance(item, Response) and item.error is not None and item.error.kind == "auth"
+            self._done.put_nowait(item)
+        self._gate.closed()
         self._end_if_all_done()
 
     def _feeder_ended(self, feeder: asyncio.Task[None]) -> None:

@@ -259,12 +259,12 @@ def test_a_request_that_the_processor_refuses_fails_alone(tiny, tmp_path):
 
 
 def test_long_prompts(model):
-    fitting, beyond = "water " * 1000, "water " * 5000
+    fitting, beyond = "water " * 1000, "water " * 40_000
     got = answers(model, [ask(0, fitting), ask(1, beyond), ask(2, "short")])
     assert got[0].error is None
     assert got[0].usage.input_tokens > 1000
     assert got[1].error.kind == "bad_request"
-    assert "the model takes 4096 at most" in got[1].error.message
+    assert "the model takes 32768 at most" in got[1].error.message
     assert content(answers(model, [ask(0, fitting)]))[0] == content(got)[0]
 
 
