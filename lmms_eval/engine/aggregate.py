@@ -179,7 +179,7 @@ def _metric_result(
     errors = _own_error(value) if isinstance(value, Estimate) else _errors(task, definition, values, value, options)
     details = value.details if isinstance(value, Estimate) else {}
     value = value.value if isinstance(value, Estimate) else value
-    shown = _headline(value, "" if withheld is None else withheld.reason, outcome, options.interrupted)
+    shown = _headline(value, withheld.reason if withheld is not None else None, outcome, options.interrupted)
     return MetricResult(
         metric=definition.name,
         filter=pipeline,
@@ -205,12 +205,12 @@ class _Headline:
     reason: str = ""
 
 
-def _headline(value: Any, withheld: str, outcome: TaskOutcome, interrupted: bool) -> _Headline:
+def _headline(value: Any, withheld: str | None, outcome: TaskOutcome, interrupted: bool) -> _Headline:
     if interrupted:
         return _Headline(None, value, "the run was interrupted")
     if outcome.withheld:
         return _Headline(None, value, f"{outcome.failed} of {outcome.requested} failed")
-    return _Headline(None, value, withheld) if withheld else _Headline(value)
+    return _Headline(value) if withheld is None else _Headline(None, value, withheld or "withheld by the task")
 
 
 def _call(definition: MetricDefinition, task: Task, values: Sequence[Any], arguments: Any) -> Any:

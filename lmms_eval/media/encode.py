@@ -17,6 +17,7 @@ from lmms_eval.media.image import (
     header_of,
     load_image,
     read_errors,
+    reason,
     shrink,
     to_rgb,
 )
@@ -149,7 +150,7 @@ def _wire_bytes(data: bytes, options: WireOptions, ref: MediaRef) -> EncodedImag
         with Image.open(io.BytesIO(data)) as opened:
             header = header_of(opened, len(data))
     except read_errors() as error:
-        raise MediaError(f"{ref.describe()} is not a readable picture: {error}") from error
+        raise MediaError(f"{ref.describe()} is not a readable picture: {reason(error)}") from error
     source = MediaRef("bytes", data=data, name=ref.describe())
     if not is_untouched(header, options):
         return _encode_fitting(load_image(source), options, ref)

@@ -215,17 +215,17 @@ def _open(ref: MediaRef, source: Any) -> Image.Image:
     try:
         return Image.open(source)
     except read_errors() as error:
-        raise MediaError(f"{ref.describe()} is not a readable picture: {_reason(error)}") from error
+        raise MediaError(f"{ref.describe()} is not a readable picture: {reason(error)}") from error
 
 
 def _load(ref: MediaRef, image: Image.Image) -> None:
     try:
         image.load()
     except read_errors() as error:
-        raise MediaError(f"picture {ref.describe()} is damaged or cut short: {_reason(error)}") from error
+        raise MediaError(f"picture {ref.describe()} is damaged or cut short: {reason(error)}") from error
 
 
-def _reason(error: BaseException) -> str:
+def reason(error: BaseException) -> str:
     name = type(error).__name__
     if name == "UnidentifiedImageError":
         return "unknown format"

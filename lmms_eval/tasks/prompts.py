@@ -81,10 +81,19 @@ class Prompts:
         value = self.text(doc)
         choices = self.choices(doc) if isinstance(value, int) and not isinstance(value, bool) else None
         if choices is None:
+            if value is None or isinstance(value, Mapping | list | tuple):
+                raise RenderError(f"{self._key('doc_to_text')}: {self._not_text(value)}")
             return str(value)
         if not 0 <= value < len(choices):
             raise RenderError(f"{self._key('doc_to_text')}: there is no choice number {value} among {len(choices)}")
         return str(choices[value])
+
+    def _not_text(self, value: Any) -> str:
+        spec = self.config.doc_to_text
+        place = f"column {spec!r}" if isinstance(spec, str) else "its value"
+        if value is None:
+            return f"{place} is empty in this document"
+        return f"{place} holds a {type(value).__name__}, not a text; write a template such as '{{{{{spec}.text}}}}'"
 
     def answer_text(self, doc: Doc) -> str:
         """The reference answer as an example shows it: the first one, by the text of its choice."""

@@ -277,7 +277,15 @@ class YamlTask(Task):
         self, key: str, value_of: Callable[[Mapping[str, Any]], Any], doc: Mapping[str, Any], documents: Documents
     ) -> None:
         spec = getattr(self.config, key)
-        if not isinstance(spec, str) or spec in doc:
+        if not isinstance(spec, str):
+            return
+        if spec in doc:
+            if key == "doc_to_text" and isinstance(doc[spec], Mapping | list):
+                kind = "mapping" if isinstance(doc[spec], Mapping) else "list"
+                raise DataError(
+                    f"{self.where}: key {key!r}: column {spec!r} of {documents.source.where} holds a {kind}, "
+                    f"not a text; write a template that picks what is asked, such as '{{{{{spec}[...]}}}}'"
+                )
             return
         if spec.isidentifier():
             raise DataError(_no_column(self.where, key, spec, documents))

@@ -90,7 +90,8 @@ class _ResultsTable:
             return _NOT_AVAILABLE
         if outcome.get("unscored") and not outcome.get("failed"):
             return f"not evaluated ({outcome['unscored']} unscored)"
-        return f"withheld ({outcome.get('failed', 0)} failed)"
+        failed = outcome.get("failed", 0)
+        return f"withheld ({failed} failed)" if failed or known is None else "withheld"
 
     def stderr(self, row: _Row) -> str:
         return "" if row.metric == _BLANK_METRIC else _number(row.named(_STDERR))

@@ -129,14 +129,12 @@ def test_a_column_of_numbers_is_a_prompt_of_digits(value: object, tasks: Path, t
     assert json.loads(sample)["input"] == str(value)
 
 
-@pytest.mark.xfail(reason="the loader of tasks turns them into text", strict=True)
 @pytest.mark.parametrize("value", [{"text": "a", "kind": "b"}, ["a", "b"]], ids=["struct", "list"])
 def test_a_column_that_is_no_text_is_no_prompt(value: object, tasks: Path, tmp_path: Path) -> None:
     rows(value, value)(tasks)
     refused(here(good(tmp_path)), ("bench_text.yaml", "'doc_to_text'", "column 'question'"))
 
 
-@pytest.mark.xfail(reason="the loader of tasks asks the question 'None'", strict=True)
 def test_an_empty_field_fails_its_own_document(tasks: Path, tmp_path: Path) -> None:
     rows("one", None, "three")(tasks)
     reasons = withheld(here(good(tmp_path, log_samples="")), tmp_path / "out", scored=2, failed=1)
