@@ -26,6 +26,31 @@ BARS = {
 }  # fmt: skip
 
 
+BARE_SCRIPT = """
+import asyncio, sys, time, aiohttp
+
+url, documents, concurrency = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+
+
+async def main():
+    slots = asyncio.Semaphore(concurrency)
+
+    async def ask(session, number):
+        async with slots:
+            body = {"model": "stub", "messages": [{"role": "user", "content": f"Question {number} ANSWER=a"}]}
+            async with session.post(f"{url}/chat/completions", json=body) as answer:
+                await answer.json()
+
+    async with aiohttp.ClientSession() as session:
+        start = time.monotonic()
+        await asyncio.gather(*(ask(session, number) for number in range(documents)))
+        print(time.monotonic() - start)
+
+
+asyncio.run(main())
+"""
+
+
 def evaluate(work: Path, task: str, server: StubServer, limit: int | None = None) -> tuple[Finished, dict[str, Any]]:
     out = work / f"out-{task}-{limit}-{len(list(work.iterdir()))}"
     arguments = [
@@ -70,6 +95,13 @@ def span(work: Path, task: str, documents: int) -> dict[str, float]:
     }
 
 
+def bare_span(documents: int) -> float:
+    """The same questions from a bare aiohttp script: what this machine gives without any harness."""
+    with StubServer(delay=DELAY_S) as server:
+        finished = run_child(["-c", BARE_SCRIPT, server.url, str(documents), str(CONCURRENCY)])
+    return float(finished.output)
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
@@ -81,6 +113,8 @@ def main() -> None:
             "image": per_sample(work, image, 200),
             "span_50ms": span(work, text, 500),
         }
+        numbers["span_50ms"]["bare_script_span_s"] = bare = bare_span(500)
+        numbers["span_50ms"]["ratio_to_bare_script"] = numbers["span_50ms"]["span_s"] / bare
     base64_bytes = file_bytes * 4 / 3
     numbers["image"]["bytes_ratio_to_base64_of_file"] = numbers["image"]["bytes_per_request"] / base64_bytes
     print(json.dumps({"benchmark": "overhead", "concurrency": CONCURRENCY, **numbers, "bars": BARS}, indent=2))
