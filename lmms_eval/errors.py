@@ -54,14 +54,6 @@ class AggregationError(LmmsEvalError):
     """A task's own aggregation raised; the samples are kept."""
 
 
-class Interrupted(LmmsEvalError):
-    """A signal ended the run; what was finished is kept."""
-
-    def __init__(self, message: str, signal_number: int) -> None:
-        super().__init__(message)
-        self.signal_number = signal_number
-
-
 class UnknownNameError(UsageError):
     """A name that is not registered, answered with the nearest known ones."""
 

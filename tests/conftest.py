@@ -1,8 +1,15 @@
 """Settings of the whole test suite. Plugins are named here so that xdist's controller loads them too."""
 
+import pytest
 from hypothesis import settings
 
 pytest_plugins = ("tests.parity.plugin",)
 
 settings.register_profile("shared_machine", deadline=None)  # a busy machine must not fail a property
 settings.load_profile("shared_machine")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--fuzz", action="store_true", help="10,000 cases per property instead of 200 (minutes, not seconds)"
+    )

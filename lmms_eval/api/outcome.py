@@ -32,8 +32,9 @@ class Withheld:
 class Estimate:
     """An aggregate with the standard error that its own definition gives it, in the units of the value."""
 
-    value: float
-    stderr: float | None
+    value: float | None
+    """``None`` for an aggregation that gives no number (it writes a file)."""
+    stderr: float | None = None
     """``None`` where it is not defined (too few values)."""
     details: Mapping[str, Any] = field(default_factory=dict)
     """Further parts of the results file, by top-level key: what this task adds there (scores by sub-task, ...)."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lmms_eval.cli.main import INTERNAL_ERROR, report_error, shows_traceback
 from lmms_eval.cli.output import emit
-from lmms_eval.errors import Interrupted, LmmsEvalError, UsageError
+from lmms_eval.errors import LmmsEvalError, UsageError
 
 if TYPE_CHECKING:
     from lmms_eval.config import RunConfig
@@ -89,8 +89,6 @@ def _run_batch(configs: Sequence[RunConfig]) -> int:
         configure_logging(config.verbosity)
         try:
             code = _run_one(config)
-        except Interrupted:
-            raise
         except Exception as error:  # noqa: BLE001 - the other runs of the batch do not depend on this one
             place = f"run {number} of {len(configs)} ({config.model} on {config.tasks}): "
             code = report_error(error, shows_traceback([]), place) or INTERNAL_ERROR

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable, Sequence
 
 from lmms_eval.cli.output import complain, emit
-from lmms_eval.errors import Interrupted, LmmsEvalError, UsageError
+from lmms_eval.errors import LmmsEvalError, UsageError
 
 SUBCOMMANDS = {
     "eval": "evaluate a model on tasks (also without the word: lmms-eval --model ...)",
@@ -83,7 +83,7 @@ def report_error(error: Exception, with_traceback: bool, place: str = "") -> int
         if with_traceback:
             complain("".join(traceback.format_exception(error)).rstrip())
         complain(f"error: {place}{error}")
-        return 128 + error.signal_number if isinstance(error, Interrupted) else error.exit_code
+        return error.exit_code
     complain("".join(traceback.format_exception(error)).rstrip())
     complain(f"error: {place}internal error: {type(error).__name__}: {error}")
     return INTERNAL_ERROR

@@ -176,9 +176,9 @@ def _metric_result(
         return MetricResult(definition.name, pipeline, None, len(values), withheld_reason=str(error), broken=True)
     withheld = value if isinstance(value, Withheld) else None
     value = withheld.partial if withheld is not None else value
-    errors = _own_error(value) if isinstance(value, Estimate) else _errors(task, definition, values, value, options)
-    details = value.details if isinstance(value, Estimate) else {}
-    value = value.value if isinstance(value, Estimate) else value
+    estimate = value if isinstance(value, Estimate) else None
+    value = _plain(value if estimate is None else estimate.value)
+    errors = _errors(task, definition, values, value, options) if estimate is None else _own_error(estimate)
     shown = _headline(value, withheld.reason if withheld is not None else None, outcome, options.interrupted)
     return MetricResult(
         metric=definition.name,
@@ -192,7 +192,7 @@ def _metric_result(
         stderr_clustered=errors.clustered,
         stability=_stability(column.per_answer, task.score_key),
         interval=errors.interval,
-        details=details,
+        details=estimate.details if estimate is not None else {},
     )
 
 
@@ -255,13 +255,28 @@ def _errors(
         stderr = stats.mean_stderr(numbers)
     elif name in AGGREGATIONS and len(values) > 1:
         stderr = _bootstrap(definition, AGGREGATIONS[name], values, options.bootstrap_iters)
-    is_mean = math.isclose(float(value), scale * mean, rel_tol=1e-9, abs_tol=1e-12)
+    is_mean = scale > 0 and math.isclose(float(value), scale * mean, rel_tol=1e-9, abs_tol=1e-12)
     error = next((e for e in ((clustered, clt) if is_mean else (stderr,)) if isinstance(e, float)), None)
-    return _Errors(stderr, clt, clustered, stats.normal_interval(float(value), error))
+    return _Errors(stderr, clt, clustered, _interval(float(value), error, numbers if is_mean else ()))
+
+
+def _interval(value: float, error: float | None, numbers: Sequence[float]) -> stats.Interval | None:
+    """value ± 1.96 errors; Wilson's interval for a share of rights whose error is 0 because all are alike."""
+    if error == 0.0 and len(set(numbers)) == 1 and value == numbers[0] and value in (0.0, 1.0):
+        return stats.wilson_interval(math.fsum(numbers), len(numbers))
+    return stats.normal_interval(value, error)
 
 
 def _own_error(estimate: Estimate) -> _Errors:
-    return _Errors(_shown(estimate.stderr), interval=stats.normal_interval(estimate.value, estimate.stderr))
+    if estimate.value is None:
+        return _Errors()
+    error = None if estimate.stderr is None else float(estimate.stderr)
+    return _Errors(_shown(error), interval=stats.normal_interval(float(estimate.value), error))
+
+
+def _plain(value: Any) -> Any:
+    """Numbers and arrays of numpy and torch as Python's own: the results file would hold them as texts."""
+    return value.tolist() if hasattr(value, "tolist") and hasattr(value, "dtype") else value
 
 
 def _shown(error: float | None) -> float | str:

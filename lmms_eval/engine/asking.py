@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,10 +16,9 @@ from lmms_eval.api.model import Model
 from lmms_eval.api.request import Request, Response
 from lmms_eval.engine.conversations import Conversations
 from lmms_eval.engine.progress import Progress
-from lmms_eval.engine.signals import Interrupts
+from lmms_eval.engine.signals import EndNow, Interrupts
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.stream import Stream, StreamLimits
-from lmms_eval.errors import Interrupted
 
 GIVE_UP_AT_LEAST = 16
 SWITCH_INTERVAL_S = 0.0005
@@ -38,6 +37,8 @@ class AskReport:
     """Why the asking was given up early; empty if it was not."""
     interrupted: int | None = None
     """Number of the signal that ended it."""
+    cut_short: bool = False
+    """A second signal, or the end of the grace time, ended it with requests in flight."""
     seconds: float = 0.0
     """From the first request taken to the last response."""
 
@@ -45,9 +46,17 @@ class AskReport:
 class Asking:
     """One pass over everything that is not answered yet."""
 
-    def __init__(self, model: Model, store: RunStore, conversations: Conversations, progress: Progress) -> None:
+    def __init__(
+        self,
+        model: Model,
+        store: RunStore,
+        conversations: Conversations,
+        progress: Progress,
+        is_behind: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """``is_behind``: a finished document would have to wait for the scoring, which must not stop an event loop."""
         self._model, self._store, self._progress = model, store, progress
-        self._conversations = conversations
+        self._conversations, self._is_behind = conversations, is_behind
         self._lock = threading.Lock()
         self._prompts: dict[str, str] = {}
         self._clock = _Clock()
@@ -72,8 +81,8 @@ class Asking:
             with interrupts, _quick_switching():
                 self.stream.start()
                 self._drive()
-        except Interrupted as end:
-            interrupts.signal_number = end.signal_number
+        except EndNow:
+            self.report.cut_short = True
         finally:
             self.stream.close()
         self.report.interrupted = interrupts.signal_number
@@ -83,7 +92,12 @@ class Asking:
         return self.report
 
     def take_in(self, response: Response) -> None:
-        """One response: durable first, then counted, then passed on."""
+        """One response: durable first, then counted, then passed on.
+
+        Raises:
+            ModelError: nobody waits for this response; it is not recorded.
+        """
+        self._conversations.expect(response.request_id)
         with self._lock:
             self._clock.tick()
             self._store.add_response(response, self._prompts.pop(response.request_id, ""))
@@ -100,6 +114,8 @@ class Asking:
 
     async def _drain(self, responses: AsyncIterator[Response]) -> None:
         async for response in responses:
+            while self._is_behind():
+                await asyncio.sleep(0.02)
             self.take_in(response)
 
     def _prepare(self, request: Request) -> Request:

@@ -55,10 +55,20 @@ class Conversations:
         self._lock = threading.RLock()
         self._open: dict[str, _Talk] = {}
         self._answers: dict[tuple[str, int], dict[int, Answer]] = {}
+        self._moving = 0
+        """Answers being taken in: their requests are no longer open, those of their next rounds not yet."""
 
     def has_open(self) -> bool:
         """Requests are out whose answers may bring further rounds."""
-        return bool(self._open)
+        return bool(self._open) or self._moving > 0
+
+    def expect(self, request_id: str) -> None:
+        """Raises ``ModelError`` unless this request waits for its answer."""
+        if request_id not in self._open:
+            raise ModelError(
+                f"the model answered {request_id!r}, which is not open: a back end must answer every request that it "
+                "took exactly once"
+            )
 
     def open_requests(self) -> list[Request]:
         with self._lock:
@@ -80,16 +90,16 @@ class Conversations:
             ModelError: no such request is open (a back end answered twice, or made an id up).
         """
         with self._lock:
-            talk = self._open.pop(response.request_id, None)
-            if talk is None:
-                raise ModelError(
-                    f"the model answered {response.request_id!r}, which is not open: a back end must answer every "
-                    "request that it took exactly once"
-                )
+            self.expect(response.request_id)
+            self._moving += 1
+            talk = self._open.pop(response.request_id)
             talk.responses[response.request_id] = response
-            if len(talk.responses) < len(talk.requests):
-                return ()
-        return self._continue(talk)
+            is_complete = len(talk.responses) == len(talk.requests)
+        try:
+            return self._continue(talk) if is_complete else ()
+        finally:
+            with self._lock:
+                self._moving -= 1
 
     def _begin(self, unit: Unit, repeat: int) -> Sequence[Request]:
         try:

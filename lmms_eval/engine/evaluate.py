@@ -50,7 +50,9 @@ class RunResult:
     @property
     def broken(self) -> tuple[str, ...]:
         """What raised while aggregating."""
-        return tuple(metric.withheld_reason for task in self.tasks for metric in task.metrics if metric.broken)
+        metrics = [metric for task in self.tasks for metric in task.metrics]
+        metrics += [metric for group in self.groups for metric in group.metrics]
+        return tuple(metric.withheld_reason for metric in metrics if metric.broken)
 
     @property
     def is_finished(self) -> bool:
@@ -85,13 +87,14 @@ def evaluate(
 
     scorer = Scorer([plan.task for plan in plans], keep, options.score_workers)
     conversations = Conversations(units(plans, done), store.response, scorer.submit)
-    asking = Asking(model, store, conversations, progress)
+    asking = Asking(model, store, conversations, progress, scorer.is_behind)
     try:
         with _stage(seconds, "ask"):
             model.attach_tasks([plan.task for plan in plans])
             report = asking.run(options.stream, options.grace_s)
         with _stage(seconds, "score"):
-            scorer.drain()
+            if not report.cut_short:  # what is not scored now is scored on the next start
+                scorer.drain()
     finally:
         scorer.close()
         progress.close()

@@ -9,6 +9,8 @@ from typing import Any
 from lmms_eval import stats
 from lmms_eval.api.task import Group, GroupMetric
 from lmms_eval.engine.aggregate import NOT_AVAILABLE, MetricResult, TaskResult
+from lmms_eval.errors import UnknownNameError
+from lmms_eval.metrics.table import AGGREGATIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,11 @@ def _combine(wanted: GroupMetric, pipeline: str, parts: Sequence[tuple[MetricRes
             wanted.metric, pipeline, None, sum(sizes), withheld_reason=f"{len(withheld)} parts are withheld"
         )
     values = [metric.value for metric, _ in parts]
-    value = _value(wanted, values, sizes)
+    try:
+        value = _value(wanted, values, sizes)
+    except Exception as raised:  # noqa: BLE001 - a group's own function, or parts that are no numbers
+        reason = f"aggregating {wanted.metric!r} over the group raised {type(raised).__name__}: {raised}"
+        return MetricResult(wanted.metric, pipeline, None, sum(sizes), withheld_reason=reason, broken=True)
     error = _error(wanted, [metric.stderr for metric, _ in parts], sizes)
     interval = None
     if isinstance(error, float) and isinstance(value, int | float):
@@ -79,12 +85,16 @@ def _combine(wanted: GroupMetric, pipeline: str, parts: Sequence[tuple[MetricRes
 def _value(wanted: GroupMetric, values: Sequence[Any], sizes: Sequence[int]) -> Any:
     if callable(wanted.aggregation):
         return wanted.aggregation(list(values))
-    return stats.aggregate_subtask_metrics(values, sizes, wanted.weight_by_size)
+    if wanted.aggregation == "mean":
+        return stats.aggregate_subtask_metrics(values, sizes, wanted.weight_by_size)
+    if wanted.aggregation not in AGGREGATIONS:
+        raise UnknownNameError("aggregation", wanted.aggregation, AGGREGATIONS, "(aggregate_metric_list)")
+    return AGGREGATIONS[wanted.aggregation].function()(list(values))
 
 
 def _error(wanted: GroupMetric, errors: Sequence[float | str], sizes: Sequence[int]) -> float | str:
     numbers = [error for error in errors if not isinstance(error, str)]
-    if callable(wanted.aggregation) or len(numbers) < len(errors):
+    if wanted.aggregation != "mean" or len(numbers) < len(errors):
         return NOT_AVAILABLE
     if wanted.weight_by_size:
         return stats.pooled_sample_stderr(numbers, sizes) if sum(sizes) > len(sizes) else NOT_AVAILABLE

@@ -32,6 +32,7 @@ class JournalWriter:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = threading.Lock()
+        self._is_torn = False
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
@@ -53,6 +54,8 @@ class JournalWriter:
     def append_line(self, line: bytes) -> int:
         """``append`` for a record that is already encoded (without newline)."""
         with self._lock:
+            if self._is_torn:
+                self._write(b"\n")
             offset = self._size
             self._write(line + b"\n")
             return offset
@@ -66,6 +69,7 @@ class JournalWriter:
                 "kept: make room and start the same command again"
             ) from error
         self._size += written
+        self._is_torn = written != len(data)
         if written != len(data):
             raise JournalError(
                 f"the journal {self.path} took only {written} of {len(data)} bytes (full disk?); what was finished "
@@ -73,8 +77,12 @@ class JournalWriter:
             )
 
     def sync(self) -> None:
+        """Force what is written to the disk. Raises ``JournalError``."""
         with self._lock:
-            os.fsync(self._file)
+            try:
+                os.fsync(self._file)
+            except OSError as error:
+                raise JournalError(f"cannot force {self.path} to the disk: {error.strerror or error}") from error
 
     def close(self) -> None:
         with self._lock:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from lmms_eval.engine.conversations import Unit
 from lmms_eval.errors import UsageError
 from lmms_eval.utils import get_sample_size
 
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 COST_WINDOW = 4096
 """Costliest first within this many documents of a task: long ones start early, and nothing is rendered ahead."""
 
@@ -62,5 +64,12 @@ def units(plans: Sequence[TaskPlan], is_done: Mapping[str, Any]) -> Iterator[Uni
 
 def run_key(parts: Mapping[str, Any]) -> str:
     """16 hex digits over everything that can change an answer (engine rules §3)."""
-    canonical = orjson.dumps(parts, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS, default=str)
+    canonical = orjson.dumps(parts, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS, default=_canonical)
     return hashlib.sha256(canonical).hexdigest()[:16]
+
+
+def _canonical(value: Any) -> Any:
+    """The same in every process: sets have an order of their own in each, objects an address."""
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=repr)
+    return _ADDRESS.sub("", str(value))

@@ -38,7 +38,7 @@ class Progress:
             if "failed" in record:
                 self.failed += 1
             else:
-                self._note_score(record["scores"][0]["metrics"])
+                self._note_score(record["scores"][0]["metrics"] if record["scores"] else {})
             if self._bar is not None:
                 self._bar.update(1)
                 self._bar.set_postfix_str(self._state(), refresh=False)

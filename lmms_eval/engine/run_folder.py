@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +22,9 @@ from lmms_eval.errors import JournalError, RunLockedError, UsageError
 HEARTBEAT_S = 20.0
 STALE_AFTER_S = 120.0
 """An owner on another host whose heartbeat is older than this is taken for dead."""
+
+TORN_AFTER_S = 1.0
+"""An owner file that cannot be read may be just being written; an older one was torn by a kill."""
 
 RunState = Literal["running", "complete", "withheld", "interrupted"]
 
@@ -63,7 +67,8 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._stop = threading.Event()
-        self._owned = False
+        self._body = b""
+        """What ``owner.json`` holds while this process owns the folder."""
 
     @property
     def owner_file(self) -> Path:
@@ -82,7 +87,7 @@ class RunFolder:
             raise JournalError(f"cannot make the run's folder {self.path}: {error.strerror or error}") from error
         me = this_process()
         body = orjson.dumps({"host": me.host, "pid": me.pid, "started": me.started})
-        for _ in range(10):
+        for _ in range(20):
             try:
                 handle = os.open(self.owner_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
             except FileExistsError:
@@ -92,16 +97,18 @@ class RunFolder:
                 raise JournalError(f"cannot write {self.owner_file}: {error.strerror or error}") from error
             with os.fdopen(handle, "wb") as file:
                 file.write(body)
-            self._owned = True
+            self._body = body
             threading.Thread(target=self._beat, name="run-heartbeat", daemon=True).start()
             return
         raise RunLockedError(f"another process keeps taking over {self.path}: wait for it to end")
 
     def release(self) -> None:
+        """Give the folder free, unless another process has taken this one for dead and owns it now."""
         self._stop.set()
-        if self._owned:
-            self.owner_file.unlink(missing_ok=True)
-            self._owned = False
+        with contextlib.suppress(OSError):
+            if self._body and self.owner_file.read_bytes() == self._body:
+                self.owner_file.unlink()
+        self._body = b""
 
     def read(self) -> dict[str, Any]:
         """``run.json``, empty if there is none."""
@@ -129,23 +136,48 @@ class RunFolder:
             with contextlib.suppress(OSError):
                 os.utime(self.owner_file)
 
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Only one process at a time judges an owner, else the second would remove the first one's new file."""
+        handle = os.open(self.path, os.O_RDONLY)
+        try:
+            with contextlib.suppress(OSError):  # a file system without locks: go on without
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
+
     def _remove_dead_owner(self) -> None:
+        """Remove the owner file of a dead process; without one, or with one just being written, do nothing."""
+        with self._alone():
+            if self._is_dead():
+                with contextlib.suppress(FileNotFoundError):  # its owner has ended meanwhile
+                    self.owner_file.unlink()
+                return
+        time.sleep(0.1)
+
+    def _is_dead(self) -> bool:
+        """Raises ``RunLockedError`` for a live owner."""
         try:
             owner = Owner(**orjson.loads(self.owner_file.read_bytes()))
-            age = time.time() - self.owner_file.stat().st_mtime
+            age = self._age()
         except FileNotFoundError:
-            return
+            return False
         except (ValueError, TypeError):
-            owner, age = Owner("", 0, ""), STALE_AFTER_S + 1  # torn by a kill while it was written
+            return self._age() > TORN_AFTER_S
         if _is_alive(owner, age):
             raise RunLockedError(
                 f"{self.path} is in use by process {owner.pid} on {owner.host}: wait for it, stop it, or choose "
                 "another --output_path"
             )
-        aside = self.owner_file.with_name(f".owner.{os.getpid()}.{time.monotonic_ns()}")
-        with contextlib.suppress(FileNotFoundError):  # another process was quicker: the loop decides who is next
-            os.rename(self.owner_file, aside)
-            aside.unlink()
+        return True
+
+    def _age(self) -> float:
+        """Seconds since the last sign of life; a file that is gone is of no age."""
+        try:
+            return time.time() - self.owner_file.stat().st_mtime
+        except FileNotFoundError:
+            return 0.0
 
 
 def _is_alive(owner: Owner, heartbeat_age_s: float) -> bool:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -19,6 +19,7 @@ from lmms_eval.engine.worker_process import WorkerDied, WorkerProcess
 QUEUE_LENGTH = 512
 JOB_TIMEOUT_S = 300.0
 """A document whose scoring takes longer than this in a worker process is failed, and the worker replaced."""
+CLOSING_S = 5.0
 
 Sink = Callable[[dict[str, Any]], None]
 
@@ -33,7 +34,7 @@ def score_document(job: Job) -> dict[str, Any]:
         return score_record(name, doc_id, answers, job.task.score(doc_id, answers))
     except NotEvaluated as absent:
         return score_record(name, doc_id, answers, _unscored(job.task, absent.reason))
-    except Exception as raised:  # noqa: BLE001 - scoring is foreign code: one bad sample is one failed sample
+    except (Exception, SystemExit) as raised:  # noqa: BLE001 - foreign code: one bad sample is one failed sample
         return failure_record(name, doc_id, answers, f"scoring raised {type(raised).__name__}: {raised}")
 
 
@@ -43,17 +44,27 @@ def _unscored(task: Task, reason: str) -> ScoredDoc:
 
 
 class Scorer:
-    """Takes jobs, hands finished records to ``sink`` (called from several threads)."""
+    """Takes jobs, hands finished records to ``sink`` (called from several threads).
 
-    def __init__(self, tasks: Iterable[Task], sink: Sink, workers: int | None = None) -> None:
-        self._sink = sink
+    ``job_timeout_s`` bounds the scoring of one document in a worker process; a thread of this process cannot be ended.
+    """
+
+    def __init__(
+        self, tasks: Iterable[Task], sink: Sink, workers: int | None = None, job_timeout_s: float = JOB_TIMEOUT_S
+    ) -> None:
+        self._sink, self._job_timeout_s = sink, job_timeout_s
         self._inline: queue.Queue[Job | None] = queue.Queue(QUEUE_LENGTH)
         self._process: queue.Queue[Job | None] = queue.Queue(QUEUE_LENGTH)
         self._specs = {task.name: task.spec() for task in tasks if task.scoring == "process"}
         self._workers = workers if workers is not None else min(4, max(1, (os.cpu_count() or 2) - 1))
         self._threads: list[threading.Thread] = []
+        self._running: set[WorkerProcess] = set()
         self._lock = threading.Lock()
         self._error: BaseException | None = None
+
+    def is_behind(self) -> bool:
+        """``submit`` might block."""
+        return self._error is None and (self._inline.full() or self._process.full())
 
     def submit(self, job: Job) -> None:
         """Queue a document; blocks while the queue is full. Failed answers are recorded without scoring."""
@@ -67,13 +78,13 @@ class Scorer:
         else:
             self._start(self._run_inline, 1)
             self._put(self._inline, job)
+        self._raise_error()
 
     def drain(self) -> None:
         """Wait until every job is scored. Raises what the sink raised (a full disk)."""
         for thread in self._threads:
             target = self._inline if thread.name.startswith("score-inline") else self._process
-            with contextlib.suppress(RuntimeError):
-                self._put_end(target)
+            self._put(target, None)
         for thread in self._threads:
             thread.join()
         self._threads = []
@@ -81,32 +92,40 @@ class Scorer:
 
     def close(self) -> None:
         """End the threads and processes without waiting for queued jobs; after ``drain`` there is nothing to end."""
-        if self._threads and self._error is None:
-            self._error = InterruptedError("scoring was closed")
+        self._fail(InterruptedError("scoring was closed"))
+        deadline = time.monotonic() + CLOSING_S
         for thread in self._threads:
-            thread.join(timeout=5)
+            thread.join(timeout=max(0.0, deadline - time.monotonic()))
         self._threads = []
 
-    def _put(self, target: queue.Queue[Job | None], job: Job) -> None:
-        while True:
-            self._raise_error()
+    def _put(self, target: queue.Queue[Job | None], job: Job | None) -> None:
+        while self._error is None:
             try:
                 target.put(job, timeout=0.5)
                 return
             except queue.Full:
                 continue
 
-    def _put_end(self, target: queue.Queue[Job | None]) -> None:
+    def _next(self, source: queue.Queue[Job | None]) -> Job | None:
+        """The next job; ``None`` at the end, or when the scoring has failed or was closed."""
         while self._error is None:
             try:
-                target.put(None, timeout=0.5)
-                return
-            except queue.Full:
+                return source.get(timeout=0.5)
+            except queue.Empty:
                 continue
+        return None
 
     def _raise_error(self) -> None:
         if self._error is not None:
             raise self._error
+
+    def _fail(self, error: BaseException) -> None:
+        """Let every thread end soon: the first error stays, and nobody waits for a worker process any more."""
+        with self._lock:
+            self._error = self._error or error
+            running = list(self._running)
+        for worker in running:
+            worker.kill()
 
     def _start(self, run: Callable[[], None], count: int) -> None:
         name = "score-inline" if run == self._run_inline else "score-process"
@@ -124,51 +143,56 @@ class Scorer:
         try:
             run()
         except BaseException as error:  # noqa: BLE001 - carried to the main thread, which re-raises it
-            self._error = self._error or error
+            self._fail(error)
 
     def _run_inline(self) -> None:
-        while self._error is None:
-            try:
-                job = self._inline.get(timeout=0.5)
-            except queue.Empty:
-                continue
-            if job is None:
-                return
+        while (job := self._next(self._inline)) is not None:
             self._sink(score_document(job))
 
     def _run_process(self) -> None:
         worker: WorkerProcess | None = None
         try:
-            while self._error is None:
-                try:
-                    job = self._process.get(timeout=0.5)
-                except queue.Empty:
-                    continue
-                if job is None:
-                    return
-                worker = worker or WorkerProcess(self._specs)
+            while (job := self._next(self._process)) is not None:
                 worker, record = self._ask_worker(worker, job)
+                self._raise_error()  # a worker that was killed because of it has scored nothing
                 self._sink(record)
         finally:
             if worker is not None:
-                worker.close()
+                self._end(worker)
 
-    def _ask_worker(self, worker: WorkerProcess, job: Job) -> tuple[WorkerProcess | None, dict[str, Any]]:
+    def _ask_worker(self, worker: WorkerProcess | None, job: Job) -> tuple[WorkerProcess | None, dict[str, Any]]:
+        """The record of a job; a worker that died over it is replaced at the next one."""
         message = {
             "task": job.task.name,
             "doc_id": job.doc_id,
             "answers": [answer_record(answer) for answer in job.answers],
         }
+        worker = worker or self._begin()
         try:
-            return worker, _checked(worker.call(codec.dumps(message), JOB_TIMEOUT_S))
+            return worker, _checked(worker.call(codec.dumps(message), self._job_timeout_s))
         except WorkerDied as died:
-            worker.close()
+            worker.kill()
+            self._end(worker)
             reason = f"scoring did not come back: {died}"
             return None, failure_record(job.task.name, job.doc_id, job.answers, reason)
 
+    def _begin(self) -> WorkerProcess:
+        worker = WorkerProcess(self._specs)
+        with self._lock:
+            self._running.add(worker)
+        return worker
+
+    def _end(self, worker: WorkerProcess) -> None:
+        with self._lock:
+            self._running.discard(worker)
+        worker.close()
+
 
 def _checked(line: bytes) -> dict[str, Any]:
-    record = codec.loads(line)
+    try:
+        record = codec.loads(line)
+    except ValueError:
+        record = None
     if not isinstance(record, Mapping):
         raise WorkerDied("the scoring process sent something that is no record")
     return dict(record)

@@ -10,15 +10,21 @@ import threading
 from collections.abc import Callable
 from types import FrameType, TracebackType
 
-from lmms_eval.errors import Interrupted
+
+class EndNow(KeyboardInterrupt):
+    """Ends the asking at once. No ``Exception``: neither the code of models and tasks nor an event loop swallows it."""
 
 
 class Interrupts:
-    """Context in which the two signals are taken. Outside the main thread it does nothing."""
+    """Context in which the two signals are taken. Outside the main thread it does nothing.
+
+    Raises ``EndNow`` in the main thread at the second signal, or when the grace time after the first is over.
+    """
 
     def __init__(self, on_first: Callable[[], None], grace_s: float) -> None:
         self._on_first, self._grace_s = on_first, grace_s
         self._previous: dict[int, object] = {}
+        self._is_over = False
         self.signal_number: int | None = None
 
     def __enter__(self) -> Interrupts:
@@ -31,24 +37,26 @@ class Interrupts:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._is_over = True  # a signal that comes while the handlers are put back must not leave half of them here
         if self._previous:
             signal.setitimer(signal.ITIMER_REAL, 0)
             for number, handler in self._previous.items():
-                signal.signal(number, handler)  # type: ignore[arg-type]
+                # A handler that was not set from Python reads as None and cannot be put back.
+                signal.signal(number, signal.SIG_DFL if handler is None else handler)  # type: ignore[arg-type]
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
+        if self._is_over:
+            return
         if self.signal_number is not None:
-            raise Interrupted("stopped at once by a second signal; what was finished is kept", number)
+            raise EndNow("stopped at once by a second signal; what was finished is kept")
         self.signal_number = number
         _tell(f"stopping: what is in flight has {self._grace_s:g} s to finish; a second signal ends at once\n")
         signal.setitimer(signal.ITIMER_REAL, max(self._grace_s, 0.001))
         self._on_first()
 
     def _expire(self, _number: int, _frame: FrameType | None) -> None:
-        raise Interrupted(
-            f"what was in flight did not end within {self._grace_s:g} s; what was finished is kept",
-            self.signal_number or signal.SIGTERM,
-        )
+        if not self._is_over:
+            raise EndNow(f"what was in flight did not end within {self._grace_s:g} s; what was finished is kept")
 
 
 def _tell(text: str) -> None:

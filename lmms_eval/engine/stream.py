@@ -7,6 +7,7 @@ go in front, so that open conversations end before new ones begin.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -94,7 +95,8 @@ class Stream:
             self._changed.notify_all()
             waiters, self._waiters = self._waiters, set()
         for loop, future in waiters:
-            loop.call_soon_threadsafe(_resolve, future)
+            with contextlib.suppress(RuntimeError):  # the loop has been closed: nobody waits there any more
+                loop.call_soon_threadsafe(_resolve, future)
 
     def take(self, max_n: int) -> list[Request]:
         """1 ... ``max_n`` prepared requests; blocks while none is ready; empty when the stream has ended."""

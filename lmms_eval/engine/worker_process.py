@@ -1,22 +1,34 @@
 """A scoring process: builds the tasks from their YAML, takes jobs as JSON lines, answers with journal records.
 
 Started with a fresh interpreter (never forked: a forked child would keep the parent's locks, sockets and GPU memory)
-and ended by the end of its standard input, so it does not outlive its parent.
+and ended by the end of its standard input, also in the middle of a job, so it does not outlive its parent. Each job is
+answered by two lines: an empty one when its task is built and the scoring begins, and the record.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import queue
 import select
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any
 
 from lmms_eval.engine import codec
+
+if TYPE_CHECKING:
+    from lmms_eval.api.task import Task
+
+BUILD_TIMEOUT_S = 600.0
+"""Starting the interpreter, building the task and opening its data."""
+ENDING_S = 1.0
+"""A worker whose input has ended, but whose scoring function has not, ends itself after so many seconds."""
 
 
 class WorkerDied(RuntimeError):
@@ -29,6 +41,8 @@ class WorkerProcess:
     def __init__(self, specs: Mapping[str, Mapping[str, Any]]) -> None:
         root = str(Path(__file__).parents[2])
         path = os.pathsep.join([root, *(entry for entry in sys.path if entry)])
+        self._first = codec.dumps({"specs": specs}) + b"\n"
+        """Goes out with the first job."""
         self._process = subprocess.Popen(
             [sys.executable, "-m", "lmms_eval.engine.worker_process"],
             stdin=subprocess.PIPE,
@@ -36,73 +50,133 @@ class WorkerProcess:
             env={**os.environ, "PYTHONPATH": path, "TOKENIZERS_PARALLELISM": "false"},
             start_new_session=True,  # a Ctrl-C reaches the parent alone, which ends the worker in order
         )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._jobs, self._replies = self._process.stdin, self._process.stdout
+        self._poll = select.poll()  # select.select() takes no file numbers above 1023
+        self._poll.register(self._replies, select.POLLIN)
         self._buffer = b""
-        self._send(codec.dumps({"specs": specs}))
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def call(self, line: bytes, timeout_s: float) -> bytes:
-        """Send one job, wait for its record. Raises ``WorkerDied``."""
-        self._send(line)
-        assert self._process.stdout is not None
-        handle = self._process.stdout.fileno()
+        """Send one job, wait for its record; ``timeout_s`` bounds the scoring alone. Raises ``WorkerDied``."""
+        self._send(self._first + line + b"\n")
+        self._first = b""
+        self._line(BUILD_TIMEOUT_S)
+        return self._line(timeout_s)
+
+    def kill(self) -> None:
+        """End the process and what it has started, at once; from any thread. ``close`` is still to be called."""
+        if self._process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):  # it ended by itself meanwhile
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """End the process in order, or by force if it does not end."""
+        for pipe in (self._jobs, self._replies):
+            with contextlib.suppress(OSError):  # the child is gone already
+                pipe.close()
+        try:
+            self._process.wait(timeout=2 * ENDING_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            self._process.wait()
+
+    def _line(self, timeout_s: float) -> bytes:
         deadline = time.monotonic() + timeout_s
         while b"\n" not in self._buffer:
             left = deadline - time.monotonic()
             if left <= 0:
-                raise WorkerDied(f"no answer within {timeout_s:.0f} s")
-            if not select.select([handle], [], [], min(left, 5.0))[0]:
+                raise WorkerDied(f"no answer within {timeout_s:g} s")
+            if not self._poll.poll(left * 1000):
                 continue
-            chunk = os.read(handle, 1 << 20)
+            chunk = os.read(self._replies.fileno(), 1 << 20)
             if not chunk:
-                raise WorkerDied(f"the scoring process ended with code {self._process.wait()}")
+                raise self._ended()
             self._buffer += chunk
-        answer, _, self._buffer = self._buffer.partition(b"\n")
-        return answer
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return line
 
-    def close(self) -> None:
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(OSError):  # the child is gone already
-                    pipe.close()
+    def _send(self, data: bytes) -> None:
         try:
-            self._process.wait(timeout=2)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-
-    def _send(self, line: bytes) -> None:
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(line + b"\n")
-            self._process.stdin.flush()
+            self._jobs.write(data)
+            self._jobs.flush()
         except OSError as error:
-            raise WorkerDied(f"the scoring process ended with code {self._process.wait()}") from error
+            raise self._ended() from error
+
+    def _ended(self) -> WorkerDied:
+        return WorkerDied(f"the scoring process ended with code {self._process.wait()}")
 
 
 def main() -> None:
     """Serve jobs until standard input ends."""
-    from lmms_eval.engine.conversations import Job
-    from lmms_eval.engine.records import answer_from_record, failure_record
-    from lmms_eval.engine.scoring import score_document
-    from lmms_eval.tasks import build_from_spec
-
-    replies = os.fdopen(os.dup(1), "wb", buffering=0)
+    jobs, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what task functions print must not mix with the records
-    lines = sys.stdin.buffer
-    specs = codec.loads(lines.readline())["specs"]
-    tasks: dict[str, Any] = {}
-    for line in lines:
-        message = codec.loads(line)
-        name = message["task"]
-        if name not in tasks:
-            tasks[name] = build_from_spec(specs[name])
-            tasks[name].load()
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)  # nor must they read the jobs
+    lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=_read, args=(jobs, lines), daemon=True).start()
+    first = lines.get()
+    if first:
+        desk = _Desk(codec.loads(first)["specs"], replies)
+        with contextlib.suppress(BrokenPipeError):  # the parent is gone
+            while line := lines.get():
+                desk.serve(codec.loads(line))
+
+
+def _read(jobs: IO[bytes], lines: queue.SimpleQueue[bytes]) -> None:
+    """Queue the jobs; after the last one the process ends, even if a scoring function never does."""
+    for line in jobs:
+        lines.put(line)
+    lines.put(b"")
+    time.sleep(ENDING_S)
+    os._exit(1)
+
+
+class _Desk:
+    """The tasks of a worker, built when their first job comes."""
+
+    def __init__(self, specs: Mapping[str, Mapping[str, Any]], replies: IO[bytes]) -> None:
+        self._specs, self._replies = specs, replies
+        self._tasks: dict[str, Task] = {}
+
+    def serve(self, message: Mapping[str, Any]) -> None:
+        from lmms_eval.engine.conversations import Job
+        from lmms_eval.engine.records import answer_from_record, failure_record
+        from lmms_eval.engine.scoring import score_document
+
+        name, doc_id = message["task"], message["doc_id"]
         answers = tuple(answer_from_record(record) for record in message["answers"])
-        record = score_document(Job(tasks[name], message["doc_id"], answers))
         try:
-            encoded = codec.dumps(record)
+            task = self._task(name)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the task's own code runs when its data is opened
+            reason = f"building the task in a scoring process raised {type(error).__name__}: {error}"
+            self._reply(b"")
+            self._reply(codec.dumps(failure_record(name, doc_id, answers, reason)))
+            return
+        self._reply(b"")
+        record = score_document(Job(task, doc_id, answers))
+        try:
+            line = codec.dumps(record)
         except codec.VolatileValue as error:
-            encoded = codec.dumps(failure_record(name, message["doc_id"], answers, f"scoring gave {error}"))
-        replies.write(encoded + b"\n")
+            line = codec.dumps(failure_record(name, doc_id, answers, f"scoring gave {error}"))
+        self._reply(line)
+
+    def _task(self, name: str) -> Task:
+        from lmms_eval.tasks import build_from_spec
+
+        if name not in self._tasks:
+            task = build_from_spec(self._specs[name])
+            task.load()
+            self._tasks[name] = task
+        return self._tasks[name]
+
+    def _reply(self, line: bytes) -> None:
+        self._replies.write(line + b"\n")
+        self._replies.flush()
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +45,8 @@ class Collected:
     key: str
     scoring_key: str
     owns_model: bool
+    is_resumable: bool
+    """The key tells this model from every other one, so an interrupted run may be continued."""
 
 
 def choose_model(config: RunConfig, registry: ModelRegistry, given: Model | lmms | None) -> ModelChoice:
@@ -107,11 +110,13 @@ def collect(config: RunConfig, given: Model | lmms | None = None) -> Collected:
         task: {part: value for part, value in parts.items() if part != "scoring"}
         for task, parts in fingerprints.items()
     }
+    is_resumable = _is_known(config, choice, model)
     key = run_key(
         {
             "options": answer_options(config),
             "backend": choice.backend,
             "model": dict(model.identity()),
+            "object": None if is_resumable else uuid.uuid4().hex,
             "tasks": asked,
         }
     )
@@ -123,7 +128,18 @@ def collect(config: RunConfig, given: Model | lmms | None = None) -> Collected:
             "media": config.process_with_media,
         }
     )
-    return Collected(selection, plans, model, choice, key, scoring, owns_model=given is None)
+    return Collected(selection, plans, model, choice, key, scoring, owns_model=given is None, is_resumable=is_resumable)
+
+
+def _is_known(config: RunConfig, choice: ModelChoice, model: Model) -> bool:
+    """Whether name, arguments and identity fix the answers.
+
+    A plugin object from a program may hold any weights: a training loop evaluates the same object again and again, and
+    answers of an earlier, broken-off evaluation must not be taken for its own.
+    """
+    if choice.object is None or config.model_args or config.resume:
+        return True
+    return not choice.legacy and bool(model.identity())
 
 
 def _load(task: Task) -> None:

@@ -69,7 +69,7 @@ def _begin(config: RunConfig, collected: Collected, folder: RunFolder, base: Pat
     record = {
         "key": collected.key,
         "state": "running",
-        "stamp": files.stamp if files else None,
+        "stamp": files.stamp if files else earlier.get("stamp"),
         "date": earlier.get("date") or date.isoformat(),
         "arguments": resolved_cli_args(config),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shlex
+import shutil
 import sys
 import time
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from lmms_eval.errors import LmmsEvalError, UsageError
 from lmms_eval.evaluation.collect import Collected, collect
 from lmms_eval.evaluation.record import RunRecord, open_record
 from lmms_eval.evaluation.writing import Timing, Written, write_results
+from lmms_eval.results.baseline import read_baseline
 from lmms_eval.utils.redaction import redact
 
 WITHHELD, BROKEN = 3, 1
@@ -53,20 +55,31 @@ def run(config: RunConfig, model: Model | lmms | None = None, command: str = "")
     _export(config)
     if config.output_path:
         check_output_path(Path(config.output_path))
+    if config.baseline:
+        read_baseline(Path(config.baseline))  # a file that is no samples file: said now, not after the last answer
     _seed(config)
     begin = time.monotonic()
     collected = collect(config, model)
     timing = Timing(started, {"collect": time.monotonic() - begin}, command or _command())
-    record = open_record(config, collected)
     try:
-        if record.is_temporary:
-            logger.info("no --output_path: answers are kept in {}", record.folder.path)
-        result, written = _evaluate(config, collected, record, timing)
+        result, written = _recorded(config, collected, timing)
     finally:
-        record.folder.release()
         if collected.owns_model:
             collected.model.close()
     return RunReport(_exit_code(config, result), written.table, written.lines, written.document)
+
+
+def _recorded(config: RunConfig, collected: Collected, timing: Timing) -> tuple[RunResult, Written]:
+    """Evaluate with the run's folder taken."""
+    record = open_record(config, collected)
+    try:
+        if record.is_temporary and collected.is_resumable:
+            logger.info("no --output_path: answers are kept in {}", record.folder.path)
+        return _evaluate(config, collected, record, timing)
+    finally:
+        record.folder.release()
+        if record.is_temporary and not collected.is_resumable:
+            shutil.rmtree(record.folder.path, ignore_errors=True)  # nobody could ever find it again
 
 
 def _evaluate(config: RunConfig, collected: Collected, record: RunRecord, timing: Timing) -> tuple[RunResult, Written]:

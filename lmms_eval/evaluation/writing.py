@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Mapping
@@ -21,7 +20,7 @@ from lmms_eval.results.baseline import PairedScores, compare
 from lmms_eval.results.document import RunFacts, results_document
 from lmms_eval.results.environment import GitState, git_state
 from lmms_eval.results.report import ReportFacts, header, notes, tables
-from lmms_eval.results.samples import write_samples
+from lmms_eval.results.samples import json_text, write_samples
 from lmms_eval.utils import model_name_from_args, sanitize_model_name
 from lmms_eval.utils.redaction import redact
 
@@ -63,8 +62,7 @@ def write_results(
     facts = _facts(config, collected, record, timing)
     document = results_document(result, collected.selection, facts, paired)
     if record.files is not None:
-        text = json.dumps(document, indent=2, ensure_ascii=False, default=str)
-        write_atomically(record.files.results, text.encode("utf-8", "replace"))
+        write_atomically(record.files.results, json_text(document, indent=2).encode("utf-8", "replace"))
         written.append(str(record.files.results))
     shown = ReportFacts(
         model=config.model,
@@ -79,7 +77,7 @@ def write_results(
     )
     lines = notes(result, shown)
     if config.show_config:
-        lines.append(json.dumps(document, indent=2, ensure_ascii=False, default=str))
+        lines.append(json_text(document, indent=2))
     return Written(document, f"{header(shown)}\n\n{tables(document)}", lines)
 
 

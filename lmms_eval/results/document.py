@@ -11,6 +11,7 @@ from lmms_eval.api.task import Selection
 from lmms_eval.engine.aggregate import NOT_AVAILABLE, MetricResult, Tally, TaskResult
 from lmms_eval.engine.evaluate import RunResult
 from lmms_eval.engine.groups import GroupResult
+from lmms_eval.engine.outcomes import TaskOutcome
 from lmms_eval.results.baseline import PairedScores
 from lmms_eval.results.efficiency import efficiency
 from lmms_eval.results.environment import GitState, machine, versions
@@ -257,7 +258,14 @@ def _additions(run: RunResult, tasks: Mapping[str, TaskResult], facts: RunFacts)
             **{name: _intervals(result.metrics) for name, result in tasks.items()},
             **{group.group.name: _intervals(group.metrics) for group in run.groups if group.metrics},
         },
-        "outcomes": {name: _outcome(result) for name, result in tasks.items()},
+        "outcomes": {
+            **{name: _outcome(result.outcome, result.metrics) for name, result in tasks.items()},
+            **{
+                group.group.name: _outcome(_group_outcome(group, tasks), group.metrics)
+                for group in run.groups
+                if group.metrics
+            },
+        },
         "left_out": {group.group.name: dict(group.left_out) for group in run.groups if group.left_out},
         "state": run.state,
         "error_budget": facts.error_budget,
@@ -284,8 +292,19 @@ def _intervals(metrics: Sequence[MetricResult]) -> dict[str, Any]:
     }
 
 
-def _outcome(result: TaskResult) -> dict[str, Any]:
-    outcome = result.outcome
+def _group_outcome(group: GroupResult, tasks: Mapping[str, TaskResult]) -> TaskOutcome:
+    """The counts of a group's leaves together; the reasons stand with the leaves."""
+    parts = [tasks[leaf].outcome for leaf in group.leaves if leaf in tasks]
+    return TaskOutcome(
+        requested=sum(part.requested for part in parts),
+        scored=sum(part.scored for part in parts),
+        unscored=sum(part.unscored for part in parts),
+        failed=sum(part.failed for part in parts),
+        withheld=any(part.withheld for part in parts),
+    )
+
+
+def _outcome(outcome: TaskOutcome, metrics: Sequence[MetricResult]) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "requested": outcome.requested,
         "scored": outcome.scored,
@@ -302,7 +321,7 @@ def _outcome(result: TaskResult) -> dict[str, Any]:
             "reason": metric.withheld_reason,
             "interval": asdict(metric.interval) if metric.interval is not None else None,
         }
-        for metric in result.metrics
+        for metric in metrics
         if metric.value is None and metric.withheld_reason
     }
     return entry | {"partial": partial}

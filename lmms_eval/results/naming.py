@@ -53,10 +53,13 @@ def reserve(folder: Path, start: datetime) -> ResultFiles:
         JournalError: the folder cannot be written.
     """
     moment = start
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise JournalError(f"cannot make the folder {folder}: {error.strerror or error}") from error
     while True:
         files = ResultFiles(folder, moment.strftime(STAMP_FORMAT))
         try:
-            folder.mkdir(parents=True, exist_ok=True)
             os.close(os.open(files.results, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
         except FileExistsError:
             moment += timedelta(seconds=1)

@@ -63,8 +63,14 @@ def notes(run: RunResult, facts: ReportFacts) -> list[str]:
         lines.append("interrupted: what was finished is kept")
     if run.state != "complete" and not (run.broken and run.is_finished):
         lines.append(f"to ask only what is missing or failed, run the same command again:\n  {facts.command}")
-    lines += [f"written: {path}" for path in facts.files]
+    lines += [f"written: {path}" for path in (*facts.files, *_submissions(run))]
     return lines
+
+
+def _submissions(run: RunResult) -> list[str]:
+    """Files that the tasks' own aggregations have written."""
+    metrics = [metric for result in run.tasks for metric in result.metrics]
+    return [path for metric in metrics for path in metric.details.get("submission_files", ())]
 
 
 def _task_notes(result: TaskResult) -> list[str]:

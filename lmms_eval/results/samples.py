@@ -27,16 +27,32 @@ def write_samples(path: Path, result: TaskResult, store: RunStore) -> int:
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(temporary, "w", encoding="utf-8", errors="replace", buffering=1 << 20) as file:
             for row in sample_rows(result, store):
-                file.write(json.dumps(row, ensure_ascii=False, default=_plain) + "\n")
+                file.write(json_text(row) + "\n")
                 lines += 1
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError as error:
+        raise JournalError(f"cannot write {path}: {error.strerror or error}; the journal keeps every answer") from error
+    finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
-        raise JournalError(f"cannot write {path}: {error.strerror or error}; the journal keeps every answer") from error
     return lines
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """JSON of whatever a task's functions gave: what JSON lacks stands as text, sets sorted, bytes by their hash."""
+    try:
+        return json.dumps(value, ensure_ascii=False, default=_plain, indent=indent)
+    except TypeError:  # a key that is no text, such as a tuple
+        return json.dumps(_with_text_keys(value), ensure_ascii=False, default=_plain, indent=indent)
+
+
+def _with_text_keys(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        plain = (str, int, float, bool, type(None))
+        return {key if isinstance(key, plain) else str(key): _with_text_keys(item) for key, item in value.items()}
+    return [_with_text_keys(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def sample_rows(result: TaskResult, store: RunStore) -> Iterator[dict[str, Any]]:

@@ -164,7 +164,13 @@ def aggregate_metrics(config: GroupConfig, file: str) -> list[AggregateMetric]:
     entries = [] if stated is None else stated if isinstance(stated, list) else [stated]
     for entry in entries:
         check_keys(entry, tuple(AggregateMetric.model_fields), f"{file}: aggregate_metric_list")
-    return [_validated(AggregateMetric, entry, file) for entry in entries]
+    made = [_validated(AggregateMetric, entry, file) for entry in entries]
+    for metric in made:
+        if isinstance(metric.aggregation, str) and metric.aggregation != "mean":
+            raise TaskError(
+                f"{file}: aggregate_metric_list: aggregation {metric.aggregation!r}: give mean or a function"
+            )
+    return made
 
 
 def check_keys(given: Iterable[str], known: Iterable[str], where: str) -> None:

@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import os
-import signal
 from pathlib import Path
 
 import pytest
 
 from lmms_eval.cli.main import main
 from lmms_eval.config import RunConfig
-from lmms_eval.errors import Interrupted, MediaError, UnknownNameError
+from lmms_eval.errors import MediaError, UnknownNameError
 from tests.cli.fakes import Report, install
 
 ONE = ["--model", "baseline", "--tasks", "t"]
@@ -40,8 +39,6 @@ def test_the_word_eval_may_stand_in_front(monkeypatch) -> None:
     [
         (UnknownNameError("task", "nope", ["nope1"]), 2, "error: unknown task 'nope'; did you mean nope1?"),
         (MediaError("cannot decode x.png"), 1, "error: cannot decode x.png"),
-        (Interrupted("stopped", signal.SIGTERM), 143, "error: stopped"),
-        (Interrupted("stopped", signal.SIGINT), 130, "error: stopped"),
         (KeyboardInterrupt(), 130, "interrupted"),
     ],
 )
@@ -116,11 +113,9 @@ def test_the_code_of_a_batch(tasks, code, tmp_path, monkeypatch) -> None:
     assert main(_batch(tmp_path, *tasks)) == code
 
 
-@pytest.mark.parametrize("how", ["raise", "report", "keyboard"])
+@pytest.mark.parametrize("how", ["report", "keyboard"])
 def test_an_interrupt_ends_a_batch(how, tmp_path, monkeypatch) -> None:
     def outcome(config: RunConfig) -> Report:
-        if how == "raise":
-            raise Interrupted("stopped", signal.SIGINT)
         if how == "keyboard":
             raise KeyboardInterrupt
         return Report(130)

@@ -1,17 +1,19 @@
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, Response
-from lmms_eval.api.task import Selection
+from lmms_eval.api.task import Answer, ScoredDoc, Selection
+from lmms_eval.engine import scoring
 from lmms_eval.engine.aggregate import AggregateOptions
 from lmms_eval.engine.evaluate import EngineOptions, RunResult, evaluate
 from lmms_eval.engine.plan import plan_task
@@ -217,3 +219,70 @@ def test_grace_time_ends_a_model_that_does_not_come_back(tmp_path: Path) -> None
     result = run(tmp_path, FakeTask(5), FakeModel(stuck))
     assert time.monotonic() - start < 10
     assert result.asking.interrupted == signal.SIGINT
+
+
+@pytest.mark.parametrize("answered", ["twice", "made up"])
+def test_an_answer_that_nobody_waits_for_is_not_recorded(tmp_path: Path, answered: str) -> None:
+    class Wrong(FakeModel):
+        def respond(self, stream: RequestStream) -> Iterator[Response]:
+            (request,) = stream.take(1)
+            yield right_answer(request)
+            yield Response(request.id if answered == "twice" else "fake/99/0/0/0", text="other")
+
+    with pytest.raises(ModelError, match="not open"):
+        run(tmp_path, FakeTask(3), Wrong())
+    (line,) = (tmp_path / "responses-0.jsonl").read_text().splitlines()
+    assert '"text":"answer ' in line
+
+
+def test_slow_scoring_does_not_stop_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Open connections would run into their time limits."""
+    monkeypatch.setattr(scoring, "QUEUE_LENGTH", 2)
+    alive = threading.Event()
+    waited: list[bool] = []
+
+    class Slow(FakeTask):
+        def score(self, doc_id: int, answers: Sequence[Answer]) -> ScoredDoc:
+            waited.append(alive.wait(5))
+            return super().score(doc_id, answers)
+
+    class Beating(Model):
+        concurrency = 32
+
+        async def respond(self, stream: RequestStream) -> AsyncIterator[Response]:  # type: ignore[override]
+            beat = asyncio.create_task(self.beat())
+            while requests := await stream.take_async(32):
+                for request in requests:
+                    yield right_answer(request)
+            await beat
+
+        async def beat(self) -> None:
+            await asyncio.sleep(0.5)  # by now the scoring is far behind
+            alive.set()
+
+    result = run(tmp_path, Slow(20), Beating())
+    assert result.tasks[0].outcome.scored == 20
+    assert all(waited)
+
+
+def test_a_run_that_is_cut_short_does_not_wait_for_the_scoring(tmp_path: Path) -> None:
+    class Slow(FakeTask):
+        def score(self, doc_id: int, answers: Sequence[Answer]) -> ScoredDoc:
+            time.sleep(0.2)
+            return super().score(doc_id, answers)
+
+    def twice(request: Request) -> Response:
+        if request.doc_id == 60:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.01)
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(30)
+        return right_answer(request)
+
+    start = time.monotonic()
+    result = run(tmp_path, Slow(100), FakeModel(twice, batch=1))
+    assert time.monotonic() - start < 6  # 60 answers are 12 s of scoring
+    assert (result.asking.cut_short, result.state) == (True, "interrupted")
+    rest = FakeModel(batch=1)
+    assert value(run(tmp_path, FakeTask(100), rest)) == 1.0
+    assert len(rest.asked) <= 41

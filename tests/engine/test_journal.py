@@ -94,3 +94,32 @@ def test_atomic_writes_replace_or_leave(tmp_path: Path) -> None:
 
 def test_missing_journal_is_empty(tmp_path: Path) -> None:
     assert list(read_journal(tmp_path / "none")) == []
+
+
+def test_after_a_short_write_the_next_record_stands_on_a_line_of_its_own(tmp_path: Path) -> None:
+    """Another thread may still write when the disk has room again: its record must be found on the next start."""
+    path = tmp_path / "j.jsonl"
+    script = (
+        "import resource, signal, sys\n"
+        "from pathlib import Path\n"
+        "from lmms_eval.engine.journal import JournalReader, JournalWriter\n"
+        "from lmms_eval.errors import JournalError\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (30, hard))\n"
+        "writer = JournalWriter(Path(sys.argv[1]))\n"
+        "try:\n    writer.append({'n': 'x' * 50})\nexcept JournalError:\n    pass\nelse:\n    sys.exit(3)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))\n"
+        "offset = writer.append({'n': 'kept'})\n"
+        "sys.exit(0 if JournalReader(Path(sys.argv[1])).at(offset) == {'n': 'kept'} else 4)\n"
+    )
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script, str(path)], check=False)
+    assert done.returncode == 0
+    assert [entry.record["n"] for entry in read_journal(path)] == ["kept"]
+
+
+def test_a_disk_that_cannot_be_forced_is_an_error_of_ours() -> None:
+    writer = JournalWriter(Path("/dev/full"))
+    with pytest.raises(JournalError, match="cannot force /dev/full to the disk"):
+        writer.sync()
+    writer.close()

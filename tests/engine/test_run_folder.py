@@ -1,16 +1,19 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from lmms_eval.engine.run_folder import RunFolder, check_output_path
+from lmms_eval.engine import run_folder
+from lmms_eval.engine.run_folder import Owner, RunFolder, check_output_path, this_process
 from lmms_eval.errors import JournalError, RunLockedError, UsageError
 
 
@@ -96,3 +99,63 @@ def test_a_read_only_output_folder_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(UsageError, match="no permission"):
         check_output_path(tmp_path / "out")
+
+
+def test_a_file_that_is_just_being_written_is_no_dead_owner(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.owner_file.touch()
+
+    def finish() -> None:
+        time.sleep(0.3)
+        body = {"host": socket.gethostname(), "pid": me.pid, "started": me.started}
+        folder.owner_file.write_text(json.dumps(body))
+
+    me = this_process()
+    writer = threading.Thread(target=finish)
+    writer.start()
+    with pytest.raises(RunLockedError, match=f"process {os.getpid()}"):
+        folder.acquire()
+    writer.join()
+
+
+def test_of_two_that_find_a_dead_owner_one_becomes_the_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dead = {"host": socket.gethostname(), "pid": os.getpid(), "started": "1"}
+    (tmp_path / "owner.json").write_text(json.dumps(dead))
+    judge, judging, taken = run_folder._is_alive, threading.Barrier(2), threading.Event()
+
+    def slowly(owner: Owner, age: float) -> bool:
+        verdict = judge(owner, age)
+        with contextlib.suppress(threading.BrokenBarrierError):
+            if judging.wait(0.3):  # both have judged the same dead owner, if they may: one is slower to remove it
+                taken.wait(1)
+        return verdict
+
+    monkeypatch.setattr(run_folder, "_is_alive", slowly)
+    ends: list[str] = []
+    folders = [RunFolder(tmp_path), RunFolder(tmp_path)]
+
+    def acquire(folder: RunFolder) -> None:
+        try:
+            folder.acquire()
+            taken.set()
+            ends.append("owner")
+        except RunLockedError:
+            ends.append("refused")
+
+    threads = [threading.Thread(target=acquire, args=(folder,)) for folder in folders]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(ends) == ["owner", "refused"]
+    for folder in folders:
+        folder.release()
+
+
+def test_an_owner_that_was_replaced_does_not_remove_its_successor(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.acquire()
+    other = json.dumps({"host": "elsewhere", "pid": 1, "started": "1"})
+    folder.owner_file.write_text(other)
+    folder.release()
+    assert folder.owner_file.read_text() == other

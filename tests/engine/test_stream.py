@@ -141,3 +141,20 @@ def test_asynchronous_takers_get_everything() -> None:
         return taken
 
     assert sorted(asyncio.run(asyncio.wait_for(collect(), 20))) == list(range(60))
+
+
+def test_waking_after_the_loop_of_a_taker_was_closed_does_no_harm() -> None:
+    source = Stream(iter([]), lambda r: r, lambda r, e: None, lambda: True, StreamLimits())
+
+    async def leave() -> None:
+        waiting = asyncio.ensure_future(source.take_async(1))
+        await asyncio.sleep(0.01)
+        assert not waiting.done()
+        left.extend(source._waiters)
+        waiting.cancel()
+
+    left: list[object] = []
+    asyncio.run(leave())
+    source._waiters.update(left)  # type: ignore[arg-type]
+    source.wake()
+    assert not source._waiters

@@ -84,3 +84,11 @@ def test_wrong_group_keys_are_named() -> None:
     made, _ = group_config({"group": "g", "task": [], "aggregate_metric_list": [{"metrics": "acc"}]}, "g.yaml")
     with pytest.raises(TaskError, match=r"aggregate_metric_list: unknown key 'metrics'.*'metric'"):
         aggregate_metrics(made, "g.yaml")
+
+
+def test_a_group_is_aggregated_by_mean_or_a_function() -> None:
+    made, _ = group_config(
+        {"group": "g", "task": [], "aggregate_metric_list": [{"metric": "acc", "aggregation": "median"}]}, "g.yaml"
+    )
+    with pytest.raises(TaskError, match=r"g\.yaml: aggregate_metric_list: aggregation 'median'"):
+        aggregate_metrics(made, "g.yaml")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ from typing import Any
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.megabench.rows import Row
 from lmms_eval.tasks.megabench.scoring import read_context
+from lmms_eval.utils.atomic import replacing
 
 _QUERY_KEYS = ("response", "correct_answer", "global_idx", "images", "query_text")
 
@@ -74,20 +73,8 @@ def write(records: Iterable[Mapping[str, Any]], path: Path) -> None:
     Raises:
         DataError: the folder cannot be made or the file cannot be written.
     """
-    text = dumps(records)
-    temporary: Path | None = None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", suffix=".tmp", delete=False
-        ) as stream:
-            temporary = Path(stream.name)
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.chmod(0o644)
-        os.replace(temporary, path)
+        with replacing(path) as file:
+            file.write(dumps(records).encode("utf-8"))
     except OSError as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
         raise DataError(f"submission file {path} cannot be written: {error.strerror or error}") from error

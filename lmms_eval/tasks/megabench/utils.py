@@ -137,33 +137,36 @@ def aggregate_scored(values: Sequence[float]) -> int:
     return len(values)
 
 
-def aggregate_submission_core(records: Sequence[Mapping[str, Any]], args: Any = None) -> None:
+def aggregate_submission_core(records: Sequence[Mapping[str, Any]], args: Any = None) -> Estimate:
     """Write the submission file of ``megabench_core``."""
-    _write_submission("megabench_core", records, args)
+    return _write_submission("megabench_core", records, args)
 
 
-def aggregate_submission_open(records: Sequence[Mapping[str, Any]], args: Any = None) -> None:
+def aggregate_submission_open(records: Sequence[Mapping[str, Any]], args: Any = None) -> Estimate:
     """Write the submission file of ``megabench_open``."""
-    _write_submission("megabench_open", records, args)
+    return _write_submission("megabench_open", records, args)
 
 
-def aggregate_submission_core_si(records: Sequence[Mapping[str, Any]], args: Any = None) -> None:
+def aggregate_submission_core_si(records: Sequence[Mapping[str, Any]], args: Any = None) -> Estimate:
     """Write the submission file of ``megabench_core_si``."""
-    _write_submission("megabench_core_si", records, args)
+    return _write_submission("megabench_core_si", records, args)
 
 
-def aggregate_submission_open_si(records: Sequence[Mapping[str, Any]], args: Any = None) -> None:
+def aggregate_submission_open_si(records: Sequence[Mapping[str, Any]], args: Any = None) -> Estimate:
     """Write the submission file of ``megabench_open_si``."""
-    _write_submission("megabench_open_si", records, args)
+    return _write_submission("megabench_open_si", records, args)
 
 
-def aggregate_submission_demo(records: Sequence[Mapping[str, Any]], args: Any = None) -> None:
+def aggregate_submission_demo(records: Sequence[Mapping[str, Any]], args: Any = None) -> Estimate:
     """Write the submission file of ``megabench_demo``."""
-    _write_submission("megabench_demo", records, args)
+    return _write_submission("megabench_demo", records, args)
 
 
-def _write_submission(task: str, records: Sequence[Mapping[str, Any]], args: Any) -> None:
-    submission.write(records, Path(generate_submission_file(submission.file_name(task), args)))
+def _write_submission(task: str, records: Sequence[Mapping[str, Any]], args: Any) -> Estimate:
+    """No number; the results name the file."""
+    path = Path(generate_submission_file(submission.file_name(task), args))
+    submission.write(records, path)
+    return Estimate(None, details={"submission_files": [str(path)]})
 
 
 @functools.lru_cache(maxsize=1024)

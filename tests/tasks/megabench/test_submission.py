@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -53,7 +54,7 @@ def test_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def refuse(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(submission.os, "replace", refuse)
+    monkeypatch.setattr(os, "replace", refuse)
     with pytest.raises(DataError, match="No space left"):
         submission.write(records(("2", "a")), path)
     assert path.read_text() == before
@@ -69,7 +70,9 @@ def test_a_folder_that_is_a_file_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize("task", ["core", "open", "core_si", "open_si", "demo"])
 def test_every_task_has_a_file_of_its_own(task: str, tmp_path: Path) -> None:
     aggregate = getattr(utils, f"aggregate_submission_{task}")
-    assert aggregate(records(("1", "a")), SimpleNamespace(output_path=str(tmp_path))) is None
+    told = aggregate(records(("1", "a")), SimpleNamespace(output_path=str(tmp_path)))
+    assert told.value is None
+    assert told.details["submission_files"] == [str(path) for path in (tmp_path / "submissions").iterdir()]
     assert [path.name for path in (tmp_path / "submissions").iterdir()] == [
         f"megabench_{task}_all_query_responses.json"
     ]

@@ -1,0 +1,271 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lmms_eval import stats
+from lmms_eval.api.outcome import Estimate, Withheld
+from lmms_eval.api.task import PipelineScore
+from lmms_eval.engine.aggregate import NOT_AVAILABLE, MetricResult
+from lmms_eval.metrics.table import AGGREGATIONS
+from tests.engine.fakes import FakeTask, mean
+from tests.engine.journaled import aggregated, answer, failed, metric, scored, values_of
+
+VALUES = [1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.5, 1.0]
+
+
+def one(
+    folder: Path,
+    function: Any,
+    values: Sequence[Any] = VALUES,
+    registered: str | None = None,
+    cluster: str = "",
+    **options: Any,
+) -> MetricResult:
+    """One metric over documents with these values."""
+    task = FakeTask(len(values))
+    task.metrics = (metric("m", function, registered),)
+    task.cluster_key = cluster or None
+    return aggregated(folder, task, values_of(task, "m", values), **options).metrics[0]
+
+
+def test_the_mean_has_its_errors_and_interval(tmp_path: Path) -> None:
+    result = one(tmp_path, mean, registered="mean")
+    error = stats.mean_stderr(VALUES)
+    assert (result.value, result.n) == (mean(VALUES), 8)
+    assert result.stderr == result.stderr_clt == pytest.approx(error)
+    assert result.stderr_clustered == NOT_AVAILABLE
+    assert result.interval is not None
+    assert result.interval.low == pytest.approx(mean(VALUES) - 1.96 * error)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_all_right_or_all_wrong_has_wilsons_interval(tmp_path: Path, value: float) -> None:
+    result = one(tmp_path, mean, [value] * 20, "mean")
+    assert result.stderr == 0.0
+    assert result.interval == stats.wilson_interval(20 * value, 20)
+    assert result.interval is not None
+    assert result.interval.high - result.interval.low > 0.1
+
+
+def test_equal_values_that_are_no_shares_keep_their_point(tmp_path: Path) -> None:
+    result = one(tmp_path, mean, [0.5] * 20, "mean")
+    assert result.interval == stats.Interval(0.5, 0.5, "normal")
+
+
+def test_one_value_has_no_error(tmp_path: Path) -> None:
+    result = one(tmp_path, mean, [1.0], "mean")
+    assert (result.value, result.stderr, result.stderr_clt) == (1.0, NOT_AVAILABLE, NOT_AVAILABLE)
+    assert result.interval is None
+
+
+def test_a_custom_aggregation_is_called_once_and_gets_no_bootstrap(tmp_path: Path) -> None:
+    calls: list[list[float]] = []
+
+    def once(values: list[float]) -> float:
+        calls.append(values)
+        return max(values)
+
+    result = one(tmp_path, once)
+    assert calls == [VALUES]
+    assert (result.value, result.stderr) == (1.0, NOT_AVAILABLE)
+
+
+def test_the_command_line_goes_to_those_that_take_args_alone(tmp_path: Path) -> None:
+    seen: list[Any] = []
+
+    def with_args(values: list[float], args: Any) -> float:
+        seen.append(args)
+        return 1.0
+
+    def without(values: list[float], more: Any = "untouched") -> float:
+        seen.append(more)
+        return 1.0
+
+    one(tmp_path / "a", with_args, arguments="command line")
+    one(tmp_path / "b", without, arguments="command line")
+    assert seen == ["command line", "untouched"]
+
+
+@pytest.mark.parametrize(
+    ("factor", "scale"), [(1.0, 1.0), (100.0, 100.0), (7.0, None)], ids=["same scale", "percent", "neither"]
+)
+def test_errors_of_the_mean_follow_the_scale_of_the_aggregate(
+    tmp_path: Path, factor: float, scale: float | None
+) -> None:
+    result = one(tmp_path, lambda values: factor * mean(values))
+    if scale is None:
+        assert (result.stderr_clt, result.interval) == (NOT_AVAILABLE, None)
+    else:
+        assert result.stderr_clt == pytest.approx(scale * stats.mean_stderr(VALUES))
+        assert result.interval is not None
+        assert result.interval.high == pytest.approx(factor * mean(VALUES) + 1.96 * scale * stats.mean_stderr(VALUES))
+
+
+def test_clusters_widen_the_interval_and_scale_with_it(tmp_path: Path) -> None:
+    rows = [{"score": float(number < 4), "video": number // 2} for number in range(8)]
+
+    def percent(values: list[dict[str, Any]]) -> float:
+        return 100 * mean([value["score"] for value in values])
+
+    result = one(tmp_path, percent, rows, cluster="video")
+    expected = 100 * stats.clustered_stderr([row["score"] for row in rows], [row["video"] for row in rows])
+    assert result.stderr_clustered == pytest.approx(expected)
+    assert isinstance(result.stderr_clt, float) and result.stderr_clt < expected
+    assert result.interval is not None
+    assert result.interval.high - result.value == pytest.approx(1.96 * expected)
+
+
+def test_registered_aggregations_get_a_bootstrap_error(tmp_path: Path) -> None:
+    values = [1.0, 2.0, 4.0, 8.0, 16.0, 3.0]
+    median = AGGREGATIONS["median"].function()
+    result = one(tmp_path / "a", median, values, "median", bootstrap_iters=500)
+    assert result.stderr == pytest.approx(stats.bootstrap_stderr("median", values, 500))
+    assert result.interval is not None and result.interval.high == pytest.approx(result.value + 1.96 * result.stderr)
+    assert one(tmp_path / "b", median, values, "median", bootstrap_iters=0).stderr == NOT_AVAILABLE
+
+
+def test_an_estimate_brings_its_own_error_and_parts_of_the_results(tmp_path: Path) -> None:
+    estimate = Estimate(np.float32(0.5), np.float32(0.25), {"tasks": {"a": 1}})  # type: ignore[arg-type]
+    result = one(tmp_path / "a", lambda values: estimate)
+    assert (result.value, result.stderr, result.stderr_clt) == (0.5, 0.25, NOT_AVAILABLE)
+    assert type(result.value) is float and type(result.stderr) is float
+    assert result.details == {"tasks": {"a": 1}}
+    assert result.interval is not None and result.interval.low == pytest.approx(0.5 - 1.96 * 0.25)
+    undefined = one(tmp_path / "b", lambda values: Estimate(0.5, None))
+    assert (undefined.value, undefined.stderr, undefined.interval) == (0.5, NOT_AVAILABLE, None)
+
+
+def test_a_withheld_total_shows_its_partial_value_apart(tmp_path: Path) -> None:
+    result = one(tmp_path, lambda values: Withheld(Estimate(0.7, 0.1, {"part": 1}), "3 tasks need a judge"))
+    assert (result.value, result.partial, result.withheld_reason) == (None, 0.7, "3 tasks need a judge")
+    assert (result.stderr, result.details) == (0.1, {"part": 1})
+
+
+@pytest.mark.parametrize(
+    ("made", "plain"),
+    [(np.float32(0.5), 0.5), (np.int64(7), 7), (np.array([1, 2]), [1, 2]), ({"a": 1}, {"a": 1}), (None, None)],
+)
+def test_values_of_numpy_become_plain_numbers(tmp_path: Path, made: Any, plain: Any) -> None:
+    result = one(tmp_path, lambda values: made)
+    assert result.value == plain and type(result.value) is type(plain)
+    assert not result.withheld_reason
+
+
+def test_failures_beyond_the_budget_withhold(tmp_path: Path) -> None:
+    task = FakeTask(10)
+    records = [*values_of(task, "acc", [1.0] * 8), failed(task, 8, "timeout"), failed(task, 9, "timeout")]
+    strict = aggregated(tmp_path / "a", task, records)
+    assert (strict.metrics[0].value, strict.metrics[0].partial) == (None, 1.0)
+    assert strict.metrics[0].withheld_reason == "2 of 10 failed"
+    assert strict.outcome.reasons == {"failed: timeout": 2}
+    lenient = aggregated(tmp_path / "b", task, records, error_budget=0.2)
+    assert (lenient.metrics[0].value, lenient.metrics[0].n, lenient.outcome.withheld) == (1.0, 8, False)
+
+
+def test_documents_never_finished_count_as_failed_for_the_reason_given(tmp_path: Path) -> None:
+    task = FakeTask(5)
+    result = aggregated(tmp_path, task, values_of(task, "acc", [1.0, 1.0]), "given up")
+    assert (result.outcome.scored, result.outcome.failed) == (2, 3)
+    assert result.outcome.reasons == {"failed: given up": 3}
+
+
+def test_an_interrupted_run_has_no_score_even_where_all_is_scored(tmp_path: Path) -> None:
+    task = FakeTask(2)
+    result = aggregated(tmp_path, task, values_of(task, "acc", [1.0, 0.0]), interrupted=True)
+    assert (result.metrics[0].value, result.metrics[0].partial) == (None, 0.5)
+    assert result.metrics[0].withheld_reason == "the run was interrupted"
+
+
+def test_unscored_documents_lower_the_coverage_not_the_score(tmp_path: Path) -> None:
+    task = FakeTask(4)
+    absent = scored(task, 3, PipelineScore("none", None, {}, "unscored", "no judge"))
+    result = aggregated(tmp_path, task, [*values_of(task, "acc", [1.0] * 3), absent])
+    assert (result.metrics[0].value, result.outcome.coverage) == (1.0, 0.75)
+    assert result.outcome.reasons == {"unscored: no judge": 1}
+
+
+def test_nothing_scored_is_no_zero(tmp_path: Path) -> None:
+    task = FakeTask(1)
+    absent = scored(task, 0, PipelineScore("none", None, {}, "unscored", "no judge"))
+    result = aggregated(tmp_path, task, [absent]).metrics[0]
+    assert (result.value, result.n, result.withheld_reason) == (None, 0, "nothing was scored")
+
+
+def test_a_broken_aggregation_keeps_the_others(tmp_path: Path) -> None:
+    def broken(values: list[float]) -> float:
+        raise ZeroDivisionError("no weights")
+
+    task = FakeTask(2)
+    task.metrics = (metric("bad", broken), metric("good", mean, "mean"))
+    records = [scored(task, n, PipelineScore("none", "x", {"bad": 1.0, "good": 1.0})) for n in range(2)]
+    bad, good = aggregated(tmp_path, task, records).metrics
+    assert good.value == 1.0 and not good.broken
+    assert bad.broken and bad.value is None
+    assert "'bad' raised ZeroDivisionError: no weights" in bad.withheld_reason
+
+
+def test_every_pipeline_has_its_own_row_and_documents_stand_in_order(tmp_path: Path) -> None:
+    seen: dict[str, list[float]] = {}
+
+    def note(values: list[float]) -> float:
+        seen[f"{len(seen)}"] = values
+        return values[0]
+
+    task = FakeTask(3)
+    task.pipelines, task.metrics = ("first", "second"), (metric("m", note),)
+    records = [
+        scored(task, n, PipelineScore("first", "x", {"m": float(n)}), PipelineScore("second", "x", {"m": 10.0 + n}))
+        for n in (2, 0, 1)
+    ]
+    result = aggregated(tmp_path, task, records)
+    assert [(row.filter, row.value) for row in result.metrics] == [("first", 0.0), ("second", 10.0)]
+    assert seen == {"0": [0.0, 1.0, 2.0], "1": [10.0, 11.0, 12.0]}
+
+
+def test_repeats_have_stability_and_errors_over_documents(tmp_path: Path) -> None:
+    task = FakeTask(3, repeats=2)
+    each = [[1.0, 1.0], [1.0, 0.0], [0.0, 0.0]]
+    records = [
+        scored(
+            task, n, PipelineScore("none", "x", {"acc": mean(row)}, per_answer=tuple({"acc": v} for v in row)),
+            answers=(answer(), answer()),
+        )
+        for n, row in enumerate(each)
+    ]  # fmt: skip
+    result = aggregated(tmp_path, task, records)
+    row = result.metrics[0]
+    assert row.stability == stats.stability(each)
+    assert row.stability is not None and row.stability.consistency_rate == pytest.approx(2 / 3)
+    assert row.stderr == pytest.approx(stats.mean_stderr([1.0, 0.5, 0.0]))
+    assert result.tally.answers == 6
+
+
+def test_tokens_and_right_answers_are_added_up(tmp_path: Path) -> None:
+    task = FakeTask(3)
+    records = values_of(task, "acc", [1.0, -1.0, 0.5])
+    records[2]["answers"] = [{"value": "said", "input": "asked"}]
+    tally = aggregated(tmp_path, task, records).tally
+    assert (tally.documents, tally.documents_with_tokens) == (3, 2)
+    assert (tally.input_tokens, tally.output_tokens, tally.reasoning_tokens) == (6, 4, 0)
+    assert tally.correct == 1.5
+
+
+def test_the_hash_of_the_task_depends_on_its_documents(tmp_path: Path) -> None:
+    task = FakeTask(2)
+    records = values_of(task, "acc", [1.0, 1.0])
+    same = aggregated(tmp_path / "a", task, records).task_hash
+    assert aggregated(tmp_path / "b", task, list(reversed(records))).task_hash == same
+    records[1]["doc_hash"] = "f" * 64
+    assert aggregated(tmp_path / "c", task, records).task_hash != same
+
+
+def test_a_value_that_is_no_number_has_no_error(tmp_path: Path) -> None:
+    assert one(tmp_path / "a", lambda values: {"by": "type"}).stderr_clt == NOT_AVAILABLE
+    result = one(tmp_path / "b", lambda values: math.nan)
+    assert result.stderr_clt == NOT_AVAILABLE and result.interval is None

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmms_eval import stats
+from lmms_eval.api.task import Group, GroupMetric, PipelineScore
+from lmms_eval.engine.aggregate import NOT_AVAILABLE, TaskResult
+from lmms_eval.engine.groups import aggregate_groups
+from tests.engine.fakes import FakeTask, mean
+from tests.engine.journaled import aggregated, failed, metric, scored, values_of
+
+LEFT, RIGHT = [1.0, 1.0, 0.0, 1.0], [0.0, 1.0]
+
+
+def result(folder: Path, name: str, values: Sequence[Any], metric_name: str = "acc", missing: int = 0) -> TaskResult:
+    task = FakeTask(len(values) + missing, name)
+    task.metrics = (metric(metric_name, mean, "mean"),)
+    lost = [failed(task, len(values) + number, "timeout") for number in range(missing)]
+    return aggregated(folder / name, task, [*values_of(task, metric_name, values), *lost])
+
+
+@pytest.fixture
+def tasks(tmp_path: Path) -> dict[str, TaskResult]:
+    return {"left": result(tmp_path, "left", LEFT), "right": result(tmp_path, "right", RIGHT)}
+
+
+def group(*metrics: GroupMetric, children: tuple[str, ...] = ("left", "right"), name: str = "all") -> Group:
+    return Group(name, name, children, metrics)
+
+
+def test_the_plain_mean_counts_every_part_once(tasks: dict[str, TaskResult]) -> None:
+    (made,) = aggregate_groups([group(GroupMetric("acc", "mean"))], tasks)
+    row = made.metrics[0]
+    error = math.sqrt(stats.mean_stderr(LEFT) ** 2 + stats.mean_stderr(RIGHT) ** 2) / 2
+    assert (row.value, row.n) == (0.625, 6)
+    assert row.stderr == pytest.approx(error)
+    assert row.interval is not None and row.interval.high == pytest.approx(0.625 + 1.96 * error)
+
+
+def test_weights_by_size_give_the_mean_over_documents(tasks: dict[str, TaskResult]) -> None:
+    (made,) = aggregate_groups([group(GroupMetric("acc", "mean", weight_by_size=True))], tasks)
+    row = made.metrics[0]
+    assert row.value == pytest.approx(mean([*LEFT, *RIGHT]))
+    assert row.stderr == pytest.approx(
+        stats.pooled_sample_stderr([stats.mean_stderr(LEFT), stats.mean_stderr(RIGHT)], [4, 2])
+    )
+
+
+def test_a_withheld_part_withholds_the_group(tasks: dict[str, TaskResult], tmp_path: Path) -> None:
+    tasks["right"] = result(tmp_path / "again", "right", RIGHT, missing=1)
+    (made,) = aggregate_groups([group(GroupMetric("acc", "mean"))], tasks)
+    row = made.metrics[0]
+    assert (row.value, row.stderr, row.interval) == (None, NOT_AVAILABLE, None)
+    assert "1 parts are withheld" in row.withheld_reason
+
+
+def test_a_leaf_without_the_metric_is_named_and_left_out(tasks: dict[str, TaskResult], tmp_path: Path) -> None:
+    tasks["odd"] = result(tmp_path, "odd", [0.0, 0.0], metric_name="accuracy")
+    (made,) = aggregate_groups([group(GroupMetric("acc", "mean"), children=("left", "odd", "right"))], tasks)
+    assert made.metrics[0].value == 0.625
+    assert made.left_out == {"acc,none": ("odd",)}
+    (none,) = aggregate_groups([group(GroupMetric("f1", "mean"))], tasks)
+    assert none.metrics == () and none.left_out == {"f1,none": ("left", "right")}
+
+
+def test_the_filter_must_be_the_very_one(tmp_path: Path) -> None:
+    task = FakeTask(2, "left")
+    task.pipelines = ("loose", "strict")
+    records = [
+        scored(task, n, PipelineScore("loose", "x", {"acc": 1.0}), PipelineScore("strict", "x", {"acc": 0.0}))
+        for n in range(2)
+    ]
+    tasks = {"left": aggregated(tmp_path, task, records)}
+    wanted = GroupMetric("acc", "mean", filters=("strict", "loose", "none"))
+    (made,) = aggregate_groups([group(wanted, children=("left",))], tasks)
+    assert [(row.filter, row.value) for row in made.metrics] == [("strict", 0.0), ("loose", 1.0)]
+    assert made.left_out == {"acc,none": ("left",)}
+
+
+def test_nested_groups_are_taken_over_all_their_leaves(tasks: dict[str, TaskResult], tmp_path: Path) -> None:
+    tasks["third"] = result(tmp_path, "third", [1.0, 1.0])
+    inner = group(GroupMetric("acc", "mean"), name="inner")
+    outer = group(GroupMetric("acc", "mean"), children=("inner", "third"), name="outer")
+    first, second = aggregate_groups([outer, inner], tasks)
+    assert first.leaves == ("left", "right", "third")
+    assert first.metrics[0].value == pytest.approx((0.75 + 0.5 + 1.0) / 3)
+    assert second.metrics[0].value == 0.625
+
+
+def test_a_function_of_the_group_is_called_with_the_values_and_has_no_error(tasks: dict[str, TaskResult]) -> None:
+    (made,) = aggregate_groups([group(GroupMetric("acc", max))], tasks)
+    assert (made.metrics[0].value, made.metrics[0].stderr) == (0.75, NOT_AVAILABLE)
+
+
+def test_a_registered_name_is_what_it_says(tasks: dict[str, TaskResult], tmp_path: Path) -> None:
+    tasks["third"] = result(tmp_path, "third", [1.0, 1.0])
+    children = ("left", "right", "third")
+    (made,) = aggregate_groups([group(GroupMetric("acc", "median"), children=children)], tasks)
+    assert made.metrics[0].value == 0.75
+
+
+@pytest.mark.parametrize(
+    ("aggregation", "says"),
+    [(lambda values: 1 / 0, "ZeroDivisionError"), ("meen", "unknown aggregation 'meen'; did you mean mean")],
+    ids=["raises", "unknown"],
+)
+def test_a_group_that_cannot_be_aggregated_is_broken_alone(
+    tasks: dict[str, TaskResult], aggregation: Any, says: str
+) -> None:
+    wanted = [GroupMetric("acc", aggregation), GroupMetric("acc", "mean")]
+    (made,) = aggregate_groups([group(*wanted)], tasks)
+    bad, good = made.metrics
+    assert bad.broken and bad.value is None and says in bad.withheld_reason
+    assert good.value == 0.625
+
+
+def test_parts_that_are_no_numbers_break_the_group_not_the_run(tmp_path: Path) -> None:
+    task = FakeTask(1, "left")
+    task.metrics = (metric("acc", lambda values: {"a": 1}),)
+    tasks = {"left": aggregated(tmp_path, task, values_of(task, "acc", [1.0]))}
+    (made,) = aggregate_groups([group(GroupMetric("acc", "mean"), children=("left",))], tasks)
+    assert made.metrics[0].broken and "TypeError" in made.metrics[0].withheld_reason

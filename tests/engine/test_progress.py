@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from lmms_eval.engine import progress as progress_module
+from lmms_eval.engine.progress import Progress
+
+
+def record(value: Any = 1.0, **more: Any) -> dict[str, Any]:
+    return {"scores": [{"metrics": {"submission": {"text": "x"}, "acc": value}}], **more}
+
+
+def test_documents_failures_and_tokens_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = Progress(10, 2, enabled=False)
+    progress.document(record())
+    progress.document({"failed": "timeout"})
+    progress.document({"scores": []})
+    progress.add_tokens(7)
+    progress.close()
+    assert (progress.done, progress.failed, progress.tokens) == (5, 1, 7)
+    assert capsys.readouterr().err == ""
+
+
+def test_plain_lines_without_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress_module, "PLAIN_INTERVAL_S", 0.0)
+    progress = Progress(4, 1)
+    progress.document(record(1.0))
+    progress.document(record(0.5))
+    progress.add_tokens(5)
+    progress.close()
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 3
+    assert lines[-1].startswith("3/4 documents, ")
+    assert lines[-1].endswith(", score 0.7500 failed 0 tokens 5")
+
+
+def test_a_short_run_says_nothing_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = Progress(1)
+    progress.document(record())
+    progress.close()
+    assert capsys.readouterr().err == ""
+
+
+def test_a_bar_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    progress = Progress(3, 1)
+    progress.document(record(0.25))
+    progress.close()
+    shown = capsys.readouterr().err
+    assert "2/3" in shown

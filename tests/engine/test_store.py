@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import json
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmms_eval.api.request import Response, Usage
+from lmms_eval.api.task import PipelineScore
+from lmms_eval.engine.store import RunStore
+from tests.engine.fakes import FakeTask
+from tests.engine.journaled import KEY, failed, scored, values_of
+
+TASK = FakeTask(10)
+
+
+def reopened(folder: Path, key: str = KEY) -> RunStore:
+    return RunStore(folder, key)
+
+
+def filled(folder: Path, *responses: Response, records: list[dict[str, Any]] | None = None) -> None:
+    store = RunStore(folder, KEY)
+    for response in responses:
+        store.add_response(response, "prompt")
+    for record in records or []:
+        store.add_score(record)
+    store.sync()
+    store.close()
+
+
+def test_responses_are_found_again_as_they_were(tmp_path: Path) -> None:
+    said = Response(
+        "t/0/0/0/0", text="é \ud83d", finish_reason="stop", usage=Usage(1, None, 3), latency=0.25, attempts=2,
+        batch=("a", "b"),
+    )  # fmt: skip
+    rounds = Response("t/1/0/0/0", rounds=("one", "two"))
+    likely = Response("t/2/0/0/0", loglikelihood=float("-inf"), is_greedy=False, is_loss=True)
+    filled(tmp_path, said, rounds, likely)
+    store = reopened(tmp_path)
+    assert store.resumed_responses == 3
+    found = store.response("t/0/0/0/0")
+    assert found is not None and found.text is not None and found.text.startswith("é ")
+    assert (found.usage, found.latency, found.attempts, found.batch) == (said.usage, 0.25, 2, ("a", "b"))
+    assert store.response("t/1/0/0/0") == rounds
+    assert store.response("t/2/0/0/0") == likely
+    assert store.response("t/3/0/0/0") is None
+    store.close()
+
+
+def test_failed_responses_are_recorded_and_never_reused(tmp_path: Path) -> None:
+    filled(tmp_path, Response.failure("t/0/0/0/0", "timeout", "no answer", 4))
+    store = reopened(tmp_path)
+    assert store.response("t/0/0/0/0") is None and store.resumed_responses == 0
+    assert '"attempts":4' in (tmp_path / "responses-0.jsonl").read_text()
+    store.close()
+
+
+def test_of_two_answers_to_a_request_the_last_counts_once(tmp_path: Path) -> None:
+    filled(tmp_path, Response("t/0/0/0/0", text="first"))
+    alone = reopened(tmp_path)
+    fingerprint = alone.prompt_fingerprint()
+    alone.close()
+    filled(tmp_path, Response("t/0/0/0/0", text="second"))
+    store = reopened(tmp_path)
+    found = store.response("t/0/0/0/0")
+    assert found is not None and found.text == "second"
+    assert store.resumed_responses == 1
+    assert store.prompt_fingerprint() == fingerprint
+    store.close()
+
+
+def test_torn_lines_are_passed_over_wherever_they_stand(tmp_path: Path) -> None:
+    filled(tmp_path, *(Response(f"t/{n}/0/0/0", text=f"{n}") for n in range(3)))
+    path = tmp_path / "responses-0.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(lines[0] + lines[1][:9])  # killed in the middle of a write
+    store = reopened(tmp_path)
+    store.add_response(Response("t/2/0/0/0", text="again"), "prompt")
+    store.close()
+    store = reopened(tmp_path)
+    texts = [getattr(store.response(f"t/{n}/0/0/0"), "text", None) for n in range(3)]
+    assert texts == ["0", None, "again"]
+    store.close()
+
+
+def test_scores_stand_under_their_scoring_key_alone(tmp_path: Path) -> None:
+    filled(tmp_path, records=values_of(TASK, "acc", [1.0, 0.0]))
+    store = reopened(tmp_path)
+    assert store.done() == {"fake": {0, 1}}
+    assert [record["doc_id"] for record in store.scores("fake", range(10))] == [0, 1]
+    store.close()
+    other = reopened(tmp_path, "other tags")
+    assert other.done() == {} and other.score("fake", 0) is None
+    other.close()
+
+
+def test_failed_and_unscored_documents_are_tried_anew(tmp_path: Path) -> None:
+    absent = scored(TASK, 1, PipelineScore("none", None, {}, "unscored", "no judge"))
+    filled(tmp_path, records=[*values_of(TASK, "acc", [1.0]), absent, failed(TASK, 2, "timeout")])
+    store = reopened(tmp_path)
+    assert store.done() == {"fake": {0}}
+    assert store.failures("fake") == {}
+    store.close()
+
+
+def test_of_two_scores_the_last_counts(tmp_path: Path) -> None:
+    store = RunStore(tmp_path, KEY)
+    store.add_score(failed(TASK, 0, "first try"))
+    assert store.failures("fake") == {0: "first try"} and store.done() == {"fake": set()}
+    store.close()
+    filled(tmp_path, records=values_of(TASK, "acc", [0.0]))
+    filled(tmp_path, records=values_of(TASK, "acc", [0.5]))
+    store = reopened(tmp_path)
+    record = store.score("fake", 0)
+    assert record is not None and record["scores"][0]["metrics"] == {"acc": 0.5}
+    store.close()
+
+
+def test_a_value_that_no_journal_holds_is_kept_for_this_process(tmp_path: Path) -> None:
+    value = object()
+    store = RunStore(tmp_path, KEY)
+    store.add_score(scored(TASK, 0, PipelineScore("none", "x", {"acc": value})))
+    record = store.score("fake", 0)
+    assert record is not None and record["scores"][0]["metrics"]["acc"] is value
+    store.close()
+    again = reopened(tmp_path)
+    assert again.done() == {} and again.score("fake", 0) is None
+    again.close()
+
+
+def test_memory_holds_places_not_records(tmp_path: Path) -> None:
+    line = json.dumps({"id": "t/NUMBER/0/0/0", "text": "x" * 100_000, "prompt": "p"})
+    (tmp_path / "responses-0.jsonl").write_text("".join(line.replace("NUMBER", str(n)) + "\n" for n in range(100)))
+    tracemalloc.start()
+    store = reopened(tmp_path)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert store.resumed_responses == 100
+    assert held < 1_000_000  # the journal has ten megabytes
+    assert store.response("t/99/0/0/0").text == "x" * 100_000  # type: ignore[union-attr]
+    store.close()
+
+
+def test_the_fingerprint_of_prompts_ignores_order_and_sees_every_prompt(tmp_path: Path) -> None:
+    def fingerprint(name: str, *prompts: tuple[str, str]) -> str:
+        store = RunStore(tmp_path / name, KEY)
+        for request, prompt in prompts:
+            store.add_response(Response(request, text="x"), prompt)
+        store.close()
+        return store.prompt_fingerprint()
+
+    one = fingerprint("a", ("t/0", "p"), ("t/1", "q"))
+    assert one == fingerprint("b", ("t/1", "q"), ("t/0", "p"))
+    assert len({one, fingerprint("c", ("t/0", "p"), ("t/1", "r")), fingerprint("d", ("t/0", "q"), ("t/1", "p"))}) == 3
+    again = reopened(tmp_path / "a")
+    assert again.prompt_fingerprint() == one
+    again.close()
+
+
+def test_a_second_process_writes_beside_the_first(tmp_path: Path) -> None:
+    filled(tmp_path, Response("t/0/0/0/0", text="zero"))
+    other = RunStore(tmp_path, KEY, rank=1)
+    other.add_response(Response("t/1/0/0/0", text="one"), "")
+    other.close()
+    store = reopened(tmp_path)
+    assert store.resumed_responses == 2
+    store.close()
+
+
+@pytest.mark.parametrize("line", ["[1]", "7", "{}", '{"key": "other"}'])
+def test_lines_that_are_no_records_of_this_run_do_no_harm(tmp_path: Path, line: str) -> None:
+    for name in ("responses-0.jsonl", "scores-0.jsonl"):
+        (tmp_path / name).write_text(line + "\n")
+    store = reopened(tmp_path)
+    assert store.done() == {} and store.resumed_responses == 0
+    store.close()

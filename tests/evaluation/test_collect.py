@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmms_eval.api.model import lmms
+from lmms_eval.errors import DataError, ModelError, TaskError, UnknownNameError
+from lmms_eval.evaluation.collect import collect
+from tests.evaluation.kit import NAME, Told, config, tasks
+
+
+class Plugin(lmms):
+    """A class-interface model as a program holds it."""
+
+    def generate_until(self, requests: list[Any]) -> list[Any]:
+        return ["" for _ in requests]
+
+    loglikelihood = generate_until_multi_round = generate_until
+
+
+def test_what_a_run_needs(tmp_path: Path) -> None:
+    collected = collect(config(tmp_path, limit=4, offset=1, model_args="strategy=gold"))
+    (plan,) = collected.plans
+    assert (plan.task.name, plan.doc_ids) == (NAME, range(1, 5))
+    assert collected.choice.backend == "lmms_eval.models.baseline.Baseline (chat)"
+    assert collected.owns_model and collected.is_resumable
+
+
+def key(tmp: Path, **over: Any) -> str:
+    return collect(config(tmp, **over)).key
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"model_args": "strategy=constant"},
+        {"limit": 2},
+        {"offset": 1},
+        {"repeats": 2},
+        {"gen_kwargs": "temperature=1"},
+        {"system_instruction": "be brief"},
+        {"seed": 7},
+    ],
+    ids=str,
+)
+def test_what_can_change_an_answer_changes_the_key(tmp_path: Path, change: dict[str, Any]) -> None:
+    assert key(tmp_path, **change) != key(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"output_path": None},
+        {"log_samples": True},
+        {"error_budget": 0.5},
+        {"verbosity": "DEBUG"},
+        {"bootstrap_iters": 10},
+        {"batch_size": 8},
+        {"grace": 1.0},
+        {"reasoning_tags": "none"},
+    ],
+    ids=str,
+)
+def test_what_cannot_change_an_answer_does_not(tmp_path: Path, change: dict[str, Any]) -> None:
+    assert key(tmp_path, **change) == key(tmp_path)
+
+
+def edit(tmp: Path, file: str, old: str, new: str) -> None:
+    path = tmp / "tasks" / file
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda tmp: edit(tmp, f"{NAME}.jsonl", "Question 3", "Question three"),
+        lambda tmp: edit(tmp, f"{NAME}.yaml", "max_new_tokens: 16", "max_new_tokens: 17"),
+        lambda tmp: edit(tmp, f"{NAME}.yaml", "doc_to_text: question", "doc_to_text: '{{question}}!'"),
+    ],
+    ids=["data", "generation", "prompt"],
+)
+def test_data_and_task_are_part_of_the_key(tmp_path: Path, change: Callable[[Path], None]) -> None:
+    before = key(tmp_path)
+    change(tmp_path)
+    assert key(tmp_path) != before
+
+
+def test_what_only_scores_changes_the_scoring_key_alone(tmp_path: Path) -> None:
+    one = collect(config(tmp_path))
+    other = collect(config(tmp_path, reasoning_tags="none"))
+    assert one.key == other.key and one.scoring_key != other.scoring_key
+
+
+def test_names_are_checked_before_data_and_data_before_the_model(tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match="unknown model 'opnai'; did you mean openai"):
+        collect(config(tmp_path, model="opnai", tasks="none"))
+    with pytest.raises(UnknownNameError, match="unknown task 'bench_txt'"):
+        collect(config(tmp_path, tasks="bench_txt", model_args="strategy=none"))
+    (tmp_path / "tasks" / f"{NAME}.jsonl").unlink()
+    with pytest.raises(DataError, match=f"{NAME}.jsonl"):
+        collect(config(tmp_path, model_args="strategy=none"))
+    tasks(tmp_path)
+    with pytest.raises(ModelError, match="strategy"):
+        collect(config(tmp_path, model_args="strategy=none"))
+
+
+def test_a_model_that_cannot_answer_a_task_is_refused_before_it_is_asked(tmp_path: Path) -> None:
+    folder = tasks(tmp_path)
+    edit(tmp_path, f"{NAME}.yaml", "output_type: generate_until", "output_type: loglikelihood")
+    edit(tmp_path, f"{NAME}.yaml", "metric: exact_match", "metric: perplexity")
+    edit(tmp_path, f"{NAME}.yaml", "generation_kwargs: {max_new_tokens: 16, until: []}\n", "")
+    assert folder.is_dir()
+    with pytest.raises(ModelError, match="needs loglikelihood requests, which model 'told' does not answer"):
+        collect(config(tmp_path, model="told"), Told())
+
+
+def test_a_task_whose_own_code_raises_is_an_error_of_the_task(tmp_path: Path) -> None:
+    tasks(tmp_path)
+    edit(tmp_path, f"{NAME}.yaml", "test_split", "process_docs: !function utils.broken\ntest_split")
+    (tmp_path / "tasks" / "utils.py").write_text("def broken(docs):\n    return docs.nonsense()\n")
+    with pytest.raises(TaskError, match="preparing its data raised AttributeError"):
+        collect(config(tmp_path))
+
+
+def test_a_model_object_is_taken_as_it_is_and_stays_the_callers(tmp_path: Path) -> None:
+    model = Told()
+    collected = collect(config(tmp_path, model="told"), model)
+    assert collected.model is model and not collected.owns_model
+    assert collected.choice.backend == "tests.evaluation.kit.Told (chat)"
+
+
+@pytest.mark.parametrize(
+    ("model", "over", "resumable"),
+    [
+        (lambda: Told(name="a"), {}, True),
+        (lambda: Told(name=""), {}, False),
+        (lambda: Told(name=""), {"model_args": "step=1000"}, True),
+        (lambda: Told(name=""), {"resume": True}, True),
+        (Plugin, {}, False),
+        (Plugin, {"model_args": "pretrained=x"}, True),
+    ],
+    ids=["identity", "none", "arguments", "resume", "plugin", "plugin with arguments"],
+)
+def test_an_object_that_nothing_tells_from_others_never_goes_on_with_their_answers(
+    tmp_path: Path, model: Callable[[], Any], over: dict[str, Any], resumable: bool
+) -> None:
+    first, second = (collect(config(tmp_path, model="told", **over), model()) for _ in range(2))
+    assert first.is_resumable is second.is_resumable is resumable
+    assert (first.key == second.key) is resumable
+    assert first.scoring_key == second.scoring_key

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmms_eval.errors import RunLockedError, UsageError
+from lmms_eval.evaluation.collect import collect
+from lmms_eval.evaluation.record import RunRecord, open_record
+from tests.evaluation.kit import config, run_folders
+
+
+def opened(tmp: Path, **over: Any) -> RunRecord:
+    chosen = config(tmp, **over)
+    return open_record(chosen, collect(chosen))
+
+
+def ended(tmp: Path, state: str, **over: Any) -> RunRecord:
+    """A run that ended in this state and left one answer."""
+    record = opened(tmp, **over)
+    (record.folder.path / "responses-0.jsonl").write_text('{"id":"t/0/0/0/0","text":"x"}\n')
+    record.finish(state)  # type: ignore[arg-type]
+    record.folder.release()
+    return record
+
+
+def answers(record: RunRecord) -> bool:
+    return (record.folder.path / "responses-0.jsonl").exists()
+
+
+def test_a_new_run_reserves_its_names(tmp_path: Path) -> None:
+    record = opened(tmp_path, model_args="strategy=gold")
+    assert record.folder.path == tmp_path / "out" / ".runs" / record.key
+    assert record.files is not None and record.files.results.read_bytes() == b""
+    state = json.loads((record.folder.path / "run.json").read_text())
+    assert (state["key"], state["state"], state["stamp"]) == (record.key, "running", record.files.stamp)
+    assert state["arguments"]["model"] == "baseline"
+    record.folder.release()
+
+
+@pytest.mark.parametrize("state", ["interrupted", "withheld", "running"])
+def test_what_is_not_complete_goes_on_under_its_stamp(tmp_path: Path, state: str) -> None:
+    first = ended(tmp_path, state)
+    again = opened(tmp_path)
+    assert answers(again)
+    assert (again.files, again.date) == (first.files, first.date)
+    again.folder.release()
+
+
+def test_a_completed_run_begins_anew_under_a_new_stamp(tmp_path: Path) -> None:
+    first = ended(tmp_path, "complete")
+    again = opened(tmp_path)
+    assert not answers(again)
+    assert again.files is not None and first.files is not None and again.files.stamp != first.files.stamp
+    again.folder.release()
+
+
+def test_a_completed_run_goes_on_with_resume(tmp_path: Path) -> None:
+    first = ended(tmp_path, "complete")
+    again = opened(tmp_path, resume=True)
+    assert answers(again) and again.files == first.files
+    again.folder.release()
+
+
+def test_the_folder_to_resume_can_be_named(tmp_path: Path) -> None:
+    first = ended(tmp_path, "complete")
+    moved = tmp_path / "moved"
+    shutil.move(first.folder.path, moved)
+    again = opened(tmp_path, resume=str(moved))
+    assert again.folder.path == moved and answers(again)
+    again.folder.release()
+
+
+def test_a_run_of_another_configuration_is_refused_and_left_as_it_was(tmp_path: Path) -> None:
+    first = ended(tmp_path, "interrupted")
+    before = (first.folder.path / "run.json").read_bytes()
+    with pytest.raises(UsageError, match=r"holds a run of another configuration .*leave --resume out"):
+        opened(tmp_path, resume=str(first.folder.path), limit=2)
+    assert (first.folder.path / "run.json").read_bytes() == before
+    assert not first.folder.owner_file.exists()  # given free again
+    opened(tmp_path).folder.release()
+
+
+def test_a_folder_without_a_record_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match=r"run\.json is missing"):
+        opened(tmp_path, resume=str(tmp_path / "empty"))
+
+
+def test_a_second_owner_is_refused(tmp_path: Path) -> None:
+    first = opened(tmp_path)
+    with pytest.raises(RunLockedError, match="in use by process"):
+        opened(tmp_path)
+    first.folder.release()
+    assert len(run_folders(tmp_path)) == 1
+
+
+def test_without_an_output_path_the_record_is_in_the_state_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    record = opened(tmp_path, output_path=None)
+    assert record.is_temporary and record.files is None
+    assert record.folder.path == tmp_path / "state" / "lmms_eval" / "runs" / record.key
+    record.folder.release()
+
+
+def test_a_stamp_survives_a_continuation_without_an_output_path(tmp_path: Path) -> None:
+    first = ended(tmp_path, "interrupted")
+    opened(tmp_path, resume=str(first.folder.path), output_path=None).folder.release()
+    again = opened(tmp_path)
+    assert again.files == first.files
+    again.folder.release()

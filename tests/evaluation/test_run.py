@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmms_eval.api.request import Request, Response
+from lmms_eval.errors import DataError, RunLockedError, UsageError
+from lmms_eval.evaluation import run as run_module
+from lmms_eval.evaluation.collect import collect
+from lmms_eval.evaluation.record import open_record
+from lmms_eval.evaluation.run import RunReport, run
+from tests.evaluation.kit import DOCUMENTS, NAME, Told, config, fails_on, right, run_folders, tasks
+
+SCORE = "exact_match,none"
+
+
+def told(tmp: Path, model: Told, **over: Any) -> RunReport:
+    return run(config(tmp, model="told", log_samples=True, **over), model)
+
+
+def samples(tmp: Path) -> list[dict[str, Any]]:
+    (path,) = (tmp / "out").rglob("*_samples_*.jsonl")
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_clean_run(tmp_path: Path) -> None:
+    model = Told()
+    report = told(tmp_path, model)
+    assert report.exit_code == 0
+    assert report.results["results"][NAME][SCORE] == 1.0
+    (path,) = (tmp_path / "out").rglob("*_results.json")
+    assert json.loads(path.read_text()) == json.loads(json.dumps(report.results))
+    assert [row["doc_id"] for row in samples(tmp_path)] == list(range(DOCUMENTS))
+    assert f"|{NAME}" in report.table.replace(" ", "") and any(line.startswith("written: ") for line in report.lines)
+    assert not model.closed and sorted(model.asked) == list(range(DOCUMENTS))
+    assert list(report.results["timing"])[:4] == ["collect", "ask", "score", "aggregate"]
+
+
+def test_a_withheld_run_goes_on_by_the_same_command(tmp_path: Path) -> None:
+    first = told(tmp_path, Told(fails_on(1, 4)))
+    assert first.exit_code == 3 and first.results["state"] == "withheld"
+    assert [row["status"] for row in samples(tmp_path)].count("failed") == 2
+    model = Told()
+    again = told(tmp_path, model)
+    assert (again.exit_code, sorted(model.asked)) == (0, [1, 4])
+    assert again.results["results"][NAME][SCORE] == 1.0
+    assert again.results["date"] == first.results["date"] and again.results["timing"]["resumed"] == DOCUMENTS - 2
+    assert [row["status"] for row in samples(tmp_path)] == ["scored"] * DOCUMENTS  # the same file, written anew
+
+
+def test_the_launcher_that_restarts_gets_no_exit_code_3(tmp_path: Path) -> None:
+    report = told(tmp_path, Told(fails_on(1)), max_restarts=2)
+    assert (report.exit_code, report.results["state"]) == (0, "withheld")
+
+
+def test_a_completed_run_is_asked_anew_and_with_resume_it_is_not(tmp_path: Path) -> None:
+    told(tmp_path, Told())
+    anew, resumed = Told(), Told()
+    told(tmp_path, anew)
+    told(tmp_path, resumed, resume=True)
+    assert len(anew.asked) == DOCUMENTS and resumed.asked == []
+    assert len(list((tmp_path / "out").rglob("*_results.json"))) == 2
+
+
+def test_new_reasoning_tags_only_score_again(tmp_path: Path) -> None:
+    def thinking(request: Request) -> Response:
+        return Response(request.id, text=f"<hm>well</hm>{right(request).text}")
+
+    first = told(tmp_path, Told(thinking))
+    assert first.results["results"][NAME][SCORE] == 0.0
+    model = Told(thinking)
+    again = told(tmp_path, model, reasoning_tags='[["<hm>", "</hm>"]]', resume=True)
+    assert model.asked == [] and again.results["results"][NAME][SCORE] == 1.0
+
+
+def test_an_interrupt_writes_what_there_is_and_the_next_start_goes_on(tmp_path: Path) -> None:
+    def interrupts(request: Request) -> Response:
+        if request.doc_id == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return right(request)
+
+    first = told(tmp_path, Told(interrupts))
+    assert first.exit_code == 143
+    assert first.results["results"][NAME][SCORE] is None and first.results["state"] == "interrupted"
+    model = Told()
+    assert told(tmp_path, model).results["results"][NAME][SCORE] == 1.0
+    assert 2 not in model.asked and 0 < len(model.asked) < DOCUMENTS
+
+
+def test_a_model_that_raises_keeps_its_answers_and_gives_the_folder_free(tmp_path: Path) -> None:
+    def overflows(request: Request) -> Response:
+        if request.doc_id == 3:
+            raise ArithmeticError("overflow")
+        return right(request)
+
+    with pytest.raises(ArithmeticError):
+        told(tmp_path, Told(overflows))
+    (folder,) = run_folders(tmp_path)
+    assert not (folder / "owner.json").exists()
+    model = Told()
+    assert told(tmp_path, model).exit_code == 0
+    assert 0 < len(model.asked) < DOCUMENTS
+
+
+def test_a_broken_aggregation_is_exit_code_1_and_the_same_command_only_aggregates(tmp_path: Path) -> None:
+    tasks(tmp_path)
+    yaml, utils = tmp_path / "tasks" / f"{NAME}.yaml", tmp_path / "tasks" / "utils.py"
+    yaml.write_text(yaml.read_text().replace("aggregation: mean", "aggregation: !function utils.total"))
+    utils.write_text(
+        "from pathlib import Path\n\n\ndef total(values):\n"
+        "    if not Path(__file__).with_name('weights').exists():\n        raise ValueError('no weights')\n"
+        "    return sum(values)\n"
+    )
+    first = told(tmp_path, Told())
+    assert first.exit_code == 1 and any("raised ValueError: no weights" in line for line in first.lines)
+    (tmp_path / "tasks" / "weights").touch()
+    model = Told()
+    again = told(tmp_path, model)
+    assert (again.exit_code, model.asked) == (0, [])
+    assert again.results["results"][NAME][SCORE] == DOCUMENTS
+
+
+def test_a_model_that_is_built_here_is_closed_also_when_the_run_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lmms_eval.models.baseline import Baseline
+
+    closed: list[Baseline] = []
+    monkeypatch.setattr(Baseline, "close", lambda self: closed.append(self))
+    chosen = config(tmp_path)
+    run(chosen)
+    assert len(closed) == 1
+    record = open_record(chosen, collect(chosen))
+    with pytest.raises(RunLockedError):
+        run(chosen)
+    assert len(closed) == 2
+    record.folder.release()
+
+
+def test_a_baseline_that_is_no_samples_file_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "b.jsonl").write_text("not json\n")
+    model = Told()
+    with pytest.raises(DataError, match=r"b\.jsonl, line 1"):
+        told(tmp_path, model, baseline=str(tmp_path / "b.jsonl"))
+    assert model.asked == []
+
+
+def test_a_run_is_compared_with_an_earlier_one(tmp_path: Path) -> None:
+    def wrong_on_0(request: Request) -> Response:
+        return right(request) if request.doc_id else Response(request.id, text="?")
+
+    told(tmp_path, Told(wrong_on_0, name="earlier"))
+    (path,) = (tmp_path / "out").rglob("*_samples_*.jsonl")
+    entry = told(tmp_path, Told(), baseline=str(path)).results["results"][NAME]
+    assert entry["paired_baseline_score"] == pytest.approx(100 * (DOCUMENTS - 1) / DOCUMENTS)
+    assert (entry["paired_ci_lower"] + entry["paired_ci_upper"]) / 2 == pytest.approx(100 / DOCUMENTS)
+
+
+def test_several_processes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(UsageError, match="start one process"):
+        run(config(tmp_path))
+
+
+def test_without_an_output_path_an_object_without_identity_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    chosen = config(tmp_path, model="told", output_path=None)
+    for answer in (fails_on(1), right):
+        model = Told(answer, name="")
+        run(chosen, model)
+        assert len(model.asked) == DOCUMENTS
+    assert run_folders(tmp_path / "state") == []
+    run(chosen, Told(fails_on(1)))
+    assert len(run_folders(tmp_path / "state")) == 1
+
+
+def test_seeds_reach_the_generators_that_are_loaded(tmp_path: Path) -> None:
+    import numpy as np
+
+    drawn = []
+    for _ in range(2):
+        run_module._seed(config(tmp_path, seed="7,8,9,10"))
+        drawn.append((random.random(), float(np.random.random_sample())))
+    assert drawn[0] == drawn[1] == (random.Random(7).random(), float(np.random.RandomState(8).random_sample()))
+    state = random.getstate()
+    run_module._seed(config(tmp_path, seed="None,None,None,None"))
+    assert random.getstate() == state
+
+
+def test_the_prompt_of_the_first_document_can_be_logged(tmp_path: Path) -> None:
+    from loguru import logger
+
+    said: list[str] = []
+    sink = logger.add(lambda message: said.append(str(message)), level="INFO")
+    told(tmp_path, Told(), write_out=True)
+    logger.remove(sink)
+    assert any("prompt of document 0" in line and "Question 0" in line for line in said)

@@ -1,0 +1,50 @@
+"""Finished runs for tests of the report: results of tasks put together without a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lmms_eval.api.task import Group, Selection
+from lmms_eval.engine.asking import AskReport
+from lmms_eval.engine.evaluate import RunResult
+from lmms_eval.engine.groups import aggregate_groups
+from lmms_eval.results.document import RunFacts
+from lmms_eval.results.environment import GitState
+from tests.engine.fakes import FakeTask, mean
+from tests.engine.journaled import TaskResult, aggregated, failed, metric, values_of
+
+FACTS = RunFacts(
+    config={"model": "fake"},
+    model_source="fake",
+    model_name="org/fake",
+    model_name_sanitized="org__fake",
+    date="2024-05-06T07:08:09+00:00",
+    git=GitState("0123456789abcdef", "main"),
+    start_time=100.0,
+    end_time=160.5,
+    seconds={"collect": 1.0},
+    run_key="k" * 16,
+)
+
+
+def task_result(
+    folder: Path, name: str, values: Sequence[Any] = (1.0, 0.0), lost: int = 0, aggregation: Any = mean, **options: Any
+) -> TaskResult:
+    """A task whose documents have these values of ``acc``; ``lost`` further ones failed."""
+    task = FakeTask(len(values) + lost, name)
+    task.metrics = (metric("acc", aggregation, "mean" if aggregation is mean else None),)
+    records = [*values_of(task, "acc", values), *(failed(task, len(values) + n, "timeout") for n in range(lost))]
+    return aggregated(folder / name, task, records, **options)
+
+
+def run_result(*tasks: TaskResult, groups: Sequence[Group] = (), **report: Any) -> RunResult:
+    by_name = {result.task.name: result for result in tasks}
+    made = tuple(aggregate_groups(groups, by_name))
+    return RunResult(tasks, made, AskReport(**report), {"ask": 2.0}, 3, "f" * 64, 0)
+
+
+def selection(*tasks: TaskResult, groups: Sequence[Group] = (), direct: Sequence[str] | None = None) -> Selection:
+    names = [result.task.name for result in tasks] if direct is None else direct
+    return Selection(tuple(result.task for result in tasks), tuple(groups), frozenset(names))

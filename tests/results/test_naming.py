@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from lmms_eval.errors import ConfigError, JournalError
+from lmms_eval.results.naming import ResultFiles, model_folder, reserve, start_stamp
+
+MOMENT = datetime(2024, 12, 31, 23, 59, 59, tzinfo=UTC)
+
+
+def test_names() -> None:
+    files = ResultFiles(Path("out"), "20241231_235959")
+    assert files.results == Path("out/20241231_235959_results.json")
+    assert files.samples("quiz") == Path("out/20241231_235959_samples_quiz.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "folder"),
+    [
+        ("model=org/name,base_url=x", "out/org__name"),
+        ("pretrained=/a/b/org/na:me", "out/org__na__me"),
+        ("strategy=gold", "out"),
+        ("", "out"),
+    ],
+)
+def test_the_folder_of_a_model(arguments: str, folder: str) -> None:
+    assert model_folder(Path("out"), arguments) == Path(folder)
+
+
+def test_two_runs_in_the_same_second_get_two_stamps(tmp_path: Path) -> None:
+    made = [reserve(tmp_path / "new", MOMENT) for _ in range(3)]
+    assert [files.stamp for files in made] == ["20241231_235959", "20250101_000000", "20250101_000001"]
+    assert all(files.results.read_bytes() == b"" for files in made)
+
+
+def test_many_at_once_share_no_stamp(tmp_path: Path) -> None:
+    stamps: list[str] = []
+    threads = [threading.Thread(target=lambda: stamps.append(reserve(tmp_path, MOMENT).stamp)) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(stamps)) == 16
+
+
+def test_an_earlier_results_file_is_never_touched(tmp_path: Path) -> None:
+    first = reserve(tmp_path, MOMENT)
+    first.results.write_text("results")
+    assert reserve(tmp_path, MOMENT).stamp != first.stamp
+    assert first.results.read_text() == "results"
+
+
+def test_a_folder_that_is_a_file_is_an_error_not_an_endless_search(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(JournalError, match="cannot make the folder"):
+            reserve(folder, MOMENT)
+
+
+def test_the_stamp_is_in_the_wanted_zone() -> None:
+    assert start_stamp("Asia/Singapore", MOMENT).strftime("%Y%m%d_%H%M%S") == "20250101_075959"
+    assert abs((start_stamp("UTC") - datetime.now(tz=UTC)).total_seconds()) < 5
+    with pytest.raises(ConfigError, match="no such time zone"):
+        start_stamp("Mars/Olympus")

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from lmms_eval.api.outcome import Withheld
+from lmms_eval.api.task import Group, GroupMetric, PipelineScore
+from lmms_eval.results.document import results_document
+from lmms_eval.results.report import ReportFacts, header, notes, tables
+from tests.engine.fakes import FakeTask
+from tests.engine.journaled import aggregated, scored
+from tests.results.finished import FACTS, run_result, selection, task_result
+
+SHOWN = ReportFacts("openai", "model=x", "temperature=0", 5.0, 2, None, 1, "lmms-eval --model openai", ("a.json",))
+
+
+def test_the_header() -> None:
+    assert header(SHOWN) == (
+        "openai (model=x), gen_kwargs: (temperature=0), limit: 5.0, offset: 2, num_fewshot: None, batch_size: 1"
+    )
+
+
+def test_tables_of_tasks_groups_and_speed(tmp_path: Path) -> None:
+    tasks = [task_result(tmp_path, "a"), task_result(tmp_path, "b", [1.0, 1.0])]
+    groups = [Group("all", "All", ("a", "b"), (GroupMetric("acc", "mean"),))]
+    run = run_result(*tasks, groups=groups, output_tokens=10, answered=1, seconds=1.0)
+    text = tables(results_document(run, selection(*tasks, groups=groups, direct=[]), FACTS, {}))
+    assert text.index("|Tasks") < text.index("Throughput Summary") < text.index("|Groups")
+    assert text.count("All") == 2 and "| - a" in text and "0.75" in text
+
+
+def test_a_clean_run_has_nothing_to_say_but_its_files(tmp_path: Path) -> None:
+    assert notes(run_result(task_result(tmp_path, "a")), SHOWN) == ["written: a.json"]
+
+
+def test_failures_are_counted_explained_and_continued(tmp_path: Path) -> None:
+    lines = notes(run_result(task_result(tmp_path, "a", [1.0, 0.0, 1.0], lost=1)), SHOWN)
+    assert lines[0] == "a: 3 scored, 0 unscored, 1 failed of 4 (coverage 75.0%)"
+    assert lines[1] == "  1 x failed: timeout"
+    assert lines[2].startswith(
+        "a: acc is withheld (1 of 4 failed); partial value over 3 documents, not a score: 0.6667 ["
+    )
+    assert lines[3].endswith("run the same command again:\n  lmms-eval --model openai")
+
+
+def test_the_most_frequent_reasons_stand_first_and_the_rest_is_counted(tmp_path: Path) -> None:
+    task = FakeTask(10)
+    reasons = ["rare", "often", "often", "often", "b", "b", "c", "c", "d", "d"]
+    records = [scored(task, n, PipelineScore("none", None, {}, "unscored", reason)) for n, reason in enumerate(reasons)]
+    lines = notes(run_result(aggregated(tmp_path, task, records)), SHOWN)
+    assert lines[1] == "  3 x unscored: often"
+    assert lines[4] == "  ... and 2 more reasons (see outcomes in the results file)"
+
+
+def test_early_end_interrupt_and_broken_aggregation(tmp_path: Path) -> None:
+    stopped = notes(run_result(task_result(tmp_path, "a", lost=1), give_up="HTTP 401"), SHOWN)
+    assert "stopped asking early: HTTP 401" in stopped
+    interrupted = notes(run_result(task_result(tmp_path, "b", interrupted=True), interrupted=2), SHOWN)
+    assert "interrupted: what was finished is kept" in interrupted
+    assert any("run the same command again" in line for line in interrupted)
+
+    def broken(values: list[float]) -> float:
+        raise ValueError("no weights")
+
+    lines = notes(run_result(task_result(tmp_path, "c", aggregation=broken)), SHOWN)
+    assert any("raised ValueError: no weights" in line for line in lines)
+    assert not any("to ask only what is missing" in line for line in lines)  # nothing is missing
+
+
+def test_a_group_says_what_it_leaves_out(tmp_path: Path) -> None:
+    groups = [Group("all", "all", ("a",), (GroupMetric("f1", "mean"),))]
+    lines = notes(run_result(task_result(tmp_path, "a"), groups=groups), SHOWN)
+    assert lines[0] == "group all: f1,none is absent from a, which is left out of its row"
+
+
+def test_a_partial_value_that_is_no_number_is_not_printed(tmp_path: Path) -> None:
+    def partial(values: Any) -> Withheld:
+        return Withheld({"by": "type"}, "needs a judge")
+
+    assert notes(run_result(task_result(tmp_path, "a", aggregation=partial)), SHOWN) == ["written: a.json"]

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmms_eval.api.model import lmms
+from lmms_eval.errors import ConfigError, UnknownNameError
+from lmms_eval.evaluator import simple_evaluate
+from tests.evaluation.kit import DOCUMENTS, NAME, Told, tasks
+from tests.faults.bad_input import here
+from tests.faults.command import results
+
+CHANGES = ("date", "start_time", "end_time", "total_evaluation_time_seconds", "timing", "throughput")
+
+
+@pytest.fixture(autouse=True)
+def _own_state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def same(document: dict[str, Any]) -> dict[str, Any]:
+    """What two runs of one configuration have in common."""
+    kept = json.loads(json.dumps({key: value for key, value in document.items() if key not in CHANGES}))
+    for name in ("output_path", "log_samples", "verbosity", "model"):
+        kept["config"]["resolved_cli_args"].pop(name, None)
+    return dict(kept)
+
+
+def test_names_give_the_results_of_the_command_line(tmp_path: Path) -> None:
+    folder, out = tasks(tmp_path), tmp_path / "out"
+    made = simple_evaluate(
+        "baseline", model_args="strategy=gold", tasks=[NAME], include_path=str(folder), limit=4,
+        output_path=str(tmp_path / "api"), log_samples=True, bootstrap_iters=10, verbosity="INFO",
+    )  # fmt: skip
+    ended = here(
+        {
+            "--model": "baseline", "--model_args": "strategy=gold", "--tasks": NAME, "--include_path": str(folder),
+            "--limit": "4", "--output_path": str(out), "--log_samples": "", "--bootstrap_iters": "10",
+        }
+    )  # fmt: skip
+    assert ended.code == 0, ended.shown
+    assert made["results"][NAME]["exact_match,none"] == 1.0
+    assert same(made) == same(results(out))
+    rows = [next(path.rglob("*_samples_*.jsonl")).read_text() for path in (out, tmp_path / "api")]
+    assert rows[0] == rows[1]
+
+
+def test_a_model_object_serves_twice(tmp_path: Path) -> None:
+    folder, model = tasks(tmp_path), Told()
+    one, other = (simple_evaluate(model, tasks=NAME, include_path=str(folder)) for _ in range(2))
+    assert len(model.asked) == 2 * DOCUMENTS and not model.closed
+    assert one["results"][NAME]["exact_match,none"] == 1.0
+    assert same(one) == same(other)
+    assert one["model_source"] == "told"
+
+
+def test_a_plugin_object_serves_twice(tmp_path: Path) -> None:
+    class Plugin(lmms):
+        calls = 0
+
+        def generate_until(self, requests: list[Any]) -> list[Any]:
+            self.calls += len(requests)
+            return [request.args[0].partition("ANSWER=")[2] for request in requests]
+
+        def loglikelihood(self, requests: list[Any]) -> list[tuple[float, bool]]:
+            raise NotImplementedError
+
+        def generate_until_multi_round(self, requests: list[Any]) -> list[Any]:
+            raise NotImplementedError
+
+    folder, model = tasks(tmp_path), Plugin()
+    for number in (1, 2):
+        made = simple_evaluate(model, tasks=NAME, include_path=str(folder))
+        assert made["results"][NAME]["exact_match,none"] == 1.0
+        assert model.calls == number * DOCUMENTS
+
+
+def test_seeds_by_the_familys_names(tmp_path: Path) -> None:
+    folder = tasks(tmp_path)
+    made = simple_evaluate("baseline", tasks=NAME, include_path=str(folder), random_seed=5, fewshot_random_seed=6)
+    names = ("random_seed", "numpy_seed", "torch_seed", "fewshot_seed")
+    assert [made["config"][name] for name in names] == [5, 1234, 1234, 6]
+    plain = simple_evaluate("baseline", tasks=NAME, include_path=str(folder))
+    assert [plain["config"][name] for name in names] == [0, 1234, 1234, 1234]
+    assert made["run_key"] != plain["run_key"]
+
+
+def test_arguments_without_meaning_here_are_accepted_and_wrong_ones_are_not(tmp_path: Path) -> None:
+    folder = tasks(tmp_path)
+    made = simple_evaluate(
+        "baseline", tasks=NAME, include_path=str(folder), limit=1, log_samples=True, datetime_str="x",
+        task_manager=None, cli_args=object(), distributed_executor_backend="accelerate",
+    )  # fmt: skip
+    assert made["n-samples"][NAME]["effective"] == 1
+    with pytest.raises(ConfigError, match="limt"):
+        simple_evaluate("baseline", tasks=NAME, include_path=str(folder), limt=1)
+    with pytest.raises(UnknownNameError, match="unknown model 'basline'"):
+        simple_evaluate("basline", tasks=NAME, include_path=str(folder))
