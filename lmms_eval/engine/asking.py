@@ -61,7 +61,8 @@ class Asking:
         self._prompts: dict[str, str] = {}
         self._clock = _Clock()
         self.report = AskReport()
-        self.stream: Stream
+        self._stream: Stream | None = None
+        self._is_stopped = False
 
     def run(self, limits: StreamLimits, grace_s: float) -> AskReport:
         """Ask until nothing is left, the model ends, the asking is given up, or a signal comes.
@@ -73,10 +74,12 @@ class Asking:
         # Two rounds of what the model holds open are enough ahead of it; more would only cost memory.
         ahead = max(limits.least_requests, 2 * self._model.concurrency)
         limits = replace(limits, max_requests=ahead, threads=1 if self._model.ordered else limits.threads)
-        self.stream = Stream(
+        self._stream = Stream(
             self._conversations.source(), self._prepare, self._preparation_failed, self._conversations.has_open, limits
         )
-        interrupts = Interrupts(self.stream.stop, grace_s)
+        if self._is_stopped:
+            self._stream.stop()
+        interrupts = Interrupts(self.stop, grace_s)
         try:
             with interrupts, _quick_switching():
                 self.stream.start()
@@ -87,9 +90,24 @@ class Asking:
             self.stream.close()
         self.report.interrupted = interrupts.signal_number
         self.report.seconds = self._clock.seconds()
-        if self.report.interrupted is None and not self.report.give_up:
+        if self.report.interrupted is None and not self.report.give_up and not self._is_stopped:
             self._fail_unanswered()
         return self.report
+
+    @property
+    def stream(self) -> Stream:
+        assert self._stream is not None, "run() makes the stream"
+        return self._stream
+
+    @property
+    def peak_bytes(self) -> int:
+        return self.stream.peak_bytes
+
+    def stop(self) -> None:
+        """Hand out no more requests; what is open may finish."""
+        self._is_stopped = True
+        if self._stream is not None:
+            self._stream.stop()
 
     def take_in(self, response: Response) -> None:
         """One response: durable first, then counted, then passed on.

@@ -14,10 +14,11 @@ from lmms_eval.engine.aggregate import AggregateOptions, TaskResult, aggregate_t
 from lmms_eval.engine.asking import Asking, AskReport
 from lmms_eval.engine.conversations import Conversations
 from lmms_eval.engine.groups import GroupResult, aggregate_groups
-from lmms_eval.engine.plan import TaskPlan, units
+from lmms_eval.engine.plan import TaskPlan, shared_units, units
 from lmms_eval.engine.progress import Progress
 from lmms_eval.engine.run_folder import RunState
 from lmms_eval.engine.scoring import Scorer
+from lmms_eval.engine.share import Share
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.stream import StreamLimits
 
@@ -41,7 +42,8 @@ class RunResult:
     groups: tuple[GroupResult, ...]
     asking: AskReport
     seconds: dict[str, float]
-    """Wall time by stage: ``ask`` (scoring runs within it), ``score`` (what was left of it), ``aggregate``."""
+    """Wall time by stage: ``ask`` (scoring runs within it), ``score`` (what was left of it), ``gather`` (waiting for
+    other processes), ``aggregate``."""
     resumed: int
     """Responses that the journal already held."""
     prompt_fingerprint: str
@@ -68,16 +70,25 @@ class RunResult:
 
 
 def evaluate(
-    plans: Sequence[TaskPlan], selection: Selection, model: Model, store: RunStore, options: EngineOptions
-) -> RunResult:
+    plans: Sequence[TaskPlan],
+    selection: Selection,
+    model: Model,
+    store: RunStore,
+    options: EngineOptions,
+    share: Share | None = None,
+) -> RunResult | None:
     """Ask what is not answered, score what is not scored, aggregate.
+
+    ``share`` is this process's part of a launch of several; ``None`` is returned where another one aggregates.
 
     Raises:
         JournalError: the journal could not be written; what it holds is kept.
         UsageError: a task's data or a model turned out unusable.
+        TeamError: another process of the launch has failed.
     """
     seconds: dict[str, float] = {}
-    done = store.done()
+    done = store.done() if share is None else share.done(store.done())
+    todo = units(plans, done) if share is None else shared_units(plans, done, share.team.next_block)
     finished = sum(len(done.get(plan.task.name, set()).intersection(plan.doc_ids)) for plan in plans)
     progress = Progress(sum(plan.requested for plan in plans), finished, options.show_progress)
 
@@ -86,11 +97,13 @@ def evaluate(
         progress.document(record)
 
     scorer = Scorer([plan.task for plan in plans], keep, options.score_workers)
-    conversations = Conversations(units(plans, done), store.response, scorer.submit)
+    conversations = Conversations(todo, store.response, scorer.submit)
     asking = Asking(model, store, conversations, progress, scorer.is_behind)
     try:
         with _stage(seconds, "ask"):
             model.attach_tasks([plan.task for plan in plans])
+            if share is not None:
+                share.team.watch(asking.stop)
             report = asking.run(options.stream, options.grace_s)
         with _stage(seconds, "score"):
             if not report.cut_short:  # what is not scored now is scored on the next start
@@ -99,10 +112,14 @@ def evaluate(
         scorer.close()
         progress.close()
         store.sync()
+    if share is not None:
+        with _stage(seconds, "gather"):
+            if not share.gather(store, report):
+                return None
     with _stage(seconds, "aggregate"):
         tasks = _aggregate(plans, store, options.aggregate, report)
         groups = aggregate_groups(selection.groups, {result.task.name: result for result in tasks})
-    peak = asking.stream.peak_bytes
+    peak = asking.peak_bytes
     return RunResult(tasks, tuple(groups), report, seconds, store.resumed_responses, store.prompt_fingerprint(), peak)
 
 

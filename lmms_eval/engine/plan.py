@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -47,19 +48,32 @@ def plan_task(task: Task, limit: float | None, offset: int) -> TaskPlan:
     return TaskPlan(task, range(offset, total if count is None else min(total, offset + count)), total)
 
 
-def units(plans: Sequence[TaskPlan], is_done: Mapping[str, Any]) -> Iterator[Unit]:
-    """Documents still to do, task after task, costliest first within a window.
-
-    ``is_done`` maps a task's name to the set of document ids whose scores the journal holds.
-    """
+def ordered(plans: Sequence[TaskPlan]) -> Iterator[Unit]:
+    """All documents, task after task, costliest first within a window: the same in every process of a launch."""
     for plan in plans:
-        done = is_done.get(plan.task.name, ())
         for start in range(0, len(plan.doc_ids), COST_WINDOW):
-            window = [doc_id for doc_id in plan.doc_ids[start : start + COST_WINDOW] if doc_id not in done]
+            window = plan.doc_ids[start : start + COST_WINDOW]
             costs = plan.task.costs(window)
-            order = sorted(range(len(window)), key=lambda number: (-costs[number], window[number]))
-            for number in order:
+            for number in sorted(range(len(window)), key=lambda number: (-costs[number], window[number])):
                 yield Unit(plan.task, window[number], plan.task.repeats)
+
+
+def units(plans: Sequence[TaskPlan], is_done: Mapping[str, Any]) -> Iterator[Unit]:
+    """Documents still to do. ``is_done`` maps a task's name to the ids of documents whose scores the journal holds."""
+    return (unit for unit in ordered(plans) if unit.doc_id not in is_done.get(unit.task.name, ()))
+
+
+def shared_units(
+    plans: Sequence[TaskPlan], is_done: Mapping[str, Any], next_block: Callable[[int], range]
+) -> Iterator[Unit]:
+    """Documents still to do out of the blocks that this process takes from the common order, as it gets to them."""
+    order, position = ordered(plans), 0
+    total = sum(plan.requested for plan in plans)
+    while block := next_block(total):
+        for unit in islice(order, block.start - position, block.stop - position):
+            if unit.doc_id not in is_done.get(unit.task.name, ()):
+                yield unit
+        position = block.stop
 
 
 def run_key(parts: Mapping[str, Any]) -> str:

@@ -97,6 +97,41 @@ class RunStore:
             if record is not None:
                 yield record
 
+    def adopt(self) -> None:
+        """Take in what the other processes of the launch have written to this folder since the start."""
+        own = {self._response_writer.path, self._score_writer.path}
+        for path in sorted(set(self.folder.glob("responses-*.jsonl")) - own):
+            self._load_responses(path)
+        for path in sorted(set(self.folder.glob("scores-*.jsonl")) - own):
+            file = self._open(path)
+            for entry in read_journal(path):
+                if entry.record.get("key") == self.scoring_key:
+                    self._adopt_score(entry.record, _Place(file, entry.offset))
+
+    def _adopt_score(self, record: dict[str, Any], place: _Place) -> None:
+        task, doc_id = record["task"], record["doc_id"]
+        known = self._scores.setdefault(task, {})
+        is_good = doc_id in known and doc_id not in self._failures.get(task, ())
+        if "failed" in record:
+            if not is_good:
+                known[doc_id] = place
+                self._failures.setdefault(task, {})[doc_id] = record["failed"]
+        elif not is_good or known[doc_id].file != self._score_file:
+            known[doc_id] = place
+            self._failures.get(task, {}).pop(doc_id, None)
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """All finished documents that this process knows, scored or failed."""
+        for task, places in self._scores.items():
+            for doc_id in places:
+                record = self.score(task, doc_id)
+                if record is not None:
+                    yield record
+
+    def add_prompts(self, fingerprint: str) -> None:
+        """Add another process's prompts to the fingerprint."""
+        self._prompts = (self._prompts + int(fingerprint, 16)) % (1 << 256)
+
     def sync(self) -> None:
         self._response_writer.sync()
         self._score_writer.sync()
@@ -112,14 +147,7 @@ class RunStore:
 
     def _load(self) -> None:
         for path in sorted(self.folder.glob("responses-*.jsonl")):
-            file = self._open(path)
-            for entry in read_journal(path):
-                request_id = entry.record.get("id")
-                if request_id is None or "error" in entry.record:
-                    continue
-                if request_id not in self._responses:
-                    self._note_prompt(request_id, entry.record.get("prompt", ""))
-                self._responses[request_id] = _Place(file, entry.offset)
+            self._load_responses(path)
         for path in sorted(self.folder.glob("scores-*.jsonl")):
             file = self._open(path)
             for entry in read_journal(path):
@@ -127,6 +155,16 @@ class RunStore:
                     self._scores.setdefault(entry.record["task"], {})[entry.record["doc_id"]] = _Place(
                         file, entry.offset
                     )
+
+    def _load_responses(self, path: Path) -> None:
+        file = self._open(path)
+        for entry in read_journal(path):
+            request_id = entry.record.get("id")
+            if request_id is None or "error" in entry.record:
+                continue
+            if request_id not in self._responses:
+                self._note_prompt(request_id, entry.record.get("prompt", ""))
+            self._responses[request_id] = _Place(file, entry.offset)
 
     def _open(self, path: Path) -> int:
         self._readers.append(JournalReader(path))

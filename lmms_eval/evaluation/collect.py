@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,8 +14,10 @@ from lmms_eval.api.task import Selection, Task, TaskOptions
 from lmms_eval.config import RunConfig, answer_options
 from lmms_eval.config.resolve import option_table
 from lmms_eval.engine.plan import TaskPlan, plan_task, run_key
+from lmms_eval.engine.team import Place
 from lmms_eval.errors import LmmsEvalError, ModelError, TaskError
 from lmms_eval.models.building import BuildOptions, adapt_model
+from lmms_eval.models.legacy import LegacyAdapter
 from lmms_eval.models.registry import ModelRegistry
 from lmms_eval.tasks import Catalogue, select_tasks
 
@@ -44,6 +47,8 @@ class Collected:
     choice: ModelChoice
     key: str
     scoring_key: str
+    common_key: str
+    """What must agree in all processes of a launch, wherever their files lie."""
     owns_model: bool
     is_resumable: bool
     """The key tells this model from every other one, so an interrupted run may be continued."""
@@ -89,8 +94,8 @@ def task_options(config: RunConfig, choice: ModelChoice) -> TaskOptions:
     )
 
 
-def collect(config: RunConfig, given: Model | lmms | None = None) -> Collected:
-    """Tasks first (names, YAML, data), then the model.
+def collect(config: RunConfig, given: Model | lmms | None = None, place: Place | None = None) -> Collected:
+    """Tasks first (names, YAML, data), then the model. ``place``: this process in a launch of several.
 
     Raises:
         UsageError: anything that the person can mend, with the message that says how.
@@ -103,8 +108,9 @@ def collect(config: RunConfig, given: Model | lmms | None = None) -> Collected:
     for task in selection.tasks:
         _load(task)
     plans = tuple(plan_task(task, config.limit, config.offset) for task in selection.tasks)
-    model = _build(config, registry, choice)
+    model = _build(config, registry, choice, place or Place())
     _check_kinds(model, choice, plans)
+    _take_place(model, choice, place or Place())
     fingerprints = {plan.task.name: dict(plan.task.fingerprint()) for plan in plans}
     asked = {  # scoring functions change no answer: with others the same answers are only scored again
         task: {part: value for part, value in parts.items() if part != "scoring"}
@@ -116,7 +122,7 @@ def collect(config: RunConfig, given: Model | lmms | None = None) -> Collected:
             "options": answer_options(config),
             "backend": choice.backend,
             "model": dict(model.identity()),
-            "object": None if is_resumable else uuid.uuid4().hex,
+            "object": None if is_resumable else _launch_name(place or Place()),
             "tasks": asked,
         }
     )
@@ -128,7 +134,38 @@ def collect(config: RunConfig, given: Model | lmms | None = None) -> Collected:
             "media": config.process_with_media,
         }
     )
-    return Collected(selection, plans, model, choice, key, scoring, owns_model=given is None, is_resumable=is_resumable)
+    common = run_key(
+        {
+            "options": answer_options(config),
+            "backend": choice.backend,
+            "tasks": {task: {part: parts[part] for part in ("config", "functions")} for task, parts in asked.items()},
+            "documents": [plan.requested for plan in plans],
+        }
+    )
+    return Collected(selection, plans, model, choice, key, scoring, common, given is None, is_resumable)
+
+
+def _launch_name(place: Place) -> str:
+    """A name that no other run has, the same in all processes of a launch."""
+    if place.size == 1:
+        return uuid.uuid4().hex
+    return os.environ.get("TORCHELASTIC_RUN_ID", "") + os.environ.get("MASTER_PORT", "")
+
+
+def _take_place(model: Model, choice: ModelChoice, place: Place) -> None:
+    """Tell a plugin its place among the processes.
+
+    Raises:
+        ModelError: its forward passes meet in collectives, for which documents would have to be dealt out in lockstep.
+    """
+    if place.size == 1 or not isinstance(model, LegacyAdapter):
+        return
+    model.set_world(place.rank, place.size)
+    if model.collective_forward:
+        raise ModelError(
+            f"model {choice.name!r} in {place.size} processes: plugins with collective forward passes are not "
+            "in this version; if its processes work independently, set data_parallel = True on its class"
+        )
 
 
 def _is_known(config: RunConfig, choice: ModelChoice, model: Model) -> bool:
@@ -154,11 +191,11 @@ def _load(task: Task) -> None:
         ) from error
 
 
-def _build(config: RunConfig, registry: ModelRegistry, choice: ModelChoice) -> Model:
+def _build(config: RunConfig, registry: ModelRegistry, choice: ModelChoice, place: Place) -> Model:
     options = BuildOptions(
         batch_size=config.batch_size,
         max_batch_size=config.max_batch_size,
-        device=config.device,
+        device=config.device or _own_device(place),
         force_simple=config.force_simple,
         chunk_size=config.chunk_size,
         image_format=_changed(config, "image_encode_format"),
@@ -176,6 +213,15 @@ def _build(config: RunConfig, registry: ModelRegistry, choice: ModelChoice) -> M
             f"model {config.model!r} cannot be built: {type(error).__name__}: {error}; check --model_args; "
             "--verbosity DEBUG shows where"
         ) from error
+
+
+def _own_device(place: Place) -> str | None:
+    """The GPU of this process, where there are several processes and GPUs."""
+    if place.size == 1:
+        return None
+    import torch
+
+    return f"cuda:{place.local_rank}" if torch.cuda.is_available() else None
 
 
 def _changed(config: RunConfig, name: str) -> Any:

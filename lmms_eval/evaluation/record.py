@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import os
+import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
 from loguru import logger
 
 from lmms_eval.config import RunConfig, argument_text, resolved_cli_args
+from lmms_eval.engine.journal import write_atomically
 from lmms_eval.engine.run_folder import RunFolder, RunState
+from lmms_eval.engine.team import Team
 from lmms_eval.errors import UsageError
 from lmms_eval.evaluation.collect import Collected
 from lmms_eval.results.naming import ResultFiles, model_folder, reserve, start_stamp
+
+LAUNCH_MARK = "launch"
+"""File by which the processes of a launch find out whether they see the same folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,31 +27,62 @@ class RunRecord:
 
     folder: RunFolder
     key: str
+    scoring_key: str
     files: ResultFiles | None
     """``None`` without ``--output_path``."""
     date: str
     is_temporary: bool
+    shares_files: bool = True
+    """This process writes into the folder of the launch's first process."""
 
     def finish(self, state: RunState) -> None:
         self.folder.write({**self.folder.read(), "state": state})
 
 
-def open_record(config: RunConfig, collected: Collected) -> RunRecord:
+def open_record(config: RunConfig, collected: Collected, team: Team | None = None) -> RunRecord:
     """Take the run's folder: continue what was interrupted or withheld, begin anew what was complete.
+
+    Of several processes the first one does, the others join it.
 
     Raises:
         RunLockedError: another live process owns the folder.
         UsageError: ``--resume DIR`` names a run of another configuration.
+        TeamError: the first process has failed.
     """
     out = Path(config.output_path) if config.output_path else None
     base = model_folder(out, argument_text(config.model_args)) if out else None
+    if team is not None and not team.is_first:
+        return _join(config, collected, base, team)
     folder = RunFolder(_folder_path(config, base, collected.key))
     folder.acquire()
     try:
-        return _begin(config, collected, folder, base)
+        record = _begin(config, collected, folder, base)
+        if team is not None:
+            mark = uuid.uuid4().hex
+            write_atomically(folder.path / LAUNCH_MARK, mark.encode())
+            told = {"key": collected.key, "scoring_key": collected.scoring_key, "common_key": collected.common_key}
+            team.tell("record", {**told, "mark": mark, "date": record.date})
     except BaseException:
         folder.release()
         raise
+    return record
+
+
+def _join(config: RunConfig, collected: Collected, base: Path | None, team: Team) -> RunRecord:
+    """Write into the first process's folder if it can be seen from here, else into one of this process's own."""
+    first = team.hear("record", 0)
+    if first["common_key"] != collected.common_key:
+        raise UsageError(
+            f"process {team.place.rank} sees another run than process 0: the options, the tasks, their functions or "
+            "the number of documents differ between the machines"
+        )
+    folder = RunFolder(_folder_path(config, base, first["key"]))
+    mark = folder.path / LAUNCH_MARK
+    shares = mark.is_file() and mark.read_text(encoding="utf-8") == first["mark"]
+    if not shares:
+        folder.acquire()
+        folder.write({"key": first["key"], "state": "running", "date": first["date"]})
+    return RunRecord(folder, first["key"], first["scoring_key"], None, first["date"], base is None, shares)
 
 
 def _begin(config: RunConfig, collected: Collected, folder: RunFolder, base: Path | None) -> RunRecord:
@@ -74,7 +111,7 @@ def _begin(config: RunConfig, collected: Collected, folder: RunFolder, base: Pat
         "arguments": resolved_cli_args(config),
     }
     folder.write(record)
-    return RunRecord(folder, collected.key, files, str(record["date"]), base is None)
+    return RunRecord(folder, collected.key, collected.scoring_key, files, str(record["date"]), base is None)
 
 
 def _folder_path(config: RunConfig, base: Path | None, key: str) -> Path:

@@ -8,7 +8,7 @@ import shlex
 import shutil
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,10 +20,13 @@ from lmms_eval.config import RunConfig, check_config, resolved_cli_args
 from lmms_eval.engine.aggregate import AggregateOptions
 from lmms_eval.engine.evaluate import EngineOptions, RunResult, evaluate
 from lmms_eval.engine.run_folder import check_output_path
+from lmms_eval.engine.share import Share
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.stream import StreamLimits
-from lmms_eval.errors import LmmsEvalError, UsageError
+from lmms_eval.engine.team import Place, Team
+from lmms_eval.errors import LmmsEvalError
 from lmms_eval.evaluation.collect import Collected, collect
+from lmms_eval.evaluation.launch import this_team
 from lmms_eval.evaluation.record import RunRecord, open_record
 from lmms_eval.evaluation.writing import Timing, Written, write_results
 from lmms_eval.results.baseline import read_baseline
@@ -51,43 +54,77 @@ def run(config: RunConfig, model: Model | lmms | None = None, command: str = "")
     """
     started = time.time()
     check_config(config)
-    _refuse_several_processes()
     _export(config)
     if config.output_path:
         check_output_path(Path(config.output_path))
     if config.baseline:
         read_baseline(Path(config.baseline))  # a file that is no samples file: said now, not after the last answer
+    team = this_team()
+    try:
+        return _run(config, model, Start(started, command or _command()), team)
+    except BaseException as error:
+        if team is not None:  # the others end too, instead of waiting for this one
+            team.fail(f"{type(error).__name__}: {error}")
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """When the run began (seconds since 1970) and by which command."""
+
+    time: float
+    command: str
+
+
+def _run(config: RunConfig, model: Model | lmms | None, start: Start, team: Team | None) -> RunReport:
     _seed(config)
     begin = time.monotonic()
-    collected = collect(config, model)
-    timing = Timing(started, {"collect": time.monotonic() - begin}, command or _command())
+    collected = collect(config, model, team.place if team is not None else Place())
+    timing = Timing(start.time, {"collect": time.monotonic() - begin}, start.command)
     try:
-        result, written = _recorded(config, collected, timing)
+        finished = _recorded(config, collected, timing, team)
     finally:
         if collected.owns_model:
             collected.model.close()
-    return RunReport(_exit_code(config, result), written.table, written.lines, written.document)
+    if finished is None:
+        return RunReport(0, "")
+    return RunReport(
+        _exit_code(config, finished.result), finished.written.table, finished.written.lines, finished.written.document
+    )
 
 
-def _recorded(config: RunConfig, collected: Collected, timing: Timing) -> tuple[RunResult, Written]:
-    """Evaluate with the run's folder taken."""
-    record = open_record(config, collected)
+@dataclass(frozen=True, slots=True)
+class _Finished:
+    result: RunResult
+    written: Written
+
+
+def _recorded(config: RunConfig, collected: Collected, timing: Timing, team: Team | None) -> _Finished | None:
+    """Evaluate with the run's folder taken; ``None`` in the processes that leave the results to the first one."""
+    record = open_record(config, collected, team)
     try:
         if record.is_temporary and collected.is_resumable:
             logger.info("no --output_path: answers are kept in {}", record.folder.path)
-        return _evaluate(config, collected, record, timing)
+        share = None if team is None else Share(team, record.shares_files)
+        return _evaluate(config, collected, record, timing, share)
     finally:
         record.folder.release()
         if record.is_temporary and not collected.is_resumable:
             shutil.rmtree(record.folder.path, ignore_errors=True)  # nobody could ever find it again
 
 
-def _evaluate(config: RunConfig, collected: Collected, record: RunRecord, timing: Timing) -> tuple[RunResult, Written]:
-    store = RunStore(record.folder.path, collected.scoring_key)
+def _evaluate(
+    config: RunConfig, collected: Collected, record: RunRecord, timing: Timing, share: Share | None
+) -> _Finished | None:
+    rank = 0 if share is None else share.team.place.rank
+    store = RunStore(record.folder.path, record.scoring_key, rank)
     try:
-        if config.write_out:
+        if config.write_out and rank == 0:
             _log_prompts(collected)
-        result = evaluate(collected.plans, collected.selection, collected.model, store, _engine_options(config))
+        options = _engine_options(config, share is not None, rank)
+        result = evaluate(collected.plans, collected.selection, collected.model, store, options, share)
+        if result is None:
+            return None
         written = write_results(config, collected, record, result, store, timing)
         record.finish(result.state)
     except LmmsEvalError:
@@ -97,7 +134,7 @@ def _evaluate(config: RunConfig, collected: Collected, record: RunRecord, timing
         raise
     finally:
         store.close()
-    return result, written
+    return _Finished(result, written)
 
 
 def _command() -> str:
@@ -105,10 +142,12 @@ def _command() -> str:
     return str(redact(shlex.join(["lmms-eval", *sys.argv[1:]])))
 
 
-def _engine_options(config: RunConfig) -> EngineOptions:
+def _engine_options(config: RunConfig, is_shared: bool, rank: int) -> EngineOptions:
     threads = config.media_workers or min(4, max(2, os.cpu_count() or 2))
+    # What a process has taken ahead nobody else can take: beside others it holds no more than it needs.
+    limits = StreamLimits(max_bytes=config.prefetch_mb << 20, threads=threads)
     return EngineOptions(
-        stream=StreamLimits(max_bytes=config.prefetch_mb << 20, threads=threads),
+        stream=replace(limits, least_requests=1) if is_shared else limits,
         aggregate=AggregateOptions(
             error_budget=config.error_budget,
             bootstrap_iters=config.bootstrap_iters,
@@ -116,7 +155,7 @@ def _engine_options(config: RunConfig) -> EngineOptions:
         ),
         grace_s=config.grace_seconds(under_launcher="TORCHELASTIC_RUN_ID" in os.environ),
         score_workers=config.score_workers,
-        show_progress=True,
+        show_progress=rank == 0,
     )
 
 
@@ -127,13 +166,6 @@ def _exit_code(config: RunConfig, result: RunResult) -> int:
         return BROKEN
     # A launcher that restarts on failure would ask a dead server again and again: the state is in the results.
     return WITHHELD if result.state == "withheld" and not config.max_restarts else 0
-
-
-def _refuse_several_processes() -> None:
-    """Scale-out over processes is not part of this version: asking every question several times would be worse."""
-    world_size = os.environ.get("WORLD_SIZE", "1")
-    if world_size not in ("", "1"):
-        raise UsageError(f"started as {world_size} processes (WORLD_SIZE): not in this version; start one process")
 
 
 def _export(config: RunConfig) -> None:

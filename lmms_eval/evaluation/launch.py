@@ -1,0 +1,24 @@
+"""The launch that this process belongs to: joined once, however many runs it makes."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+
+from lmms_eval.engine.team import Team, join
+
+_runs = itertools.count()
+
+
+@functools.cache
+def _joined() -> Team | None:
+    return join(os.environ)
+
+
+def this_team() -> Team | None:
+    """The team, ready for the next run; ``None`` where this process is alone."""
+    team = _joined()
+    if team is not None:
+        team.begin(next(_runs))
+    return team

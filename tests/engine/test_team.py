@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from lmms_eval.engine.team import Place, Team, TeamError, place_from_environment
+from lmms_eval.errors import UsageError
+
+
+class MemoryStore:
+    """The part of a launch's store that is used, within one process."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, bytes] = {}
+        self._counts: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def set(self, key: str, value: bytes) -> None:
+        with self._lock:
+            self._values[key] = value
+
+    def get(self, key: str) -> bytes:
+        return self._values[key]
+
+    def add(self, key: str, amount: int) -> int:
+        with self._lock:
+            self._counts[key] = self._counts.get(key, 0) + amount
+            return self._counts[key]
+
+    def check(self, keys: list[str]) -> bool:
+        return all(key in self._values for key in keys)
+
+
+def team_of(size: int) -> list[Team]:
+    store = MemoryStore()
+    return [Team(Place(rank, size, rank), store) for rank in range(size)]
+
+
+@pytest.mark.parametrize(("total", "size"), [(0, 2), (1, 4), (100, 3), (5000, 4)])
+def test_blocks_cover_every_document_once(total: int, size: int) -> None:
+    teams = team_of(size)
+    taken: list[int] = []
+    sizes: list[int] = []
+
+    def work(team: Team) -> None:
+        while block := team.next_block(total):
+            taken.extend(block)
+            sizes.append(len(block))
+
+    threads = [threading.Thread(target=work, args=(team,)) for team in teams]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(taken) == list(range(total))
+    if total >= 5000:
+        assert max(sizes) > 10
+        assert sizes[-1] == 1
+
+
+def test_values_larger_than_a_piece_arrive_whole() -> None:
+    first, second = team_of(2)
+    value = {"text": "x" * 3_000_000, "list": [1, None, "é"]}
+    first.tell("big", value)
+    assert second.hear("big", 0) == value
+
+
+def test_a_failure_reaches_everybody_who_waits() -> None:
+    first, second = team_of(2)
+    second.fail("ZeroDivisionError: oh")
+    with pytest.raises(TeamError, match="process 1: ZeroDivisionError: oh"):
+        first.hear("never", 1)
+
+
+def test_a_failure_stops_the_asking(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lmms_eval.engine.team.BEAT_S", 0.01)
+    first, second = team_of(2)
+    stopped = threading.Event()
+    first.start()
+    first.watch(stopped.set)
+    second.fail("gone")
+    assert stopped.wait(5)
+    assert first.failure == "process 1: gone"
+    first.close()
+
+
+def test_a_silent_process_is_taken_for_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lmms_eval.engine.team.DEAD_AFTER_S", 0.2)
+    first, _ = team_of(2)
+    with pytest.raises(TeamError, match="process 1 has given no sign of life"):
+        first.hear("never", 1)
+
+
+def test_patience_ends() -> None:
+    first, _ = team_of(2)
+    start = time.monotonic()
+    with pytest.raises(TeamError, match="did not answer"):
+        first.hear("never", 1, patience_s=0.1)
+    assert time.monotonic() - start < 5
+
+
+def test_runs_of_a_batch_do_not_meet() -> None:
+    first, second = team_of(2)
+    for team in (first, second):
+        team.begin(1)
+    assert list(first.next_block(1)) == [0]
+    for team in (first, second):
+        team.begin(2)
+    assert list(second.next_block(1)) == [0]
+
+
+@pytest.mark.parametrize(
+    ("environ", "message"),
+    [
+        ({"WORLD_SIZE": "two"}, "whole numbers"),
+        ({"WORLD_SIZE": "2", "RANK": "2", "MASTER_ADDR": "a", "MASTER_PORT": "1"}, "RANK=2 with WORLD_SIZE=2"),
+        ({"WORLD_SIZE": "2", "RANK": "1"}, "MASTER_ADDR"),
+    ],
+)
+def test_an_environment_that_makes_no_sense(environ: dict[str, str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        place_from_environment(environ)
+
+
+def test_no_launcher_is_one_process() -> None:
+    assert place_from_environment({}) == Place()
+    assert place_from_environment({"WORLD_SIZE": "", "RANK": ""}) == Place()
