@@ -1,0 +1,139 @@
+"""Processes of one launch against the ideal, with skewed work: 10 % of the requests take 20 times as long.
+
+    python -m benchmarks.scale_out                   # one JSON object on standard output
+
+Bar: wall time of the asking at most 1.1 times the ideal (sum of all work / processes) with 4 processes. Dealing the
+documents out in turn beforehand (static sharding) is computed beside it from the same costs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.workload import results_of, text_task
+from lmms_eval.api.model import Model, RequestStream
+from lmms_eval.api.request import Request, Response
+
+DOCUMENTS = 600
+SHORT_S, LONG_S = 0.02, 0.4
+LAUNCHERS = {
+    "torchrun": ["-m", "torch.distributed.run", "--nproc_per_node"],
+    "accelerate": ["-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes"],
+}
+
+
+def costs(documents: int) -> list[float]:
+    """Seconds of work by document."""
+    source = random.Random(0)
+    return [LONG_S if source.random() < 0.1 else SHORT_S for _ in range(documents)]
+
+
+class Sleeper(Model):
+    """Takes as long as the document's cost, one after another: a simulated accelerator."""
+
+    concurrency = 1
+
+    def __init__(self, documents: int) -> None:
+        self._costs = costs(documents)
+
+    def prepare(self, request: Request) -> Request:
+        return request.with_payload(None, 0)
+
+    def respond(self, stream: RequestStream) -> Iterator[Response]:
+        while batch := stream.take(1):
+            for request in batch:
+                time.sleep(self._costs[request.doc_id])
+                yield Response(request.id, text="a0", finish_reason="stop")
+
+    def identity(self) -> dict[str, Any]:
+        return {"sleeper": 1}
+
+
+def child(tasks: str, out: str, documents: int) -> None:
+    from lmms_eval.config import build_config
+    from lmms_eval.evaluator import run
+
+    values = {
+        "model": "sleeper",
+        "tasks": "bench_text",
+        "include_path": tasks,
+        "output_path": out,
+        "verbosity": "WARNING",
+    }
+    sys.exit(run(build_config(values), Sleeper(documents)).exit_code)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def measure(work: Path, launcher: str, processes: int) -> dict[str, float]:
+    out = work / f"out-{launcher}-{processes}"
+    arguments = ["-m", "benchmarks.scale_out", "--child", str(work / "tasks"), "--out", str(out)]
+    port_flag = "--master_port" if launcher == "torchrun" else "--main_process_port"
+    launch = [] if processes == 1 else [*LAUNCHERS[launcher], str(processes), port_flag, str(free_port())]
+    start = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, *launch, *arguments],
+        env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode != 0:
+        sys.stderr.write(done.stderr)
+        raise SystemExit(f"{launcher} with {processes} processes ended with code {done.returncode}")
+    timing = results_of(out)["timing"]
+    asking = timing["first_request_to_last_response"]
+    ideal = sum(costs(DOCUMENTS)) / processes
+    return {
+        "processes": processes,
+        "asking_s": asking,
+        "ideal_s": ideal,
+        "ratio_to_ideal": asking / ideal,
+        "whole_command_s": time.monotonic() - start,
+    }
+
+
+def static_sharding(processes: int) -> float:
+    """Ratio to the ideal when document i goes to process i mod n beforehand."""
+    work = costs(DOCUMENTS)
+    return max(sum(work[rank::processes]) for rank in range(processes)) / (sum(work) / processes)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--child")
+    parser.add_argument("--out", default="")
+    parser.add_argument("--processes", type=int, nargs="*", default=[1, 2, 4])
+    given = parser.parse_args()
+    if given.child:
+        child(given.child, given.out, DOCUMENTS)
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        text_task(work / "tasks", DOCUMENTS)
+        runs = {name: [measure(work, name, count) for count in given.processes] for name in LAUNCHERS}
+    last = given.processes[-1]
+    report = {
+        "benchmark": "scale_out",
+        "documents": DOCUMENTS,
+        **runs,
+        "ratio_to_ideal": max(entries[-1]["ratio_to_ideal"] for entries in runs.values()),
+        "static_sharding_ratio": static_sharding(last),
+        "bar": 1.1,
+    }
+    print(json.dumps(report, indent=2))
+
+
+if __name__ == "__main__":
+    main()
