@@ -31,3 +31,13 @@ def test_a_package_that_fails_is_not_taken_for_absent(tmp_path: Path, monkeypatc
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(ModuleNotFoundError, match="another_absent_xyz"):
         optional_import("failing_package_xyz")
+
+
+def test_the_package_root_offers_its_version_and_the_api() -> None:
+    import lmms_eval
+    from lmms_eval.evaluator import simple_evaluate
+
+    assert lmms_eval.simple_evaluate is simple_evaluate
+    assert lmms_eval.__version__.split(".")[0].isdigit()
+    with pytest.raises(AttributeError, match="no attribute 'absent'"):
+        lmms_eval.absent  # noqa: B018 - the look-up is what is tested
