@@ -289,4 +289,64 @@ VIDEOS = [
     ),
 ]  # fmt: skip
 
-TASKS = [*STRINGS, *NUMBERS, *LISTS, *PLACES, *VIDEOS]
+SIMPLE = [
+    DemoTask(
+        "demo_name_shape", "Name the kind of one shape: circle, square or triangle.", {"shape": "simple_str_match"},
+        [
+            Query("What kind of shape is the red one?", {"shape": "triangle"},
+                  {"1.png": row_of(("circle", "blue"), ("triangle", "red"), ("square", "orange"))}),
+            Query("What kind of shape is the black one?", {"shape": "circle"},
+                  {"2.png": row_of(("square", "green"), ("circle", "black"))}),
+            Query("What kind of shape is the yellow one?", {"shape": "square"},
+                  {"3.jpg": row_of(("square", "yellow"), ("triangle", "blue"), ("circle", "red"))}),
+            Query("What kind of shape is the green one?", {"shape": "triangle"},
+                  {"4.png": row_of(("circle", "orange"), ("square", "black"), ("triangle", "green"))}),
+        ],
+    ),
+    DemoTask(
+        "demo_count_colour", "Count the shapes of one colour. Reply with a whole number.",
+        {"count": "positive_int_match"},
+        [
+            Query("How many shapes are blue?", {"count": "2"},
+                  {"1.png": row_of(("circle", "blue"), ("circle", "red"), ("square", "blue"))}),
+            Query("How many shapes are red?", {"count": "1"},
+                  {"2.png": row_of(("triangle", "green"), ("triangle", "red"), ("circle", "green"))}),
+            Query("How many shapes are orange?", {"count": "3"},
+                  {"3.jpg": row_of(("square", "orange"), ("triangle", "orange"), ("circle", "black"),
+                                   ("square", "orange"))}),
+            Query("How many shapes are green?", {"count": "4"}, {"4.png": row_of(*[("triangle", "green")] * 4)}),
+        ],
+        output_format="numerical_data",
+    ),
+    DemoTask(
+        "demo_which_side", "Two shapes are drawn. Say where one lies as seen from the other: left, right, above or "
+        "below.", {"side": "exact_str_match"},
+        [
+            Query("Where is the circle, as seen from the square?", {"side": "left"},
+                  {"1.png": scene(Shape("circle", "red", (0.1, 0.35, 0.3, 0.65)),
+                                  Shape("square", "blue", (0.6, 0.3, 0.85, 0.7)))}),
+            Query("Where is the triangle, as seen from the circle?", {"side": "above"},
+                  {"2.png": scene(Shape("triangle", "green", (0.35, 0.05, 0.6, 0.4)),
+                                  Shape("circle", "orange", (0.4, 0.6, 0.6, 0.95)))}),
+            Query("Where is the square, as seen from the triangle?", {"side": "right"},
+                  {"3.png": scene(Shape("triangle", "black", (0.05, 0.5, 0.3, 0.85)),
+                                  Shape("square", "yellow", (0.65, 0.5, 0.9, 0.9)))}),
+            Query("Where is the square, as seen from the circle?", {"side": "below"},
+                  {"4.png": scene(Shape("circle", "blue", (0.7, 0.1, 0.9, 0.4)),
+                                  Shape("square", "red", (0.65, 0.6, 0.85, 0.9)))}),
+        ],
+        output_format="multiple_choice",
+    ),
+    DemoTask(
+        "demo_read_word", "Read the word on the card.", {"word": "exact_str_match_case_insensitive"},
+        [
+            Query("Which word is it?", {"word": "gate"}, {"1.png": words("gate")}),
+            Query("Which word is it?", {"word": "milk"}, {"2.png": words("milk")}),
+            Query("Which word is it?", {"word": "stairs"}, {"3.png": words("stairs")}),
+            Query("Which word is it?", {"word": "north"}, {"4.jpg": words("north")}),
+        ],
+        input_format="Text-Based Images and Documents",
+    ),
+]  # fmt: skip
+
+TASKS = [*STRINGS, *NUMBERS, *LISTS, *PLACES, *VIDEOS, *SIMPLE]

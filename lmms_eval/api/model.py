@@ -24,6 +24,13 @@ class RequestStream(Protocol):
         More requests may become ready when open ones are answered (multi-round tasks), so never wait for a full batch.
         """
 
+    def take_ready(self, max_n: int) -> list[Request] | None:
+        """0 ... ``max_n`` ready requests at once, for a model that looks ahead while it holds requests. Never blocks.
+
+        An empty list says only that none is ready now. ``None``: the asking was stopped; what the model holds and has
+        not begun needs no answer.
+        """
+
     async def take_async(self, max_n: int) -> list[Request]:
         """``take`` for asynchronous models."""
 
@@ -41,6 +48,8 @@ class Model(abc.ABC):
     """Requests that are open at a time at most (batch size of a local model, ceiling of an API client)."""
     ordered: bool = False
     """Requests must arrive in the order of their documents and repeats: they are then prepared by one thread."""
+    reads_documents: bool = False
+    """Answers depend on the task's document, not on the rendered messages alone (the response cache must know)."""
 
     def prepare(self, request: Request) -> Request:
         """Turn a request into what this back end sends. Runs in preparation threads: must be thread-safe.

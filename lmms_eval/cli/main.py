@@ -17,6 +17,7 @@ SUBCOMMANDS = {
     "tasks": "list tasks, groups, subtasks or tags",
     "models": "list models",
     "power": "how many documents a comparison needs",
+    "cache": "look into, prune or check a response cache",
     "doctor": "what of this machine and installation a run would find",
     "version": "versions of lmms-eval and what it runs on",
 }
@@ -31,6 +32,7 @@ _MODULES = {
     "tasks": "tasks",
     "models": "models",
     "power": "power",
+    "cache": "cache",
     "doctor": "doctor",
     "version": "version",
 }

@@ -100,7 +100,9 @@ class RunConfig:
         None, TASKS, "documents per task: a count from 1 on, a fraction below 1 (rounded up), -1 for all"
     )
     offset: int = _option(0, TASKS, "index of the first document")
-    use_cache: str | None = _later(None, "response cache folder or .db file", aliases=("-c",), metavar="PATH")
+    use_cache: str | None = _run(
+        None, RUNNING, "folder or .db file that keeps responses across runs", aliases=("-c",), metavar="PATH"
+    )
     cache_requests: Literal["true", "refresh", "delete"] | None = _later(
         None, "cache of built requests", choices=("true", "refresh", "delete")
     )

@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lmms_eval.api.messages import ChatMessages, ChatTextContent
@@ -16,6 +16,7 @@ from lmms_eval.api.model import Model
 from lmms_eval.api.request import Request, Response
 from lmms_eval.engine.conversations import Conversations
 from lmms_eval.engine.progress import Progress
+from lmms_eval.engine.response_cache import Hit, ResponseCache
 from lmms_eval.engine.signals import EndNow, Interrupts
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.stream import Stream, StreamLimits
@@ -41,6 +42,8 @@ class AskReport:
     """A second signal, or the end of the grace time, ended it with requests in flight."""
     seconds: float = 0.0
     """From the first request taken to the last response."""
+    cache: dict[str, int] = field(default_factory=dict)
+    """Counts of the response cache, where one is used; its hits are not among ``answered`` and the tokens."""
 
 
 class Asking:
@@ -53,12 +56,15 @@ class Asking:
         conversations: Conversations,
         progress: Progress,
         is_behind: Callable[[], bool] = lambda: False,
+        cache: ResponseCache | None = None,
     ) -> None:
         """``is_behind``: a finished document would have to wait for the scoring, which must not stop an event loop."""
         self._model, self._store, self._progress = model, store, progress
         self._conversations, self._is_behind = conversations, is_behind
         self._lock = threading.Lock()
         self._prompts: dict[str, str] = {}
+        self._cache = cache
+        self._keys: dict[str, str] = {}
         self._clock = _Clock()
         self.report = AskReport()
         self._stream: Stream | None = None
@@ -92,6 +98,8 @@ class Asking:
         self.report.seconds = self._clock.seconds()
         if self.report.interrupted is None and not self.report.give_up and not self._is_stopped:
             self._fail_unanswered()
+        if self._cache is not None:
+            self.report.cache = self._cache.counts()
         return self.report
 
     @property
@@ -118,8 +126,12 @@ class Asking:
         self._conversations.expect(response.request_id)
         with self._lock:
             self._clock.tick()
-            self._store.add_response(response, self._prompts.pop(response.request_id, ""))
+            prompt = self._prompts.pop(response.request_id, "")
+            self._store.add_response(response, prompt)
             self._count(response)
+        key = self._keys.pop(response.request_id, None)
+        if self._cache is not None and key is not None:
+            self._cache.put(key, response, prompt)
         self.stream.push(self._conversations.take_in(response))
 
     def _drive(self) -> None:
@@ -136,17 +148,26 @@ class Asking:
                 await asyncio.sleep(0.02)
             self.take_in(response)
 
-    def _prepare(self, request: Request) -> Request:
-        rendered: list[str] = []
-
-        def build_messages() -> ChatMessages:
-            messages = request.build_messages()
-            rendered.append(message_fingerprint(messages))
-            return messages
-
-        prepared = self._model.prepare(replace(request, build_messages=build_messages))
-        self._prompts[request.id] = rendered[0] if rendered else text_fingerprint(request.context)
+    def _prepare(self, request: Request) -> Request | None:
+        rendering = _Rendering(request)
+        if self._cache is not None and (key := self._cache.key(request, rendering.ahead)) is not None:
+            hit = self._cache.get(key, request.id)
+            if hit is not None:
+                self._take_in_hit(hit, rendering)
+                return None
+            self._keys[request.id] = key
+        prepared = self._model.prepare(replace(request, build_messages=rendering.build))
+        self._prompts[request.id] = rendering.fingerprint or text_fingerprint(request.context)
         return replace(prepared, build_messages=request.build_messages)
+
+    def _take_in_hit(self, hit: Hit, rendering: _Rendering) -> None:
+        """A response of an earlier run: durable like any other, but not counted as asked."""
+        of_context = text_fingerprint(rendering.request.context)  # of a model that renders its own prompts
+        prompt = of_context if hit.prompt == of_context else message_fingerprint(rendering.ahead())
+        self._conversations.expect(hit.response.request_id)
+        with self._lock:
+            self._store.add_response(hit.response, prompt)
+        self.stream.push(self._conversations.take_in(hit.response))
 
     def _preparation_failed(self, request: Request, error: Exception) -> None:
         from lmms_eval.errors import MediaError
@@ -186,6 +207,28 @@ class Asking:
         """The model has ended; what it took and never answered has failed."""
         for request in self._conversations.open_requests():
             self.take_in(Response.failure(request.id, "internal", "the model ended without answering this request"))
+
+
+class _Rendering:
+    """One request's messages, built once for the cache and the model together."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.fingerprint = ""
+        """Of what the model rendered; empty while it has not."""
+        self._ahead: ChatMessages | None = None
+
+    def ahead(self) -> ChatMessages:
+        """The messages before the model has asked for them."""
+        if self._ahead is None:
+            self._ahead = self.request.build_messages()
+        return self._ahead
+
+    def build(self) -> ChatMessages:
+        """The messages for the model; each call gives objects of its own."""
+        messages, self._ahead = self._ahead or self.request.build_messages(), None
+        self.fingerprint = self.fingerprint or message_fingerprint(messages)
+        return messages
 
 
 @contextmanager
@@ -228,6 +271,9 @@ class _Timed:
         if self._clock.first is None:
             self._clock.tick()
         return batch
+
+    def take_ready(self, max_n: int) -> list[Request] | None:
+        return self._stream.take_ready(max_n)
 
     async def take_async(self, max_n: int) -> list[Request]:
         batch = await self._stream.take_async(max_n)

@@ -16,6 +16,7 @@ from lmms_eval.engine.conversations import Conversations
 from lmms_eval.engine.groups import GroupResult, aggregate_groups
 from lmms_eval.engine.plan import TaskPlan, shared_units, units
 from lmms_eval.engine.progress import Progress
+from lmms_eval.engine.response_cache import ResponseCache
 from lmms_eval.engine.run_folder import RunState
 from lmms_eval.engine.scoring import Scorer
 from lmms_eval.engine.share import Share
@@ -32,6 +33,8 @@ class EngineOptions:
     grace_s: float = 20.0
     score_workers: int | None = None
     show_progress: bool = False
+    cache: ResponseCache | None = None
+    """Responses of earlier runs; who opened it closes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,7 @@ def evaluate(
 
     scorer = Scorer([plan.task for plan in plans], keep, options.score_workers)
     conversations = Conversations(todo, store.response, scorer.submit)
-    asking = Asking(model, store, conversations, progress, scorer.is_behind)
+    asking = Asking(model, store, conversations, progress, scorer.is_behind, options.cache)
     try:
         with _stage(seconds, "ask"):
             model.attach_tasks([plan.task for plan in plans])

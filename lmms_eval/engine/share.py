@@ -94,6 +94,8 @@ def _batches(store: RunStore) -> Iterator[list[dict[str, Any]]]:
 def _add_report(report: AskReport, other: dict[str, Any]) -> None:
     for name in ("answered", "failed", "input_tokens", "output_tokens", "reasoning_tokens"):
         setattr(report, name, getattr(report, name) + other[name])
+    for name, number in other["cache"].items():
+        report.cache[name] = report.cache.get(name, 0) + number
     report.seconds = max(report.seconds, other["seconds"])
     report.give_up = report.give_up or other["give_up"]
     report.interrupted = report.interrupted if report.interrupted is not None else other["interrupted"]

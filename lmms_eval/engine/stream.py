@@ -34,7 +34,8 @@ class StreamLimits:
 class Stream:
     """A ``RequestStream`` (see ``lmms_eval.api.model``) over a lazy source of requests.
 
-    ``source`` yields requests; it may be pulled from any thread, one at a time. ``prepare`` renders one request.
+    ``source`` yields requests; it may be pulled from any thread, one at a time. ``prepare`` renders one request;
+    ``None`` means that it has been answered already, so the model never sees it.
     ``on_failure`` gets a request whose preparation raised. ``has_open`` tells whether answers are outstanding that may
     bring further rounds.
     """
@@ -42,7 +43,7 @@ class Stream:
     def __init__(
         self,
         source: Iterator[Request],
-        prepare: Callable[[Request], Request],
+        prepare: Callable[[Request], Request | None],
         on_failure: Callable[[Request, Exception], None],
         has_open: Callable[[], bool],
         limits: StreamLimits,
@@ -105,6 +106,11 @@ class Stream:
                 # The outside state (has_open) can change without a notification when a model dies: look again.
                 self._changed.wait(timeout=0.5)
             return self._pop(max_n)
+
+    def take_ready(self, max_n: int) -> list[Request] | None:
+        """0 ... ``max_n`` requests that are prepared already; ``None`` when the asking was stopped. Never waits."""
+        with self._changed:
+            return None if self._stopped and self._error is None else self._pop(max_n)
 
     async def take_async(self, max_n: int) -> list[Request]:
         """``take`` without blocking the event loop."""

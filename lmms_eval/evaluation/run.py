@@ -25,6 +25,7 @@ from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.stream import StreamLimits
 from lmms_eval.engine.team import Place, Team
 from lmms_eval.errors import LmmsEvalError
+from lmms_eval.evaluation.caching import check_cache, log_cache, open_cache
 from lmms_eval.evaluation.collect import Collected, collect
 from lmms_eval.evaluation.launch import this_team
 from lmms_eval.evaluation.record import RunRecord, open_record
@@ -57,6 +58,7 @@ def run(config: RunConfig, model: Model | lmms | None = None, command: str = "")
     _export(config)
     if config.output_path:
         check_output_path(Path(config.output_path))
+    check_cache(config)
     if config.baseline:
         read_baseline(Path(config.baseline))  # a file that is no samples file: said now, not after the last answer
     team = this_team()
@@ -118,13 +120,16 @@ def _evaluate(
 ) -> _Finished | None:
     rank = 0 if share is None else share.team.place.rank
     store = RunStore(record.folder.path, record.scoring_key, rank)
+    cache = None
     try:
+        cache = open_cache(config, collected)
         if config.write_out and rank == 0:
             _log_prompts(collected)
-        options = _engine_options(config, share is not None, rank)
+        options = replace(_engine_options(config, share is not None, rank), cache=cache)
         result = evaluate(collected.plans, collected.selection, collected.model, store, options, share)
         if result is None:
             return None
+        log_cache(config, result.asking.cache)
         written = write_results(config, collected, record, result, store, timing)
         record.finish(result.state)
     except LmmsEvalError:
@@ -134,6 +139,8 @@ def _evaluate(
         raise
     finally:
         store.close()
+        if cache is not None:
+            cache.close()
     return _Finished(result, written)
 
 

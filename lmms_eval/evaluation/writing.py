@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from loguru import logger
@@ -14,6 +14,7 @@ from lmms_eval.config import RunConfig, argument_text, resolved_cli_args
 from lmms_eval.engine.evaluate import RunResult
 from lmms_eval.engine.journal import write_atomically
 from lmms_eval.engine.store import RunStore
+from lmms_eval.evaluation.caching import cache_part
 from lmms_eval.evaluation.collect import Collected
 from lmms_eval.evaluation.record import RunRecord
 from lmms_eval.results.baseline import PairedScores, compare
@@ -59,7 +60,7 @@ def write_results(
             write_samples(path, task, store)
             written.append(str(path))
     paired = _paired(config, result, store)
-    facts = _facts(config, collected, record, timing)
+    facts = replace(_facts(config, collected, record, timing), cache=cache_part(config, result.asking.cache))
     document = results_document(result, collected.selection, facts, paired)
     if record.files is not None:
         write_atomically(record.files.results, json_text(document, indent=2).encode("utf-8", "replace"))

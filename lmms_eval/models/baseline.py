@@ -34,6 +34,7 @@ class Baseline(Model):
 
     kinds: frozenset[RequestKind] = frozenset({"generate_until", "loglikelihood"})
     concurrency = TAKE
+    reads_documents = True
 
     def __init__(self, strategy: str = "gold", text: str = "A", options: str | Sequence[str] = ()) -> None:
         strategies = self._strategies()

@@ -22,7 +22,9 @@ ENTRY_POINT_GROUP = "lmms_eval.models"
 log = logging.getLogger(__name__)
 
 BUILTIN_MANIFESTS = (
+    ModelManifest("anthropic", chat_class_path="lmms_eval.models.anthropic.Anthropic", aliases=("claude",)),
     ModelManifest("baseline", chat_class_path="lmms_eval.models.baseline.Baseline"),
+    ModelManifest("gemini", chat_class_path="lmms_eval.models.gemini.Gemini", aliases=("gemini_api",)),
     ModelManifest("hf", chat_class_path="lmms_eval.models.hf.model.HuggingFace", aliases=("huggingface",)),
     ModelManifest(
         "openai",
@@ -35,12 +37,38 @@ BUILTIN_MANIFESTS = (
             "async_openai_compatible_chat",
         ),
     ),
+    ModelManifest(
+        "litellm", chat_class_path="lmms_eval.models.litellm.LiteLLM", aliases=("litellm_chat", "litellm_compatible")
+    ),
     ModelManifest("replay", chat_class_path="lmms_eval.models.replay.Replay"),
+    ModelManifest("sglang", chat_class_path="lmms_eval.models.sglang.SGLang"),
+    ModelManifest("vllm", chat_class_path="lmms_eval.models.vllm.VLLM"),
+    *(
+        ModelManifest(name, chat_class_path=f"lmms_eval.models.families.{path}")
+        for name, path in {
+            "gemma3": "vision.Gemma3",
+            "hf_text": "text.HFText",
+            "idefics3": "vision.Idefics3",
+            "internvl_hf": "vision.InternVLHF",
+            "llava_hf": "vision.LlavaHF",
+            "llava_onevision": "vision.LlavaOneVision",
+            "phi4_multimodal": "audio.Phi4Multimodal",
+            "qwen2_5_vl": "vision.Qwen25VL",
+            "qwen2_audio": "audio.Qwen2Audio",
+            "qwen2_vl": "vision.Qwen2VL",
+            "qwen3_vl": "vision.Qwen3VL",
+            "smolvlm": "vision.SmolVLM",
+            "whisper": "whisper.Whisper",
+        }.items()
+    ),
 )
 
 INSTALL_NAMES = {
     "vllm": "lmms_eval[vllm]",
     "sglang": "lmms_eval[sglang]",
+    "anthropic": "lmms_eval[anthropic]",
+    "google": "lmms_eval[gemini]",
+    "litellm": "lmms_eval[litellm]",
     "soundfile": "lmms_eval[audio]",
     "librosa": "lmms_eval[audio]",
     "torchcodec": "lmms_eval[video]",

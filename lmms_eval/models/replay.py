@@ -29,6 +29,7 @@ class Replay(Model):
 
     kinds: frozenset[RequestKind] = frozenset({"generate_until", "loglikelihood", "generate_until_multi_round"})
     concurrency = TAKE
+    reads_documents = True
 
     def __init__(self, path: str) -> None:
         self.path = Path(path).expanduser()

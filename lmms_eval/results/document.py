@@ -40,6 +40,8 @@ class RunFacts:
     fewshot_as_multiturn: bool = False
     log_samples: bool = False
     error_budget: float = 0.0
+    cache: Mapping[str, Any] = field(default_factory=dict)
+    """Path and counts of the response cache, where one is used."""
 
 
 def results_document(
@@ -278,6 +280,7 @@ def _additions(run: RunResult, tasks: Mapping[str, TaskResult], facts: RunFacts)
             "asked": run.asking.answered + run.asking.failed,
             "resumed": run.resumed,
         },
+        **({"cache": dict(facts.cache)} if facts.cache else {}),
         "model": dict(facts.model),
         "library_versions": versions(),
         "machine": machine(),

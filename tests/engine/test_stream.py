@@ -123,6 +123,40 @@ def test_stop_ends_at_once() -> None:
     source.close()
 
 
+def test_taking_what_is_ready_never_waits() -> None:
+    gate = threading.Event()
+
+    def prepare(request: Request) -> Request:
+        if request.doc_id:
+            gate.wait(5)
+        return request.with_payload("x", 10)
+
+    source = stream(requests(3), prepare, StreamLimits(threads=1), has_open=lambda: True)
+    assert [request.doc_id for request in source.take(5)] == [0]
+    assert source.take_ready(5) == [], "others are still being prepared"
+    gate.set()
+    found: list[int] = []
+    while len(found) < 2:
+        found += [request.doc_id for request in source.take_ready(1) or []]
+        time.sleep(0.01)
+    assert found == [1, 2] and source.taken == 3
+    assert source.take_ready(5) == [], "answers that may bring more are outstanding: take would wait here"
+    source.stop()
+    assert source.take_ready(5) is None
+    source.close()
+
+
+def test_taking_what_is_ready_raises_what_ended_the_stream() -> None:
+    def prepare(request: Request) -> Request:
+        raise DataError("no folder")
+
+    source = stream(requests(3), prepare)
+    with pytest.raises(DataError, match="no folder"):
+        source.take(1)
+    with pytest.raises(DataError, match="no folder"):
+        source.take_ready(1)
+
+
 def test_asynchronous_takers_get_everything() -> None:
     async def collect() -> list[int]:
         def slow(request: Request) -> Request:

@@ -2,8 +2,8 @@
 
 ``python -m tests.servers.stub --delay 0.05`` prints ``{"port": ...}`` and serves until its input ends or it is
 terminated; ``StubServer`` does that for tests. It is written on ``asyncio.Protocol``, so that benchmarks measure the
-client. The answer to a question is the text after ``ANSWER=`` in the last user message, else eight hexadecimal
-digits of the SHA-1 of that message's text.
+client. Beside chat completions it speaks the forms of ``dialects``: the address decides. The answer to a question is
+the text after ``ANSWER=`` in the last user message, else eight hexadecimal digits of the SHA-1 of that message's text.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from time import time
 from typing import Any
 
 import orjson
+
+from tests.servers import dialects
 
 ROOT = Path(__file__).resolve().parents[2]
 REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 429: "Too Many Requests"}
@@ -144,6 +146,7 @@ class Stub:
         self.settings = settings
         self.counts = Counts()
         self.bodies: list[bytes] = []
+        self.heads: list[str] = []
 
     def fault_of(self, digest: str) -> str:
         """The fault that meets this request (counted already)."""
@@ -154,11 +157,11 @@ class Stub:
             return ""
         return settings.fault
 
-    def decide(self, raw: bytes, authorization: str) -> tuple[int, Any, str]:
+    def decide(self, raw: bytes, authorization: str, path: str) -> tuple[int, Any, str]:
         """Status, JSON (or bytes) and fault of the answer to a request."""
         counts, settings = self.counts, self.settings
         digest = hashlib.sha1(raw).hexdigest()
-        body = orjson.loads(raw)
+        body = dialects.read(path, orjson.loads(raw))
         text = last_user_text(body)
         counts.by_body[digest] += 1
         counts.by_text[text[:200]] += 1
@@ -231,9 +234,11 @@ class StubProtocol(asyncio.Protocol):
             shown: Any = {name: getattr(counts, name) for name in Counts.__slots__}
             if path == "/bodies":
                 shown = [raw.decode() for raw in self.stub.bodies]
+            elif path == "/heads":
+                shown = self.stub.heads
             self.send(200, orjson.dumps(shown, default=dict), "")
             return
-        if not path.endswith("/chat/completions"):
+        if not dialects.is_known(path):
             self.send(404, b'{"error": {"message": "no such page"}}', "")
             return
         counts.total += 1
@@ -241,9 +246,12 @@ class StubProtocol(asyncio.Protocol):
         counts.max_in_flight = max(counts.max_in_flight, counts.in_flight)
         counts.bytes += len(body)
         counts.times.append(time())
-        line = next((line for line in head.split("\r\n") if line.lower().startswith("authorization:")), ":")
-        status, reply, fault = self.stub.decide(body, line.partition(":")[2].strip())
-        payload = reply if isinstance(reply, bytes) else orjson.dumps(reply)
+        if len(self.stub.heads) < 64:
+            self.stub.heads.append(head)
+        lines = [line for line in head.split("\r\n")[1:] if line.partition(":")[0].lower() in dialects.KEY_HEADERS]
+        key = lines[0].partition(":")[2].strip() if lines else ""
+        status, reply, fault = self.stub.decide(body, key, path)
+        payload = reply if isinstance(reply, bytes) else orjson.dumps(dialects.write(path, reply))
         delay = self.stub.settings.slow if fault == "slow" else self.stub.settings.delay
         if delay:
             asyncio.get_running_loop().call_later(delay, self.finish, status, payload, fault)
@@ -332,6 +340,10 @@ class StubServer:
     def bodies(self) -> list[dict[str, Any]]:
         """The first 64 request bodies."""
         return [json.loads(raw) for raw in self._get("/bodies")]
+
+    def heads(self) -> list[str]:
+        """Request line and headers of the first 64 requests."""
+        return self._get("/heads")  # type: ignore[no-any-return]
 
     def _get(self, path: str) -> Any:
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))

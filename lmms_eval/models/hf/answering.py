@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,35 +10,39 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval.api.request import Response, Usage
 from lmms_eval.models.hf.batching import RefusedError
-from lmms_eval.models.hf.encode import Encoded, Encoder
+from lmms_eval.models.hf.encode import Encoded, to_device
 from lmms_eval.models.hf.stopping import StopOnText, cut_at, find_ending
 
 if TYPE_CHECKING:
-    from lmms_eval.api.request import Request
-    from lmms_eval.models.hf.inputs import Prepared
+    from lmms_eval.models.hf.jobs import Job
     from lmms_eval.models.hf.load import Loaded
     from lmms_eval.models.hf.settings import Settings
 
 _SEED_RANGE = 2**63
+MAX_TOKENS = 2**31
+"""More than any model writes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Job:
-    """A prepared request with its settings; ``settings`` is ``None`` for a likelihood."""
+class Generation:
+    """How this model generates."""
 
-    request: Request
-    prepared: Prepared
-    settings: Settings | None
+    generate: Callable[..., Any]
+    """Takes the keyword arguments of transformers' ``generate``; gives token ids."""
+    use_cache: bool = True
+    static_cache: bool = False
 
 
 class Answerer:
     """Runs batches of jobs that may share one: equal settings, and all with pictures or none."""
 
-    def __init__(self, loaded: Loaded, generate: Callable[..., Any], use_cache: bool) -> None:
+    def __init__(self, loaded: Loaded, encode: Callable[[Sequence[Job]], Encoded], generation: Generation) -> None:
         self._loaded = loaded
-        self._generate = generate
-        self._use_cache = use_cache
-        self._encoder = Encoder(loaded)
+        self._encode = encode
+        self._generation = generation
+        # Fast tokenizers must not be used by two threads at once, and others encode while this one decodes.
+        self._tokenizer = copy.deepcopy(loaded.tokenizer)
+        self._is_encoder_decoder = bool(loaded.model.config.is_encoder_decoder)
         end = loaded.model.generation_config.eos_token_id
         end = loaded.tokenizer.eos_token_id if end is None else end
         self._end_ids = frozenset(end if isinstance(end, list | tuple) else [] if end is None else [end])
@@ -49,56 +54,69 @@ class Answerer:
         return self._write(jobs, jobs[0].settings)
 
     def _write(self, jobs: Sequence[Job], settings: Settings) -> list[Response]:
-        encoded = self._encoder.encode([job.prepared.text for job in jobs], [job.prepared.images for job in jobs])
+        encoded = self._encode(jobs)
         stopper = self._stopper(settings, encoded)
         output = self._sample(jobs[0].request.seed, encoded, settings, [stopper] if stopper else [])
-        start = 0 if self._loaded.model.config.is_encoder_decoder else encoded.width
+        start = 0 if self._is_encoder_decoder else encoded.width
+        limit = min(settings.arguments["max_new_tokens"], encoded.max_new_tokens or MAX_TOKENS)
         may_differ = settings.sampled or self._loaded.dtype != "float32"
         shared = tuple(job.request.id for job in jobs) if len(jobs) > 1 and may_differ else ()
         responses = []
         for row, job in enumerate(jobs):
             stopped_at = stopper.stopped_at.get(row) if stopper else None
-            ending = find_ending(output[row, start:].tolist(), self._end_ids, stopped_at)
+            ending = find_ending(self._answer_ids(output[row, start:].tolist()), self._end_ids, stopped_at)
+            ended = ending.ended or (self._is_encoder_decoder and ending.generated < limit)
             text = self._decode(ending.ids, settings)
             cut = cut_at(text, settings.until)
             response = Response(
                 job.request.id,
                 text=cut,
-                finish_reason="stop" if ending.ended or cut != text else "length",
+                finish_reason="stop" if ended or cut != text else "length",
                 usage=Usage(encoded.lengths[row], ending.generated),
                 batch=shared,
             )
             responses.append(response)
         return responses
 
+    def _answer_ids(self, ids: list[int]) -> list[int]:
+        """Whisper takes the end token away and leaves only padding behind a row that ended early."""
+        pad = self._loaded.tokenizer.pad_token_id
+        while self._is_encoder_decoder and ids and ids[-1] == pad and pad not in self._end_ids:
+            ids.pop()
+        return ids
+
     def _stopper(self, settings: Settings, encoded: Encoded) -> StopOnText | None:
         """With beams a row is no longer one answer: then stop strings are cut afterwards only."""
         beams = settings.arguments.get("num_beams") or self._loaded.model.generation_config.num_beams or 1
-        if not settings.until or beams > 1 or self._loaded.model.config.is_encoder_decoder:
+        if not settings.until or beams > 1 or self._is_encoder_decoder:
             return None
-        return StopOnText(self._loaded.tokenizer, settings.until, encoded.width, settings.skip_special_tokens)
+        return StopOnText(self._tokenizer, settings.until, encoded.width, settings.skip_special_tokens)
 
     def _sample(self, seed: int, encoded: Encoded, settings: Settings, criteria: list[StopOnText]) -> Any:
         import torch
         from transformers import StoppingCriteriaList
 
         arguments: dict[str, Any] = {
-            **encoded.inputs,
-            "use_cache": self._use_cache,
+            **to_device(encoded.inputs, self._loaded),
+            "use_cache": self._generation.use_cache,
             "stopping_criteria": StoppingCriteriaList(criteria),
             **settings.arguments,
         }
+        if self._generation.static_cache:
+            arguments["cache_implementation"] = "static"
+        if encoded.max_new_tokens is not None:
+            arguments["max_new_tokens"] = min(arguments["max_new_tokens"], encoded.max_new_tokens)
         if self._loaded.model.generation_config.pad_token_id is None:
             arguments["pad_token_id"] = self._loaded.tokenizer.pad_token_id
         if not settings.sampled:
-            return self._generate(**arguments)
+            return self._generation.generate(**arguments)
         device = self._loaded.device
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             torch.manual_seed(seed % _SEED_RANGE)
-            return self._generate(**arguments)
+            return self._generation.generate(**arguments)
 
     def _decode(self, ids: list[int], settings: Settings) -> str:
-        text: str = self._loaded.tokenizer.decode(
+        text: str = self._tokenizer.decode(
             ids, skip_special_tokens=settings.skip_special_tokens, clean_up_tokenization_spaces=False
         )
         return text
@@ -106,18 +124,18 @@ class Answerer:
     def _score(self, jobs: Sequence[Job]) -> list[Response]:
         """Log-probabilities of the continuations; one forward pass."""
         model = self._loaded.model
-        if model.config.is_encoder_decoder:
+        if self._is_encoder_decoder:
             raise RefusedError("likelihoods need a decoder-only model")
-        counts = [self._count(job) for job in jobs]
-        texts = [job.prepared.text + (job.request.continuation or "") for job in jobs]
-        encoded = self._encoder.encode(texts, [job.prepared.images for job in jobs])
+        encoded = self._encode(jobs)
+        counts = encoded.continuations
+        inputs = to_device(encoded.inputs, self._loaded)
         keep = max(counts) + 1
         extra = {"logits_to_keep": keep} if "logits_to_keep" in inspect.signature(model.forward).parameters else {}
         import torch
 
         with torch.inference_mode():
-            logits = model(**encoded.inputs, **extra).logits[:, -keep:].float()
-        targets = encoded.inputs["input_ids"][:, -keep:]
+            logits = model(**inputs, **extra).logits[:, -keep:].float()
+        targets = inputs["input_ids"][:, -keep:]
         shared = tuple(job.request.id for job in jobs) if len(jobs) > 1 and self._loaded.dtype != "float32" else ()
         responses = []
         for row, (job, count) in enumerate(zip(jobs, counts, strict=True)):
@@ -133,9 +151,3 @@ class Answerer:
             )
             responses.append(response)
         return responses
-
-    def _count(self, job: Job) -> int:
-        count = self._encoder.continuation_length(job.prepared.text, job.request.continuation or "")
-        if count < 1:
-            raise RefusedError(f"the continuation {job.request.continuation!r} adds no token to the prompt")
-        return count

@@ -21,6 +21,13 @@ _OUT_OF_MEMORY = ("out of memory", "not enough memory", "can't allocate memory",
 _LOST_DEVICE = ("cuda error", "device-side assert", "hip error", "cublas_status_execution_failed")
 
 
+AUTO_BATCH_SIZE = 8
+"""Rows that ``batch_size=auto`` starts with."""
+_AUTO_MAX_ROWS = 256
+_ROOM_TO_DOUBLE = 0.45
+"""Share of the device's memory up to which a batch may be doubled."""
+
+
 class RefusedError(Exception):
     """This back end cannot answer a request, whatever batch it is in."""
 
@@ -45,21 +52,47 @@ class Shape(Generic[T]):
     """Rows times longest row at most; a single item may be longer."""
 
 
-def plan_batches(items: Sequence[T], shape: Shape[T]) -> list[list[T]]:
-    """Batches of like items, so that little is padded."""
-    groups: dict[Hashable, list[T]] = {}
-    for item in items:
-        groups.setdefault(shape.key(item), []).append(item)
-    batches: list[list[T]] = []
-    for group in groups.values():
-        ordered = sorted(group, key=shape.tokens, reverse=True)
-        start = 0
-        while start < len(ordered):
-            longest = max(shape.tokens(ordered[start]), 1.0)
-            rows = int(max(1, min(shape.max_rows, shape.max_tokens // longest, len(ordered) - start)))
-            batches.append(ordered[start : start + rows])
-            start += rows
-    return batches
+def pick_batch(waiting: Sequence[T], shape: Shape[T]) -> list[T]:
+    """The first item and those like it that are nearest to it in length, so that little is padded.
+
+    Always beginning with the item that has waited longest, nothing waits for ever. Longest first.
+    """
+    first = waiting[0]
+    key, length = shape.key(first), shape.tokens(first)
+    others = [item for item in waiting[1:] if shape.key(item) == key]
+    batch, longest = [first], max(length, 1.0)
+    for item in sorted(others, key=lambda item: abs(shape.tokens(item) - length)):
+        longest = max(longest, shape.tokens(item))
+        if len(batch) >= shape.max_rows or (len(batch) + 1) * longest > shape.max_tokens:
+            break
+        batch.append(item)
+    return sorted(batch, key=shape.tokens, reverse=True)
+
+
+def is_full(batch: Sequence[T], waiting: Sequence[T], shape: Shape[T]) -> bool:
+    """More requests could not make the batch larger: it has all its rows, or left others of its kind out."""
+    key = shape.key(batch[0])
+    return len(batch) >= shape.max_rows or sum(shape.key(item) == key for item in waiting) > len(batch)
+
+
+class RowLimit:
+    """Rows of a batch at most. With ``probes`` it is doubled until a batch fills the memory, and then left alone."""
+
+    def __init__(self, rows: int, probes: bool = False) -> None:
+        self.rows = rows
+        self._probes = probes
+
+    def fitted(self, rows: int, used: float | None) -> None:
+        """A batch of ``rows`` was answered; ``used``: the share of the device's memory, where there is one."""
+        if not self._probes or rows < self.rows:
+            return
+        if used is None or used > _ROOM_TO_DOUBLE or self.rows >= _AUTO_MAX_ROWS:
+            self._probes = False
+        else:
+            self.rows *= 2
+
+    def did_not_fit(self) -> None:
+        self._probes = False
 
 
 class HalvingRunner(Generic[T, R]):

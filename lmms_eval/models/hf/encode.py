@@ -2,68 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.models.hf.batching import RECOVERABLE, RefusedError, is_out_of_memory
 
 if TYPE_CHECKING:
+    from lmms_eval.models.hf.inputs import Prepared
+    from lmms_eval.models.hf.jobs import Job
     from lmms_eval.models.hf.load import Loaded
+    from lmms_eval.models.hf.options import HFOptions
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Encoded:
-    """Inputs of one forward pass, padded on the left."""
+    """Inputs of one forward pass, texts padded on the left; keyword arguments of ``generate``. On the CPU."""
 
     inputs: Mapping[str, Any]
-    lengths: tuple[int, ...]
-    """Prompt tokens of each row, without padding."""
+    lengths: tuple[int | None, ...]
+    """Prompt tokens of each row, without padding; ``None`` where the input is no text."""
     width: int
     """Columns of ``input_ids``."""
+    continuations: tuple[int, ...] = ()
+    """For likelihoods: tokens of each row's continuation, at the end of the row."""
+    max_new_tokens: int | None = None
+    """The model cannot write more than this."""
 
 
 class Encoder:
     """Calls the processor. Not thread-safe: fast tokenizers are not."""
 
-    def __init__(self, loaded: Loaded) -> None:
+    def __init__(self, loaded: Loaded, options: HFOptions) -> None:
         self._loaded = loaded
+        self._image_options = dict(options.extra)
         text_config = loaded.model.config.get_text_config()
         limit = getattr(text_config, "max_position_embeddings", None)
         self._max_length = limit if isinstance(limit, int) and limit > 0 else None
 
-    def encode(self, texts: Sequence[str], images: Sequence[Sequence[Any]]) -> Encoded:
-        """One batch; either every row has pictures or none has.
+    def encode(self, jobs: Sequence[Job]) -> Encoded:
+        """One batch of jobs with equal keys: every row has pictures or none; sounds likewise.
 
         Raises:
-            RefusedError: the processor refuses an input, or a prompt is longer than the model's positions.
+            RefusedError: the processor refuses an input, a prompt is longer than the model's positions, or a
+                continuation adds nothing to its prompt.
         """
-        try:
-            batch = self._loaded.processor(
-                text=list(texts),
-                images=[list(row) for row in images] if any(images) else None,
-                return_tensors="pt",
-                padding=True,
-                add_special_tokens=not self._starts_with_bos(texts[0]),
-            )
-        except RECOVERABLE as error:
-            if is_out_of_memory(error):
-                raise
-            raise RefusedError(f"the processor refuses the request: {type(error).__name__}: {error}") from error
+        texts = [job.text for job in jobs]
+        batch = refusing(lambda: self._process(texts, [job.prepared for job in jobs]))
         mask = batch["attention_mask"]
         if not bool(mask[:, -1].all()):
             raise RuntimeError(f"{type(self._loaded.processor).__name__} pads on the right: batches would be wrong")
         lengths = tuple(int(length) for length in mask.sum(dim=1))
         self._check_lengths(lengths)
-        return Encoded(self._to_device(batch), lengths, int(batch["input_ids"].shape[1]))
+        counts = () if jobs[0].settings is not None else tuple(self._continuation_length(job) for job in jobs)
+        return Encoded(batch, lengths, int(batch["input_ids"].shape[1]), counts)
 
-    def continuation_length(self, text: str, continuation: str) -> int:
-        """Tokens that ``continuation`` adds to the prompt ``text``; placeholders of pictures cancel out."""
-        special = not self._starts_with_bos(text)
+    def _process(self, texts: Sequence[str], prepared: Sequence[Prepared]) -> Any:
+        media: dict[str, Any] = {}
+        if prepared[0].images:
+            media.update(images=[list(row.images) for row in prepared], **self._image_options)
+        if prepared[0].audios:
+            media.update(audio=[sound for row in prepared for sound in row.audios])
+            media.update(sampling_rate=self._loaded.sampling_rate)
+        return self._loaded.processor(
+            text=list(texts),
+            **media,
+            return_tensors="pt",
+            padding=True,
+            add_special_tokens=not self._starts_with_bos(texts[0]),
+        )
+
+    def _continuation_length(self, job: Job) -> int:
+        """Tokens that the continuation adds to its prompt; placeholders of pictures cancel out."""
+        special = not self._starts_with_bos(job.text)
         both, prompt = (
             len(self._loaded.tokenizer(value, add_special_tokens=special)["input_ids"])
-            for value in (text + continuation, text)
+            for value in (job.text, job.prepared.text)
         )
+        if both <= prompt:
+            raise RefusedError(f"the continuation {job.continuation!r} adds no token to the prompt")
         return both - prompt
 
     def _starts_with_bos(self, text: str) -> bool:
@@ -76,14 +93,30 @@ class Encoder:
         if self._max_length is not None and longest > self._max_length:
             raise RefusedError(f"the prompt has {longest} tokens, the model takes {self._max_length} at most")
 
-    def _to_device(self, batch: Mapping[str, Any]) -> dict[str, Any]:
-        import torch
 
-        device, dtype = self._loaded.device, self._loaded.model.dtype
-        moved: dict[str, Any] = {}
-        for name, value in batch.items():
-            if isinstance(value, torch.Tensor):
-                moved[name] = value.to(device, dtype if value.is_floating_point() else value.dtype)
-            else:
-                moved[name] = value
-        return moved
+def to_device(batch: Mapping[str, Any], loaded: Loaded) -> dict[str, Any]:
+    """Tensors where the model's inputs go, those of floats in the model's precision."""
+    import torch
+
+    device, dtype = loaded.device, loaded.model.dtype
+    moved: dict[str, Any] = {}
+    for name, value in batch.items():
+        if isinstance(value, torch.Tensor):
+            moved[name] = value.to(device, dtype if value.is_floating_point() else value.dtype)
+        else:
+            moved[name] = value
+    return moved
+
+
+def refusing(process: Callable[[], Any]) -> Any:
+    """What a processor makes of its inputs.
+
+    Raises:
+        RefusedError: it refuses them. Running out of memory passes through.
+    """
+    try:
+        return process()
+    except RECOVERABLE as error:
+        if is_out_of_memory(error):
+            raise
+        raise RefusedError(f"the processor refuses the request: {type(error).__name__}: {error}") from error

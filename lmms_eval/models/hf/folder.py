@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from lmms_eval.errors import ModelError
 
-_NEEDED: Sequence[tuple[str, tuple[str, ...]]] = (
+_ALWAYS: Sequence[tuple[str, tuple[str, ...]]] = (
     ("the model's configuration (config.json)", ("config.json",)),
     ("weights (*.safetensors or pytorch_model*.bin)", ("*.safetensors", "*.bin")),
-    ("a tokenizer (tokenizer.json, tokenizer.model or vocab.json)",
-     ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt", "tekken.json")),
-    ("an image processor (preprocessor_config.json or processor_config.json)",
-     ("preprocessor_config.json", "processor_config.json", "image_processor_config.json")),
-)  # fmt: skip
+)
+_PREPROCESSOR = ("preprocessor_config.json", "processor_config.json", "image_processor_config.json")
+_PARTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "tokenizer": (
+        "a tokenizer (tokenizer.json, tokenizer.model or vocab.json)",
+        ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt", "tekken.json"),
+    ),
+    "image_processor": ("an image processor (preprocessor_config.json or processor_config.json)", _PREPROCESSOR),
+    "feature_extractor": ("a feature extractor (preprocessor_config.json or processor_config.json)", _PREPROCESSOR),
+    "audio_processor": ("an audio processor (preprocessor_config.json or processor_config.json)", _PREPROCESSOR),
+}
+VISION_PARTS = ("tokenizer", "image_processor")
+EMBEDDED = "embedded"
+"""Names the model that the package ships."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +36,12 @@ class FileStamp:
     modified_ns: int
 
 
-def local_folder(pretrained: str) -> Path | None:
+def model_location(pretrained: str) -> str:
+    """The package's own folder for ``embedded``; any other name stands for itself (``./embedded`` for a local one)."""
+    return str(Path(__file__).parents[1] / EMBEDDED) if pretrained == EMBEDDED else pretrained
+
+
+def local_folder(pretrained: str, parts: Sequence[str] = VISION_PARTS) -> Path | None:
     """The folder that ``pretrained`` names, or ``None`` where it is the name of a repository on the hub.
 
     Raises:
@@ -35,7 +49,7 @@ def local_folder(pretrained: str) -> Path | None:
     """
     path = Path(pretrained).expanduser()
     if path.is_dir():
-        check_folder(path)
+        check_folder(path, parts)
         return path
     if path.exists():
         raise ModelError(f"hf: pretrained={pretrained} is a file; give the folder that holds the model")
@@ -48,9 +62,10 @@ def local_folder(pretrained: str) -> Path | None:
     return None
 
 
-def check_folder(folder: Path) -> None:
+def check_folder(folder: Path, parts: Sequence[str] = VISION_PARTS) -> None:
     """Raises ``ModelError`` naming the folder and every part that it lacks."""
-    lacking = [part for part, patterns in _NEEDED if not any(any(folder.glob(pattern)) for pattern in patterns)]
+    needed = [*_ALWAYS, *(_PARTS[part] for part in parts)]
+    lacking = [part for part, patterns in needed if not any(any(folder.glob(pattern)) for pattern in patterns)]
     if not lacking:
         return
     message = f"hf: {folder} is not a complete model folder: it lacks {', '.join(lacking)}"

@@ -1,26 +1,41 @@
-"""From a request's messages to prompt text and pictures. Runs in preparation threads; touches no tokenizer."""
+"""From a request's messages to prompt text, pictures and sounds. Runs in preparation threads; touches no tokenizer."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval.api.messages import ChatAudioContent, ChatImageContent, ChatMessages, ChatTextContent, ChatVideoContent
+from lmms_eval.api.messages import (
+    ChatAudioContent,
+    ChatImageContent,
+    ChatMessage,
+    ChatMessages,
+    ChatTextContent,
+    ChatVideoContent,
+)
 from lmms_eval.api.request import ResponseError
+from lmms_eval.models.hf.arrange import append_prompt, interleave
+from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.hf.options import HFOptions, text_or_file
+from lmms_eval.models.hf.profile import Profile
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     from PIL import Image
 
     from lmms_eval.api.request import Request
     from lmms_eval.models.hf.load import Loaded
 
-_PLACEHOLDER_NAMES = ("image_token", "video_token", "audio_token", "fake_image_token")
+_PLACEHOLDER_NAMES = ("image_token", "video_token", "audio_token", "fake_image_token", "boi_token")
 _CONFIG_NAMES = ("image_token_id", "image_token_index", "video_token_id", "video_token_index", "audio_token_id")
 _CHARACTERS_PER_TOKEN = 3.5
 _PIXELS_PER_TOKEN = 28 * 28
 _PICTURE_MIN_TOKENS = 64
+_SOUND_TOKENS_PER_SECOND = 25
+_NEEDS = {"image": ("image_processor",), "video": ("image_processor",)}
+_MEDIA = {"image": "pictures", "video": "video", "audio": "sound"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,17 +44,43 @@ class Prepared:
 
     text: str = ""
     images: tuple[Image.Image, ...] = ()
+    audios: tuple[npt.NDArray[np.float32], ...] = ()
+    """Mono, at the model's sampling rate."""
     tokens: float = 0.0
     """Estimated prompt length; only compared, never reported."""
+    alone: bool = False
+    """It shares no batch."""
     error: ResponseError | None = None
+
+    @property
+    def kind(self) -> str:
+        """Which media it has: only like prompts share a batch."""
+        return f"{'image' if self.images else ''}{'audio' if self.audios else ''}"
+
+    @property
+    def nbytes(self) -> int:
+        """Size in memory."""
+        pictures = sum(image.width * image.height * 3 for image in self.images)
+        return len(self.text) + pictures + sum(int(sound.nbytes) for sound in self.audios)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Media:
+    """What the parts of one conversation hold, in their order."""
+
+    images: list[Image.Image] = field(default_factory=list)
+    audios: list[npt.NDArray[np.float32]] = field(default_factory=list)
 
 
 class InputBuilder:
     """Renders requests for one model. Thread-safe: nothing is changed after construction."""
 
-    def __init__(self, loaded: Loaded, options: HFOptions) -> None:
+    def __init__(self, loaded: Loaded, options: HFOptions, profile: Profile | None = None) -> None:
         self._processor = loaded.processor
         self._options = options
+        self._profile = profile or Profile()
+        self._absent = loaded.absent_parts
+        self._sampling_rate = loaded.sampling_rate
         self._max_pixels = None if loaded.native_pixels else options.max_pixels
         self._placeholders = placeholder_tokens(loaded.processor, loaded.tokenizer, loaded.model.config)
         self.system_prompt = text_or_file(options.system_prompt)
@@ -55,17 +96,18 @@ class InputBuilder:
 
         try:
             prepared = self._render(request.build_messages())
+        except RefusedError as error:
+            prepared = Prepared(error=ResponseError("bad_request", str(error)))
         except (jinja2.TemplateError, TypeError, ValueError, LookupError, AttributeError) as error:
             message = f"the prompt cannot be rendered by the chat template: {type(error).__name__}: {error}"
             prepared = Prepared(error=ResponseError("bad_request", message))
-        nbytes = len(prepared.text) + sum(image.width * image.height * 3 for image in prepared.images)
-        return request.with_payload(prepared, nbytes)
+        return request.with_payload(prepared, prepared.nbytes)
 
     def _render(self, chat: ChatMessages) -> Prepared:
-        images: list[Image.Image] = []
+        media = _Media()
         messages: list[dict[str, Any]] = []
-        for message in chat.messages:
-            content = [entry for part in message.content for entry in self._part(part, images)]
+        for message in self._arranged(chat.messages):
+            content = [entry for part in message.content for entry in self._part(part, media)]
             messages.append({"role": message.role, "content": content})
         if self.system_prompt:
             leading = {"role": "system", "content": [{"type": "text", "text": self._neutral(self.system_prompt)}]}
@@ -78,17 +120,58 @@ class InputBuilder:
             add_generation_prompt=not prefilled,
             continue_final_message=prefilled,
         )
-        return Prepared(text, tuple(images), estimate_tokens(text, images))
+        return self.finish(text, media.images, media.audios)
 
-    def _part(self, part: Any, images: list[Image.Image]) -> list[dict[str, Any]]:
-        """Template entries of one part; its pictures are appended to ``images``."""
+    def finish(
+        self,
+        text: str,
+        images: Sequence[Image.Image],
+        audios: Sequence[npt.NDArray[np.float32]],
+        alone: bool = False,
+    ) -> Prepared:
+        """A prompt with its media and estimated length."""
+        seconds = sum(len(sound) for sound in audios) / (self._sampling_rate or 1)
+        tokens = estimate_tokens(text, images) + seconds * _SOUND_TOKENS_PER_SECOND
+        alone = alone or (self._profile.sounds_alone and bool(audios))
+        return Prepared(text, tuple(images), tuple(audios), tokens, alone)
+
+    def _arranged(self, messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
+        if self._options.interleave_visuals:
+            messages = interleave(messages)
+        if self._options.reasoning_prompt:
+            messages = append_prompt(messages, self._options.reasoning_prompt)
+        return messages
+
+    def _part(self, part: Any, media: _Media) -> list[dict[str, Any]]:
+        """Template entries of one part; its pictures and sounds are appended to ``media``."""
         if isinstance(part, ChatTextContent):
             return [{"type": "text", "text": self._neutral(part.text)}]
+        self._check_taken(part.type)
         if isinstance(part, ChatAudioContent):
-            raise ValueError("this back end takes text, pictures and video, not sound")
+            media.audios.append(self.sound(part))
+            return [{"type": "audio"}]
         found = self._picture(part) if isinstance(part, ChatImageContent) else self._frames(part)
-        images.extend(found)
+        media.images.extend(found)
         return [{"type": "image"} for _ in found]
+
+    def _check_taken(self, kind: str) -> None:
+        taken = self._profile.media
+        if kind not in taken:
+            *most, last = ["text", *(_MEDIA[name] for name in _MEDIA if name in taken)]
+            names = f"{', '.join(most)} and {last}" if most else last
+            raise RefusedError(f"{self._profile.name} takes {names}, not {_MEDIA[kind]}")
+        if any(part in self._absent for part in _NEEDS.get(kind, ())):
+            raise RefusedError(f"{self._profile.name} needs torchvision for {_MEDIA[kind]}, and it is not installed")
+
+    def sound(self, part: ChatAudioContent) -> npt.NDArray[np.float32]:
+        """Mono samples at the model's rate.
+
+        Raises:
+            MediaError: the sound cannot be read.
+        """
+        from lmms_eval.media import load_audio
+
+        return load_audio(part.url, sampling_rate=self._sampling_rate).samples
 
     def _picture(self, part: ChatImageContent) -> list[Image.Image]:
         from lmms_eval.media import load_rgb

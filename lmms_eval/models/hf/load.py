@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lmms_eval.errors import ModelError
 from lmms_eval.models.hf.folder import local_folder
 from lmms_eval.models.hf.options import HFOptions
+from lmms_eval.models.hf.processors import LoadedProcessor, load_processor, location, sampling_rate, source
+from lmms_eval.models.hf.profile import Profile
 
-_PIXEL_LIMITS = ("min_pixels", "max_pixels")
 _SHOWN_KEYS = 3
 
 
@@ -26,32 +28,46 @@ class Loaded:
     dtype: str
     native_pixels: bool
     """The processor takes ``min_pixels`` and ``max_pixels`` itself."""
-    image_only: bool
-    """The processor was built without its video part, because torchvision is absent."""
+    absent_parts: frozenset[str]
+    """Parts that the processor was built without, because torchvision is absent."""
+    sampling_rate: int | None
+    """Samples per second of sounds, where the model takes any."""
 
 
-def load(options: HFOptions) -> Loaded:
+def load(options: HFOptions, profile: Profile | None = None) -> Loaded:
     """Load processor and model.
 
     Raises:
         ModelError: a folder or package is missing, or the files do not make a working model.
     """
-    local_folder(options.pretrained)
+    profile = profile or Profile()
+    local_folder(options.pretrained, profile.parts)
     device = resolve_device(options.device)
-    processor, image_only = _load_processor(options)
-    tokenizer = _left_padding(processor, options)
-    native = _limit_pixels(processor, options)
-    model = _load_model(options, device)
+    _check_type(options, profile)
+    parts = _load_processor(options, profile)
+    model = _load_model(options, profile, device)
     model.eval()
+    if options.torch_compile:
+        _compile(model, options)
     return Loaded(
         model=model,
-        processor=processor,
-        tokenizer=tokenizer,
+        processor=parts.processor,
+        tokenizer=parts.processor.tokenizer,
         device=_input_device(model, device),
         dtype=str(model.dtype).removeprefix("torch."),
-        native_pixels=native,
-        image_only=image_only,
+        native_pixels=parts.native_pixels,
+        absent_parts=parts.absent,
+        sampling_rate=sampling_rate(parts.processor),
     )
+
+
+def copies(loaded: Loaded, options: HFOptions) -> list[Loaded]:
+    """``loaded`` once for each thread that encodes: with a processor and tokenizer of its own."""
+    result = []
+    for _ in range(options.preprocess_workers):
+        processor = copy.deepcopy(loaded.processor)
+        result.append(replace(loaded, processor=processor, tokenizer=processor.tokenizer))
+    return result
 
 
 def resolve_device(name: str) -> Any:
@@ -78,131 +94,48 @@ def resolve_device(name: str) -> Any:
     return device
 
 
-def _location(options: HFOptions) -> dict[str, Any]:
-    """Keyword arguments that every ``from_pretrained`` gets. ``trust_remote_code`` is never left to a prompt."""
-    where: dict[str, Any] = {"trust_remote_code": options.trust_remote_code}
-    if options.revision:
-        where["revision"] = options.revision
-    return where
-
-
-def _source(options: HFOptions) -> str:
-    return os.path.expanduser(options.pretrained)
-
-
-def _load_processor(options: HFOptions) -> tuple[Any, bool]:
-    from transformers import AutoProcessor
-
-    image_only = False
+def _load_processor(options: HFOptions, profile: Profile) -> LoadedProcessor:
     try:
-        try:
-            processor = AutoProcessor.from_pretrained(_source(options), **_location(options))
-        except ImportError as error:
-            if "torchvision" not in str(error).lower():
-                raise
-            processor, image_only = _without_video_part(options, error), True
+        return load_processor(options, profile)
     except ModelError:
         raise
     except Exception as error:  # whatever transformers or a repository's own code raises
-        raise _explain(options, "processor", error) from error
-    lacking = [part for part in ("tokenizer", "image_processor") if getattr(processor, part, None) is None]
-    if lacking:
-        raise ModelError(
-            f"hf: the processor of {options.pretrained} is a {type(processor).__name__}, which has no "
-            f"{' and no '.join(lacking)}: it is no image-text-to-text model, or its processor files are incomplete"
-        )
-    _check_template(processor, options)
-    return processor, image_only
+        raise _explain(options, profile, "processor", error) from error
 
 
-def _without_video_part(options: HFOptions, cause: ImportError) -> Any:
-    """The family's processor from tokenizer and image part alone: its video part needs torchvision.
+def _check_type(options: HFOptions, profile: Profile) -> None:
+    """A named family takes its own checkpoints only: another's prompts and pictures might be handled wrongly."""
+    from transformers import AutoConfig
 
-    Raises:
-        ModelError: the image part needs torchvision as well.
-    """
-    from transformers import AutoConfig, AutoImageProcessor, AutoTokenizer
-    from transformers.models.auto.processing_auto import PROCESSOR_MAPPING
-
-    source, where = _source(options), _location(options)
-    config = AutoConfig.from_pretrained(source, **where)
-    if type(config) not in PROCESSOR_MAPPING:
-        raise ModelError(f"hf: the processor of {options.pretrained} truly needs torchvision: {cause}") from cause
-    family = PROCESSOR_MAPPING[type(config)]
-    loaders = {"tokenizer": AutoTokenizer, "image_processor": AutoImageProcessor}
-    names = family.get_attributes() if hasattr(family, "get_attributes") else family.attributes
-    try:
-        parts = [loaders[name].from_pretrained(source, **where) if name in loaders else None for name in names]
-    except ImportError as error:
-        raise ModelError(
-            f"hf: the image processor of {options.pretrained} truly needs torchvision, which is not installed"
-        ) from error
-    settings, _ = family.get_processor_dict(source, **where)
-    return _allow_missing_video(family).from_args_and_dict(parts, settings)
-
-
-def _allow_missing_video(family: type[Any]) -> type[Any]:
-    """``family`` whose constructor takes ``None`` for its video part; name and module stay."""
-
-    def check(self: Any, name: str, argument: Any) -> Any:
-        if argument is None and "video" in name:
-            return type(None)
-        return family.check_argument_for_proper_class(self, name, argument)
-
-    members = {"check_argument_for_proper_class": check, "__module__": family.__module__}
-    return type(family.__name__, (family,), members)
-
-
-def _check_template(processor: Any, options: HFOptions) -> None:
-    if options.chat_template or getattr(processor, "chat_template", None):
+    if not profile.model_types:
         return
-    template = getattr(processor.tokenizer, "chat_template", None)
-    if not template:
+    try:
+        found = AutoConfig.from_pretrained(source(options), **location(options)).model_type
+    except Exception as error:  # whatever transformers or a repository's own code raises
+        raise _explain(options, profile, "configuration", error) from error
+    if found not in profile.model_types:
         raise ModelError(
-            f"hf: {options.pretrained} has no chat template (chat_template.jinja): give one with chat_template=FILE"
+            f"{profile.name}: {options.pretrained} holds a model of type {found!r}, "
+            f"not {' or '.join(profile.model_types)}; use the wrapper of its family, or --model hf"
         )
-    processor.chat_template = template
 
 
-def _left_padding(processor: Any, options: HFOptions) -> Any:
-    tokenizer = processor.tokenizer
-    tokenizer.padding_side = "left"
-    if tokenizer.pad_token is None:
-        if tokenizer.eos_token is None:
-            raise ModelError(f"hf: the tokenizer of {options.pretrained} has neither a padding nor an end token")
-        tokenizer.pad_token = tokenizer.eos_token
-    return tokenizer
-
-
-def _limit_pixels(processor: Any, options: HFOptions) -> bool:
-    """Rebuild the image part with the pixel limits where its family has them; whether it does."""
-    part = processor.image_processor
-    accepted = getattr(getattr(type(part), "valid_kwargs", None), "__annotations__", {})
-    native = all(name in accepted or hasattr(part, name) for name in _PIXEL_LIMITS)
-    limits = {name: getattr(options, name) for name in _PIXEL_LIMITS if getattr(options, name)}
-    if not native and options.min_pixels:
-        raise ModelError(f"hf: {type(part).__name__} has no min_pixels; leave the argument out")
-    if native and limits:
-        processor.image_processor = type(part).from_pretrained(_source(options), **_location(options), **limits)
-    return native
-
-
-def _load_model(options: HFOptions, device: Any) -> Any:
+def _load_model(options: HFOptions, profile: Profile, device: Any) -> Any:
     import transformers
     from packaging.version import Version
 
     new_name = Version(transformers.__version__) >= Version("4.56")
-    arguments = {**_location(options), "dtype" if new_name else "torch_dtype": options.dtype}
+    arguments = {**location(options), "dtype" if new_name else "torch_dtype": options.dtype}
     if options.attn_implementation:
         arguments["attn_implementation"] = options.attn_implementation
     if options.device_map is not None or device.type != "cpu":
         arguments["device_map"] = options.device_map if options.device_map is not None else {"": device}
     try:
-        model, report = transformers.AutoModelForImageTextToText.from_pretrained(
-            _source(options), output_loading_info=True, **arguments
+        model, report = getattr(transformers, profile.loader).from_pretrained(
+            source(options), output_loading_info=True, **arguments
         )
     except Exception as error:  # whatever transformers or a repository's own code raises
-        raise _explain(options, "model", error) from error
+        raise _explain(options, profile, "model", error) from error
     missing = sorted(report["missing_keys"])
     if missing:
         raise ModelError(
@@ -212,13 +145,23 @@ def _load_model(options: HFOptions, device: Any) -> Any:
     return model
 
 
+def _compile(model: Any, options: HFOptions) -> None:
+    import torch
+
+    backend = {} if options.torch_compile is True else {"backend": options.torch_compile}
+    try:
+        model.forward = torch.compile(model.forward, **backend)
+    except Exception as error:  # an unknown backend has an exception of torch's own
+        raise ModelError(f"hf: torch_compile={options.torch_compile} is not possible: {error}") from error
+
+
 def _input_device(model: Any, device: Any) -> Any:
     """Where the embedding lies: with a ``device_map`` that need not be the device that was asked for."""
     weight = model.get_input_embeddings().weight
     return device if weight.device.type == "meta" else weight.device
 
 
-def _explain(options: HFOptions, part: str, error: Exception) -> ModelError:
+def _explain(options: HFOptions, profile: Profile, part: str, error: Exception) -> ModelError:
     name, text = options.pretrained, f"{type(error).__name__}: {error}".strip()
     if "connect to" in text or "offline" in text.lower() or "LocalEntryNotFound" in text:
         hint = "is no folder here, and the hub cannot be reached (or HF_HUB_OFFLINE is set) and its cache lacks it"
@@ -231,9 +174,7 @@ def _explain(options: HFOptions, part: str, error: Exception) -> ModelError:
             "read that code first"
         )
     if "Unrecognized configuration class" in text:
-        return ModelError(
-            f"hf: {name} is not an image-text-to-text architecture of transformers: {text.splitlines()[0]}"
-        )
+        return ModelError(f"hf: {name} is not {profile.architecture} of transformers: {text.splitlines()[0]}")
     if isinstance(error, ImportError):
         return ModelError(f"hf: the {part} of {name} needs a package that is not installed: {' '.join(text.split())}")
     return ModelError(f"hf: the {part} of {name} cannot be loaded: {text}")

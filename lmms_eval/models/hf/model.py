@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import hashlib
 import inspect
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -13,15 +12,27 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, RequestKind, Response
-from lmms_eval.models.hf.answering import Answerer, Job
-from lmms_eval.models.hf.batching import Failed, HalvingRunner, Shape, plan_batches
+from lmms_eval.models.hf.answering import Answerer, Generation
+from lmms_eval.models.hf.batching import Failed, HalvingRunner, RowLimit, Shape
+from lmms_eval.models.hf.encode import Encoder
 from lmms_eval.models.hf.folder import local_folder, stamps
 from lmms_eval.models.hf.inputs import InputBuilder, Prepared
+from lmms_eval.models.hf.jobs import Job
+from lmms_eval.models.hf.lookahead import Lookahead, Window
+from lmms_eval.models.hf.memory import memory_share, peak_memory
 from lmms_eval.models.hf.options import HFOptions
+from lmms_eval.models.hf.pictures import cache_pictures
+from lmms_eval.models.hf.profile import Profile
 from lmms_eval.models.hf.settings import DEFAULT_MAX_NEW_TOKENS, read_settings
 
 if TYPE_CHECKING:
     from lmms_eval.models.hf.load import Loaded
+
+_WINDOW_BATCHES = 4
+"""Batches are picked from the requests of this many."""
+_WINDOW_BYTES = 256 << 20
+_AUTO_AHEAD = 8
+"""Times the first batch: what is kept ready for ``batch_size=auto``."""
 
 
 class HuggingFace(Model):
@@ -32,19 +43,31 @@ class HuggingFace(Model):
     """
 
     kinds: frozenset[RequestKind] = frozenset({"generate_until", "loglikelihood"})
-    __signature__: ClassVar[inspect.Signature] = inspect.signature(HFOptions)
+    profile: ClassVar[Profile] = Profile()
+    input_builder: ClassVar[type[InputBuilder]] = InputBuilder
+    encoder: ClassVar[type[Encoder]] = Encoder
+    __signature__: ClassVar[inspect.Signature] = profile.signature(HFOptions)
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        cls.__signature__ = cls.profile.signature(HFOptions)
 
     def __init__(self, **arguments: Any) -> None:
         from transformers import GenerationConfig
 
-        from lmms_eval.models.hf.load import load
+        from lmms_eval.models.hf.load import copies, load
 
-        self.options = HFOptions.from_arguments(arguments)
-        self.concurrency = self.options.batch_size
-        self.loaded: Loaded = load(self.options)
-        self._inputs = InputBuilder(self.loaded, self.options)
-        self._answerer = Answerer(self.loaded, self.generate, self.options.use_cache)
+        self.options = HFOptions.from_arguments(arguments, self.profile)
+        self._is_auto = str(arguments.get("batch_size")).startswith("auto")
+        self.concurrency = self.options.batch_size * (_AUTO_AHEAD if self._is_auto else 1)
+        self.loaded: Loaded = load(self.options, self.profile)
+        self._inputs = self.input_builder(self.loaded, self.options, self.profile)
+        self._pictures = cache_pictures(self.loaded.processor, self.options.image_cache_mb << 20)
+        self._lookahead = Lookahead([self.encoder(own, self.options) for own in copies(self.loaded, self.options)])
+        generation = Generation(self.generate, self.options.use_cache, self.options.static_cache)
+        self._answerer = Answerer(self.loaded, self._lookahead.get, generation)
         self._runner: HalvingRunner[Job, Response] = HalvingRunner(self._answerer.answer, self._release)
+        self._rows = RowLimit(self.options.batch_size, self._is_auto)
         self._generation_names = frozenset(GenerationConfig().to_dict())
         self._max_tokens = float(self.options.max_batch_tokens or "inf")
 
@@ -59,26 +82,49 @@ class HuggingFace(Model):
             return self.loaded.model.generate(**arguments)
 
     def respond(self, stream: RequestStream) -> Iterator[Response]:
-        while requests := stream.take(self.concurrency):
-            taken = time.perf_counter()
-            for response in self._answer(requests):
-                yield replace(response, latency=time.perf_counter() - taken)
+        """Batches are made of a window of several batches, and the next ones encoded while one generates."""
+        window = Window(self._shape, self._lookahead)
+        try:
+            while (requests := self._take(stream, window)) or (requests is not None and len(window)):
+                for request in requests:
+                    job = self._job(request)
+                    if isinstance(job, Response):
+                        yield job
+                    else:
+                        window.add(job)
+                if batch := window.next_batch():
+                    yield from self._run(batch, window)
+        finally:
+            window.plan_anew()
 
-    def _answer(self, requests: Sequence[Request]) -> Iterator[Response]:
-        jobs = []
-        for request in requests:
-            job = self._job(request)
-            if isinstance(job, Response):
-                yield job
+    def _take(self, stream: RequestStream, window: Window) -> list[Request] | None:
+        """Never waits while requests are held: more may become ready only when those are answered."""
+        room = max(0, _WINDOW_BATCHES * self._rows.rows - len(window))
+        if not len(window):
+            return stream.take(room)
+        take_ready = getattr(stream, "take_ready", None)
+        if take_ready is None or not room or window.nbytes > _WINDOW_BYTES:
+            return []
+        ready: list[Request] | None = take_ready(room)
+        return ready
+
+    def _shape(self) -> Shape[Job]:
+        return Shape(_key, _tokens, self._rows.rows, self._max_tokens)
+
+    def _run(self, batch: Sequence[Job], window: Window) -> Iterator[Response]:
+        started = time.perf_counter()
+        failures = self._runner.out_of_memory
+        for outcome in self._runner.run(batch, self._shrink):
+            if isinstance(outcome, Failed):
+                responses = [Response.failure(outcome.item.request.id, outcome.kind, outcome.message)]
             else:
-                jobs.append(job)
-        shape: Shape[Job] = Shape(_batch_key, _tokens, self.options.batch_size, self._max_tokens)
-        for batch in plan_batches(jobs, shape):
-            for outcome in self._runner.run(batch, self._shrink):
-                if isinstance(outcome, Failed):
-                    yield Response.failure(outcome.item.request.id, outcome.kind, outcome.message)
-                else:
-                    yield from outcome
+                responses = outcome
+            for response in responses:
+                yield replace(response, latency=time.perf_counter() - started)
+        if self._runner.out_of_memory > failures:
+            window.plan_anew()
+        else:
+            self._rows.fitted(len(batch), memory_share(self.loaded.device) if self._is_auto else None)
 
     def _job(self, request: Request) -> Job | Response:
         prepared = request.payload
@@ -95,6 +141,7 @@ class HuggingFace(Model):
 
     def _shrink(self, batch: Sequence[Job]) -> None:
         """A batch did not fit: later ones of its size are halved before they are tried."""
+        self._rows.did_not_fit()
         self._max_tokens = min(self._max_tokens, len(batch) * max(map(_tokens, batch)) / 2)
 
     def _release(self) -> None:
@@ -105,7 +152,7 @@ class HuggingFace(Model):
             torch.cuda.empty_cache()
 
     def identity(self) -> Mapping[str, Any]:
-        folder = local_folder(self.options.pretrained)
+        folder = local_folder(self.options.pretrained, self.profile.parts)
         config = self.loaded.model.config
         source: dict[str, Any]
         if folder is not None:
@@ -131,7 +178,7 @@ class HuggingFace(Model):
         return {
             "model_class": type(model).__name__,
             "processor_class": type(self.loaded.processor).__name__,
-            "processor_without_video_part": self.loaded.image_only,
+            "processor_without": sorted(self.loaded.absent_parts),
             "parameters": sum(parameter.numel() for parameter in model.parameters()),
             "device": str(device),
             "device_name": torch.cuda.get_device_name(device) if device.type == "cuda" else None,
@@ -141,15 +188,18 @@ class HuggingFace(Model):
             "torch": torch.__version__,
             "batch_size": self.options.batch_size,
             "max_batch_tokens": self._max_tokens if finite else None,
+            "rows_of_a_batch": self._rows.rows,
+            "pictures_processed_once": self._pictures.info().hits if self._pictures is not None else None,
             "out_of_memory_batches": self._runner.out_of_memory,
             "default_max_new_tokens": DEFAULT_MAX_NEW_TOKENS,
             "generation_config": _public(model.generation_config.to_diff_dict()),
-            "peak_memory_bytes": _peak_memory(device),
+            "peak_memory_bytes": peak_memory(device),
         }
 
     def close(self) -> None:
         """Free the weights."""
-        del self._answerer, self._runner, self._inputs
+        self._lookahead.close()
+        del self._answerer, self._runner, self._inputs, self._lookahead
         release, device = gc.collect, self.loaded.device
         del self.loaded
         release()
@@ -159,15 +209,12 @@ class HuggingFace(Model):
             torch.cuda.empty_cache()
 
 
-def _batch_key(job: Job) -> tuple[str, bool, str]:
-    """A sampled answer is generated alone, so that its seed decides it."""
-    if job.settings is None:
-        return ("likelihood", bool(job.prepared.images), "")
-    return (job.settings.key, bool(job.prepared.images), job.request.id if job.settings.sampled else "")
+def _key(job: Job) -> tuple[str, str, str]:
+    return job.key
 
 
 def _tokens(job: Job) -> float:
-    return job.prepared.tokens
+    return job.tokens
 
 
 def _attention(config: Any) -> str | None:
@@ -180,17 +227,3 @@ def _public(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _digest(text: str | None) -> str | None:
     return None if text is None else hashlib.sha256(text.encode()).hexdigest()
-
-
-def _peak_memory(device: Any) -> int | None:
-    """Bytes: of the device's allocator, or of the process where the model is on the CPU."""
-    if device.type == "cuda":
-        import torch
-
-        return int(torch.cuda.max_memory_allocated(device))
-    if device.type != "cpu" or sys.platform == "win32":
-        return None
-    import resource
-
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

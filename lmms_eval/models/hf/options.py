@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from lmms_eval.errors import ModelError
+from lmms_eval.models.hf.batching import AUTO_BATCH_SIZE
+from lmms_eval.models.hf.folder import model_location
+from lmms_eval.models.hf.profile import Profile
 
-AUTO_BATCH_SIZE = 8
-"""What ``batch_size=auto`` starts with; batches that do not fit are halved anyway."""
 _DTYPES = ("auto", "float32", "bfloat16", "float16")
 _TEXT_FILE_MAX_NAME = 4096
 
@@ -38,26 +39,47 @@ class HFOptions:
     system_prompt: str | None = None
     chat_template: str | None = None
     use_cache: bool = True
+    static_cache: bool = False
+    """Keys and values in tensors of fixed size."""
+    torch_compile: bool | str = False
+    """Compile the forward pass; a name is the backend of ``torch.compile``."""
+    preprocess_workers: int = 2
+    """Threads that tokenise and transform the next batches while one generates."""
+    image_cache_mb: int = 256
+    """Memory for processed pictures, in case they come again."""
+    reasoning_prompt: str | None = None
+    """Put behind the last text of the user."""
+    interleave_visuals: bool = False
+    """Pictures move to the ``<image N>`` that name them in a text."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of the family alone; no argument itself."""
 
     @classmethod
-    def from_arguments(cls, arguments: Mapping[str, Any]) -> HFOptions:
-        """Check names and values.
+    def from_arguments(cls, arguments: Mapping[str, Any], profile: Profile | None = None) -> HFOptions:
+        """Check names and values; a family's own names are translated.
 
         Raises:
             ModelError: an unknown name (answered with the nearest valid one), a missing or an invalid value.
         """
-        known = [field.name for field in fields(cls)]
+        profile = profile or Profile()
+        own = [field.name for field in fields(cls) if field.name not in ("extra", *profile.without)]
+        known = [*own, *profile.aliases, *profile.extra]
         for name in arguments:
             if name not in known:
                 close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
                 nearest = f"did you mean {close[0]!r}? " if close else ""
-                raise ModelError(f"hf: unknown model argument {name!r}; {nearest}Valid: {', '.join(known)}")
-        given = {name: value for name, value in arguments.items() if value is not None}
+                raise ModelError(f"{profile.name}: unknown model argument {name!r}; {nearest}Valid: {', '.join(known)}")
+        given = _translated({name: value for name, value in arguments.items() if value is not None}, profile)
         if not str(given.get("pretrained", "")).strip():
-            raise ModelError("hf: give the model folder or hub name, as in --model_args pretrained=FOLDER")
-        options = cls(**{name: _convert(name, value) for name, value in given.items()})
+            raise ModelError(f"{profile.name}: give the model folder or hub name, as in --model_args pretrained=FOLDER")
+        converters = {**_CONVERTERS, **profile.extra}
+        values = {name: _convert(profile.name, name, value, converters[name]) for name, value in given.items()}
+        extra = {name: values.pop(name) for name in profile.extra if name in values}
+        options = cls(**values, extra=extra)
         if options.min_pixels and options.max_pixels and options.min_pixels > options.max_pixels:
-            raise ModelError(f"hf: min_pixels={options.min_pixels} is larger than max_pixels={options.max_pixels}")
+            raise ModelError(
+                f"{profile.name}: min_pixels={options.min_pixels} is larger than max_pixels={options.max_pixels}"
+            )
         return options
 
 
@@ -75,14 +97,32 @@ def text_or_file(value: str | None) -> str | None:
         raise ModelError(f"hf: cannot read {value}: {error}") from error
 
 
-def _convert(name: str, value: Any) -> Any:
+def _translated(given: Mapping[str, Any], profile: Profile) -> dict[str, Any]:
+    """The family's names replaced by ours; two names for one thing must not say different things."""
+    result = {name: value for name, value in given.items() if name not in profile.aliases}
+    for name, target in profile.aliases.items():
+        if name not in given:
+            continue
+        value = given[name]
+        if name == "use_flash_attention_2":
+            if not _convert(profile.name, name, value, flag):
+                continue
+            value = "flash_attention_2"
+        if target in result and result[target] != value:
+            raise ModelError(f"{profile.name}: {name}={value!r} and {target}={result[target]!r} contradict each other")
+        result[target] = value
+    return result
+
+
+def _convert(model: str, name: str, value: Any, converter: Callable[[Any], Any]) -> Any:
     try:
-        return _CONVERTERS[name](value)
+        return converter(value)
     except (TypeError, ValueError) as error:
-        raise ModelError(f"hf: {name}={value!r} is not valid: {error}") from error
+        raise ModelError(f"{model}: {name}={value!r} is not valid: {error}") from error
 
 
-def _positive_int(value: Any) -> int:
+def positive_int(value: Any) -> int:
+    """Converter of an argument: a whole number above 0."""
     if isinstance(value, bool) or float(value) != int(float(value)) or int(float(value)) < 1:
         raise ValueError("a whole number above 0 is needed")
     return int(float(value))
@@ -94,7 +134,8 @@ def _positive_float(value: Any) -> float:
     return float(value)
 
 
-def _flag(value: Any) -> bool:
+def flag(value: Any) -> bool:
+    """Converter of an argument: true or false."""
     known = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
     text = str(value).strip().lower()
     if text not in known:
@@ -102,8 +143,23 @@ def _flag(value: Any) -> bool:
     return known[text]
 
 
+def _flag_or_name(value: Any) -> bool | str:
+    try:
+        return flag(value)
+    except ValueError:
+        return str(value)
+
+
+def _whole_number(value: Any) -> int:
+    return 0 if str(value) == "0" else positive_int(value)
+
+
+def _location(value: Any) -> str:
+    return model_location(str(value))
+
+
 def _batch_size(value: Any) -> int:
-    return AUTO_BATCH_SIZE if str(value).split(":")[0] == "auto" else _positive_int(value)
+    return AUTO_BATCH_SIZE if str(value).split(":")[0] == "auto" else positive_int(value)
 
 
 def _dtype(value: Any) -> str:
@@ -118,20 +174,26 @@ def _same(value: Any) -> Any:
 
 
 _CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
-    "pretrained": str,
+    "pretrained": _location,
     "revision": str,
     "dtype": _dtype,
     "device": str,
     "device_map": _same,
     "attn_implementation": str,
-    "trust_remote_code": _flag,
+    "trust_remote_code": flag,
     "batch_size": _batch_size,
-    "max_batch_tokens": _positive_int,
-    "max_num_frames": _positive_int,
+    "max_batch_tokens": positive_int,
+    "max_num_frames": positive_int,
     "fps": _positive_float,
-    "min_pixels": _positive_int,
-    "max_pixels": _positive_int,
+    "min_pixels": positive_int,
+    "max_pixels": positive_int,
     "system_prompt": str,
     "chat_template": str,
-    "use_cache": _flag,
+    "use_cache": flag,
+    "static_cache": flag,
+    "torch_compile": _flag_or_name,
+    "preprocess_workers": positive_int,
+    "image_cache_mb": _whole_number,
+    "reasoning_prompt": lambda value: str(value).replace("\\n", "\n"),
+    "interleave_visuals": flag,
 }

@@ -13,7 +13,6 @@ from typing import Any
 from lmms_eval.api.request import ErrorKind, Request, Response
 from lmms_eval.models.openai.concurrency import Gate
 from lmms_eval.models.openai.errors import AttemptError
-from lmms_eval.models.openai.generation import Dialect, local_stops
 from lmms_eval.models.openai.reply import Reply, cut_at
 
 MAX_BACKOFF_S: Mapping[ErrorKind, float] = {"rate_limit": 60.0}
@@ -58,18 +57,18 @@ class Tally:
 
 
 class Asker:
-    """Asks one server. ``complete`` makes one attempt (``Client.complete``)."""
+    """Asks one server. ``complete`` makes one attempt; ``stops_here`` gives the stop strings it is not told."""
 
     def __init__(
         self,
-        complete: Callable[[bytes], Awaitable[Reply]],
+        complete: Callable[[Any], Awaitable[Reply]],
         gate: Gate,
         policy: RetryPolicy,
-        dialect: Dialect,
+        stops_here: Callable[[Request], list[str]],
         tally: Tally,
     ) -> None:
         self._complete, self._gate, self._policy = complete, gate, policy
-        self._dialect, self._tally = dialect, tally
+        self._stops_here, self._tally = stops_here, tally
         self._random = random.Random()
         self._seen = False
 
@@ -80,7 +79,7 @@ class Asker:
         attempts = 0
         while True:
             attempts += 1
-            outcome = await self._attempt(request.payload)
+            outcome = await self._attempt(request)
             if isinstance(outcome, Reply):
                 return self._response(request, outcome, attempts, perf_counter() - started)
             if not self._may_retry(outcome, attempts):
@@ -90,13 +89,13 @@ class Asker:
             self._tally.retries[outcome.kind] += 1
             await asyncio.sleep(self._delay(outcome, attempts))
 
-    async def _attempt(self, body: bytes) -> Reply | AttemptError:
+    async def _attempt(self, request: Request) -> Reply | AttemptError:
         ticket = await self._gate.admit()
         self._tally.attempts += 1
-        self._tally.bytes_sent += len(body)
+        self._tally.bytes_sent += request.payload_bytes
         started = perf_counter()
         try:
-            reply = await self._complete(body)
+            reply = await self._complete(request.payload)
         except AttemptError as error:
             self._seen = self._seen or not error.unreachable
             if error.kind == "rate_limit" and error.retry:
@@ -123,7 +122,7 @@ class Asker:
         return self._random.uniform(0.0, bound)
 
     def _response(self, request: Request, reply: Reply, attempts: int, latency: float) -> Response:
-        stops = local_stops(request.generation, self._dialect)
+        stops = self._stops_here(request)
         final = cut_at(reply, stops) if stops else reply
         self._tally.answers_from_reasoning += reply.from_reasoning
         return Response(

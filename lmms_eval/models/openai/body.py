@@ -20,8 +20,9 @@ from lmms_eval.api.messages import (
 )
 from lmms_eval.api.request import Request
 from lmms_eval.errors import ModelError
-from lmms_eval.models.openai.arguments import REASONING_MODEL, Arguments, Endpoint
+from lmms_eval.models.openai.arguments import ChatArguments, Endpoint
 from lmms_eval.models.openai.generation import Dialect, map_generation
+from lmms_eval.models.openai.responses import map_responses_generation, responses_body
 
 AUDIO_FORMATS = ("wav", "mp3")
 """Forms of ``input_audio`` that the protocol names; others are sent as wav."""
@@ -43,11 +44,15 @@ class Rendering:
 class BodyBuilder:
     """Turns requests into bodies. Thread-safe."""
 
-    def __init__(self, arguments: Arguments, endpoint: Endpoint) -> None:
+    def __init__(self, arguments: ChatArguments, endpoint: Endpoint) -> None:
         from lmms_eval.media.encode import WireOptions
 
         self.dialect = Dialect(
-            arguments.max_new_tokens, REASONING_MODEL.match(arguments.model) is not None, endpoint.is_public
+            arguments.max_new_tokens,
+            arguments.is_reasoning,
+            endpoint.is_public,
+            is_responses=arguments.api == "responses",
+            reasoning_effort=arguments.reasoning_effort,
         )
         self.system_prompt = read_system_prompt(arguments.system_prompt)
         self.model = arguments.model
@@ -74,18 +79,30 @@ class BodyBuilder:
             return sorted(self._ignored)
 
     def build(self, request: Request) -> bytes:
+        """The body of a request as JSON.
+
+        Raises:
+            MediaError: a picture, video or sound cannot be read.
+        """
+        return orjson.dumps(self.body(request), option=orjson.OPT_NON_STR_KEYS)
+
+    def body(self, request: Request) -> dict[str, Any]:
         """The body of a request.
 
         Raises:
             MediaError: a picture, video or sound cannot be read.
         """
-        mapped = map_generation(request.generation, request.seed, self.dialect)
+        is_responses = self.dialect.is_responses
+        translate = map_responses_generation if is_responses else map_generation
+        mapped = translate(request.generation, request.seed, self.dialect)
         if mapped.ignored:
             with self._lock:
                 self._ignored.update(mapped.ignored)
-        messages = openai_messages(request.build_messages(), self._rendering)
-        body = {"model": self.model, "messages": self._with_system_prompt(messages), **mapped.fields, **self._extra}
-        return orjson.dumps(body, option=orjson.OPT_NON_STR_KEYS)
+        messages = self._with_system_prompt(openai_messages(request.build_messages(), self._rendering))
+        fields = {**mapped.fields, **self._extra}
+        if is_responses:
+            return responses_body(self.model, messages, fields)
+        return {"model": self.model, "messages": messages, **fields}
 
     def _with_system_prompt(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if not self.system_prompt:
@@ -109,7 +126,7 @@ def read_system_prompt(value: str | None) -> str | None:
         raise ModelError(f"system_prompt names the file {path}, which cannot be read as UTF-8: {error}") from error
 
 
-def _extra_fields(arguments: Arguments) -> dict[str, Any]:
+def _extra_fields(arguments: ChatArguments) -> dict[str, Any]:
     fields = dict(arguments.extra_body)
     switch = arguments.enable_thinking_kwarg
     if switch is not None:

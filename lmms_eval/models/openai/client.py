@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import urllib.request
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,9 +23,16 @@ WHOLE_BYTES = 1 << 20
 class Client:
     """A pool of kept-alive connections to one server; an asynchronous context manager."""
 
-    def __init__(self, endpoint: Endpoint, timeout: float, connections: int) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        timeout: float,
+        connections: int,
+        parse: Callable[[bytes, str], Reply] = parse_reply,
+    ) -> None:
         self._endpoint, self._timeout, self._connections = endpoint, timeout, connections
-        self._headers = {"Authorization": endpoint.authorization, "Content-Type": "application/json"}
+        self._parse = parse
+        self._headers = {endpoint.header: endpoint.authorization, "Content-Type": "application/json"}
         self._proxy = find_proxy(endpoint)
         self._session: Any = None
 
@@ -57,8 +65,8 @@ class Client:
                 raw: bytes = await answer.read()
                 status, headers = answer.status, answer.headers
             if status == 200:
-                return parse_reply(raw, shown)
-            raise status_error(status, raw, headers, shown)
+                return self._parse(raw, shown)
+            raise status_error(status, raw, headers, shown, self._endpoint.key_name)
         except AttemptError as error:
             raise self._without_key(error) from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:

@@ -7,7 +7,7 @@ import random
 from collections import deque
 from typing import Any
 
-from lmms_eval.models.openai.arguments import Arguments
+from lmms_eval.models.remote.arguments import RemoteArguments
 from lmms_eval.utils.concurrency import AdaptiveConfig, Window, decide, requests_before_decision
 
 DEFAULT_TARGET_LATENCY_S = 15.0
@@ -29,7 +29,7 @@ class Gate:
       (the requests that were under way when the first was rejected), and with ``Retry-After`` it holds all back.
     """
 
-    def __init__(self, arguments: Arguments) -> None:
+    def __init__(self, arguments: RemoteArguments) -> None:
         self.config = AdaptiveConfig(
             min_concurrency=arguments.adaptive_min_concurrency if arguments.adaptive_concurrency else 1,
             max_concurrency=arguments.ceiling,

@@ -19,7 +19,10 @@ MAX_SHOWN = 300
 RETRIED: frozenset[ErrorKind] = frozenset({"rate_limit", "server_error", "timeout", "connection", "malformed"})
 OVERLOADED = (503, 529)
 """Statuses that some servers use in place of 429; their message tells."""
-_CONTEXT = ("context_length", "context length", "maximum context", "too many tokens", "prompt is too long")
+_CONTEXT = (
+    "context_length", "context length", "maximum context", "too many tokens", "prompt is too long", "input token count",
+)  # fmt: skip
+_OTHER_LENGTH = "max_completion_tokens"
 _REFUSED = ("content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation")
 _QUOTA = ("insufficient_quota", "billing_hard_limit_reached")
 
@@ -49,12 +52,17 @@ class AttemptError(LmmsEvalError):
         self.unreachable = unreachable
 
 
-def status_error(status: int, raw: bytes, headers: Mapping[str, str], url: str) -> AttemptError:
-    """The failure that an HTTP answer with ``status`` and the body ``raw`` stands for."""
+def status_error(
+    status: int, raw: bytes, headers: Mapping[str, str], url: str, key_name: str = "OPENAI_API_KEY"
+) -> AttemptError:
+    """The failure that an HTTP answer with ``status`` and the body ``raw`` stands for.
+
+    ``key_name``: the environment variable that holds the key.
+    """
     message, code = _read_error(raw)
     shown = f"HTTP {status} from {url}" + (f": {message}" if message else "")
     if status in (401, 402, 403):
-        hint = "check the key (OPENAI_API_KEY or api_key=...)" if status != 402 else "the account has to be paid"
+        hint = f"check the key ({key_name} or api_key=...)" if status != 402 else "the account has to be paid"
         return AttemptError("auth", f"{shown}; {hint}")
     if status == 429:
         if code in _QUOTA:
@@ -82,6 +90,8 @@ def _client_error(status: int, shown: str, message: str, code: str) -> AttemptEr
     if status == 404:
         hint = "check the model's name and base_url (it usually ends in /v1)"
         return AttemptError("bad_request", f"{shown}; {hint}")
+    if _OTHER_LENGTH in message:
+        return AttemptError("bad_request", f"{shown}; give reasoning_model=true for a model that wants it")
     return AttemptError("bad_request", shown)
 
 

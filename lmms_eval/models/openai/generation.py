@@ -39,6 +39,10 @@ class Dialect:
     is_reasoning: bool
     """OpenAI's reasoning models: another name of the length, no temperature, no stop strings."""
     is_public: bool
+    is_responses: bool = False
+    """The Responses form: no stop strings."""
+    reasoning_effort: str | None = None
+    """Where the task does not say."""
 
 
 def map_generation(options: Mapping[str, Any], seed: int, dialect: Dialect) -> Mapped:
@@ -51,9 +55,11 @@ def map_generation(options: Mapping[str, Any], seed: int, dialect: Dialect) -> M
     limit = int(length) if length is not None else dialect.max_new_tokens
     fields: dict[str, Any] = {"max_completion_tokens" if dialect.is_reasoning else "max_tokens": limit}
     if not dialect.is_reasoning:
-        fields |= _sampling(options, seed)
+        fields |= sampling_fields(options, seed)
         if stops := stop_strings(options):
             fields["stop"] = stops[:MAX_STOPS]
+    if dialect.reasoning_effort:
+        fields["reasoning_effort"] = dialect.reasoning_effort
     ignored = []
     for name, value in options.items():
         if name in READ or name in WITHOUT_MEANING or value is None:
@@ -66,7 +72,8 @@ def map_generation(options: Mapping[str, Any], seed: int, dialect: Dialect) -> M
     return Mapped(fields | dict(extra) if isinstance(extra, Mapping) else fields, tuple(ignored))
 
 
-def _sampling(options: Mapping[str, Any], seed: int) -> dict[str, Any]:
+def sampling_fields(options: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """Temperature, top_p and seed, by the rule of ``map_generation``."""
     temperature, do_sample = options.get("temperature"), options.get("do_sample")
     if do_sample is False or (temperature is None and do_sample is None) or temperature == 0:
         return {"temperature": 0}
@@ -91,4 +98,4 @@ def stop_strings(options: Mapping[str, Any]) -> list[str]:
 def local_stops(options: Mapping[str, Any], dialect: Dialect) -> list[str]:
     """The stop strings that the server is not told."""
     stops = stop_strings(options)
-    return stops if dialect.is_reasoning else stops[MAX_STOPS:]
+    return stops if dialect.is_reasoning or dialect.is_responses else stops[MAX_STOPS:]

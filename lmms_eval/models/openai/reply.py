@@ -1,4 +1,4 @@
-"""From the bytes of a chat completion to a text."""
+"""From a chat completion to a text."""
 
 from __future__ import annotations
 
@@ -36,6 +36,15 @@ def parse_reply(raw: bytes, url: str) -> Reply:
         body = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
         raise _malformed(url, f"no JSON ({error}): {shorten(raw[:400].decode('utf-8', 'replace'))}") from error
+    return read_completion(body, raw, url)
+
+
+def read_completion(body: Any, raw: bytes, url: str) -> Reply:
+    """``parse_reply`` for a decoded body; ``raw`` is shown where it carries an error.
+
+    Raises:
+        AttemptError: as ``parse_reply``.
+    """
     if not isinstance(body, dict):
         raise _malformed(url, "no JSON object")
     if body.get("error"):
@@ -48,7 +57,7 @@ def parse_reply(raw: bytes, url: str) -> Reply:
         raise _malformed(url, "a choice without message")
     finish = choices[0].get("finish_reason")
     finish = finish if isinstance(finish, str) else None
-    return _read_message(message, finish, _read_usage(body.get("usage")), url)
+    return _read_message(message, finish, read_tokens(body.get("usage"), "prompt_tokens", "completion_tokens"), url)
 
 
 def _read_message(message: Mapping[str, Any], finish: str | None, usage: Usage | None, url: str) -> Reply:
@@ -68,12 +77,13 @@ def _read_message(message: Mapping[str, Any], finish: str | None, usage: Usage |
     return Reply("", finish, usage)
 
 
-def _read_usage(value: Any) -> Usage | None:
+def read_tokens(value: Any, inputs: str, outputs: str) -> Usage | None:
+    """Usage from fields of these names and ``<outputs>_details.reasoning_tokens``."""
     if not isinstance(value, dict):
         return None
-    details = value.get("completion_tokens_details")
+    details = value.get(f"{outputs}_details")
     reasoning = details.get("reasoning_tokens") if isinstance(details, dict) else None
-    return Usage(_count(value.get("prompt_tokens")), _count(value.get("completion_tokens")), _count(reasoning))
+    return Usage(_count(value.get(inputs)), _count(value.get(outputs)), _count(reasoning))
 
 
 def _count(value: Any) -> int | None:

@@ -4,13 +4,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.errors import ModelError
-from lmms_eval.models.hf.batching import Failed, HalvingRunner, RefusedError, Shape, is_out_of_memory, plan_batches
+from lmms_eval.models.hf.batching import (
+    Failed,
+    HalvingRunner,
+    RefusedError,
+    RowLimit,
+    Shape,
+    is_full,
+    is_out_of_memory,
+    pick_batch,
+)
+
+
+def batches_of(items, shape):
+    waiting, batches = list(items), []
+    while waiting:
+        batch = pick_batch(waiting, shape)
+        for item in batch:
+            waiting.remove(item)
+        batches.append(batch)
+    return batches
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 50))), st.integers(1, 5), st.integers(1, 200))
 def test_every_item_is_in_exactly_one_fitting_batch(items, rows, tokens):
     shape = Shape(lambda item: item[0], lambda item: item[1], rows, tokens)
-    batches = plan_batches(items, shape)
+    batches = batches_of(items, shape)
     assert sorted(item for batch in batches for item in batch) == sorted(items)
     for batch in batches:
         assert 1 <= len(batch) <= rows
@@ -18,9 +37,36 @@ def test_every_item_is_in_exactly_one_fitting_batch(items, rows, tokens):
         assert len(batch) == 1 or len(batch) * max(item[1] for item in batch) <= tokens
 
 
-def test_longest_first():
+def test_the_first_with_its_like_in_length_longest_first():
     shape = Shape(lambda item: 0, lambda item: item, 2)
-    assert plan_batches([1, 9, 5, 7], shape) == [[9, 7], [5, 1]]
+    assert batches_of([1, 9, 5, 7, 2], shape) == [[2, 1], [9, 7], [5]]
+    assert pick_batch([5, 100, 6, 90, 4, 7], Shape(lambda item: 0, lambda item: item, 8, 22)) == [6, 5, 4]
+
+
+def test_a_batch_is_full_when_nothing_can_be_added():
+    shape = Shape(lambda item: item > 0, abs, 3, 20)
+    assert is_full([1, 2, 3], [1, 2, 3], shape)
+    assert not is_full([1, 2], [1, 2, -4], shape)
+    assert is_full([10], [10, 11], shape)
+
+
+def test_rows_are_doubled_until_memory_fills():
+    limit = RowLimit(8, probes=True)
+    limit.fitted(5, 0.1)
+    assert limit.rows == 8, "a smaller batch proves nothing"
+    limit.fitted(8, 0.1)
+    limit.fitted(16, 0.3)
+    limit.fitted(32, 0.5)
+    limit.fitted(32, 0.1)
+    assert limit.rows == 32, "one probe"
+    other = RowLimit(8, probes=True)
+    other.did_not_fit()
+    other.fitted(8, 0.1)
+    assert other.rows == 8
+    for fixed in (RowLimit(8), RowLimit(8, probes=True)):
+        fixed.fitted(8, None)
+        fixed.fitted(8, 0.1)
+        assert fixed.rows == 8
 
 
 def run(work, items):

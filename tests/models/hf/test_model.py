@@ -291,14 +291,15 @@ def test_max_batch_tokens_bounds_the_batch(tiny):
     assert sizes == [2, 2, 2]
 
 
-def test_it_takes_a_batch_at_a_time(model):
-    stream = ListStream([model.prepare(ask(number, "What?")) for number in range(9)])
+def test_it_waits_only_while_it_holds_nothing(model):
+    stream = ListStream([model.prepare(ask(number, "What?")) for number in range(33)])
     assert model.concurrency == 8
     responses = model.respond(stream)
-    next(responses)
-    assert stream.asked == [8]
-    list(responses)
-    assert stream.asked == [8, 8, 8]
+    got = [next(responses) for _ in range(32)]
+    assert stream.asked == [32]
+    got += list(responses)
+    assert stream.asked == [32, 32, 32]
+    assert len({response.request_id for response in got}) == 33
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -3,8 +3,9 @@ import inspect
 import pytest
 
 from lmms_eval.errors import ModelError
+from lmms_eval.models.hf.batching import AUTO_BATCH_SIZE
 from lmms_eval.models.hf.model import HuggingFace
-from lmms_eval.models.hf.options import AUTO_BATCH_SIZE, HFOptions, text_or_file
+from lmms_eval.models.hf.options import HFOptions, text_or_file
 
 
 def test_values_are_converted():

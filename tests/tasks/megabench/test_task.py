@@ -61,7 +61,7 @@ def test_the_demonstration_runs_from_documents_to_scores(catalogue: Catalogue, t
     found = {metric.name: metric.aggregation for metric in demo.metrics}
     estimate = found["macro_mean"](collected["macro_mean"])
     assert estimate.value == pytest.approx(1.0)
-    assert len(estimate.details["megabench"]["tasks"]) == 22
+    assert len(estimate.details["megabench"]["tasks"]) == 26
     assert found["scored"](collected["scored"]) == len(demo)
     found["submission"](collected["submission"], args=SimpleNamespace(output_path=str(tmp_path)))
     assert (tmp_path / "submissions" / "megabench_demo_all_query_responses.json").stat().st_size > 1000

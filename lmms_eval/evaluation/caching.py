@@ -1,0 +1,122 @@
+"""``--use_cache``: opening the response cache of a run, and all that tells its model from others."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import re
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from loguru import logger
+
+from lmms_eval.config import RunConfig, answer_options
+from lmms_eval.engine.cache_file import CacheFile, cache_path
+from lmms_eval.engine.cache_key import CacheKeys
+from lmms_eval.engine.codec import VolatileValue
+from lmms_eval.engine.response_cache import ResponseCache
+from lmms_eval.evaluation.collect import Collected
+from lmms_eval.utils.redaction import redact_text
+
+RENDERING = ("apply_chat_template", "system_instruction", "image_encode_format", "image_jpeg_quality")
+"""Options that change what a back end sends for the same messages."""
+_USER_INFO = re.compile(r"(?<=://)[^/@\s]*@")
+
+
+def check_cache(config: RunConfig) -> None:
+    """Raises ``UsageError`` if ``--use_cache`` names something that cannot be used."""
+    if config.use_cache:
+        CacheFile(cache_path(config.use_cache), check=False).close()
+
+
+def open_cache(config: RunConfig, collected: Collected) -> ResponseCache | None:
+    """The cache of this run; ``None`` without ``--use_cache``."""
+    if not config.use_cache:
+        return None
+    keys = None
+    if _is_known(collected):
+        try:
+            keys = CacheKeys(model_identity(config, collected), collected.model.reads_documents)
+        except VolatileValue as error:
+            logger.warning("--use_cache: nothing is cached, for the model's arguments have no lasting form: {}", error)
+    else:
+        logger.warning("--use_cache: nothing is cached, for nothing tells this model object from others (identity())")
+    arguments = _arguments(config)
+    name = redact_text(f"{collected.choice.backend} {_name(config, arguments)}".strip())
+    file = CacheFile(cache_path(config.use_cache))
+    return ResponseCache(file, keys, name, arguments)
+
+
+def model_identity(config: RunConfig, collected: Collected) -> dict[str, Any]:
+    """Back end, arguments (no secrets, no run-only ones), weights and code: what fixes the model's answers."""
+    options, arguments = answer_options(config), _arguments(config)
+    return {
+        "version": _version(),
+        "backend": collected.choice.backend,
+        "model": collected.choice.model_id or collected.choice.name,
+        "arguments": arguments,
+        "files": {name: _stamps(value) for name, value in arguments.items() if isinstance(value, str)},
+        "source": _source(type(collected.model)),
+        "identity": dict(collected.model.identity()),
+        "rendering": {name: options[name] for name in RENDERING},
+    }
+
+
+def log_cache(config: RunConfig, counts: Mapping[str, int]) -> None:
+    """One line with the file and the counts."""
+    if config.use_cache and counts:
+        told = ", ".join(f"{number} {name}" for name, number in counts.items())
+        logger.info("response cache {}: {}", cache_path(config.use_cache), told)
+
+
+def cache_part(config: RunConfig, counts: Mapping[str, int]) -> dict[str, Any]:
+    """``cache`` in the results document; empty without ``--use_cache``."""
+    return {"path": str(cache_path(config.use_cache)), **counts} if config.use_cache else {}
+
+
+def _version() -> str:
+    try:
+        return metadata.version("lmms_eval")
+    except metadata.PackageNotFoundError:  # run from its source folder
+        return ""
+
+
+def _is_known(collected: Collected) -> bool:
+    """A model object from a program may hold any weights: then it must say itself what it is."""
+    if collected.choice.object is None:
+        return True
+    return not collected.choice.legacy and bool(collected.model.identity())
+
+
+def _arguments(config: RunConfig) -> dict[str, Any]:
+    arguments: dict[str, Any] = answer_options(config)["model_args"]
+    return {name: _USER_INFO.sub("", value) if isinstance(value, str) else value for name, value in arguments.items()}
+
+
+def _name(config: RunConfig, arguments: Mapping[str, Any]) -> str:
+    for key in ("model_version", "model", "pretrained", "path"):
+        if isinstance(arguments.get(key), str):
+            return str(arguments[key])
+    return config.model
+
+
+def _stamps(value: str) -> list[list[Any]]:
+    """Names, sizes and times of the local files that an argument names: weights may be written anew in place."""
+    try:
+        root = Path(value).expanduser()
+        files = [root] if root.is_file() else sorted(path for path in root.rglob("*") if path.is_file())
+        stats = [(path, path.stat()) for path in files] if value and root != Path() else []
+    except (OSError, ValueError):  # a text that can be no path
+        return []
+    return [[str(path.relative_to(root)), stat.st_size, stat.st_mtime_ns] for path, stat in stats]
+
+
+def _source(cls: type[Any]) -> str:
+    """Digest of the code of a model's class; empty where there is no file."""
+    try:
+        name = inspect.getsourcefile(cls)
+        return hashlib.sha256(Path(name).read_bytes()).hexdigest() if name else ""
+    except (TypeError, OSError):  # made in an interactive session
+        return ""

@@ -1,0 +1,107 @@
+"""Pictures that come more than once are processed once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from lmms_eval.media.cache import ByteLRU
+
+_INDEPENDENT = ("Qwen2VLImageProcessor", "GotOcr2ImageProcessor", "CLIPImageProcessor", "LlavaImageProcessor",
+                "SiglipImageProcessor")  # fmt: skip
+"""Image processors that treat each picture by itself and lay the results one behind the other."""
+
+
+class _NotJoinableError(Exception):
+    """The results of single pictures are not of one kind."""
+
+
+class CachedPictures:
+    """In the place of an image processor: asks it about each different picture once, and joins the results.
+
+    Thread-safe where the processor is.
+
+    Args:
+        part: an image processor for which :func:`is_independent` holds.
+        cache: from picture and options to the processor's result for it.
+    """
+
+    def __init__(self, part: Any, cache: ByteLRU[Mapping[str, Any]]) -> None:
+        self._part = part
+        self._cache = cache
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "_part":
+            raise AttributeError(name)
+        return getattr(self._part, name)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CachedPictures:
+        """Processors are copied for threads: the cache is common to them."""
+        import copy
+
+        return CachedPictures(copy.deepcopy(self._part, memo), self._cache)
+
+    def __call__(self, images: Any, *arguments: Any, **options: Any) -> Any:
+        from transformers import BatchFeature
+
+        pictures = list(_flat(images))
+        if arguments or not pictures or not all(hasattr(picture, "tobytes") for picture in pictures):
+            return self._part(images, *arguments, **options)
+        results = [self._single(picture, options) for picture in pictures]
+        try:
+            return BatchFeature(data={name: _join([result[name] for result in results]) for name in results[0]})
+        except _NotJoinableError:
+            return self._part(images, **options)
+
+    def _single(self, picture: Any, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        key = (_digest(picture), repr(sorted(options.items(), key=lambda item: item[0])))
+        found = self._cache.get(key)
+        if found is None:
+            found = dict(self._part([picture], **options))
+            self._cache.put(key, found)
+        return found
+
+
+def cache_pictures(processor: Any, max_bytes: int) -> ByteLRU[Mapping[str, Any]] | None:
+    """Let ``processor`` process repeated pictures once; ``None`` where its image part does not allow that."""
+    part = getattr(processor, "image_processor", None)
+    if part is None or not max_bytes or not is_independent(part):
+        return None
+    cache: ByteLRU[Mapping[str, Any]] = ByteLRU(max_bytes, _size)
+    processor.image_processor = CachedPictures(part, cache)
+    return cache
+
+
+def is_independent(part: Any) -> bool:
+    """Each picture's result does not depend on the others of a batch."""
+    return type(part).__name__.removesuffix("Pil").removesuffix("Fast") in _INDEPENDENT
+
+
+def _flat(images: Any) -> Iterator[Any]:
+    if isinstance(images, list | tuple):
+        for item in images:
+            yield from _flat(item)
+    elif images is not None:
+        yield images
+
+
+def _digest(picture: Any) -> str:
+    state = hashlib.sha256(f"{getattr(picture, 'mode', '')} {getattr(picture, 'size', '')}\0".encode())
+    state.update(picture.tobytes())
+    return state.hexdigest()
+
+
+def _join(values: Sequence[Any]) -> Any:
+    import torch
+
+    if all(isinstance(value, torch.Tensor) and value.dim() for value in values):
+        if len({value.shape[1:] for value in values}) == 1:
+            return torch.cat(list(values))
+    elif all(isinstance(value, list) for value in values):
+        return [item for value in values for item in value]
+    raise _NotJoinableError
+
+
+def _size(result: Mapping[str, Any]) -> int:
+    return sum(int(getattr(value, "nbytes", 64)) for value in result.values())

@@ -1,0 +1,58 @@
+"""What sets one family of transformers apart from the others: loader, parts, media, and its users' argument names."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Converter = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Profile:
+    """One family. The defaults are those of ``hf``: any image-text-to-text model."""
+
+    name: str = "hf"
+    loader: str = "AutoModelForImageTextToText"
+    """Class of transformers whose ``from_pretrained`` gives the model."""
+    architecture: str = "an image-text-to-text architecture"
+    """What a checkpoint must be, for messages."""
+    parts: tuple[str, ...] = ("tokenizer", "image_processor")
+    """Attributes that the processor must have; ``tokenizer`` alone means that there is no processor at all."""
+    without_torchvision: tuple[str, ...] = ()
+    """Parts that may be left out where only torchvision is lacking; requests that need them are then refused."""
+    media: frozenset[str] = frozenset({"image", "video"})
+    """Message parts beside text: ``image``, ``video``, ``audio``."""
+    model_types: tuple[str, ...] = ()
+    """``model_type`` of the checkpoints that this family takes; empty: any."""
+    chat: bool = True
+    """Prompts go through a chat template."""
+    sounds_alone: bool = False
+    """Padding a sound changes what the model hears: prompts with sound share no batch."""
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Argument names that the family's users know, to fields of ``HFOptions``."""
+    extra: Mapping[str, Converter] = field(default_factory=dict)
+    """Further arguments with their converters; they go to the image processor, or where the family's encoder says."""
+
+    without: tuple[str, ...] = ()
+    """Fields of ``HFOptions`` that mean nothing to this family; giving one is an error."""
+
+    def signature(self, options: type[Any]) -> inspect.Signature:
+        """Of the model class: the fields of ``options``, then the family's own names."""
+        known = list(inspect.signature(options).parameters.values())
+        kept = [parameter for parameter in known if parameter.name not in ("extra", *self.without)]
+        own = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)
+            for name in (*self.aliases, *self.extra)
+        ]
+        return inspect.Signature([*kept, *own])
+
+
+FRAMES = {"max_frames": "max_num_frames", "max_frames_num": "max_num_frames", "nframes": "max_num_frames"}
+"""Names by which families call the most frames of a video."""
+COMMON = {"torch_dtype": "dtype", "attn_impl": "attn_implementation", "use_flash_attention_2": "attn_implementation"}
+"""Names that every family's users may type; ``use_flash_attention_2`` is a flag."""
+VISUAL_OPTIONS = ("max_num_frames", "fps", "min_pixels", "max_pixels", "interleave_visuals")
+PROMPT_OPTIONS = ("system_prompt", "chat_template", "reasoning_prompt")

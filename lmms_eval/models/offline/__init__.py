@@ -1,0 +1,1 @@
+"""What the back ends over engines in this process (vLLM, SGLang) share."""

@@ -1,0 +1,204 @@
+"""The run of an engine in this process; and the same back end over the engine's own server."""
+
+from __future__ import annotations
+
+import abc
+import os
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, ClassVar
+
+from lmms_eval.api.model import Model, RequestStream
+from lmms_eval.api.request import ErrorKind, Request, Response, Usage
+from lmms_eval.errors import ModelError
+from lmms_eval.models.offline.prompts import Prompt, PromptBuilder
+from lmms_eval.models.offline.settings import EngineSettings, decoded, first_names, read_settings
+from lmms_eval.models.openai.errors import shorten
+from lmms_eval.models.remote.generation import Wanted, read_generation
+
+SERVER_EXTRAS = ("mm_processor_kwargs", "chat_template_kwargs")
+"""Fields of the engines' servers beyond the protocol."""
+ENGINE_ONLY = (
+    "tensor_parallel_size",
+    "pipeline_parallel_size",
+    "data_parallel_size",
+    "gpu_memory_utilization",
+    "max_model_len",
+    "chat_template",
+    "trust_remote_code",
+    "start_timeout",
+)
+REQUEST_ERRORS = (ValueError, TypeError, RuntimeError, LookupError, AssertionError)
+"""What an engine raises for one request; anything else ends the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    text: str
+    finish_reason: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A prepared request: what the adapter's ``generate`` gets."""
+
+    prompt: Prompt
+    wanted: Wanted
+
+
+class Engine(abc.ABC):
+    """All calls into one engine package."""
+
+    name: str
+    decodes_videos: bool = False
+    options: ClassVar[Mapping[str, str]]
+    """Generation options that it takes, by family name."""
+
+    @abc.abstractmethod
+    def __init__(self, settings: EngineSettings) -> None:
+        """Load the model. Raises ``ModelError``."""
+
+    @abc.abstractmethod
+    async def generate(self, job: Job, request_id: str) -> Answer:
+        """One whole answer."""
+
+    @abc.abstractmethod
+    def describe(self) -> Mapping[str, Any]:
+        """Version and what else the results record."""
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """End the engine's processes."""
+
+
+class OfflineModel(Model):
+    """Keeps up to ``num_concurrent`` requests in an engine of this process, which batches them itself."""
+
+    def __init__(self, settings: EngineSettings, kind: type[Engine]) -> None:
+        _check_world(settings, kind.name)
+        self._settings = settings
+        self.concurrency = settings.num_concurrent
+        self._engine = kind(settings)
+        self._builder = PromptBuilder(settings, kind.decodes_videos)
+        self._ignored: set[str] = set()
+
+    def prepare(self, request: Request) -> Request:
+        """Render the prompt and decode its media.
+
+        Raises:
+            MediaError: a picture, video or sound cannot be read.
+        """
+        wanted = read_generation(request.generation, request.seed, self._settings.max_new_tokens, pin_seed=True)
+        prompt = self._builder.build(request.build_messages())
+        return request.with_payload(Job(prompt, wanted), prompt.nbytes)
+
+    async def respond(self, stream: RequestStream) -> AsyncIterator[Response]:
+        """Answer requests as they come; a request that the engine refuses is a failed response."""
+        from lmms_eval.models.openai.concurrency import Gate
+        from lmms_eval.models.openai.dispatch import Dispatcher
+        from lmms_eval.models.remote.arguments import RemoteArguments
+
+        gate = Gate(RemoteArguments(model=self._settings.model, num_concurrent=self.concurrency))
+        async with aclosing(Dispatcher(gate, self._ask).run(stream)) as responses:
+            async for response in responses:
+                yield response
+
+    async def _ask(self, request: Request) -> Response:
+        started = perf_counter()
+        job: Job = request.payload
+        self._ignored.update(job.wanted.pick(self._engine.options)[1])
+        try:
+            answer = await self._engine.generate(job, request.id)
+        except REQUEST_ERRORS as error:
+            return Response.failure(request.id, _kind(error), f"{self._engine.name}: {shorten(str(error))}")
+        return Response(
+            request.id,
+            text=answer.text,
+            finish_reason=answer.finish_reason,
+            usage=Usage(answer.input_tokens, answer.output_tokens),
+            latency=perf_counter() - started,
+        )
+
+    def identity(self) -> Mapping[str, Any]:
+        """Model, prompt and every argument, the run-only ones apart."""
+        run_only = {"num_concurrent", "batch_size", "max_batch_size", "device", "start_timeout"}
+        return {**self._settings.model_dump(exclude=run_only), "system_prompt": self._builder.system_prompt}
+
+    def describe(self) -> Mapping[str, Any]:
+        """The engine and its version, and what tasks asked for in vain."""
+        return {**self._engine.describe(), "ignored_generation_options": sorted(self._ignored)}
+
+    def close(self) -> None:
+        """End the engine."""
+        self._engine.close()
+
+
+class EngineModel(Model):
+    """An engine in this process; with ``base_url`` its server, asked like any OpenAI-compatible one.
+
+    Raises:
+        ModelError: the package is absent, or an argument is wrong.
+    """
+
+    engine: type[Engine]
+
+    def __init__(self, **arguments: Any) -> None:
+        given = first_names(arguments)
+        name = self.engine.name
+        self._inner: Model
+        if given.get("base_url"):
+            self._inner = _server(given, name)
+        else:
+            self._inner = OfflineModel(read_settings(given, name), self.engine)
+        self.concurrency = self._inner.concurrency
+
+    def prepare(self, request: Request) -> Request:
+        """See the inner back end."""
+        return self._inner.prepare(request)
+
+    def respond(self, stream: RequestStream) -> Iterator[Response] | AsyncIterator[Response]:
+        """See the inner back end."""
+        return self._inner.respond(stream)
+
+    def identity(self) -> Mapping[str, Any]:
+        """See the inner back end."""
+        return self._inner.identity()
+
+    def describe(self) -> Mapping[str, Any]:
+        """See the inner back end."""
+        return self._inner.describe()
+
+    def close(self) -> None:
+        """See the inner back end."""
+        self._inner.close()
+
+
+def _server(given: Mapping[str, Any], name: str) -> Model:
+    from lmms_eval.models.openai.model import OpenAI
+
+    misplaced = [argument for argument in ENGINE_ONLY if argument in given]
+    if misplaced:
+        raise ModelError(f"{', '.join(misplaced)}: with base_url these belong to the command that starts {name}")
+    extra = {argument: decoded(given[argument]) for argument in SERVER_EXTRAS if argument in given}
+    rest = {argument: value for argument, value in given.items() if argument not in SERVER_EXTRAS}
+    rest["extra_body"] = {**extra, **(decoded(given.get("extra_body")) or {})}
+    return OpenAI(**rest)
+
+
+def _check_world(settings: EngineSettings, name: str) -> None:
+    """The engine starts its own processes: under a launcher of several it would start them several times."""
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1 and settings.devices > 1:
+        raise ModelError(
+            f"{name} starts its {settings.devices} processes itself: run one plain `python -m lmms_eval`, without "
+            "accelerate or torchrun"
+        )
+
+
+def _kind(error: BaseException) -> ErrorKind:
+    if "out of memory" in str(error).lower():
+        return "out_of_memory"
+    return "internal" if isinstance(error, RuntimeError | AssertionError) else "bad_request"

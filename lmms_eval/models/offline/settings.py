@@ -1,0 +1,121 @@
+"""Arguments of the engines: ours by name, any other goes to the engine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from lmms_eval.errors import ModelError
+
+SAME = {
+    "pretrained": "model",
+    "model_version": "model",
+    "model_path": "model",
+    "nframes": "max_frames_num",
+    "max_frame_num": "max_frames_num",
+    "fps": "video_fps",
+    "num_cpus": "num_concurrent",
+}
+"""Other names of arguments."""
+
+
+class EngineSettings(BaseModel):
+    """Arguments that this package reads; see ``docs/models/vllm.md``. What is left is for the engine."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", hide_input_in_errors=True)
+
+    model: str = Field(min_length=1)
+    tensor_parallel_size: int = Field(default=1, ge=1)
+    pipeline_parallel_size: int = Field(default=1, ge=1)
+    data_parallel_size: int = Field(default=1, ge=1)
+    gpu_memory_utilization: float = Field(default=0.8, gt=0, le=1)
+    max_model_len: int | None = Field(default=None, ge=1)
+    num_concurrent: int = Field(default=256, ge=1)
+    max_new_tokens: int = Field(default=1024, ge=1)
+    system_prompt: str | None = None
+    max_frames_num: int = Field(default=32, ge=1)
+    video_fps: float | None = Field(default=None, gt=0)
+    max_pixels: int | None = Field(default=None, ge=1)
+    chat_template: str | None = None
+    chat_template_kwargs: dict[str, Any] = Field(default_factory=dict)
+    mm_processor_kwargs: dict[str, Any] = Field(default_factory=dict)
+    trust_remote_code: bool = False
+    start_timeout: int = Field(default=1800, ge=1)
+    batch_size: Any = None
+    max_batch_size: Any = None
+    device: Any = None
+    image_format: Any = None
+    image_quality: Any = None
+
+    @field_validator("chat_template_kwargs", "mm_processor_kwargs", mode="before")
+    @classmethod
+    def _read_json(cls, value: Any) -> Any:
+        return json.loads(value) if isinstance(value, str) else value
+
+    @property
+    def engine_arguments(self) -> dict[str, Any]:
+        """What is not ours; texts that are JSON objects or lists are decoded."""
+        return {name: decoded(value) for name, value in (self.model_extra or {}).items()}
+
+    @property
+    def devices(self) -> int:
+        """Accelerators that the engine takes."""
+        return self.tensor_parallel_size * self.pipeline_parallel_size * self.data_parallel_size
+
+
+def decoded(value: Any) -> Any:
+    """A text that begins like a JSON object or list as what it stands for."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        try:
+            return json.loads(value)
+        except json.JSONDecodeError as error:
+            raise ModelError(f"an engine argument begins like JSON, but is none: {error}") from error
+    return value
+
+
+def first_names(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that are set, each under its first name.
+
+    Raises:
+        ModelError: two names of one argument with different values.
+    """
+    merged: dict[str, Any] = {}
+    for name, value in given.items():
+        target = SAME.get(name, name)
+        if value is None:
+            continue
+        if merged.get(target, value) != value:
+            raise ModelError(f"model argument {target!r} is given twice with different values, once as {name!r}")
+        merged[target] = value
+    return merged
+
+
+def read_settings(given: Mapping[str, Any], backend: str) -> EngineSettings:
+    """Check the arguments.
+
+    Raises:
+        ModelError: a wrong value, or no model.
+    """
+    try:
+        return EngineSettings(**given)
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
+        raise ModelError(f"model arguments of the {backend} back end: {problems}") from None
+
+
+def read_template(value: str | None) -> str | None:
+    """A chat template, or the content of the file that ``value`` names.
+
+    Raises:
+        ModelError: the file cannot be read.
+    """
+    if not value or "{" in value:
+        return value
+    try:
+        return Path(value).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ModelError(f"chat_template names the file {value}, which cannot be read: {error}") from error

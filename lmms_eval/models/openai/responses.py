@@ -1,0 +1,123 @@
+"""The Responses form of the API (``api=responses``): bodies and answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from lmms_eval.api.request import ErrorKind
+from lmms_eval.models.openai.errors import AttemptError, error_in_body, shorten
+from lmms_eval.models.openai.generation import LENGTHS, READ, WITHOUT_MEANING, Dialect, Mapped, sampling_fields
+from lmms_eval.models.openai.reply import Reply, read_tokens
+
+_SAME = ("temperature", "top_p")
+"""Sampling options that have a place in this form; it has no seed."""
+_INCOMPLETE = {"max_output_tokens": "length", "content_filter": "content_filter"}
+_FAILED: Mapping[str, ErrorKind] = {
+    "server_error": "server_error",
+    "rate_limit_exceeded": "rate_limit",
+    "vector_store_timeout": "timeout",
+}
+"""Codes of a failed answer that another attempt may help; the others are a bad request."""
+
+
+def map_responses_generation(options: Mapping[str, Any], seed: int, dialect: Dialect) -> Mapped:
+    """One request's options as fields of this form. Stop strings have no place in it: they are applied here."""
+    length = next((options[name] for name in LENGTHS if options.get(name)), None)
+    fields: dict[str, Any] = {"max_output_tokens": int(length) if length is not None else dialect.max_new_tokens}
+    if not dialect.is_reasoning:
+        sampling = sampling_fields(options, seed)
+        fields |= {name: sampling[name] for name in _SAME if name in sampling}
+    effort = options.get("reasoning_effort") or dialect.reasoning_effort
+    if effort:
+        fields["reasoning"] = {"effort": effort}
+    if options.get("response_format") is not None:
+        fields["text"] = {"format": _text_format(options["response_format"])}
+    known = READ | WITHOUT_MEANING | {"reasoning_effort", "response_format"}
+    ignored = [name for name, value in options.items() if name not in known and value is not None]
+    if options.get("seed") is not None and "seed" in sampling_fields(options, seed):
+        ignored.append("seed")
+    extra = options.get("extra_body")
+    return Mapped(fields | dict(extra) if isinstance(extra, Mapping) else fields, tuple(ignored))
+
+
+def _text_format(value: Any) -> Any:
+    """``response_format`` of chat completions as ``text.format``: the schema's fields stand one level higher."""
+    if isinstance(value, Mapping) and isinstance(value.get("json_schema"), Mapping):
+        return {"type": value.get("type", "json_schema"), **value["json_schema"]}
+    return value
+
+
+def responses_body(model: str, messages: list[dict[str, Any]], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The body, from messages in the form of chat completions. Nothing is stored on the server."""
+    turns = [
+        {"role": message["role"], "content": list(_parts(message["role"], message["content"]))} for message in messages
+    ]
+    return {"model": model, "input": turns, "store": False, **fields}
+
+
+def _parts(role: str, content: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for part in content:
+        if part["type"] == "text":
+            yield {"type": "output_text" if role == "assistant" else "input_text", "text": part["text"]}
+        elif part["type"] == "image_url":
+            yield {"type": "input_image", "image_url": part["image_url"]["url"]}
+        else:
+            yield part
+
+
+def parse_response(raw: bytes, url: str) -> Reply:
+    """Read an answer of status 200 in the Responses form; the summary of the reasoning is left out.
+
+    Raises:
+        AttemptError: ``malformed``, or what a failed answer stands for.
+    """
+    try:
+        body = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        shown = shorten(raw[:400].decode("utf-8", "replace"))
+        raise _malformed(url, f"no JSON ({error}): {shown}") from error
+    if not isinstance(body, dict):
+        raise _malformed(url, "no JSON object")
+    status = body.get("status")
+    if body.get("error"):
+        raise _failure(body, raw, url)
+    output = body.get("output")
+    if not isinstance(output, list) or status not in ("completed", "incomplete"):
+        raise _malformed(url, f"status {status!r}" if isinstance(output, list) else "no output")
+    text, refused = _read_output(output, url)
+    finish = "content_filter" if refused else "stop"
+    if status == "incomplete":
+        details = body.get("incomplete_details")
+        cause = str(details.get("reason")) if isinstance(details, dict) else "incomplete"
+        finish = _INCOMPLETE.get(cause, cause)
+    return Reply(text, finish, read_tokens(body.get("usage"), "input_tokens", "output_tokens"))
+
+
+def _read_output(output: list[Any], url: str) -> tuple[str, bool]:
+    """The text of all messages, else the refusal; and whether the model refused."""
+    texts, refusals = [], []
+    for item in output:
+        if not isinstance(item, dict) or item.get("type") != "message":
+            continue
+        content = item.get("content")
+        if not isinstance(content, list) or not all(isinstance(part, dict) for part in content):
+            raise _malformed(url, "a message without content")
+        texts += [str(part.get("text") or "") for part in content if part.get("type") == "output_text"]
+        refusals += [str(part.get("refusal") or "") for part in content if part.get("type") == "refusal"]
+    return "".join(texts) or "".join(refusals), bool(refusals)
+
+
+def _failure(body: Mapping[str, Any], raw: bytes, url: str) -> AttemptError:
+    error = body["error"]
+    code = error.get("code") if isinstance(error, Mapping) else None
+    if body.get("status") != "failed" or not isinstance(code, str):
+        return error_in_body(body, raw, url)
+    message = f"{url} failed with {code}: {shorten(str(error.get('message') or ''))}"
+    return AttemptError(_FAILED.get(code, "bad_request"), message)
+
+
+def _malformed(url: str, what: str) -> AttemptError:
+    return AttemptError("malformed", f"{url} sent no response object: {what}")

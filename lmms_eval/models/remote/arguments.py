@@ -1,0 +1,134 @@
+"""Arguments that every back end of a remote model takes, and how they are checked."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from lmms_eval.errors import ModelError
+
+ENVIRONMENT = {"LMMS_IMAGE_ENCODE_FORMAT": "image_format", "LMMS_IMAGE_JPEG_QUALITY": "image_quality"}
+"""Defaults that the environment may set."""
+SAME = {
+    "model_version": "model",
+    "pretrained": "model",
+    "num_cpus": "num_concurrent",
+    "nframes": "max_frames_num",
+    "fps": "video_fps",
+}
+"""Other names of arguments, from the interfaces that these back ends unite."""
+NOT_HERE = ("mcp_server_path",)
+
+
+class RemoteArguments(BaseModel):
+    """The common arguments with their defaults; ``docs/models/openai.md`` says what they do."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", coerce_numbers_to_str=True, hide_input_in_errors=True)
+    backend: ClassVar[str] = ""
+    """Name of the back end in messages."""
+
+    model: str = ""
+    base_url: str | None = None
+    api_key: str | None = Field(default=None, repr=False)
+    timeout: float = Field(default=600.0, gt=0)
+    num_concurrent: int = Field(default=32, ge=1)
+    max_retries: int = Field(default=5, ge=0)
+    retry_backoff_s: float = Field(default=1.0, ge=0)
+    max_new_tokens: int = Field(default=1024, ge=1)
+    system_prompt: str | None = None
+    max_frames_num: int = Field(default=10, ge=1)
+    video_fps: float | None = Field(default=None, gt=0)
+    max_pixels: int | None = Field(default=None, ge=1)
+    max_image_bytes: int = Field(default=20_000_000, ge=1024)
+    image_format: Literal["PNG", "JPEG", "WEBP"] = "PNG"
+    image_quality: int = Field(default=85, ge=1, le=100)
+    reasoning_effort: str | None = None
+    adaptive_concurrency: bool = False
+    adaptive_min_concurrency: int = 1
+    adaptive_max_concurrency: int = 128
+    adaptive_target_latency_s: float | None = None
+    adaptive_increase_step: float = 0.1
+    adaptive_decrease_factor: float = 0.7
+    adaptive_failure_threshold: float = 0.05
+    batch_size: Any = None
+    max_batch_size: Any = None
+    device: Any = None
+
+    @field_validator("image_format", mode="before")
+    @classmethod
+    def _upper(cls, value: Any) -> Any:
+        return {"JPG": "JPEG"}.get(value.upper(), value.upper()) if isinstance(value, str) else value
+
+    @property
+    def ceiling(self) -> int:
+        """Requests that are open at a time at most."""
+        if not self.adaptive_concurrency:
+            return self.num_concurrent
+        return max(1, self.adaptive_min_concurrency, self.adaptive_max_concurrency)
+
+
+T = TypeVar("T", bound=RemoteArguments)
+ANSWER_ARGUMENTS = (
+    "max_new_tokens",
+    "max_frames_num",
+    "video_fps",
+    "max_pixels",
+    "max_image_bytes",
+    "image_format",
+    "image_quality",
+    "reasoning_effort",
+)
+"""Common arguments that can change an answer."""
+
+
+def read_arguments(kind: type[T], given: Mapping[str, Any], environment: Mapping[str, str]) -> T:
+    """Check the arguments. Values are not shown in messages: one of them may be a key.
+
+    ``environment`` gives defaults for some of them (``ENVIRONMENT``).
+
+    Raises:
+        ModelError: an unknown name, a wrong value, two names of one argument that disagree, no model.
+    """
+    merged = _merge(kind, given)
+    for variable, name in ENVIRONMENT.items():
+        if environment.get(variable):
+            merged.setdefault(name, environment[variable])
+    try:
+        arguments = kind(**merged)
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}" for problem in error.errors()
+        )
+        raise ModelError(f"model arguments of the {kind.backend} back end: {problems}") from None
+    if not arguments.model:
+        raise ModelError(f"the {kind.backend} back end needs the model's name on the server: --model_args model=NAME")
+    return arguments
+
+
+def _merge(kind: type[RemoteArguments], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that are set, each under its first name."""
+    merged: dict[str, Any] = {}
+    for name, value in given.items():
+        if name in NOT_HERE:
+            raise ModelError(
+                f"model argument {name!r} of the {kind.backend} back end is not in this version: leave it out"
+            )
+        target = SAME.get(name, name)
+        if target not in kind.model_fields:
+            raise ModelError(_unknown(kind, name))
+        if value is None:
+            continue
+        if merged.get(target, value) != value:
+            raise ModelError(f"model argument {target!r} is given twice with different values, once as {name!r}")
+        merged[target] = value
+    return merged
+
+
+def _unknown(kind: type[RemoteArguments], name: str) -> str:
+    known = sorted({*kind.model_fields, *SAME})
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    answer = f"did you mean {', '.join(close)}?" if close else f"it takes: {', '.join(known)}"
+    return f"the {kind.backend} back end has no model argument {name!r}; {answer}"

@@ -1,0 +1,99 @@
+"""The run of a remote model: many requests open, one layer of retries, every failure a response."""
+
+from __future__ import annotations
+
+import abc
+import importlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, aclosing
+from typing import Any
+
+from lmms_eval.api.model import Model, RequestStream
+from lmms_eval.api.request import Request, Response
+from lmms_eval.errors import ModelError
+from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS, RemoteArguments
+
+Complete = Callable[[Any], Awaitable[Any]]
+"""One attempt: a prepared payload in, a ``Reply`` back or an ``AttemptError``."""
+
+
+class RemoteModel(Model):
+    """Asks a server, with up to ``num_concurrent`` requests open at a time.
+
+    Subclasses prepare payloads and make single attempts (``connect``); retries, concurrency and records are here.
+    """
+
+    answer_arguments: tuple[str, ...] = ANSWER_ARGUMENTS
+    """Arguments that can change an answer."""
+
+    def __init__(self, arguments: RemoteArguments, address: str) -> None:
+        from lmms_eval.models.openai.asking import Tally
+        from lmms_eval.models.openai.concurrency import Gate
+
+        self.concurrency = arguments.ceiling
+        self.tally = Tally()
+        self._settings, self._address = arguments, address
+        self._gate = Gate(arguments)
+
+    @abc.abstractmethod
+    def connect(self) -> AbstractAsyncContextManager[Complete]:
+        """Open a client for the life of one stream."""
+
+    @abc.abstractmethod
+    def stops_here(self, request: Request) -> list[str]:
+        """The stop strings that the server is not told."""
+
+    @abc.abstractmethod
+    def ignored_options(self) -> list[str]:
+        """Generation options of tasks that had no place in the protocol, so far."""
+
+    async def respond(self, stream: RequestStream) -> AsyncIterator[Response]:
+        """Answer requests as they come; every failure is a response."""
+        from lmms_eval.models.openai.asking import Asker, RetryPolicy
+        from lmms_eval.models.openai.concurrency import Gate
+        from lmms_eval.models.openai.dispatch import Dispatcher
+
+        settings = self._settings
+        gate = self._gate = Gate(settings)
+        policy = RetryPolicy(settings.max_retries, settings.retry_backoff_s)
+        async with self.connect() as complete:
+            asker = Asker(complete, gate, policy, self.stops_here, self.tally)
+            async with aclosing(Dispatcher(gate, asker.ask).run(stream)) as responses:
+                async for response in responses:
+                    yield response
+
+    def identity(self) -> Mapping[str, Any]:
+        """Server, model and all arguments that change a request."""
+        return {
+            "base_url": self._address,
+            "model": self._settings.model,
+            **self._settings.model_dump(include=set(self.answer_arguments)),
+        }
+
+    def describe(self) -> Mapping[str, Any]:
+        """Address, concurrency as used, retries by kind, bytes sent, and what tasks asked for in vain."""
+        return {
+            "base_url": self._address,
+            "concurrency": self._gate.describe(),
+            **self.tally.to_dict(),
+            "ignored_generation_options": self.ignored_options(),
+        }
+
+
+def import_sdk(module: str, backend: str, extra: str) -> Any:
+    """An optional package.
+
+    Raises:
+        ModelError: it is not installed; says how to install it.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if module != missing and not module.startswith(f"{missing}."):
+            raise ModelError(f"the back end {backend} cannot import {module}: {error}") from error
+        raise ModelError(
+            f"the back end {backend} needs the package {module}: pip install 'lmms_eval[{extra}]'"
+        ) from error
+    except ImportError as error:
+        raise ModelError(f"the back end {backend} cannot import {module}: {error}") from error

@@ -1,0 +1,88 @@
+"""The back end ``sglang``: the engine of SGLang in this process, or an SGLang server (``base_url``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from lmms_eval.errors import ModelError
+from lmms_eval.models.offline.model import Answer, Engine, EngineModel, Job
+from lmms_eval.models.offline.settings import EngineSettings
+from lmms_eval.models.remote.model import import_sdk
+
+START_ERRORS = (TypeError, ValueError, RuntimeError, OSError, ImportError, AssertionError)
+SAME_NAME = ("top_k", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "skip_special_tokens")
+
+
+class SglangEngine(Engine):
+    """``sglang.Engine`` and its ``async_generate``."""
+
+    name = "sglang"
+    decodes_videos = True
+    options: ClassVar[Mapping[str, str]] = {**{name: name for name in SAME_NAME}, "min_tokens": "min_new_tokens"}
+
+    def __init__(self, settings: EngineSettings) -> None:
+        self._sglang = import_sdk("sglang", "sglang", "sglang")
+        arguments: dict[str, Any] = {
+            "model_path": settings.model,
+            "tp_size": settings.tensor_parallel_size,
+            "pp_size": settings.pipeline_parallel_size,
+            "dp_size": settings.data_parallel_size,
+            "mem_fraction_static": settings.gpu_memory_utilization,
+            "trust_remote_code": settings.trust_remote_code,
+            **({"context_length": settings.max_model_len} if settings.max_model_len else {}),
+            **({"mm_process_config": settings.mm_processor_kwargs} if settings.mm_processor_kwargs else {}),
+            **settings.engine_arguments,
+        }
+        try:
+            self._engine = self._sglang.Engine(**arguments)
+        except START_ERRORS as error:
+            raise ModelError(f"sglang cannot start {settings.model}: {type(error).__name__}: {error}") from error
+
+    async def generate(self, job: Job, request_id: str) -> Answer:  # noqa: ARG002 - the engine numbers requests itself
+        """Ask the engine. One that is cancelled here runs to its end there."""
+        prompt = job.prompt
+        media: dict[str, Any] = {"image_data": prompt.images, "video_data": prompt.videos}
+        if prompt.sounds:
+            from lmms_eval.media.audio import wire_audio
+
+            media["audio_data"] = [
+                wire_audio({"array": sound.samples, "sampling_rate": sound.sampling_rate}).data_url
+                for sound in prompt.sounds
+            ]
+        answer = await self._engine.async_generate(
+            input_ids=prompt.token_ids,
+            sampling_params=self._sampling(job),
+            **{name: values for name, values in media.items() if values},
+        )
+        facts = answer["meta_info"]
+        finish = facts.get("finish_reason") or {}
+        if finish.get("type") == "abort":
+            raise ValueError(f"the engine aborted the request: {finish.get('message', 'no reason given')}")
+        return Answer(answer["text"], finish.get("type"), facts.get("prompt_tokens"), facts.get("completion_tokens"))
+
+    def _sampling(self, job: Job) -> dict[str, Any]:
+        wanted = job.wanted
+        fields = dict(wanted.pick(self.options)[0])
+        fields["max_new_tokens"] = wanted.max_new_tokens
+        given = {"temperature": wanted.temperature, "top_p": wanted.top_p}
+        fields |= {name: value for name, value in given.items() if value is not None}
+        if wanted.temperature != 0:
+            fields["sampling_seed"] = wanted.seed
+        if wanted.stops:
+            fields["stop"] = list(wanted.stops)
+        return fields
+
+    def describe(self) -> Mapping[str, Any]:
+        """The package's version."""
+        return {"engine": self.name, "version": str(getattr(self._sglang, "__version__", "unknown"))}
+
+    def close(self) -> None:
+        """End the engine's processes."""
+        self._engine.shutdown()
+
+
+class SGLang(EngineModel):
+    """SGLang; arguments as in ``docs/models/sglang.md``."""
+
+    engine = SglangEngine

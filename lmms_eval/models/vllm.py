@@ -1,0 +1,101 @@
+"""The back end ``vllm``: the asynchronous engine of vLLM in this process, or a vLLM server (``base_url``)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from lmms_eval.errors import ModelError
+from lmms_eval.models.offline.model import Answer, Engine, EngineModel, Job
+from lmms_eval.models.offline.settings import EngineSettings
+from lmms_eval.models.remote.model import import_sdk
+
+START_ERRORS = (TypeError, ValueError, RuntimeError, OSError, ImportError, AssertionError)
+SAME_NAME = (
+    "top_k",
+    "min_p",
+    "repetition_penalty",
+    "presence_penalty",
+    "frequency_penalty",
+    "min_tokens",
+    "logit_bias",
+    "skip_special_tokens",
+)
+
+
+class VllmEngine(Engine):
+    """``AsyncEngineArgs``, ``AsyncLLMEngine`` and ``SamplingParams``: the public names of the package's root."""
+
+    name = "vllm"
+    options: ClassVar[Mapping[str, str]] = {name: name for name in SAME_NAME}
+
+    def __init__(self, settings: EngineSettings) -> None:
+        self._vllm = import_sdk("vllm", "vllm", "vllm")
+        # vLLM reads its own time-out of the start from the environment.
+        os.environ.setdefault("VLLM_ENGINE_READY_TIMEOUT_S", str(settings.start_timeout))
+        arguments: dict[str, Any] = {
+            "model": settings.model,
+            "tensor_parallel_size": settings.tensor_parallel_size,
+            "pipeline_parallel_size": settings.pipeline_parallel_size,
+            "data_parallel_size": settings.data_parallel_size,
+            "gpu_memory_utilization": settings.gpu_memory_utilization,
+            "max_model_len": settings.max_model_len,
+            "trust_remote_code": settings.trust_remote_code,
+            "enable_prefix_caching": True,
+            **settings.engine_arguments,
+        }
+        try:
+            engine_arguments = self._vllm.AsyncEngineArgs(**arguments)
+            self._engine = self._vllm.AsyncLLMEngine.from_engine_args(engine_arguments)
+        except START_ERRORS as error:
+            raise ModelError(f"vllm cannot start {settings.model}: {type(error).__name__}: {error}") from error
+        self._processor_options = settings.mm_processor_kwargs
+
+    async def generate(self, job: Job, request_id: str) -> Answer:
+        """Ask the engine; closing its generator aborts the request there."""
+        final: Any = None
+        outputs = self._engine.generate(self._prompt(job), self._sampling(job), request_id)
+        async for output in outputs:
+            final = output
+        if final is None or not final.outputs:
+            raise RuntimeError("the engine gave no output")
+        best = final.outputs[0]
+        if best.finish_reason == "abort":
+            raise RuntimeError("the engine aborted the request")
+        return Answer(best.text, best.finish_reason, len(final.prompt_token_ids or ()), len(best.token_ids))
+
+    def _prompt(self, job: Job) -> dict[str, Any]:
+        prompt = job.prompt
+        sounds = [(sound.samples, sound.sampling_rate) for sound in prompt.sounds]
+        media = {"image": prompt.images, "video": prompt.videos, "audio": sounds}
+        given = {name: values for name, values in media.items() if values}
+        asked: dict[str, Any] = {"prompt_token_ids": prompt.token_ids}
+        if given:
+            asked["multi_modal_data"] = given
+            if self._processor_options:
+                asked["mm_processor_kwargs"] = self._processor_options
+        return asked
+
+    def _sampling(self, job: Job) -> Any:
+        wanted = job.wanted
+        fields = dict(wanted.pick(self.options)[0])
+        given = {"temperature": wanted.temperature, "top_p": wanted.top_p, "seed": wanted.seed}
+        fields |= {name: value for name, value in given.items() if value is not None}
+        if wanted.stops:
+            fields["stop"] = list(wanted.stops)
+        return self._vllm.SamplingParams(max_tokens=wanted.max_new_tokens, **fields)
+
+    def describe(self) -> Mapping[str, Any]:
+        """The package's version."""
+        return {"engine": self.name, "version": str(getattr(self._vllm, "__version__", "unknown"))}
+
+    def close(self) -> None:
+        """End the engine's processes."""
+        self._engine.shutdown()
+
+
+class VLLM(EngineModel):
+    """vLLM; arguments as in ``docs/models/vllm.md``."""
+
+    engine = VllmEngine

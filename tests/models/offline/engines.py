@@ -1,0 +1,145 @@
+"""Modules with just the public signatures of vLLM and SGLang that the adapters use, and a tokenizer for them."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+TEMPLATE = (
+    "{{ '<s>' }}{% for m in messages %}[{{ m.role }}]{% for p in m.content %}"
+    "{% if p.type == 'text' %}{{ p.text }}{% else %}<{{ p.type }}>{% endif %}{% endfor %}{% endfor %}"
+    "{% if thinking %}[thinking]{% endif %}[assistant]"
+)
+
+
+def write_tokenizer(folder: Path, template: str | None = TEMPLATE) -> str:
+    """A tokenizer with one token a character, which puts ``<s>`` before each text when it is let."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    marks = ["<s>", "<unk>", "<image>", "<video>", "<audio>"]
+    vocabulary = {token: number for number, token in enumerate([*marks, *map(chr, range(32, 127))])}
+    core = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    core.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    core.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=core, bos_token="<s>", unk_token="<unk>", additional_special_tokens=marks[2:]
+    )
+    if template:
+        tokenizer.chat_template = template
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+class Recorder:
+    """What the fakes saw."""
+
+    def __init__(self) -> None:
+        self.calls: list[dict[str, Any]] = []
+        self.open = self.peak = self.aborted = 0
+        self.started: dict[str, Any] = {}
+        self.closed = False
+        self.delay = 0.0
+        self.error: Exception | None = None
+        self.finish = "stop"
+
+    async def work(self) -> None:
+        self.open += 1
+        self.peak = max(self.peak, self.open)
+        try:
+            await asyncio.sleep(self.delay)
+        except asyncio.CancelledError:
+            self.aborted += 1
+            raise
+        finally:
+            self.open -= 1
+        if self.error is not None:
+            raise self.error
+
+
+def fake_vllm(seen: Recorder) -> ModuleType:
+    module: Any = ModuleType("vllm")
+
+    @dataclasses.dataclass
+    class AsyncEngineArgs:
+        model: str
+        tensor_parallel_size: int = 1
+        pipeline_parallel_size: int = 1
+        data_parallel_size: int = 1
+        gpu_memory_utilization: float = 0.9
+        max_model_len: int | None = None
+        trust_remote_code: bool = False
+        enable_prefix_caching: bool | None = None
+        limit_mm_per_prompt: dict[str, int] | None = None
+        dtype: str = "auto"
+
+    @dataclasses.dataclass
+    class SamplingParams:
+        max_tokens: int = 16
+        temperature: float = 1.0
+        top_p: float = 1.0
+        top_k: int = 0
+        seed: int | None = None
+        stop: list[str] | None = None
+        repetition_penalty: float = 1.0
+
+    class AsyncLLMEngine:
+        @classmethod
+        def from_engine_args(cls, engine_args: AsyncEngineArgs) -> AsyncLLMEngine:
+            seen.started = dataclasses.asdict(engine_args)
+            return cls()
+
+        async def generate(self, prompt: Any, sampling_params: SamplingParams, request_id: str) -> AsyncIterator[Any]:
+            seen.calls.append({"prompt": prompt, "sampling": dataclasses.asdict(sampling_params), "id": request_id})
+            for text in ("ans", f"answer to {request_id}"):
+                if text != "ans":
+                    await seen.work()
+                output = SimpleNamespace(text=text, finish_reason=seen.finish, token_ids=[1, 2, 3])
+                yield SimpleNamespace(outputs=[output], prompt_token_ids=prompt["prompt_token_ids"])
+
+        def shutdown(self) -> None:
+            seen.closed = True
+
+    module.AsyncEngineArgs, module.SamplingParams, module.AsyncLLMEngine = (
+        AsyncEngineArgs,
+        SamplingParams,
+        AsyncLLMEngine,
+    )
+    module.__version__ = "0.0-fake"
+    return module
+
+
+def fake_sglang(seen: Recorder) -> ModuleType:
+    module: Any = ModuleType("sglang")
+
+    class Engine:
+        def __init__(self, model_path: str, **arguments: Any) -> None:
+            seen.started = {"model_path": model_path, **arguments}
+
+        async def async_generate(
+            self,
+            prompt: str | None = None,
+            sampling_params: dict[str, Any] | None = None,
+            input_ids: list[int] | None = None,
+            image_data: list[Any] | None = None,
+            audio_data: list[Any] | None = None,
+            video_data: list[Any] | None = None,
+        ) -> dict[str, Any]:
+            seen.calls.append(
+                {"prompt": input_ids, "sampling": sampling_params, "media": (image_data, video_data, audio_data)}
+            )
+            number = len(seen.calls) - 1
+            await seen.work()
+            facts = {"finish_reason": {"type": seen.finish}, "prompt_tokens": 5, "completion_tokens": 3}
+            return {"text": f"answer {number}", "meta_info": facts}
+
+        def shutdown(self) -> None:
+            seen.closed = True
+
+    module.Engine = Engine
+    module.__version__ = "0.0-fake"
+    return module

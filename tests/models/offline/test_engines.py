@@ -1,0 +1,269 @@
+"""The back ends ``vllm`` and ``sglang``: contracts with the engines' public signatures and with their servers."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import sys
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from lmms_eval.api.messages import ChatMessages
+from lmms_eval.errors import MediaError, ModelError
+from lmms_eval.models.registry import ModelRegistry
+from tests.media.draw import tone, write_video
+from tests.models.offline.engines import Recorder, fake_sglang, fake_vllm, write_tokenizer
+from tests.models.openai.support import MemoryStream, ask, make_request
+from tests.servers.stub import StubServer
+
+FAKES = {"vllm": fake_vllm, "sglang": fake_sglang}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    return write_tokenizer(tmp_path_factory.mktemp("tokenizer"))
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> Recorder:
+    recorder = Recorder()
+    for name, make in FAKES.items():
+        monkeypatch.setitem(sys.modules, name, make(recorder))
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    monkeypatch.setenv("VLLM_ENGINE_READY_TIMEOUT_S", "60")
+    return recorder
+
+
+def build(name: str, folder: str, **arguments: Any) -> Any:
+    return ModelRegistry().build(name, {"model": folder, **arguments})[0]
+
+
+@pytest.mark.parametrize("name", FAKES)
+def test_hundreds_in_flight(name: str, folder: str, seen: Recorder) -> None:
+    seen.delay = 0.05
+    model = build(name, folder, num_concurrent=300)
+    found = ask(model, [make_request(number) for number in range(700)])
+    assert len({response.text for response in found.values()}) == 700 == len(seen.calls)
+    assert 250 <= seen.peak <= 300
+    one = found["7"]
+    assert one.finish_reason == "stop" and one.usage is not None and one.usage.output_tokens == 3
+    assert model.describe()["version"] == "0.0-fake"
+    model.close()
+    assert seen.closed
+
+
+def test_vllm_arguments(folder: str, seen: Recorder) -> None:
+    build(
+        "vllm",
+        folder,
+        tensor_parallel_size=2,
+        pipeline_parallel_size=3,
+        data_parallel_size=4,
+        max_model_len=99,
+        limit_mm_per_prompt='{"image": 8}',
+        dtype="float16",
+    )
+    assert seen.started == {
+        "model": folder,
+        "tensor_parallel_size": 2,
+        "pipeline_parallel_size": 3,
+        "data_parallel_size": 4,
+        "gpu_memory_utilization": 0.8,
+        "max_model_len": 99,
+        "trust_remote_code": False,
+        "enable_prefix_caching": True,
+        "limit_mm_per_prompt": {"image": 8},
+        "dtype": "float16",
+    }
+
+
+def test_sglang_arguments(folder: str, seen: Recorder) -> None:
+    build(
+        "sglang", folder, tensor_parallel_size=2, gpu_memory_utilization=0.5, max_model_len=99, chunked_prefill_size=8
+    )
+    wanted = {"tp_size": 2, "pp_size": 1, "dp_size": 1, "mem_fraction_static": 0.5, "context_length": 99}
+    assert seen.started == {"model_path": folder, "trust_remote_code": False, "chunked_prefill_size": 8, **wanted}
+
+
+def text_of(folder: str, tokens: list[int]) -> str:
+    from transformers import AutoTokenizer
+
+    return "".join(AutoTokenizer.from_pretrained(folder).convert_ids_to_tokens(tokens))
+
+
+@pytest.mark.parametrize("name", FAKES)
+def test_the_prompt_is_the_models_template_with_one_beginning(name: str, folder: str, seen: Recorder) -> None:
+    model = build(name, folder, system_prompt="Hi", chat_template_kwargs='{"thinking": true}')
+    ask(model, [make_request("one", "Q?", visuals=[Image.new("RGB", (2, 2))])])
+    prompt = seen.calls[0]["prompt"]
+    tokens = prompt["prompt_token_ids"] if name == "vllm" else prompt
+    assert text_of(folder, tokens).startswith("<s>[system]Hi[user]<image>Q?") and tokens.count(0) == 1
+    assert text_of(folder, tokens).endswith("[thinking][assistant]")
+
+
+def test_vllm_media_are_passed_as_they_are(tmp_path: Path, folder: str, seen: Recorder) -> None:
+    film = write_video(tmp_path / "film.mp4", 12)
+    sound = {"array": tone(), "sampling_rate": 8000}
+    model = build("vllm", folder, max_frames_num=4, mm_processor_kwargs='{"fps": 1}', max_pixels=100)
+    ask(model, [make_request("one", visuals=[Image.new("RGB", (40, 40)), str(film), sound]), make_request("two")])
+    calls = {call["id"]: call["prompt"] for call in seen.calls}
+    media = calls["one"]["multi_modal_data"]
+    assert media["image"][0].mode == "RGB" and media["image"][0].width <= 10
+    assert isinstance(media["video"][0], np.ndarray) and media["video"][0].shape[0] == 4
+    assert media["audio"][0][1] == 8000 and len(media["audio"][0][0]) == 4000
+    assert calls["one"]["mm_processor_kwargs"] == {"fps": 1}
+    assert set(calls["two"]) == {"prompt_token_ids"}
+
+
+def test_sglang_media(tmp_path: Path, folder: str, seen: Recorder) -> None:
+    film = write_video(tmp_path / "film.mp4", 12)
+    sound = {"array": tone(), "sampling_rate": 8000}
+    model = build("sglang", folder)
+    ask(model, [make_request("one", visuals=[Image.new("RGB", (4, 4)), str(film), sound])])
+    images, videos, sounds = seen.calls[0]["media"]
+    assert images[0].size == (4, 4) and videos == [str(film)] and sounds[0].startswith("data:audio/wav;base64,")
+    part = {"type": "video", "url": str(film), "start_time": 0.1}
+    messages = ChatMessages.model_validate({"messages": [{"role": "user", "content": [part]}]})
+    with pytest.raises(MediaError, match="whole videos"):
+        model.prepare(make_request("two", messages=messages))
+
+
+def test_generation_options(folder: str, seen: Recorder) -> None:
+    options = {"max_new_tokens": 5, "temperature": 0.5, "top_p": 0.9, "until": ["END"], "top_k": 3, "odd_option": 1}
+    model = build("vllm", folder, max_new_tokens=4096)
+    requests = [
+        make_request("warm", generation=options, seed=11),
+        make_request("cold", generation={"do_sample": False}, seed=12),
+    ]
+    ask(model, requests)
+    sampling = {call["id"]: call["sampling"] for call in seen.calls}
+    assert sampling["warm"]["max_tokens"] == 5, "the task's value wins"
+    assert sampling["warm"] == {**sampling["warm"], "temperature": 0.5, "top_p": 0.9, "seed": 11, "stop": ["END"]}
+    assert sampling["warm"]["top_k"] == 3
+    assert sampling["cold"] == {**sampling["cold"], "max_tokens": 4096, "temperature": 0, "seed": 12}
+    assert model.describe()["ignored_generation_options"] == ["odd_option"]
+    seen.calls.clear()
+    ask(build("sglang", folder), requests)
+    warm = {"top_k": 3, "max_new_tokens": 5, "temperature": 0.5, "top_p": 0.9, "sampling_seed": 11, "stop": ["END"]}
+    assert [call["sampling"] for call in seen.calls] == [warm, {"max_new_tokens": 1024, "temperature": 0}]
+
+
+@pytest.mark.parametrize("name", FAKES)
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (ValueError("the prompt is longer than the model's length"), "bad_request"),
+        (RuntimeError("CUDA out of memory"), "out_of_memory"),
+        (RuntimeError("engine is dead"), "internal"),
+    ],
+)
+def test_errors_of_the_engine(name: str, error: Exception, kind: str, folder: str, seen: Recorder) -> None:
+    seen.error = error
+    response = ask(build(name, folder), [make_request("one")])["one"]
+    assert response.error is not None and response.error.kind == kind and str(error) in response.error.message
+
+
+@pytest.mark.parametrize("name", FAKES)
+def test_an_aborted_request_is_no_answer(name: str, folder: str, seen: Recorder) -> None:
+    seen.finish = "abort"
+    response = ask(build(name, folder), [make_request("one")])["one"]
+    assert response.error is not None and "aborted" in response.error.message
+
+
+@pytest.mark.parametrize("name", FAKES)
+def test_closing_cancels_what_is_open(name: str, folder: str, seen: Recorder) -> None:
+    async def run() -> None:
+        model = build(name, folder, num_concurrent=4)
+        stream = MemoryStream([model.prepare(make_request(number)) for number in range(8)], closed=False)
+        async with aclosing(model.respond(stream)) as responses:
+            waiting = asyncio.create_task(anext(responses))
+            while seen.open < 4:
+                await asyncio.sleep(0.01)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    seen.delay = 30
+    asyncio.run(run())
+    assert seen.aborted == 4 and seen.open == 0
+
+
+def test_an_argument_that_the_engine_does_not_know(folder: str, seen: Recorder) -> None:
+    with pytest.raises(ModelError, match="no_such_argument"):
+        build("vllm", folder, no_such_argument=1)
+
+
+def test_wrong_arguments(folder: str, seen: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ModelError, match="gpu_memory_utilization"):
+        build("vllm", folder, gpu_memory_utilization=2)
+    with pytest.raises(ModelError, match="none: "):
+        build("vllm", folder, limit_mm_per_prompt="{image: 8}")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(ModelError, match="without accelerate or torchrun"):
+        build("vllm", folder, tensor_parallel_size=2)
+
+
+def test_a_model_without_template(tmp_path: Path, seen: Recorder) -> None:
+    bare = write_tokenizer(tmp_path / "bare", template=None)
+    with pytest.raises(ModelError, match=r"chat_template=|cannot be loaded"):
+        build("vllm", bare)
+    given = build("vllm", bare, chat_template="{{ 'x' }}")
+    assert given.prepare(make_request("one")).payload.prompt.token_ids
+
+
+def test_identity_has_what_changes_answers(folder: str, seen: Recorder) -> None:
+    first, second = build("vllm", folder, num_concurrent=3), build("vllm", folder)
+    third = build("vllm", folder, dtype="float16")
+    assert first.identity() == second.identity() != third.identity()
+
+
+@pytest.mark.parametrize("name", FAKES)
+def test_the_engines_server(name: str) -> None:
+    """No engine package is needed: the server speaks chat completions and takes the engine's extra fields."""
+    extras = {"mm_processor_kwargs": '{"fps": 2}', "chat_template_kwargs": '{"enable_thinking": false}'}
+    with StubServer(delay=0.01) as server:
+        model = build(name, "served", base_url=server.url, num_concurrent=16, extra_body='{"top_k": 1}', **extras)
+        found = ask(model, [make_request(number, visuals=[Image.new("RGB", (3, 3))]) for number in range(60)])
+        stats, body = server.stats(), server.bodies()[0]
+    assert {key: response.text for key, response in found.items()} == {str(n): str(n) for n in range(60)}
+    assert stats["max_in_flight"] == 16 and body["model"] == "served" and body["top_k"] == 1
+    assert body["mm_processor_kwargs"] == {"fps": 2} and body["chat_template_kwargs"] == {"enable_thinking": False}
+    with pytest.raises(ModelError, match="tensor_parallel_size: with base_url"):
+        build(name, "served", base_url="http://127.0.0.1:1/v1", tensor_parallel_size=2)
+
+
+@pytest.mark.parametrize("name", FAKES)
+def test_without_the_package(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    with pytest.raises(ModelError, match=f"pip install 'lmms_eval.{name}.'"):
+        build(name, "anything")
+
+
+def test_the_signatures_of_the_real_vllm() -> None:
+    if importlib.util.find_spec("vllm") is None:
+        pytest.skip("vllm is not installed")
+    import inspect
+
+    vllm: Any = importlib.import_module("vllm")
+    assert {"prompt", "sampling_params", "request_id"} <= set(
+        inspect.signature(vllm.AsyncLLMEngine.generate).parameters
+    )
+    assert {"enable_prefix_caching", "data_parallel_size"} <= set(inspect.signature(vllm.AsyncEngineArgs).parameters)
+
+
+def test_the_signatures_of_the_real_sglang() -> None:
+    if importlib.util.find_spec("sglang") is None:
+        pytest.skip("sglang is not installed")
+    import inspect
+
+    sglang: Any = importlib.import_module("sglang")
+    wanted = {"input_ids", "sampling_params", "image_data", "video_data", "audio_data"}
+    assert wanted <= set(inspect.signature(sglang.Engine.async_generate).parameters)
