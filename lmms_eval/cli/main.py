@@ -81,6 +81,8 @@ def dispatch(arguments: list[str]) -> int:
 
 def report_error(error: Exception, with_traceback: bool, place: str = "") -> int:
     """Print an error to standard error and return the exit code that it stands for."""
+    if os.environ.get("WORLD_SIZE", "1") not in ("", "1"):
+        place = f"process {os.environ.get('RANK', '?')}: {place}"
     if isinstance(error, LmmsEvalError):
         if with_traceback:
             complain("".join(traceback.format_exception(error)).rstrip())

@@ -158,3 +158,15 @@ def test_verbosity_is_exported(monkeypatch) -> None:
 def test_a_listing_beside_a_task_is_refused(capsys) -> None:
     assert main(["--tasks", "list,gold"]) == 2
     assert "'gold' stands beside a listing" in capsys.readouterr().err
+
+
+def test_an_error_in_one_of_several_processes_names_it(monkeypatch, capsys) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    monkeypatch.setenv("RANK", "2")
+
+    def fail(config: RunConfig) -> Report:
+        raise MediaError("cannot decode x.png")
+
+    install(monkeypatch, fail)
+    assert main(["--model", "baseline", "--tasks", "t"]) == 1
+    assert "error: process 2: cannot decode x.png" in capsys.readouterr().err

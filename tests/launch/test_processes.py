@@ -121,3 +121,30 @@ def test_a_process_that_is_killed_ends_the_job_and_costs_only_what_it_had_open(w
         )  # fmt: skip
         assert again.returncode == 0, again.stderr
         assert server.stats()["total"] - asked <= DOCUMENTS - asked + 8
+
+
+def crash(work: Path, restarts: int) -> subprocess.CompletedProcess[str]:
+    launch = ["-m", "torch.distributed.run", "--nproc_per_node", "2", "--max_restarts", str(restarts)]
+    child = ["-m", "tests.launch.crashing", str(work / "tasks"), str(work / "out"), str(work / "trace"), str(restarts)]
+    return subprocess.run(
+        [sys.executable, *launch, "--master_port", str(free_port()), *child],
+        env=environment(), cwd=ROOT, capture_output=True, text=True, timeout=180, check=False,
+    )  # fmt: skip
+
+
+def test_under_restarts_the_job_goes_on_from_the_journals(work: Path) -> None:
+    done = crash(work, restarts=1)
+    assert done.returncode == 0, done.stderr
+    asked = [int(line) for line in (work / "trace").read_text().split()]
+    assert set(asked) == set(range(DOCUMENTS))
+    assert len(asked) - DOCUMENTS <= 2  # what the two processes had open
+    assert final_state(work / "out")["results"]["bench_text"]["exact_match,none"] == 1.0
+
+
+def test_without_restarts_a_crash_ends_the_job_within_seconds(work: Path) -> None:
+    start_s = time.monotonic()
+    done = crash(work, restarts=0)
+    assert done.returncode != 0
+    assert time.monotonic() - start_s < 60
+    kept = sum(len(path.read_text().splitlines()) for path in work.rglob("responses-*.jsonl"))
+    assert kept >= 10
