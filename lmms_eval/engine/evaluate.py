@@ -12,7 +12,7 @@ from lmms_eval.api.model import Model
 from lmms_eval.api.task import Selection
 from lmms_eval.engine.aggregate import AggregateOptions, TaskResult, aggregate_task
 from lmms_eval.engine.asking import Asking, AskReport
-from lmms_eval.engine.conversations import Conversations
+from lmms_eval.engine.conversations import Conversations, Unit
 from lmms_eval.engine.groups import GroupResult, aggregate_groups
 from lmms_eval.engine.plan import TaskPlan, shared_units, units
 from lmms_eval.engine.progress import Progress
@@ -90,21 +90,54 @@ def evaluate(
         TeamError: another process of the launch has failed.
     """
     seconds: dict[str, float] = {}
+    asking = _ask_and_score(_Work(plans, model, store, options, share), seconds)
+    report = asking.report
+    if share is not None:
+        with _stage(seconds, "gather"):
+            if not share.gather(store, report):
+                return None
+    with _stage(seconds, "aggregate"):
+        tasks = _aggregate(plans, store, options.aggregate, report)
+        groups = aggregate_groups(selection.groups, {result.task.name: result for result in tasks})
+    peak = asking.peak_bytes
+    return RunResult(tasks, tuple(groups), report, seconds, store.resumed_responses, store.prompt_fingerprint(), peak)
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What is asked, of whom, and where it is kept."""
+
+    plans: Sequence[TaskPlan]
+    model: Model
+    store: RunStore
+    options: EngineOptions
+    share: Share | None
+
+    def todo(self, done: dict[str, set[int]]) -> Iterator[Unit]:
+        """Documents for this process."""
+        if self.share is None:
+            return units(self.plans, done)
+        return shared_units(self.plans, done, self.share.team.next_block)
+
+
+def _ask_and_score(work: _Work, seconds: dict[str, float]) -> Asking:
+    """The run and score phases, which overlap; everything is in the journals afterwards."""
+    store, options, share = work.store, work.options, work.share
     done = store.done() if share is None else share.done(store.done())
-    todo = units(plans, done) if share is None else shared_units(plans, done, share.team.next_block)
-    finished = sum(len(done.get(plan.task.name, set()).intersection(plan.doc_ids)) for plan in plans)
-    progress = Progress(sum(plan.requested for plan in plans), finished, options.show_progress)
+    finished = sum(len(done.get(plan.task.name, set()).intersection(plan.doc_ids)) for plan in work.plans)
+    progress = Progress(sum(plan.requested for plan in work.plans), finished, options.show_progress)
 
     def keep(record: dict[str, Any]) -> None:
         store.add_score(record)
         progress.document(record)
 
-    scorer = Scorer([plan.task for plan in plans], keep, options.score_workers)
-    conversations = Conversations(todo, store.response, scorer.submit)
-    asking = Asking(model, store, conversations, progress, scorer.is_behind, options.cache)
+    tasks = [plan.task for plan in work.plans]
+    scorer = Scorer(tasks, keep, options.score_workers)
+    conversations = Conversations(work.todo(done), store.response, scorer.submit)
+    asking = Asking(work.model, store, conversations, progress, scorer.is_behind, options.cache)
     try:
         with _stage(seconds, "ask"):
-            model.attach_tasks([plan.task for plan in plans])
+            work.model.attach_tasks(tasks)
             if share is not None:
                 share.team.watch(asking.stop)
             report = asking.run(options.stream, options.grace_s)
@@ -115,15 +148,7 @@ def evaluate(
         scorer.close()
         progress.close()
         store.sync()
-    if share is not None:
-        with _stage(seconds, "gather"):
-            if not share.gather(store, report):
-                return None
-    with _stage(seconds, "aggregate"):
-        tasks = _aggregate(plans, store, options.aggregate, report)
-        groups = aggregate_groups(selection.groups, {result.task.name: result for result in tasks})
-    peak = asking.peak_bytes
-    return RunResult(tasks, tuple(groups), report, seconds, store.resumed_responses, store.prompt_fingerprint(), peak)
+    return asking
 
 
 def _aggregate(
