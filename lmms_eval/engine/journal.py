@@ -6,7 +6,6 @@ line is skipped on reading and closed by a newline before the next append.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from typing import Any
 
 from lmms_eval.engine import codec
 from lmms_eval.errors import JournalError
+from lmms_eval.utils.atomic import replacing
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,15 +136,8 @@ def write_atomically(path: Path, data: bytes) -> None:
     Raises:
         JournalError: the folder is missing, read-only or full.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(temporary, "wb") as file:
+        with replacing(path) as file:
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
         raise JournalError(f"cannot write {path}: {error.strerror or error}") from error

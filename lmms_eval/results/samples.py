@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from typing import Any
 from lmms_eval.engine.aggregate import TaskResult
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import JournalError
+from lmms_eval.utils.atomic import replacing
 
 
 def write_samples(path: Path, result: TaskResult, store: RunStore) -> int:
@@ -21,22 +20,14 @@ def write_samples(path: Path, result: TaskResult, store: RunStore) -> int:
     Raises:
         JournalError: the file could not be written; an earlier one stays as it was.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     lines = 0
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(temporary, "w", encoding="utf-8", errors="replace", buffering=1 << 20) as file:
+        with replacing(path) as file:
             for row in sample_rows(result, store):
-                file.write(json_text(row) + "\n")
+                file.write((json_text(row) + "\n").encode("utf-8", "replace"))
                 lines += 1
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
     except OSError as error:
         raise JournalError(f"cannot write {path}: {error.strerror or error}; the journal keeps every answer") from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
     return lines
 
 

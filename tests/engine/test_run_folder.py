@@ -45,6 +45,7 @@ def test_a_reused_process_id_is_not_the_owner(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     folder.owner_file.write_text(json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "started": "1"}))
     folder.acquire()
+    assert json.loads(folder.owner_file.read_text())["started"] not in ("1", "")
     folder.release()
 
 
@@ -65,6 +66,7 @@ def test_a_torn_owner_file_does_not_lock_for_ever(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     folder.owner_file.write_text('{"host": "')
     folder.acquire()
+    assert json.loads(folder.owner_file.read_text())["started"] not in ("1", "")
     folder.release()
 
 
