@@ -1,0 +1,344 @@
+"""The sandbox child: takes programs as JSON lines, runs each in a fork of itself that nothing outside can be reached
+from, and answers with how it ended. Started by ``launcher.py`` with a bare interpreter and a clean environment.
+
+This is the one file of the package that executes text as a program.
+"""
+
+from __future__ import annotations
+
+import atexit
+import base64
+import builtins
+import collections
+import contextlib
+import functools
+import heapq
+import io
+import itertools
+import json
+import math
+import multiprocessing
+import os
+import pathlib
+import re
+import select
+import signal
+import string
+import sys
+import time
+import traceback
+import types
+from collections.abc import Mapping
+from typing import IO, TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from lmms_eval.sandbox.confine import Setup
+
+SEEN = (io, pathlib, multiprocessing)
+"""Modules that a program with two namespaces finds without importing them."""
+WARM = (collections, functools, heapq, itertools, math, re, string)
+"""Loaded once here, so that programs need not load them again."""
+DELIVERY = 3
+"""Where captured output goes."""
+DELIVERED = b"\x06"
+"""Begins it: a program that ends on its own delivers nothing."""
+STDERR_BYTES = 2000
+OUT_OF_MEMORY = 86
+"""Exit status after an uncaught ``MemoryError``."""
+_PROGRAM_NAME = "<program>"
+_CHUNK = 1 << 16
+
+
+def main() -> None:
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    sys.path.insert(0, root)
+    from lmms_eval.sandbox import confine, probing
+
+    sys.path.remove(root)
+    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1):
+        os.dup2(nothing, standard)
+    first = json.loads(requests.readline())
+    setup = confine.Setup.from_dict(first["setup"])
+    sys.path += sorted({os.path.dirname(package) for package in setup.packages})
+    if "probe" in first:
+        port = first["probe"]
+        _reply(replies, probing.probe_enclosed(port) if setup.enclosed else probing.probe(setup, port))
+        return
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    confine.enclose(setup)
+    if setup.namespaces:
+        _become_process_one()
+    _reply(replies, {"ready": True})
+    job = _serve(requests, replies, setup)
+    if job is not None:
+        _run(job)
+    with contextlib.suppress(OSError):  # removed already, or out of sight by now
+        os.rmdir(setup.empty)
+
+
+def _become_process_one() -> None:
+    """Go on in a child, process 1 of the new namespace: when it ends, the kernel ends all others there."""
+    child = os.fork()
+    if child:
+        _, status = os.waitpid(child, 0)
+        os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+    from lmms_eval.sandbox.linux import PR_SET_PDEATHSIG, prctl
+
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _serve(requests: IO[bytes], replies: IO[bytes], setup: Setup) -> Mapping[str, Any] | None:
+    """Answer until the requests end; returns in the fork that is to run a program, with that program."""
+    while line := requests.readline():
+        job = json.loads(line)
+        out_reading, out_writing = os.pipe()
+        err_reading, err_writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            _take_over(job, setup, out_writing, err_writing)
+            return job  # type: ignore[no-any-return]
+        os.close(out_writing)
+        os.close(err_writing)
+        watch = _Watch(child, job)
+        try:
+            watch.read(out_reading, err_reading, requests.fileno())
+        finally:
+            os.close(out_reading)
+            os.close(err_reading)
+        _reply(replies, watch.finish())
+    return None
+
+
+def _reply(replies: IO[bytes], message: Mapping[str, Any]) -> None:
+    replies.write(json.dumps(message).encode() + b"\n")
+    replies.flush()
+
+
+class _Watch:
+    """The parent's side of one program."""
+
+    def __init__(self, child: int, job: Mapping[str, Any]) -> None:
+        self._child, self._job = child, job
+        self._limits = job["limits"]
+        self._begin = time.monotonic()
+        self._out, self._err = bytearray(), bytearray()
+        self._reason = ""
+
+    def read(self, out: int, err: int, requests: int) -> None:
+        """Until both pipes are closed, a limit is passed, the time is over, or nobody waits for the answer."""
+        deadline = self._begin + self._limits["wall_s"]
+        poll = select.poll()
+        for pipe in (out, err):
+            poll.register(pipe, select.POLLIN)
+        poll.register(requests, 0)  # tells only that the other end is closed
+        pipes = 2
+        while pipes and not self._reason:
+            left = deadline - time.monotonic()
+            ready = poll.poll(left * 1000) if left > 0 else []
+            if not ready:
+                self._reason = "wall" if time.monotonic() >= deadline else ""
+            for pipe, _ in ready:
+                if pipe == requests:
+                    self._reason = "killed"
+                    return
+                chunk = os.read(pipe, _CHUNK)
+                if not chunk:
+                    poll.unregister(pipe)
+                    pipes -= 1
+                self._keep(chunk, is_error=pipe == err)
+
+    def _keep(self, chunk: bytes, is_error: bool) -> None:
+        if is_error:
+            self._err = (self._err + chunk)[-STDERR_BYTES:]
+            return
+        self._out += chunk
+        begun = len(DELIVERED) if self._job["style"] == "captured" else 0
+        if len(self._out) > self._limits["output_bytes"] + begun:
+            self._reason = "output"
+
+    def finish(self) -> dict[str, Any]:
+        """End what is left of the program, and say how it ended."""
+        deadline = self._begin + self._limits["wall_s"]
+        pid = 0
+        while not self._reason:
+            pid, status, usage = os.wait4(self._child, os.WNOHANG)
+            if pid:
+                break
+            if time.monotonic() > deadline:
+                self._reason = "wall"
+            time.sleep(0.001)  # it has closed its output itself, or is just ending
+        if not pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._child, signal.SIGKILL)
+            _, status, usage = os.wait4(self._child, 0)
+        end_strays()
+        code = os.waitstatus_to_exitcode(status)
+        used = usage.ru_utime + usage.ru_stime
+        output, reason = bytes(self._out), self._reason or self._why(code, used)
+        if self._job["style"] == "captured":
+            if reason == "ok" and not output.startswith(DELIVERED):
+                reason = "nonzero"
+            output = output.removeprefix(DELIVERED)
+        return {
+            "reason": reason,
+            "status": code,
+            "stdout": base64.b64encode(output[: self._limits["output_bytes"]]).decode(),
+            "stderr": base64.b64encode(self._err).decode(),
+            "cpu_s": used,
+            "wall_s": time.monotonic() - self._begin,
+        }
+
+    def _why(self, code: int, used: float) -> str:
+        # The kernel's own count, by ticks of its clock, is coarser than what it reports.
+        if code == -signal.SIGXCPU or (code == -signal.SIGKILL and used > self._limits["cpu_s"] / 2):
+            return "cpu"
+        if code < 0:
+            return "killed"
+        return {0: "ok", OUT_OF_MEMORY: "memory"}.get(code, "nonzero")
+
+
+def end_strays() -> None:
+    """Kill and collect every process that the program has left."""
+    while True:
+        if os.getpid() == 1:  # in a process namespace of its own: all others there are the program's
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(-1, signal.SIGKILL)
+        try:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if not pid:
+            for pid in _children():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.001)
+
+
+def _children() -> list[int]:
+    """Orphans of the program fall to this process, see ``PR_SET_CHILD_SUBREAPER``; none where /proc is not mounted."""
+    own = os.getpid()
+    found = []
+    with contextlib.suppress(OSError):
+        for name in filter(str.isdecimal, os.listdir("/proc")):
+            with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
+                if int(file.read().rpartition(b")")[2].split()[1]) == own:
+                    found.append(int(name))
+    return found
+
+
+def _take_over(job: Mapping[str, Any], setup: Setup, out: int, err: int) -> None:
+    """Become the program's process: its own session, only its own files, every limit, no way back."""
+    from lmms_eval.sandbox import confine
+
+    os.setsid()
+    if job["style"] == "script":
+        os.dup2(_memory_file(job["stdin"].encode("utf-8", "surrogatepass")), 0)
+        os.dup2(out, 1)
+        os.dup2(err, 2)
+        os.closerange(3, 1 << 16)
+    else:
+        os.dup2(err, 2)
+        os.dup2(out, DELIVERY)
+        os.closerange(DELIVERY + 1, 1 << 16)
+    confine.restrict(setup, job["limits"])
+
+
+def _memory_file(content: bytes) -> int:
+    if hasattr(os, "memfd_create"):
+        file = os.memfd_create("stdin")
+    else:
+        import tempfile
+
+        with tempfile.TemporaryFile() as temporary:
+            file = os.dup(temporary.fileno())
+    view = memoryview(content)
+    while view:
+        view = view[os.write(file, view) :]
+    os.lseek(file, 0, os.SEEK_SET)
+    return file
+
+
+def _run(job: Mapping[str, Any]) -> NoReturn:
+    """The program's own process, restricted by now."""
+    import _sitebuiltins
+
+    for name in ("exit", "quit"):
+        setattr(builtins, name, _sitebuiltins.Quitter(name, "Ctrl-D (i.e. EOF)"))
+    atexit._clear()
+    status = 1
+    try:
+        run = _run_script if job["style"] == "script" else _run_captured
+        run(job)
+        status = 0
+    except SystemExit as ended:
+        status = _exit_status(ended.code)
+    except MemoryError:
+        status = OUT_OF_MEMORY
+    except BaseException as error:  # noqa: BLE001 - as an interpreter does with what reaches its top
+        _print_own_part(error)
+    finally:
+        os._exit(_ended(status))
+
+
+def _print_own_part(error: BaseException) -> None:
+    """The traceback without the frames of this module."""
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_code.co_filename != _PROGRAM_NAME:
+        frames = frames.tb_next
+    traceback.print_exception(type(error), error, frames)
+
+
+def _ended(status: int) -> int:
+    """What an interpreter does at its end: wait for threads, call what is registered, write what is buffered."""
+    try:
+        sys.modules["threading"]._shutdown()
+        atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.__stdout__):
+            if stream is not None and not stream.closed:
+                stream.flush()
+    except BaseException:  # noqa: BLE001 - code of the program runs here, too
+        return status or 1
+    return status
+
+
+def _exit_status(code: object) -> int:
+    if code is None or isinstance(code, int):
+        return (code or 0) & 0xFF
+    print(code, file=sys.stderr)  # noqa: T201 - as an interpreter does
+    return 1
+
+
+def _run_script(job: Mapping[str, Any]) -> None:
+    module = types.ModuleType("__main__")
+    module.__dict__["__builtins__"] = builtins
+    sys.modules["__main__"] = module
+    exec(compile(job["source"], _PROGRAM_NAME, "exec"), module.__dict__)
+
+
+def _run_captured(job: Mapping[str, Any]) -> None:
+    lines = iter(job["stdin"].split("\n"))
+    builtins.input = lambda *_prompt: next(lines)
+    captured = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(captured):
+            _execute_captured(job["source"], job["one_namespace"])
+        text = captured.getvalue()
+    except Exception as error:  # noqa: BLE001 - whatever the program raises is its output
+        text = f"ERROR during execution: {error}"
+    with os.fdopen(DELIVERY, "wb") as delivery:
+        delivery.write(DELIVERED + text.encode("utf-8", "surrogatepass"))
+    os._exit(0)
+
+
+def _execute_captured(source: str, one_namespace: bool) -> None:
+    if one_namespace:
+        exec(source, {"__name__": "__main__"})
+        return
+    seen = {"__name__": "program_judge", **{module.__name__: module for module in SEEN}}
+    exec(source, seen, {})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+"""Runs programs in sandbox children: one child serves many programs, each in a fork with every restriction."""
+
+from __future__ import annotations
+
+import atexit
+import base64
+import json
+import os
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib.machinery import PathFinder
+from pathlib import Path
+from typing import Any
+
+from lmms_eval.sandbox.confine import Setup
+from lmms_eval.sandbox.layer import BUBBLEWRAP, LANDLOCK, NAMESPACES, SECCOMP, Layer
+from lmms_eval.sandbox.layers import bubblewrap, clean_environment, interpreter
+from lmms_eval.sandbox.policy import Policy, SandboxError, current_policy
+from lmms_eval.sandbox.program import Limits, Outcome, Program
+from lmms_eval.utils.line_process import LineProcess, ProcessEnded
+
+START_LIMIT_S = 30.0
+GRACE_S = 5.0
+"""How much later than the program's own wall clock the child is given up."""
+PROGRAMS_PER_CHILD = 1000
+
+
+def run(program: Program, limits: Limits | None = None, policy: Policy | None = None) -> Outcome:
+    """Run a program to its end or to a limit. May be called from several threads at once.
+
+    Raises:
+        SandboxRefused: the machine has no layer to confine it with, and the policy does not allow to go without.
+        SandboxError: the sandbox child could not be started or died.
+    """
+    limits = limits or Limits()
+    layers = (policy or current_policy()).layers()
+    if len(program.source) + len(program.stdin) > limits.source_bytes:
+        return Outcome("refused")
+    return _pool.run(_Kind.of(layers, program), program, limits)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """Children of one kind are exchangeable."""
+
+    layers: frozenset[str]
+    packages: tuple[str, ...]
+
+    @classmethod
+    def of(cls, layers: Sequence[Layer], program: Program) -> _Kind:
+        active = frozenset(layer.name for layer in layers if layer.active)
+        return cls(active, tuple(folder for name in program.packages for folder in package_folders(name)))
+
+    def setup(self, empty: str) -> Setup:
+        enclosed = BUBBLEWRAP in self.layers
+        return Setup(
+            empty,
+            self.packages,
+            namespaces=NAMESPACES in self.layers and not enclosed,
+            enclosed=enclosed,
+            landlock=LANDLOCK in self.layers,
+            seccomp=SECCOMP in self.layers,
+        )
+
+
+def package_folders(name: str) -> tuple[str, ...]:
+    """Where an installed package and its shared libraries lie, found without importing it; empty if it is absent."""
+    spec = PathFinder.find_spec(name)
+    if spec is None or not spec.origin or not spec.submodule_search_locations:
+        return ()
+    folder = Path(spec.origin).resolve().parent
+    return tuple(str(path) for path in (folder, folder.with_name(f"{name}.libs")) if path.is_dir())
+
+
+class _Child:
+    """One sandbox child. Raises ``SandboxError`` if it cannot be started."""
+
+    def __init__(self, kind: _Kind) -> None:
+        self.kind, self.owner, self.calls = kind, os.getpid(), 0
+        self._empty = os.path.realpath(tempfile.mkdtemp(prefix="lmms-eval-sandbox-"))
+        setup = kind.setup(self._empty)
+        try:
+            self._process = LineProcess("sandbox", clean_environment(), _command(setup))
+        except OSError as error:
+            shutil.rmtree(self._empty, ignore_errors=True)
+            raise SandboxError(f"no sandbox process could be started: {error}") from error
+        try:
+            self.ask({"setup": asdict(setup)}, START_LIMIT_S)
+        except SandboxError:
+            self.end()
+            raise
+        if setup.namespaces or setup.enclosed:  # its root is its own by now
+            shutil.rmtree(self._empty, ignore_errors=True)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def ask(self, message: Mapping[str, Any], limit_s: float) -> dict[str, Any]:
+        """Raises ``SandboxError`` if the child died or gave no answer in time."""
+        try:
+            self._process.send(json.dumps(message).encode())
+            reply: dict[str, Any] = json.loads(self._process.receive(limit_s))
+        except ProcessEnded as error:
+            raise SandboxError(str(error)) from error
+        return reply
+
+    def is_usable(self) -> bool:
+        return self.owner == os.getpid() and self.calls < PROGRAMS_PER_CHILD
+
+    def end(self) -> None:
+        """Kill the child and with it everything in it; one that a fork inherited is left to its owner."""
+        if self.owner == os.getpid():
+            self._process.kill()
+            self._process.close()
+            shutil.rmtree(self._empty, ignore_errors=True)
+
+
+def _command(setup: Setup) -> list[str]:
+    if not setup.enclosed:
+        return interpreter()
+    program = shutil.which("bwrap")
+    if program is None:
+        raise SandboxError("the program bwrap has disappeared")
+    return bubblewrap(program, setup)
+
+
+class _Pool:
+    """Idle children; as many as there are threads that run programs at the same time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: list[_Child] = []
+
+    def run(self, kind: _Kind, program: Program, limits: Limits) -> Outcome:
+        child = self._take(kind)
+        job = {**asdict(program), "limits": asdict(limits)}
+        begin = time.monotonic()
+        try:
+            reply = child.ask(job, limits.wall_s + GRACE_S)
+        except SandboxError:
+            child.end()
+            if time.monotonic() - begin < limits.wall_s:
+                raise
+            return Outcome("wall", wall_s=time.monotonic() - begin)
+        except BaseException:
+            child.end()
+            raise
+        child.calls += 1
+        with self._lock:
+            self._idle.append(child)
+        return _outcome(reply)
+
+    def close(self) -> None:
+        """End all idle children."""
+        with self._lock:
+            children, self._idle = self._idle, []
+        for child in children:
+            child.end()
+
+    def _take(self, kind: _Kind) -> _Child:
+        with self._lock:
+            worn = [child for child in self._idle if not child.is_usable()]
+            self._idle = [child for child in self._idle if child not in worn]
+            fitting = [child for child in self._idle if child.kind == kind]
+            for child in fitting[:1]:
+                self._idle.remove(child)
+        for child in worn:
+            child.end()
+        return fitting[0] if fitting else _Child(kind)
+
+
+def _outcome(reply: Mapping[str, Any]) -> Outcome:
+    outcome = Outcome(reply["reason"], reply["status"], cpu_s=reply["cpu_s"], wall_s=reply["wall_s"])
+    return replace(outcome, stdout=base64.b64decode(reply["stdout"]), stderr=base64.b64decode(reply["stderr"]))
+
+
+_pool = _Pool()
+close = _pool.close
+atexit.register(close)

@@ -1,0 +1,33 @@
+"""What one layer of confinement is, and what it confines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Confined = Literal["files", "network", "processes", "resources"]
+NAMESPACES, LANDLOCK, SECCOMP, BUBBLEWRAP = "namespaces", "landlock", "seccomp", "bubblewrap"
+NO_NEW_PRIVILEGES, LIMITS = "no_new_privs", "limits"
+CONFINES: Mapping[str, tuple[Confined, ...]] = {
+    NAMESPACES: ("files", "network"),
+    BUBBLEWRAP: ("files", "network"),
+    LANDLOCK: ("files",),
+    SECCOMP: ("network", "processes"),
+    NO_NEW_PRIVILEGES: (),
+    LIMITS: ("resources",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One way in which the system holds a program back."""
+
+    name: str
+    active: bool
+    detail: str
+    """What it does here, or why it cannot be used."""
+
+    @property
+    def confines(self) -> tuple[Confined, ...]:
+        return CONFINES.get(self.name, ()) if self.active else ()

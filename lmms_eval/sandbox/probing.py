@@ -1,0 +1,93 @@
+"""Tries every layer in a process of its own, and tries to get past it. Runs in the sandbox child (``--probe``)."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from collections.abc import Callable, Mapping
+
+from lmms_eval.sandbox import landlock, namespaces, seccomp
+from lmms_eval.sandbox.confine import Setup, in_fork
+from lmms_eval.sandbox.linux import PR_SET_NO_NEW_PRIVS, prctl
+
+_OUTSIDE = "/etc"
+
+
+class Leak(RuntimeError):
+    """A layer could be switched on and does not hold."""
+
+
+def probe(setup: Setup, port: int) -> Mapping[str, str]:
+    """By layer why it cannot be used, empty where it works. ``port``: a server listens there on the loopback device."""
+    attempts: dict[str, Callable[[], None]] = {
+        "namespaces": lambda: _try_namespaces(setup, port),
+        "landlock": lambda: _try_landlock(setup),
+        "seccomp": _try_seccomp,
+        "no_new_privs": _try_no_new_privileges,
+    }
+    return {name: in_fork(action) for name, action in attempts.items()}
+
+
+def probe_enclosed(port: int) -> Mapping[str, str]:
+    """Inside of bubblewrap: whether files and network are out of reach."""
+    try:
+        _look_around(port)
+    except (OSError, RuntimeError) as error:
+        return {"bubblewrap": str(error)}
+    return {"bubblewrap": ""}
+
+
+def _try_namespaces(setup: Setup, port: int) -> None:
+    namespaces.enter(setup.readable, setup.devices, setup.empty)
+    inner = in_fork(lambda: _look_around(port))
+    if inner:
+        raise Leak(inner)
+
+
+def _look_around(port: int) -> None:
+    if os.getpid() != 1:
+        raise Leak("processes of the machine are visible")
+    if os.path.exists(_OUTSIDE + "/passwd"):
+        raise Leak("files of the machine are visible")
+    _no_files_made(namespaces.WORK)
+    with socket.socket() as connection:
+        connection.settimeout(0.5)
+        if connection.connect_ex(("127.0.0.1", port)) == 0:
+            raise Leak("the network of the machine can be reached")
+
+
+def _try_landlock(setup: Setup) -> None:
+    prctl(PR_SET_NO_NEW_PRIVS, 1)
+    landlock.restrict(setup.readable, [], setup.devices)
+    os.listdir(os.path.dirname(os.__file__))
+    try:
+        os.listdir(_OUTSIDE)
+    except PermissionError:
+        _no_files_made(setup.empty)
+        return
+    raise Leak("files outside of the allowed folders can be read")
+
+
+def _no_files_made(folder: str) -> None:
+    try:
+        os.mkdir(os.path.join(folder, "probe"))
+    except OSError:
+        return
+    raise Leak("a folder could be made")
+
+
+def _try_seccomp() -> None:
+    seccomp.install()
+    for what, attempt in (("a socket", socket.socket), ("a process", os.fork)):
+        try:
+            attempt()
+        except OSError as error:
+            if error.errno == errno.EPERM:
+                continue
+            raise
+        raise Leak(f"{what} could be made")
+
+
+def _try_no_new_privileges() -> None:
+    prctl(PR_SET_NO_NEW_PRIVS, 1)
