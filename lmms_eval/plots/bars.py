@@ -1,0 +1,71 @@
+"""Horizontal bars with intervals, in panels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lmms_eval.plots.figure import new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_ROW_INCHES, _PANEL_INCHES = 0.24, 0.45
+_COLOURS = ("#4c72b0", "#dd8452", "#55a868", "#8172b3", "#c44e52", "#937860", "#64b5cd", "#ccb974")
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One value with its interval; a pale bar marks a value that rests on few items."""
+
+    label: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+    is_pale: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Bars under one heading."""
+
+    title: str
+    bars: tuple[Bar, ...]
+
+
+def bar_panels(title: str, panels: Sequence[Panel], axis: str, limits: tuple[float, float] = (0.0, 1.0)) -> Figure:
+    """A figure with one panel below the other, all on one scale. Raises ``PlotUnavailable``."""
+    shown = [panel for panel in panels if panel.bars]
+    heights = [len(panel.bars) * _ROW_INCHES + _PANEL_INCHES for panel in shown]
+    figure = new_figure(9.0, 0.8 + sum(heights))
+    figure.suptitle(title, fontsize=12)
+    if not shown:
+        return figure
+    rows = figure.subplots(len(shown), 1, sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights})
+    for number, (panel, axes) in enumerate(zip(shown, rows[:, 0], strict=True)):
+        _draw(axes, panel, _COLOURS[number % len(_COLOURS)])
+        axes.set_xlim(*limits)
+    rows[-1, 0].set_xlabel(axis)
+    return figure
+
+
+def _draw(axes: Axes, panel: Panel, colour: str) -> None:
+    places = range(len(panel.bars))
+    drawn = axes.barh(places, [bar.value for bar in panel.bars], color=colour, height=0.7)
+    for place, bar, patch in zip(places, panel.bars, drawn, strict=True):
+        if bar.is_pale:
+            patch.set_alpha(0.45)
+        end = bar.value
+        if bar.low is not None and bar.high is not None:
+            axes.plot([bar.low, bar.high], [place, place], color="#333333", linewidth=1.0, marker="|", markersize=4)
+            end = max(end, bar.high)
+        axes.text(end, place, f"  {bar.value:.3f}", va="center", fontsize=7)
+    axes.set_yticks(places, [bar.label for bar in panel.bars], fontsize=8)
+    axes.invert_yaxis()
+    axes.set_title(panel.title, loc="left", fontsize=9)
+    axes.grid(axis="x", linewidth=0.4, alpha=0.5)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)

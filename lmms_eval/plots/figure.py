@@ -1,0 +1,47 @@
+"""Saving figures, and the one place that knows whether matplotlib is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval.errors import UsageError
+from lmms_eval.utils.atomic import replacing
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+INSTALL = "install matplotlib (pip install 'lmms_eval[plots]')"
+_METADATA: dict[str, dict[str, Any]] = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
+"""Without dates and versions: the same numbers give the same files."""
+
+
+class PlotUnavailable(UsageError):
+    """matplotlib is not installed."""
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure, sizes in inches. Raises ``PlotUnavailable``."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise PlotUnavailable(f"the plot cannot be drawn: {INSTALL}") from error
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def save(figure: Figure, stem: Path) -> list[Path]:
+    """Write ``stem.png`` (150 dots an inch) and ``stem.svg``, each as a whole.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    import matplotlib as mpl
+
+    paths = []
+    with mpl.rc_context({"svg.hashsalt": "lmms_eval"}):
+        for kind, metadata in _METADATA.items():
+            path = stem.with_name(f"{stem.name}.{kind}")
+            with replacing(path) as file:
+                figure.savefig(file, format=kind, dpi=150, metadata=metadata)
+            paths.append(path)
+    return paths

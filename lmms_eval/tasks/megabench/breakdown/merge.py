@@ -1,0 +1,135 @@
+"""Score files -> one list of task results (pipeline specification §6.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from lmms_eval.errors import DataError
+from lmms_eval.utils.json_files import read_json
+
+PATTERN = "megabench*data_with_scores*.json"
+NO_SCORE = -1
+TASK_RESULTS = "task_results.json"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """A task's mean, as ``task_results.json`` holds it."""
+
+    name: str
+    score: float
+    eval_type: str
+    """``llm`` for tasks with a judge, else ``rule``."""
+    num_demo: int
+    """1 if the task has a demonstration."""
+    num_query: int
+    fixed: float | None = None
+    """The score with the official evaluator's faults repaired; ``None`` where that changes nothing, or is not told."""
+
+    @property
+    def fixed_score(self) -> float:
+        return self.score if self.fixed is None else self.fixed
+
+    def as_dict(self) -> dict[str, Any]:
+        """With the leaderboard's keys."""
+        entry = asdict(self)
+        del entry["fixed"]
+        return entry
+
+
+def read_folder(folder: Path) -> list[TaskResult]:
+    """The merged results of all score files directly in a folder, in order of their names.
+
+    Raises:
+        DataError: there is no such file, or one cannot be read; the message names the file and the task.
+    """
+    paths = sorted(folder.glob(PATTERN))
+    if not paths:
+        raise DataError(
+            f"breakdown: no file named like {PATTERN} in {folder}; the evaluator's --output_file belongs there"
+        )
+    return merge(read_scores(read_json(path), str(path)) for path in paths)
+
+
+def read_scores(content: Any, where: str) -> list[TaskResult]:
+    """The scored tasks of one file: an evaluator's output, or a list as in ``task_results.json``.
+
+    Tasks without a mean or with a mean of -1 are left out.
+
+    Raises:
+        DataError: the content is neither, or an entry lacks what is needed.
+    """
+    is_scored_file = isinstance(content, Mapping) and isinstance(content.get("data"), Sequence)
+    if not is_scored_file and not isinstance(content, list):
+        raise DataError(f"{where}: neither a scored submission (with data) nor a list of task results")
+    entries = content["data"] if is_scored_file else content
+    refine = _of_scored_task if is_scored_file else _of_list_entry
+    results = []
+    for position, entry in enumerate(entries):
+        if not isinstance(entry, Mapping):
+            raise DataError(f"{where}: entry {position} is no object")
+        result = refine(entry, f"{where}: task {entry.get('task_name', entry.get('name'))!r}")
+        if result is not None and result.score != NO_SCORE:
+            results.append(result)
+    return results
+
+
+def merge(files: Iterable[Sequence[TaskResult]]) -> list[TaskResult]:
+    """One result a task: the first one seen, except that one with a judge replaces one without, in its place."""
+    merged: dict[str, TaskResult] = {}
+    for results in files:
+        for result in results:
+            known = merged.get(result.name)
+            if known is None or (result.eval_type == "llm" and known.eval_type != "llm"):
+                merged[result.name] = result
+    return list(merged.values())
+
+
+def _of_scored_task(entry: Mapping[str, Any], where: str) -> TaskResult | None:
+    if entry.get("mean_task_score") is None:
+        return None
+    example = entry.get("example_info") or {}
+    has_demo = bool(example.get("example_text") or example.get("image_paths"))
+    queries = entry.get("query_response") or ()
+    return TaskResult(
+        name=_name(entry.get("task_name"), where),
+        score=_number(entry["mean_task_score"], where, "mean_task_score"),
+        eval_type=_eval_type(entry, where),
+        num_demo=int(has_demo),
+        num_query=len(queries),
+        fixed=entry.get("fixed_mean_task_score"),
+    )
+
+
+def _of_list_entry(entry: Mapping[str, Any], where: str) -> TaskResult | None:
+    if entry.get("score") is None:
+        return None
+    return TaskResult(
+        name=_name(entry.get("name"), where),
+        score=_number(entry["score"], where, "score"),
+        eval_type=_eval_type(entry, where),
+        num_demo=int(_number(entry.get("num_demo", 0), where, "num_demo")),
+        num_query=int(_number(entry.get("num_query", 0), where, "num_query")),
+    )
+
+
+def _name(value: Any, where: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise DataError(f"{where}: the task has no name")
+    return value
+
+
+def _eval_type(entry: Mapping[str, Any], where: str) -> str:
+    value = entry.get("eval_type")
+    if not isinstance(value, str):
+        raise DataError(f"{where}: no eval_type (rule or llm); evaluate the submission again with this evaluator")
+    return value
+
+
+def _number(value: Any, where: str, key: str) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise DataError(f"{where}: {key} must be a number, not {value!r}")
+    return value

@@ -1,0 +1,229 @@
+"""Task results -> core, open, overall and keyword statistics (pipeline specification §6.2, scoring rules §3)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lmms_eval.stats.error import mean_stderr
+from lmms_eval.stats.interval import Interval, t_interval
+from lmms_eval.tasks.megabench.breakdown.merge import TaskResult
+from lmms_eval.tasks.megabench.facts import Labels
+
+DIMENSIONS = ("skills", "input_format", "output_format", "input_num", "app")
+SMALL_N = 10
+"""A keyword with fewer tasks is marked: its interval rests on the assumption that their scores are normal."""
+EXPECTED = {"core": (440, 273), "open": (65, 42)}
+"""Tasks of the full set and of the single-image set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The tasks without a judge (core) or with one (open)."""
+
+    tasks: int
+    samples: int
+    """Queries; demonstrations are not counted."""
+    macro_mean: float
+    interval: Interval | None
+    fixed: float
+    """``macro_mean`` with the official evaluator's faults repaired."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """With the keys of the leaderboard's files."""
+        return {
+            "num_eval_tasks": self.tasks,
+            "num_eval_samples": self.samples,
+            "macro_mean_score": self.macro_mean,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Keyword:
+    """The tasks with one label."""
+
+    count: int
+    samples: int
+    """Queries and demonstrations."""
+    average: float
+    interval: Interval | None
+    """95 %, by Student's t over the tasks as clusters; ``None`` for a single task."""
+    fixed: float
+    """``average`` with the official evaluator's faults repaired."""
+
+    @property
+    def is_small(self) -> bool:
+        return self.count < SMALL_N
+
+    def as_dict(self) -> dict[str, Any]:
+        """With the keys of the leaderboard's files."""
+        return {"count": self.count, "num_samples": self.samples, "tasks": [], "average_score": self.average}
+
+
+@dataclass(frozen=True, slots=True)
+class Breakdown:
+    """All that the leaderboard shows of one model."""
+
+    core: Side | None
+    open: Side | None
+    overall: float
+    overall_interval: Interval | None
+    overall_fixed: float
+    keywords: Mapping[str, Mapping[str, Keyword]]
+    """Dimension -> keyword, in order of first use."""
+    unknown: tuple[str, ...]
+    """Tasks that the benchmark does not have; they count nowhere."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """``summary_and_keyword_stats.json``."""
+        return {
+            "model_summary": {
+                "core": self.core and self.core.as_dict(),
+                "open": self.open and self.open.as_dict(),
+                "overall_score": self.overall,
+            },
+            "keyword_stats": {
+                dimension: {name: keyword.as_dict() for name, keyword in self.keywords[dimension].items()}
+                for dimension in DIMENSIONS
+            },
+        }
+
+    def intervals(self) -> dict[str, Any]:
+        """Our own file beside the official two: 95 % intervals and the marks of small counts."""
+        summary = {"core": _side_interval(self.core), "open": _side_interval(self.open)}
+        return {
+            "level": 0.95,
+            "method": "Student's t over tasks",
+            "small_n": SMALL_N,
+            "model_summary": {
+                **summary,
+                "overall": _with_interval(self.overall, self.overall_interval, self.overall_fixed),
+            },
+            "keyword_stats": {
+                dimension: {
+                    name: {
+                        "count": keyword.count,
+                        **_with_interval(keyword.average, keyword.interval, keyword.fixed),
+                        "small_n": keyword.is_small,
+                    }
+                    for name, keyword in keywords.items()
+                }
+                for dimension, keywords in self.keywords.items()
+            },
+            "unknown_tasks": list(self.unknown),
+        }
+
+    def warnings(self) -> list[str]:
+        """What a reader must know before comparing: parts that are missing."""
+        found = []
+        for name, side in (("core", self.core), ("open", self.open)):
+            count = 0 if side is None else side.tasks
+            if count not in EXPECTED[name]:
+                full, single = EXPECTED[name]
+                found.append(f"{name}: {count} tasks; the full set has {full}, the single-image set {single}")
+        if self.unknown:
+            found.append(f"{len(self.unknown)} tasks that the benchmark does not have: {', '.join(self.unknown[:5])}")
+        return found
+
+
+def breakdown(results: Iterable[TaskResult], labels: Mapping[str, Labels]) -> Breakdown:
+    """Statistics over the tasks that ``labels`` knows.
+
+    Means of core and open are exactly rounded; averages of keywords are added from left to right, as the published
+    files were made. The overall score is the mean of both sides weighted by their number of tasks.
+    """
+    known: list[TaskResult] = []
+    unknown: list[TaskResult] = []
+    for result in results:
+        (known if result.name in labels else unknown).append(result)
+    core = [result for result in known if result.eval_type != "llm"]
+    judged = [result for result in known if result.eval_type == "llm"]
+    sides = _side(core), _side(judged)
+    return Breakdown(
+        core=sides[0],
+        open=sides[1],
+        overall=_overall(*sides),
+        overall_fixed=math.fsum(result.fixed_score for result in known) / len(known) if known else 0.0,
+        overall_interval=_overall_interval(core, judged, _overall(*sides)),
+        keywords={dimension: _keywords(known, labels, dimension) for dimension in DIMENSIONS},
+        unknown=tuple(result.name for result in unknown),
+    )
+
+
+def _side(results: Sequence[TaskResult]) -> Side | None:
+    if not results:
+        return None
+    scores = [result.score for result in results]
+    mean = math.fsum(scores) / len(scores)
+    fixed = math.fsum(result.fixed_score for result in results) / len(results)
+    return Side(len(results), sum(result.num_query for result in results), mean, _interval(mean, scores), fixed)
+
+
+def _overall(core: Side | None, judged: Side | None) -> float:
+    sides = [side for side in (core, judged) if side is not None]
+    if len(sides) < 2:
+        return sides[0].macro_mean if sides else 0.0
+    return sum(side.macro_mean * side.tasks for side in sides) / sum(side.tasks for side in sides)
+
+
+def _overall_interval(core: Sequence[TaskResult], judged: Sequence[TaskResult], overall: float) -> Interval | None:
+    """Tasks are drawn within core and within open: sqrt(sum n_s^2 se_s^2) / n."""
+    sides = [[result.score for result in side] for side in (core, judged) if side]
+    total = sum(map(len, sides))
+    if any(len(side) < 2 for side in sides) or not sides:
+        return None
+    error = math.sqrt(math.fsum((len(side) * mean_stderr(side)) ** 2 for side in sides)) / total
+    return _clipped(t_interval(overall, error, total - len(sides) + 1))
+
+
+def _labels_of(labels: Labels, dimension: str) -> tuple[str, ...]:
+    if dimension == "skills":
+        return labels.skills
+    single = {
+        "input_format": labels.input_format,
+        "output_format": labels.output_format,
+        "input_num": labels.visual_inputs,
+        "app": labels.application,
+    }[dimension]
+    return (single,) if single else ()
+
+
+def _keywords(results: Sequence[TaskResult], labels: Mapping[str, Labels], dimension: str) -> dict[str, Keyword]:
+    groups: dict[str, list[TaskResult]] = {}
+    for result in results:
+        for name in _labels_of(labels[result.name], dimension):
+            groups.setdefault(name, []).append(result)
+    return {name: _keyword(group) for name, group in groups.items()}
+
+
+def _keyword(results: Sequence[TaskResult]) -> Keyword:
+    total = 0.0
+    for result in results:  # not sum(), which compensates from Python 3.12 on
+        total += result.score
+    average = total / len(results)
+    samples = sum(result.num_query + result.num_demo for result in results)
+    fixed = math.fsum(result.fixed_score for result in results) / len(results)
+    return Keyword(len(results), samples, average, _interval(average, [result.score for result in results]), fixed)
+
+
+def _interval(mean: float, scores: Sequence[float]) -> Interval | None:
+    return _clipped(t_interval(mean, mean_stderr(scores), len(scores))) if len(scores) > 1 else None
+
+
+def _clipped(interval: Interval | None) -> Interval | None:
+    """Scores are shares: an interval ends at 0 and 1."""
+    if interval is None:
+        return None
+    return Interval(max(0.0, interval.low), min(1.0, interval.high), interval.method)
+
+
+def _with_interval(value: float, interval: Interval | None, fixed: float) -> dict[str, Any]:
+    return {"score": value, "ci95": None if interval is None else [interval.low, interval.high], "fixed": fixed}
+
+
+def _side_interval(side: Side | None) -> dict[str, Any] | None:
+    if side is None:
+        return None
+    return {"num_eval_tasks": side.tasks, **_with_interval(side.macro_mean, side.interval, side.fixed)}

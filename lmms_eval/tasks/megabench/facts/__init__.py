@@ -1,0 +1,83 @@
+"""The 505 tasks as published: where they stand in the data set, how they are labelled and scored (``tasks.tsv``)."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
+
+Subset = Literal["core", "open"]
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """What the breakdown groups a task by."""
+
+    skills: tuple[str, ...]
+    input_format: str
+    output_format: str
+    visual_inputs: str
+    application: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFacts:
+    """A task of the data set."""
+
+    name: str
+    subset: Subset
+    first_id: int
+    """``id`` of its first query; the others follow."""
+    queries: int
+    demonstrations: int
+    single_image_first_id: int | None
+    """``id`` in the single-image configuration; ``None`` where the task is not in it."""
+    labels: Labels
+    parser: str
+    aggregation: str
+    metrics: Mapping[str, str]
+    """Metric by field, as in ``metric_info``."""
+    weights: Mapping[str, float]
+    """By field, auxiliary scores included."""
+
+
+@functools.cache
+def tasks() -> Mapping[str, TaskFacts]:
+    """All 505 tasks by name, in the order of the data set (core, then open)."""
+    with open(Path(__file__).with_name("tasks.tsv"), encoding="utf-8", newline="") as file:
+        rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+        return MappingProxyType({row["task"]: _task(row) for row in rows})
+
+
+@functools.cache
+def labels() -> Mapping[str, Labels]:
+    """The labels of every task by its name."""
+    return MappingProxyType({name: task.labels for name, task in tasks().items()})
+
+
+def _task(row: Mapping[str, str]) -> TaskFacts:
+    metrics = json.loads(row["metrics"])
+    return TaskFacts(
+        name=row["task"],
+        subset="open" if row["subset"] == "open" else "core",
+        first_id=int(row["first_id"]),
+        queries=int(row["queries"]),
+        demonstrations=int(row["demonstrations"]),
+        single_image_first_id=int(row["single_image_first_id"]) if row["single_image_first_id"] else None,
+        labels=Labels(
+            tuple(row["skills"].split(";")),
+            row["input_format"],
+            row["output_format"],
+            row["visual_inputs"],
+            row["application"],
+        ),
+        parser=row["parser"],
+        aggregation=row["aggregation"],
+        metrics=MappingProxyType(metrics),
+        weights=MappingProxyType(json.loads(row["weights"]) if row["weights"] else dict.fromkeys(metrics, 1)),
+    )

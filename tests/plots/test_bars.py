@@ -1,0 +1,27 @@
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from lmms_eval.plots.bars import Bar, Panel, bar_panels
+from lmms_eval.plots.figure import save
+
+
+def test_every_panel_with_bars_is_drawn_with_its_values():
+    figure = bar_panels("Title", [Panel("one", (Bar("a", 0.25, 0.1, 0.4), Bar("b", 1.0))), Panel("none", ())], "score")
+    (axes,) = figure.axes
+    assert axes.get_title(loc="left") == "one"
+    assert [patch.get_width() for patch in axes.patches] == [0.25, 1.0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b"]
+    (interval,) = axes.lines
+    assert list(interval.get_xdata()) == [0.1, 0.4]
+
+
+def test_pale_bars_are_pale():
+    figure = bar_panels("Title", [Panel("one", (Bar("a", 0.25, is_pale=True), Bar("b", 0.5)))], "score")
+    pale, full = figure.axes[0].patches
+    assert pale.get_alpha() is not None
+    assert full.get_alpha() is None
+
+
+def test_nothing_to_draw_is_an_empty_figure(tmp_path):
+    assert [path.name for path in save(bar_panels("Title", [], "score"), tmp_path / "plot")] == ["plot.png", "plot.svg"]

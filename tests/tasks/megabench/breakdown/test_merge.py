@@ -1,0 +1,81 @@
+import json
+
+import pytest
+
+from lmms_eval.errors import DataError
+from lmms_eval.tasks.megabench.breakdown.merge import TaskResult, merge, read_folder, read_scores
+from lmms_eval.utils.json_files import read_json
+
+
+def scored(name, mean, eval_type="rule", **more):
+    return {"task_name": name, "mean_task_score": mean, "eval_type": eval_type, "query_response": [{}, {}], **more}
+
+
+def test_a_scored_file_is_refined():
+    entry = scored("a", 0.5, example_info={"example_text": "Example 1:", "image_paths": []})
+    assert read_scores({"data": [entry, scored("b", 1)]}, "file") == [
+        TaskResult("a", 0.5, "rule", 1, 2),
+        TaskResult("b", 1, "rule", 0, 2),
+    ]
+
+
+def test_a_demonstration_may_be_pictures_only():
+    (result,) = read_scores({"data": [scored("a", 0, example_info={"image_paths": ["x.png"]})]}, "file")
+    assert result.num_demo == 1
+
+
+@pytest.mark.parametrize("mean", [-1, None])
+def test_tasks_without_a_score_are_left_out(mean):
+    assert read_scores({"data": [scored("a", mean)]}, "file") == []
+    assert read_scores([{"name": "a", "score": mean, "eval_type": "rule"}], "file") == []
+
+
+def test_a_list_is_taken_as_it_is():
+    entry = {"name": "a", "score": 0.25, "eval_type": "llm", "num_demo": 1, "num_query": 7}
+    assert read_scores([entry], "file") == [TaskResult("a", 0.25, "llm", 1, 7)]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"tasks": []}, "neither"),
+        ("text", "neither"),
+        ({"data": [3]}, "entry 0"),
+        ({"data": [{"task_name": "a", "mean_task_score": 0.5}]}, "task 'a': no eval_type"),
+        ({"data": [scored("a", "high")]}, "mean_task_score must be a number"),
+        ([{"score": 1, "eval_type": "rule"}], "no name"),
+    ],
+)
+def test_what_cannot_be_used_is_named(content, message):
+    with pytest.raises(DataError, match=message):
+        read_scores(content, "file")
+
+
+def test_a_judged_result_replaces_a_rule_one_in_its_place():
+    rule, judged, other = (
+        TaskResult("a", 0, "rule", 0, 1),
+        TaskResult("a", 1, "llm", 0, 1),
+        TaskResult("b", 0, "rule", 0, 1),
+    )
+    assert merge([[rule, other], [judged]]) == [judged, other]
+    assert merge([[judged, other], [rule]]) == [judged, other]
+
+
+def test_a_folder_is_read_in_order_of_names_and_decoys_are_passed_over(tmp_path):
+    for name, score in (("megabench_b_data_with_scores.json", 0.2), ("megabench_a_data_with_scores_2.json", 0.1)):
+        (tmp_path / name).write_text(json.dumps({"data": [scored("t", score)]}))
+    for name in ("data_with_scores.json", "megabench_data_with_scores.json.tmp"):
+        (tmp_path / name).write_text(json.dumps({"data": [scored("decoy", 1)]}))
+    assert read_folder(tmp_path) == [TaskResult("t", 0.1, "rule", 0, 2)]
+
+
+def test_an_empty_folder_is_an_error(tmp_path):
+    with pytest.raises(DataError, match="no file named like"):
+        read_folder(tmp_path)
+
+
+def test_a_file_that_was_cut_short_is_named(tmp_path):
+    path = tmp_path / "megabench_core_data_with_scores.json"
+    path.write_text('{"data": [')
+    with pytest.raises(DataError, match=r"megabench_core_data_with_scores\.json is no complete JSON"):
+        read_json(path)
