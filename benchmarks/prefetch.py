@@ -1,9 +1,12 @@
-"""Preparation ahead of the model: 30 pictures a sample, a model that takes 200 ms a sample.
+"""Preparation ahead of the model: samples of many pictures, decoded, and a model that takes its time.
 
     python -m benchmarks.prefetch                    # one JSON object on standard output
 
-Bar: wall time of the asking at most 1.1 times the larger of (all model time, all preparation time / preparing threads);
-memory of what is prepared within the budget. Beside it the same run with the preparation inside the model's own loop.
+Workloads: ``within`` (30 pictures a sample, 90 MB decoded; the budget holds 2) and ``beyond`` (109 pictures, 327 MB:
+twice the budget, so that each is prepared alone). Bars: wall time of the asking of ``within`` at most 1.1 times the
+larger of (all model time, all preparation time / preparing threads); memory over that of the same process with tiny
+pictures at most that of the budget, or of one sample where that is more, and 64 MB. Beside it the same runs with the
+preparation inside the model's own loop.
 """
 
 from __future__ import annotations
@@ -14,7 +17,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +26,37 @@ from benchmarks.workload import UTILS, results_of, run_child
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, Response
 
-DOCUMENTS, PICTURES, MODEL_S, BUDGET_MB = 40, 30, 0.2, 256
 MANY = UTILS.replace(
     '[str(Path(__file__).parent / doc["image"])]', '[str(Path(__file__).parent / name) for name in doc["images"]]'
 )
+PICTURE_MB = 1024 * 768 * 4 / 2**20
+"""Pillow keeps four bytes a pixel of RGB."""
+SLACK_MB = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    name: str
+    documents: int
+    pictures: int
+    model_s: float
+    budget_mb: int
+
+    @property
+    def bar_mb(self) -> float:
+        return max(self.budget_mb, self.pictures * PICTURE_MB) + SLACK_MB
+
+
+WORKLOADS = {made.name: made for made in (Workload("within", 40, 30, 0.2, 256), Workload("beyond", 10, 109, 0.5, 128))}
 
 
 class Slow(Model):
-    """Decodes pictures, then takes 200 ms a sample; ``ahead=False`` decodes in its own loop."""
+    """Decodes pictures, then takes its time; ``ahead=False`` decodes in its own loop."""
 
     concurrency = 1
 
-    def __init__(self, ahead: bool) -> None:
-        self.ahead = ahead
+    def __init__(self, ahead: bool, model_s: float) -> None:
+        self.ahead, self.model_s = ahead, model_s
         self.preparing_s = 0.0
         self._lock = threading.Lock()
 
@@ -44,18 +66,20 @@ class Slow(Model):
     def _decoded(self, request: Request) -> Request:
         from PIL import Image
 
+        from lmms_eval.media.image import memory_bytes
+
         start = time.thread_time()
         images = [Image.open(path).convert("RGB") for path in request.build_messages().extract_media()[0]]
         with self._lock:
             self.preparing_s += time.thread_time() - start
-        return request.with_payload(images, sum(3 * image.width * image.height for image in images))
+        return request.with_payload(images, sum(map(memory_bytes, images)))
 
     def respond(self, stream: RequestStream) -> Iterator[Response]:
         while batch := stream.take(1):
             for request in batch:
                 if not self.ahead:
                     self._decoded(request)
-                time.sleep(MODEL_S)
+                time.sleep(self.model_s)
                 yield Response(request.id, text="a0", finish_reason="stop")
 
     def identity(self) -> dict[str, Any]:
@@ -65,32 +89,37 @@ class Slow(Model):
         return {"preparing_s": self.preparing_s}
 
 
-def write_task(folder: Path) -> None:
+def write_task(folder: Path, load: Workload, tiny: bool) -> None:
     from benchmarks.workload import picture_task
 
-    picture_task(folder, 1, PICTURES, "many")
+    picture_task(folder, 1, load.pictures, "many")
     (folder / "utils.py").write_text(MANY, encoding="utf-8")
+    if tiny:
+        from PIL import Image
+
+        for path in folder.glob("*.jpg"):
+            Image.new("RGB", (8, 8)).save(path)
     with open(folder / "many.jsonl", "w", encoding="utf-8") as file:
-        for number in range(DOCUMENTS):
-            images = [f"many_{picture}.jpg" for picture in range(PICTURES)]
+        for number in range(load.documents):
+            images = [f"many_{picture}.jpg" for picture in range(load.pictures)]
             file.write(json.dumps({"question": f"Number {number}?", "answer": "a0", "images": images}) + "\n")
 
 
-def child(tasks: str, out: str, ahead: bool) -> None:
+def child(load: Workload, tasks: str, out: str, ahead: bool) -> None:
     from lmms_eval.config import build_config
     from lmms_eval.evaluator import run
 
     values = {
-        "model": "slow", "tasks": "many", "include_path": tasks, "output_path": out, "prefetch_mb": BUDGET_MB,
+        "model": "slow", "tasks": "many", "include_path": tasks, "output_path": out, "prefetch_mb": load.budget_mb,
         "verbosity": "WARNING",
     }  # fmt: skip
-    sys.exit(run(build_config(values), Slow(ahead)).exit_code)
+    sys.exit(run(build_config(values), Slow(ahead, load.model_s)).exit_code)
 
 
-def measure(work: Path, ahead: bool) -> dict[str, float]:
-    out = work / f"out-{ahead}"
-    arguments = ["-m", "benchmarks.prefetch", "--child", str(work / "tasks"), "--out", str(out)]
-    finished = run_child([*arguments, *(["--ahead"] if ahead else [])])
+def measure(work: Path, load: Workload, tasks: str, more: Sequence[str]) -> dict[str, float]:
+    out = work / f"out-{load.name}-{tasks}{''.join(more)}"
+    arguments = ["-m", "benchmarks.prefetch", "--child", str(work / tasks), "--workload", load.name, "--out", str(out)]
+    finished = run_child([*arguments, *more])
     if finished.exit_code != 0:
         raise SystemExit(finished.output)
     results = results_of(out)
@@ -101,30 +130,39 @@ def measure(work: Path, ahead: bool) -> dict[str, float]:
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--child")
-    parser.add_argument("--out", default="")
-    parser.add_argument("--ahead", action="store_true")
-    given = parser.parse_args()
-    if given.child:
-        child(given.child, given.out, given.ahead)
+def compared(load: Workload) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
-        write_task(work / "tasks")
-        on, off = measure(work, ahead=True), measure(work, ahead=False)
-    ideal = max(DOCUMENTS * MODEL_S, on["preparing_cpu_s"] / 2)
-    report = {
-        "benchmark": "prefetch",
+        write_task(work / "tasks", load, tiny=False)
+        write_task(work / "tiny", load, tiny=True)
+        on, off = measure(work, load, "tasks", ["--ahead"]), measure(work, load, "tasks", [])
+        base_mb = measure(work, load, "tiny", ["--ahead"])["peak_mb"]
+    ideal = max(load.documents * load.model_s, on["preparing_cpu_s"] / 2)
+    return {
         "prefetch_on": on,
         "prefetch_off": off,
         "ideal_s": ideal,
         "ratio_to_ideal": on["asking_s"] / ideal,
         "ratio_off": off["asking_s"] / ideal,
-        "budget_mb": BUDGET_MB,
-        "bar": 1.1,
+        "budget_mb": load.budget_mb,
+        "sample_mb": load.pictures * PICTURE_MB,
+        "base_mb": base_mb,
+        "peak_over_base_mb": on["peak_mb"] - base_mb,
+        "bar_peak_over_base_mb": load.bar_mb,
     }
-    print(json.dumps(report, indent=2))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--workload", choices=WORKLOADS, nargs="*", default=list(WORKLOADS))
+    parser.add_argument("--child")
+    parser.add_argument("--out", default="")
+    parser.add_argument("--ahead", action="store_true")
+    given = parser.parse_args()
+    if given.child:
+        child(WORKLOADS[given.workload[0]], given.child, given.out, given.ahead)
+    report = {name: compared(WORKLOADS[name]) for name in given.workload}
+    print(json.dumps({"benchmark": "prefetch", **report, "bar_ratio_of_within": 1.1}, indent=2))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from lmms_eval.api.model import Model, lmms
 from lmms_eval.config import build_config
 from lmms_eval.errors import ConfigError
 from lmms_eval.evaluation.run import RunReport, run
+from lmms_eval.tasks import TaskManager
 
 __all__ = ["RunReport", "run", "simple_evaluate"]
 
@@ -16,18 +17,21 @@ _SEED_DEFAULTS = (0, 1234, 1234, 1234)
 _IGNORED = frozenset(
     {
         "check_integrity", "cli_args", "datetime_str", "delete_requests_cache", "distributed_executor_backend",
-        "evaluation_tracker", "rewrite_requests_cache", "task_manager",
+        "evaluation_tracker", "rewrite_requests_cache",
     }
 )  # fmt: skip
 """Arguments of the family's function that have no meaning here; they are accepted so that calls keep working."""
 
 
-def simple_evaluate(model: str | Model | lmms, **arguments: Any) -> dict[str, Any]:
+def simple_evaluate(
+    model: str | Model | lmms, *, task_manager: TaskManager | None = None, **arguments: Any
+) -> dict[str, Any]:
     """Evaluate and return the results document.
 
     ``model`` is a name or a model object (which stays usable afterwards). Further arguments are the options of
     ``lmms-eval eval`` by name; ``tasks`` and ``model_args`` also as list and mapping, the four seeds by the family's
-    names. The API scores as the command line does: reasoning tags are stripped, media columns are not read for scoring.
+    names. ``task_manager`` says where tasks are found, in place of ``include_path``. The API scores as the command line
+    does: reasoning tags are stripped, media columns are not read for scoring.
 
     Raises:
         LmmsEvalError: as ``run``.
@@ -40,5 +44,8 @@ def simple_evaluate(model: str | Model | lmms, **arguments: Any) -> dict[str, An
     name = model if isinstance(model, str) else type(model).__name__.lower()
     if "model" in values:
         raise ConfigError("simple_evaluate: give the model once, as the first argument")
+    if task_manager is not None and "include_path" in values:
+        raise ConfigError("simple_evaluate: give include_path to the TaskManager, or leave task_manager out")
     config = build_config({**values, "model": name})
-    return run(config, None if isinstance(model, str) else model).results
+    catalogue = None if task_manager is None else task_manager.catalogue
+    return run(config, None if isinstance(model, str) else model, catalogue=catalogue).results

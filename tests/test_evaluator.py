@@ -9,6 +9,7 @@ import pytest
 from lmms_eval.api.model import lmms
 from lmms_eval.errors import ConfigError, UnknownNameError
 from lmms_eval.evaluator import simple_evaluate
+from lmms_eval.tasks import TaskManager
 from tests.evaluation.kit import DOCUMENTS, NAME, Told, tasks
 from tests.faults.bad_input import here
 from tests.faults.command import results
@@ -86,6 +87,16 @@ def test_seeds_by_the_familys_names(tmp_path: Path) -> None:
     plain = simple_evaluate("baseline", tasks=NAME, include_path=str(folder))
     assert [plain["config"][name] for name in names] == [0, 1234, 1234, 1234]
     assert made["run_key"] != plain["run_key"]
+
+
+def test_a_task_manager_says_where_tasks_are(tmp_path: Path) -> None:
+    manager = TaskManager(include_path=str(tasks(tmp_path)))
+    made = simple_evaluate("baseline", model_args="strategy=gold", tasks=[NAME], task_manager=manager)
+    assert made["results"][NAME]["exact_match,none"] == 1.0
+    with pytest.raises(UnknownNameError, match=NAME):
+        simple_evaluate("baseline", tasks=[NAME], task_manager=TaskManager())
+    with pytest.raises(ConfigError, match="TaskManager"):
+        simple_evaluate("baseline", tasks=[NAME], task_manager=manager, include_path=str(tmp_path / "tasks"))
 
 
 def test_arguments_without_meaning_here_are_accepted_and_wrong_ones_are_not(tmp_path: Path) -> None:

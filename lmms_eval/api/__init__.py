@@ -7,11 +7,14 @@ from typing import Any
 
 _HOMES = {
     "Answer": "task", "ChatMessages": "messages", "Estimate": "outcome", "Exchange": "task",
+    "GeneratedImage": "request",
     "GenerationResult": "instance",
-    "Instance": "instance", "Model": "model", "ModelManifest": "registry", "NotEvaluated": "outcome",
+    "Instance": "instance", "InterleavedText": "interleaved", "JudgeQuestion": "judging", "Model": "model",
+    "ModelManifest": "registry", "NotEvaluated": "outcome",
     "Registry": "registry", "Request": "request", "RequestStream": "model", "Response": "request",
     "ResponseError": "request", "Task": "task", "TokenCounts": "instance", "Unscored": "outcome",
-    "Usage": "request", "Withheld": "outcome", "lmms": "model", "register_aggregation": "registry",
+    "Usage": "request", "Verdict": "judging", "Withheld": "outcome",
+    "lmms": "model", "register_aggregation": "registry",
     "register_filter": "registry", "register_metric": "registry", "register_model": "registry",
 }  # fmt: skip
 __all__ = sorted(_HOMES)

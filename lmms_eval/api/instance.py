@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -21,10 +21,15 @@ class TokenCounts:
 
 @dataclass(slots=True)
 class GenerationResult:
-    """A text with its token counts."""
+    """A text with its token counts, or an interleaved answer.
 
-    text: str
+    ``parts`` are texts and pictures in order, each picture as bytes of a PNG, JPEG, WebP or GIF file, as ``Path`` of
+    one, or as PIL image; ``text`` is not looked at then.
+    """
+
+    text: str = ""
     token_counts: TokenCounts | None = None
+    parts: Sequence[Any] = ()
 
 
 @dataclass
@@ -61,12 +66,13 @@ class UnwrappedOutput:
 
     text: str | list[str]
     token_counts: TokenCounts | None
+    parts: tuple[Any, ...] = ()
 
 
 def unwrap_generation_output(output: Any) -> UnwrappedOutput:
     """Read what a plugin returned for one request: text, ``GenerationResult``, ``(text, counts)``, list of rounds."""
     if isinstance(output, GenerationResult):
-        return UnwrappedOutput(output.text, output.token_counts)
+        return UnwrappedOutput(output.text, output.token_counts, tuple(output.parts))
     if isinstance(output, tuple) and len(output) == 2 and isinstance(output[1], TokenCounts | Mapping):
         counts = output[1]
         if isinstance(counts, Mapping):

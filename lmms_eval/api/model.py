@@ -48,6 +48,8 @@ class Model(abc.ABC):
     """Requests that are open at a time at most (batch size of a local model, ceiling of an API client)."""
     ordered: bool = False
     """Requests must arrive in the order of their documents and repeats: they are then prepared by one thread."""
+    collective_forward: bool = False
+    """Forward passes of all processes meet in collectives (sharded weights): blocks are taken in lockstep."""
     reads_documents: bool = False
     """Answers depend on the task's document, not on the rendered messages alone (the response cache must know)."""
 

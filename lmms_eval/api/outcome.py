@@ -40,6 +40,28 @@ class Estimate:
     """Further parts of the results file, by top-level key: what this task adds there (scores by sub-task, ...)."""
 
 
+@dataclass(frozen=True, slots=True)
+class TaskNumbers:
+    """What a finished task gives to its benchmark's report."""
+
+    details: Mapping[str, Any]
+    """The ``details`` of its metrics' estimates, joined."""
+    withheld: str = ""
+    """Why a score of the task is withheld; empty if none is."""
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkReport:
+    """The numbers of a benchmark over several tasks of a run, beside the table of tasks."""
+
+    text: str
+    """Printed below the table."""
+    parts: Mapping[str, Any] = field(default_factory=dict)
+    """Further parts of the results file, by top-level key."""
+    files: tuple[str, ...] = ()
+    """Files written, for the last lines."""
+
+
 class NotEvaluated(Exception):
     """Raised by scoring code when a judge, program, weights or data set is absent; the sample is *unscored*."""
 

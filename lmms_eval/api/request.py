@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -40,12 +41,18 @@ class Request:
     seed: int = 0
     """Sampling seed: a hash of (run seed, request id)."""
     cost: float = 1.0
-    """Relative estimate of the work, for costliest-first order."""
+    """Estimate of the work in roughly a token of prompt: from lengths and file sizes, before anything is rendered."""
     payload: Any = None
+    """``None`` again once the answer is recorded."""
     payload_bytes: int = 0
 
     def with_payload(self, payload: Any, payload_bytes: int) -> Request:
         return replace(self, payload=payload, payload_bytes=payload_bytes)
+
+    def free(self) -> None:
+        """Let the payload go. The engine does this once the answer is recorded, so that no variable of a back end
+        that still names the request keeps its media in memory."""
+        object.__setattr__(self, "payload", None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +87,33 @@ class ResponseError:
 
 
 @dataclass(frozen=True, slots=True)
+class GeneratedImage:
+    """A picture that a model made, named by its content."""
+
+    sha256: str
+    """Of the file's bytes, in hexadecimal."""
+    media_type: str
+    """``image/png``, ``image/jpeg``, ``image/webp`` or ``image/gif``."""
+    data: bytes | None = field(default=None, repr=False, compare=False)
+    """The file's bytes; ``None`` once the engine has stored them under ``file_name``."""
+    path: str | None = field(default=None, compare=False)
+    """Where the file lies, once the engine has stored it."""
+
+    @classmethod
+    def from_bytes(cls, data: bytes, media_type: str) -> GeneratedImage:
+        return cls(hashlib.sha256(data).hexdigest(), media_type, data)
+
+    @property
+    def file_name(self) -> str:
+        """Name under which the picture is stored: equal pictures have equal names."""
+        return f"{self.sha256}.{self.media_type.rpartition('/')[2]}"
+
+
+Part = str | GeneratedImage
+"""A piece of an interleaved answer."""
+
+
+@dataclass(frozen=True, slots=True)
 class Response:
     """A model's answer to one request, or the error that it ended with.
 
@@ -89,6 +123,8 @@ class Response:
 
     request_id: str
     text: str | None = None
+    parts: tuple[Part, ...] = ()
+    """An interleaved answer in its order; ``text`` is then the texts among them joined. Empty for plain text."""
     rounds: tuple[str, ...] | None = None
     loglikelihood: float | None = None
     is_greedy: bool | None = None
@@ -107,3 +143,10 @@ class Response:
     @classmethod
     def failure(cls, request_id: str, kind: ErrorKind, message: str, attempts: int = 1) -> Response:
         return cls(request_id, error=ResponseError(kind, message, attempts), attempts=attempts)
+
+    @classmethod
+    def interleaved(cls, request_id: str, parts: Sequence[Part], **details: Any) -> Response:
+        """An answer of texts and pictures; one without a picture is a plain text."""
+        text = "".join(part for part in parts if isinstance(part, str))
+        has_image = any(isinstance(part, GeneratedImage) for part in parts)
+        return cls(request_id, text=text, parts=tuple(parts) if has_image else (), **details)

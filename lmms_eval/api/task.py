@@ -8,12 +8,14 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from lmms_eval.api.outcome import Status
+from lmms_eval.api.outcome import BenchmarkReport, Status, TaskNumbers
 
 if TYPE_CHECKING:
-    from lmms_eval.api.request import Request, Response, Usage
+    from lmms_eval.api.judging import JudgeQuestion, Verdict
+    from lmms_eval.api.request import Part, Request, Response, Usage
 
 OutputType = Literal[
     "generate_until",
@@ -37,6 +39,8 @@ class TaskOptions:
     legacy: bool = False
     """The model is a plugin of the class interface."""
     gen_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    task_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    """Settings over ``lmms_eval_specific_kwargs`` of every task."""
     num_fewshot: int | None = None
     repeats: int | None = None
     system_instruction: str | None = None
@@ -50,6 +54,8 @@ class TaskOptions:
     seed: int = 0
     fewshot_seed: int | None = 1234
     trust_remote_code: bool = False
+    allow_unsafe_code: bool = False
+    """Programs of the model are run also where no sandbox can confine them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +74,8 @@ class Answer:
     """All that a model said to one (document, repeat).
 
     ``value``: a text; the list of rounds (multi-round); the list of ``(value, is_greedy)`` pairs in order of the
-    choices (likelihood). ``error`` is set instead when any of its requests was given up.
+    choices (likelihood). A text that came with pictures is an ``InterleavedText``. ``error`` is set
+    instead when any of its requests was given up.
     """
 
     value: Any
@@ -80,6 +87,12 @@ class Answer:
     """First text argument of the (first) request, as samples log it."""
     is_loss: bool = True
     """Likelihood values are losses (lower is likelier); ``False``: log-probabilities were negated by the engine."""
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Texts and pictures of interleaved answers in order, of all rounds; empty where all is plain text."""
+        texts = self.value if isinstance(self.value, list | tuple) else (self.value,)
+        return tuple(part for text in texts for part in getattr(text, "parts", ()))
 
 
 class Exchange(abc.ABC):
@@ -127,6 +140,10 @@ class ScoredDoc:
     """Paths, URLs or digests of up to 4 pictures in the document."""
 
 
+ReportFunction = Callable[[Mapping[str, TaskNumbers], Path | None], BenchmarkReport | None]
+"""From tasks by name, and the stem of paths for files of its own (``None``: write none), to the benchmark's report."""
+
+
 class Task(abc.ABC):
     """One task of a run. Built cheaply; ``load`` opens the data."""
 
@@ -143,6 +160,10 @@ class Task(abc.ABC):
     cluster_key: str | None
     score_key: str
     split: str
+    report: ReportFunction | None = None
+    """Called once with all tasks of the run that name it, by name, after the aggregations."""
+    is_judged: bool = False
+    """``judge_questions`` may give some."""
 
     @abc.abstractmethod
     def load(self) -> None:
@@ -158,11 +179,21 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def costs(self, doc_ids: Sequence[int]) -> Sequence[float]:
-        """Relative work per document from column lengths and file sizes, without rendering."""
+        """Work per document in roughly tokens, from column lengths and file sizes, without rendering."""
+
+    def judge_questions(
+        self,
+        doc_id: int,  # noqa: ARG002 - the default for tasks that need no judge
+        answers: Sequence[Answer],  # noqa: ARG002
+    ) -> Sequence[JudgeQuestion]:
+        """What a judge is to be asked about one document's answers; called only where there is a judge."""
+        return ()
 
     @abc.abstractmethod
-    def score(self, doc_id: int, answers: Sequence[Answer]) -> ScoredDoc:
+    def score(self, doc_id: int, answers: Sequence[Answer], verdicts: Sequence[Verdict] = ()) -> ScoredDoc:
         """Filter and score all repeats' answers of one document. Failed answers never reach this.
+
+        ``verdicts``: one for each of ``judge_questions``; none where there is no judge.
 
         Raises whatever the task's own functions raise; the engine turns it into a failed sample.
         """

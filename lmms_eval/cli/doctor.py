@@ -42,8 +42,9 @@ def doctor_lines(environ: Mapping[str, str]) -> list[str]:
         "Accelerators": _accelerators(),
         "Machine": _machine(environ),
         "Optional parts": optional_parts(_requirements()),
+        "Scoring data": _scoring_data(environ),
         "Keys": [f"{name}: {'present' if environ.get(name) else 'absent'}" for name in KEYS],
-        "Sandbox": ["layers for untrusted code: none in this version"],
+        "Sandbox": _sandbox(),
     }
     lines: list[str] = []
     for title, entries in sections.items():
@@ -73,6 +74,16 @@ def _requirements() -> Sequence[str]:
         return metadata.requires("lmms_eval") or ()
     except metadata.PackageNotFoundError:
         return ()
+
+
+def _scoring_data(environ: Mapping[str, str]) -> list[str]:
+    from lmms_eval.tasks._task_utils.linguistic import PACKAGES, REMEDY, find_package
+
+    stated = environ.get("NLTK_DATA", "")
+    lines = [f"NLTK {package.name}: {find_package(package, stated) or f'absent, {REMEDY}'}" for package in PACKAGES]
+    table, server = environ.get("LMMS_EVAL_GEOCODE_TABLE"), environ.get("LMMS_EVAL_GEOCODER")
+    given = ", ".join(source for source in (table, server) if source)
+    return [*lines, f"geocoder: {given or 'none, give --geocode_table FILE or --geocoder nominatim'}"]
 
 
 def _software() -> list[str]:
@@ -109,6 +120,18 @@ def _machine(environ: Mapping[str, str]) -> list[str]:
         _disk("HF home", home) + ("" if home.exists() else ", not there yet"),
         _disk("temporary files", Path(environ.get("TMPDIR") or "/tmp")),
     ]
+
+
+def _sandbox() -> list[str]:
+    from lmms_eval.sandbox.layers import probe_layers
+    from lmms_eval.sandbox.policy import REMEDY, not_confined
+
+    layers = probe_layers()
+    lines = [f"{layer.name}: {'active' if layer.active else 'not active'} ({layer.detail})" for layer in layers]
+    missing = not_confined(layers)
+    if missing:
+        return [*lines, f"programs of models are refused: nothing confines their {' and '.join(missing)}; {REMEDY}"]
+    return [*lines, "programs of models are run, confined"]
 
 
 def _cores() -> int:

@@ -39,9 +39,9 @@ def run(arguments: Sequence[str]) -> int:
             check_config(config)
         except UsageError as error:
             raise UsageError(f"run {number} of {len(loaded.configs)}: {error}" if several else str(error)) from error
-    from lmms_eval.utils.logging import configure_logging, log_lines
+    from lmms_eval.utils.logging import configure_logging, log_lines, process_number
 
-    configure_logging(loaded.configs[0].verbosity)
+    configure_logging(loaded.configs[0].verbosity, process_number(os.environ))
     log_lines(loaded.notes)
     return _run_batch(loaded.configs) if several else _run_one(loaded.configs[0])
 
@@ -82,11 +82,11 @@ def _run_one(config: RunConfig) -> int:
 
 def _run_batch(configs: Sequence[RunConfig]) -> int:
     """Each configuration in turn: one that fails is reported, the others still run; an interrupt ends the batch."""
-    from lmms_eval.utils.logging import configure_logging
+    from lmms_eval.utils.logging import configure_logging, process_number
 
     first = 0
     for number, config in enumerate(configs, start=1):
-        configure_logging(config.verbosity)
+        configure_logging(config.verbosity, process_number(os.environ))
         try:
             code = _run_one(config)
         except Exception as error:  # noqa: BLE001 - the other runs of the batch do not depend on this one

@@ -17,7 +17,10 @@ SUBCOMMANDS = {
     "tasks": "list tasks, groups, subtasks or tags",
     "models": "list models",
     "power": "how many documents a comparison needs",
+    "score": "score or judge a finished run again",
     "cache": "look into, prune or check a response cache",
+    "megabench": "score MEGA-Bench submissions, derive the leaderboard's numbers",
+    "fetch": "install data that scoring needs (fetch nltk)",
     "doctor": "what of this machine and installation a run would find",
     "version": "versions of lmms-eval and what it runs on",
 }
@@ -32,7 +35,10 @@ _MODULES = {
     "tasks": "tasks",
     "models": "models",
     "power": "power",
+    "score": "score",
     "cache": "cache",
+    "megabench": "megabench",
+    "fetch": "fetch",
     "doctor": "doctor",
     "version": "version",
 }
@@ -107,8 +113,9 @@ def shows_traceback(arguments: Sequence[str]) -> bool:
 def banner() -> list[str]:
     """The box that stands for a command line without arguments."""
     rows = ["lmms-eval: evaluation of large multimodal models", ""]
-    rows += [f"  {name:<9}{text}" for name, text in SUBCOMMANDS.items()]
-    rows += [f"  {name:<9}{text} (not in this version)" for name, text in LATER.items()]
+    column = max(map(len, (*SUBCOMMANDS, *LATER))) + 2
+    rows += [f"  {name:<{column}}{text}" for name, text in SUBCOMMANDS.items()]
+    rows += [f"  {name:<{column}}{text} (not in this version)" for name, text in LATER.items()]
     rows += ["", "lmms-eval --help lists all flags"]
     width = max(map(len, rows))
     edge = "+" + "-" * (width + 2) + "+"

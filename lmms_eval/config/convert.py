@@ -12,7 +12,16 @@ from lmms_eval.utils.arguments import parse_seed_list, simple_parse_args_string
 from lmms_eval.utils.redaction import redact
 
 log = logging.getLogger(__name__)
-_ARGUMENT_OPTIONS = ("model_args", "gen_kwargs", "launcher_args", "wandb_args", "swanlab_args", "hf_hub_log_args")
+_ARGUMENT_OPTIONS = (
+    "model_args",
+    "judge_args",
+    "gen_kwargs",
+    "task_kwargs",
+    "launcher_args",
+    "wandb_args",
+    "swanlab_args",
+    "hf_hub_log_args",
+)
 _NO_TAGS = ("", "none", "null", "false")
 
 

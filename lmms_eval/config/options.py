@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NotRequired, TypedDict, Unpack
 
 MODEL, TASKS, GENERATION = "Model", "Tasks and data", "Prompts and generation"
+JUDGE = "Judge"
 OUTPUT, RUNNING, STATISTICS, MEDIA = "Output", "Running", "Statistics", "Media"
 OTHER = "Not in this version"
-GROUPS = (MODEL, TASKS, GENERATION, OUTPUT, RUNNING, STATISTICS, MEDIA, OTHER)
+GROUPS = (MODEL, TASKS, GENERATION, JUDGE, OUTPUT, RUNNING, STATISTICS, MEDIA, OTHER)
 DEFAULT_REASONING_TAGS = '[["<think>", "</think>"], ["<analysis>", "</analysis>"]]'
 LEVELS = ("TRACE", "DEBUG", "INFO", "SUCCESS", "WARNING", "ERROR", "CRITICAL")
 
@@ -124,6 +125,9 @@ class RunConfig:
     gen_kwargs: str | dict[str, Any] = _option(
         "", GENERATION, "generation options, over those of every task", metavar="K=V,..."
     )
+    task_kwargs: str | dict[str, Any] = _option(
+        "", GENERATION, "settings of the tasks' own, over lmms_eval_specific_kwargs of every task", metavar="K=V,..."
+    )
     reasoning_tags: str = _run(
         DEFAULT_REASONING_TAGS, GENERATION, "JSON list of [open, close] pairs removed before scoring, or none"
     )
@@ -146,7 +150,9 @@ class RunConfig:
     )
     force_simple: bool = _option(False, MODEL, "take the simple class of a model that has two")
     tui: bool = _later(False, "interactive screen")
-    repeats: int = _option(1, GENERATION, "answers per document", aliases=("-n", "--num_samples"))
+    repeats: int | None = _option(
+        None, GENERATION, "answers per document; overrides the task's value", aliases=("-n", "--num_samples")
+    )
     baseline: str | None = _run(None, STATISTICS, "samples file (JSONL) for a paired comparison", metavar="FILE")
     max_tokens: int | None = _later(None, "token budget of the run")
     power_analysis: bool = _run(False, STATISTICS, "only a power analysis of --tasks", spelling="--power-analysis")
@@ -172,11 +178,46 @@ class RunConfig:
         metavar="SECONDS",
     )
     chunk_size: int | None = _run(None, RUNNING, "requests per call of a class plugin (8 x batch size)")
-    prefetch_mb: int = _run(512, RUNNING, "memory for media prepared ahead of the model, in MiB")
+    prefetch_mb: int = _run(512, RUNNING, "memory for media, from preparing them until the model has answered, in MiB")
     score_workers: int | None = _run(None, RUNNING, "scoring processes (number of cores); 0 scores in the main process")
+    allow_unsafe_code: bool = _run(
+        False, RUNNING, "run programs that a model wrote also where no sandbox can confine them"
+    )
+    judge_model: str | None = _run(
+        None,
+        JUDGE,
+        "model that judges answers: a name on an OpenAI-compatible server, or PROVIDER:NAME",
+        metavar="NAME",
+        variables=("MEGABENCH_OPEN_API_MODEL",),
+    )
+    judge_base_url: str | None = _run(
+        None, JUDGE, "address of the judge's server", metavar="URL", variables=("MEGABENCH_OPEN_API_URL",)
+    )
+    judge_args: str | dict[str, Any] = _run("", JUDGE, "further arguments of the judge's back end", metavar="K=V,...")
+    judge_retries: int = _run(2, JUDGE, "how often a reply of the judge that cannot be read is asked again")
     bootstrap_iters: int = _run(100_000, STATISTICS, "draws of bootstrap errors; 0 leaves them out")
-    nltk_data: str | None = _later(None, "folder with NLTK data", metavar="DIR")
-    check_batch: int = _later(0, "ask this many requests again alone and report answers that differ")
+    nltk_data: str | None = _run(
+        None,
+        TASKS,
+        "folder with NLTK's data for scoring; `lmms-eval fetch nltk` installs it (NLTK's usual places)",
+        metavar="DIR",
+        variables=("NLTK_DATA",),
+    )
+    geocode_table: str | None = _run(
+        None,
+        TASKS,
+        "JSON file with the coordinates of places, for scoring",
+        metavar="FILE",
+        variables=("LMMS_EVAL_GEOCODE_TABLE",),
+    )
+    geocoder: str | None = _run(
+        None,
+        TASKS,
+        "server asked for the coordinates of places: nominatim (the public one), or the URL of one of its kind",
+        metavar="URL",
+        variables=("LMMS_EVAL_GEOCODER",),
+    )
+    check_batch: int = _run(0, RUNNING, "ask this many requests again alone and report answers that differ")
     max_restarts: int = _run(
         0, RUNNING, "restarts that the launcher is set to make", variables=("TORCHELASTIC_MAX_RESTARTS",)
     )
@@ -247,11 +288,25 @@ class RunConfig:
         return argument_mapping(self.model_args, "model_args")
 
     @property
+    def judge_arguments(self) -> dict[str, Any]:
+        """``judge_args`` as keyword arguments."""
+        from lmms_eval.config.convert import argument_mapping
+
+        return argument_mapping(self.judge_args, "judge_args")
+
+    @property
     def generation_arguments(self) -> dict[str, Any]:
         """``gen_kwargs`` as a mapping."""
         from lmms_eval.config.convert import argument_mapping
 
         return argument_mapping(self.gen_kwargs, "gen_kwargs")
+
+    @property
+    def task_arguments(self) -> dict[str, Any]:
+        """``task_kwargs`` as a mapping."""
+        from lmms_eval.config.convert import argument_mapping
+
+        return argument_mapping(self.task_kwargs, "task_kwargs")
 
     @property
     def reasoning_tag_pairs(self) -> tuple[tuple[str, str], ...]:

@@ -182,4 +182,6 @@ def answer_options(config: RunConfig) -> dict[str, Any]:
         key: value for key, value in arguments.items() if value != REDACTED and key not in RUN_ONLY_MODEL_ARGS
     }
     chosen["gen_kwargs"] = config.generation_arguments
+    chosen["task_kwargs"] = config.task_arguments
+    chosen["repeats"] = config.repeats or 1  # what a task says itself is in its own fingerprint
     return chosen

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from lmms_eval.config.environment import environment_defaults
 from lmms_eval.config.options import RunConfig, options
 from lmms_eval.errors import ConfigError
 
@@ -13,12 +15,14 @@ _LEAST: dict[str, float] = {
     "num_fewshot": 0,
     "max_batch_size": 1,
     "repeats": 1,
+    "judge_retries": 0,
     "grace": 0,
     "chunk_size": 1,
     "prefetch_mb": 1,
     "score_workers": 0,
     "bootstrap_iters": 0,
     "max_restarts": 0,
+    "check_batch": 0,
     "image_jpeg_quality": 1,
     "media_workers": 1,
 }
@@ -90,7 +94,7 @@ def _shots(config: RunConfig) -> Iterator[str]:
 
 def _texts(config: RunConfig) -> Iterator[str]:
     """Options with a grammar of their own are read once here, so that a mistake shows before any model is loaded."""
-    for argument in ("model_arguments", "generation_arguments", "reasoning_tag_pairs"):
+    for argument in ("model_arguments", "judge_arguments", "generation_arguments", "reasoning_tag_pairs"):
         getattr(config, argument)
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -98,6 +102,11 @@ def _texts(config: RunConfig) -> Iterator[str]:
         ZoneInfo(config.timezone)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         yield f"--timezone: {config.timezone!r} is not the name of a time zone; write it like Europe/Berlin or UTC"
+
+
+def _judge(config: RunConfig) -> Iterator[str]:
+    if config.judge_args and not (config.judge_model or config.judge_base_url):
+        yield "--judge_args: name the judge with --judge_model or --judge_base_url"
 
 
 def _paths(config: RunConfig) -> Iterator[str]:
@@ -114,6 +123,18 @@ def _paths(config: RunConfig) -> Iterator[str]:
         yield f"--baseline: there is no samples file {config.baseline} (presets are not in this version)"
 
 
+def _scoring_data(config: RunConfig) -> Iterator[str]:
+    # A stale NLTK_DATA of the machine must not end runs that need no such data: only what was typed is checked.
+    stated = environment_defaults(os.environ).get("nltk_data")
+    is_typed = config.nltk_data is not None and (stated is None or stated.text != config.nltk_data)
+    if is_typed and not any(Path(part).expanduser().is_dir() for part in str(config.nltk_data).split(os.pathsep)):
+        yield f"--nltk_data: there is no folder {config.nltk_data}"
+    if config.geocode_table and not Path(config.geocode_table).is_file():
+        yield f"--geocode_table: there is no file {config.geocode_table}"
+    if config.geocoder not in (None, "", "nominatim") and not str(config.geocoder).startswith(("http://", "https://")):
+        yield f"--geocoder: give nominatim, or a URL that begins with http:// or https://; got {config.geocoder!r}"
+
+
 _RULES: tuple[Callable[[RunConfig], Iterator[str]], ...] = (
     _later,
     _tasks,
@@ -122,5 +143,7 @@ _RULES: tuple[Callable[[RunConfig], Iterator[str]], ...] = (
     _samples,
     _shots,
     _texts,
+    _judge,
     _paths,
+    _scoring_data,
 )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lmms_eval import stats
+from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import Estimate, Withheld
 from lmms_eval.api.task import MetricDefinition, Task
 from lmms_eval.engine.outcomes import OutcomeCounter, TaskOutcome
@@ -83,6 +84,16 @@ class Tally:
     documents_with_tokens: int = 0
     correct: float = 0.0
     """Sum of positive scores, by the first pipeline and the task's score key, else the first usual score name."""
+    judge_questions: int = 0
+    judge_answered: int = 0
+    """Questions with a reply that can be read."""
+    judge_unparsable: int = 0
+    judge_failed: int = 0
+    """Questions without any reply."""
+    judge_replies: int = 0
+    judge_input_tokens: int = 0
+    judge_output_tokens: int = 0
+    judge_reasoning_tokens: int = 0
 
     def add(self, record: Mapping[str, Any], score_key: str) -> None:
         self.documents += 1
@@ -96,8 +107,21 @@ class Tally:
                 self.output_tokens += tokens[1]
                 self.reasoning_tokens += tokens[2]
         self.documents_with_tokens += told
+        for verdict in record.get("judge", ()):
+            self._add_verdict(Verdict.from_record(verdict))
         if record.get("scores"):
             self.correct += _positive_score(record["scores"][0]["metrics"], score_key)
+
+    def _add_verdict(self, verdict: Verdict) -> None:
+        self.judge_questions += 1
+        self.judge_answered += verdict.accepted
+        self.judge_unparsable += verdict.text is not None and not verdict.accepted
+        self.judge_failed += verdict.text is None
+        self.judge_replies += len(verdict.replies)
+        if verdict.usage is not None:
+            self.judge_input_tokens += verdict.usage.input_tokens or 0
+            self.judge_output_tokens += verdict.usage.output_tokens or 0
+            self.judge_reasoning_tokens += verdict.usage.reasoning_tokens or 0
 
 
 def _positive_score(metrics: Mapping[str, Any], score_key: str) -> float:
@@ -214,14 +238,15 @@ def _headline(value: Any, withheld: str | None, outcome: TaskOutcome, interrupte
 
 
 def _call(definition: MetricDefinition, task: Task, values: Sequence[Any], arguments: Any) -> Any:
-    """Call the aggregation exactly once, with the command line if it takes ``args``."""
+    """Call the aggregation exactly once, with the command line if it takes ``args`` and the task if it takes ``task``."""
     function = definition.aggregation
     try:
-        takes_args = definition.aggregation_name is None and "args" in inspect.signature(function).parameters
+        taken = () if definition.aggregation_name is not None else tuple(inspect.signature(function).parameters)[1:]
     except (TypeError, ValueError):
-        takes_args = False
+        taken = ()
+    offered = {"args": arguments, "task": task}
     try:
-        return function(list(values), args=arguments) if takes_args else function(list(values))
+        return function(list(values), **{name: value for name, value in offered.items() if name in taken})
     except Exception as error:
         raise AggregationError(
             f"task {task.name!r}: the aggregation of metric {definition.name!r} raised {type(error).__name__}: "

@@ -6,20 +6,23 @@ import asyncio
 import hashlib
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lmms_eval.api.messages import ChatMessages, ChatTextContent
-from lmms_eval.api.model import Model
+from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, Response
+from lmms_eval.api.task import Task
 from lmms_eval.engine.conversations import Conversations
+from lmms_eval.engine.lockstep import Lockstep
 from lmms_eval.engine.progress import Progress
 from lmms_eval.engine.response_cache import Hit, ResponseCache
 from lmms_eval.engine.signals import EndNow, Interrupts
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.stream import Stream, StreamLimits
+from lmms_eval.engine.team import Team
 
 GIVE_UP_AT_LEAST = 16
 SWITCH_INTERVAL_S = 0.0005
@@ -44,6 +47,41 @@ class AskReport:
     """From the first request taken to the last response."""
     cache: dict[str, int] = field(default_factory=dict)
     """Counts of the response cache, where one is used; its hits are not among ``answered`` and the tokens."""
+    judge_asked: int = 0
+    """Requests to the judge."""
+    judge_give_up: str = ""
+    """Why the judging was given up early."""
+    judge_cache: dict[str, int] = field(default_factory=dict)
+    """Counts of the response cache for the judge."""
+
+    def count(self, response: Response, concurrency: int) -> None:
+        """Count a response, and set ``give_up`` if nothing more is to be asked.
+
+        ``concurrency``: requests that the model holds open at most.
+        """
+        if response.usage is not None:
+            self.input_tokens += response.usage.input_tokens or 0
+            self.output_tokens += response.usage.output_tokens or 0
+            self.reasoning_tokens += response.usage.reasoning_tokens or 0
+        error = response.error
+        if error is None:
+            self.answered += 1
+            return
+        self.failed += 1
+        if self.give_up:
+            return
+        if error.kind == "auth":
+            self.give_up = error.message
+        elif self.answered == 0 and self.failed >= max(GIVE_UP_AT_LEAST, 2 * concurrency):
+            self.give_up = f"the first {self.failed} requests all failed, the last with {error.kind}: {error.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class Others:
+    """The processes with which blocks are taken in lockstep, and the tasks of the run."""
+
+    team: Team
+    tasks: Sequence[Task]
 
 
 class Asking:
@@ -68,10 +106,14 @@ class Asking:
         self._clock = _Clock()
         self.report = AskReport()
         self._stream: Stream | None = None
+        self._lockstep: Lockstep | None = None
+        self._interrupts: Interrupts | None = None
         self._is_stopped = False
 
-    def run(self, limits: StreamLimits, grace_s: float) -> AskReport:
+    def run(self, limits: StreamLimits, grace_s: float, with_others: Others | None = None) -> AskReport:
         """Ask until nothing is left, the model ends, the asking is given up, or a signal comes.
+
+        ``with_others``: the processes with which blocks are taken in lockstep.
 
         Raises:
             JournalError: a response could not be made durable.
@@ -85,7 +127,9 @@ class Asking:
         )
         if self._is_stopped:
             self._stream.stop()
-        interrupts = Interrupts(self.stop, grace_s)
+        if with_others is not None:
+            self._lockstep = Lockstep(self._stream, with_others.team, with_others.tasks, self._model.prepare, self.stop)
+        interrupts = self._interrupts = Interrupts(self.stop, grace_s)
         try:
             with interrupts, _quick_switching():
                 self.stream.start()
@@ -94,6 +138,8 @@ class Asking:
             self.report.cut_short = True
         finally:
             self.stream.close()
+        if self._lockstep is not None:
+            self._lockstep.leave()
         self.report.interrupted = interrupts.signal_number
         self.report.seconds = self._clock.seconds()
         if self.report.interrupted is None and not self.report.give_up and not self._is_stopped:
@@ -117,6 +163,12 @@ class Asking:
         if self._stream is not None:
             self._stream.stop()
 
+    def others_failed(self) -> None:
+        """Another process has failed: end, and if a collective waits for that process, without its end."""
+        self.stop()
+        if self._lockstep is not None and self._interrupts is not None:
+            self._interrupts.end_soon()
+
     def take_in(self, response: Response) -> None:
         """One response: durable first, then counted, then passed on.
 
@@ -124,28 +176,34 @@ class Asking:
             ModelError: nobody waits for this response; it is not recorded.
         """
         self._conversations.expect(response.request_id)
+        kept = self._store.keep_images(response)
         with self._lock:
             self._clock.tick()
-            prompt = self._prompts.pop(response.request_id, "")
-            self._store.add_response(response, prompt)
-            self._count(response)
-        key = self._keys.pop(response.request_id, None)
-        if self._cache is not None and key is not None:
+            prompt = self._prompts.pop(kept.request_id, "")
+            self._store.add_response(kept, prompt)
+            self._count(kept)
+        key = self._keys.pop(kept.request_id, None)
+        if self._cache is not None and key is not None and kept.error is None:
             self._cache.put(key, response, prompt)
-        self.stream.push(self._conversations.take_in(response))
+        further = self._conversations.take_in(kept)
+        self.stream.answered(kept.request_id, further, frees=self._lockstep is None)
 
     def _drive(self) -> None:
-        responses = self._model.respond(_Timed(self.stream, self._clock))
+        responses = self._model.respond(_Timed(self._lockstep or self.stream, self._clock))
         if isinstance(responses, AsyncIterator):
             asyncio.run(self._drain(responses))
             return
         for response in responses:
-            self.take_in(response)
+            self._take_from_model(response)
 
     async def _drain(self, responses: AsyncIterator[Response]) -> None:
         async for response in responses:
             while self._is_behind():
                 await asyncio.sleep(0.02)
+            self._take_from_model(response)
+
+    def _take_from_model(self, response: Response) -> None:
+        if self._lockstep is None or self._lockstep.keeps(response):
             self.take_in(response)
 
     def _prepare(self, request: Request) -> Request | None:
@@ -165,9 +223,10 @@ class Asking:
         of_context = text_fingerprint(rendering.request.context)  # of a model that renders its own prompts
         prompt = of_context if hit.prompt == of_context else message_fingerprint(rendering.ahead())
         self._conversations.expect(hit.response.request_id)
+        response = self._store.keep_images(hit.response)
         with self._lock:
-            self._store.add_response(hit.response, prompt)
-        self.stream.push(self._conversations.take_in(hit.response))
+            self._store.add_response(response, prompt)
+        self.stream.push(self._conversations.take_in(response))
 
     def _preparation_failed(self, request: Request, error: Exception) -> None:
         from lmms_eval.errors import MediaError
@@ -177,31 +236,11 @@ class Asking:
         self.take_in(Response.failure(request.id, "media" if kind == "media" else "internal", f"{name}{error}"))
 
     def _count(self, response: Response) -> None:
-        report = self.report
-        if response.error is None:
-            report.answered += 1
-        else:
-            report.failed += 1
-            self._consider_giving_up(response)
-        if response.usage is not None:
-            report.input_tokens += response.usage.input_tokens or 0
-            report.output_tokens += response.usage.output_tokens or 0
-            report.reasoning_tokens += response.usage.reasoning_tokens or 0
-            self._progress.add_tokens(response.usage.output_tokens or 0)
-
-    def _consider_giving_up(self, response: Response) -> None:
-        error, report = response.error, self.report
-        if error is None or report.give_up:
-            return
-        threshold = max(GIVE_UP_AT_LEAST, 2 * self._model.concurrency)
-        if error.kind == "auth":
-            report.give_up = error.message
-        elif report.answered == 0 and report.failed >= threshold:
-            report.give_up = (
-                f"the first {report.failed} requests all failed, the last with {error.kind}: {error.message}"
-            )
-        if report.give_up:
+        self.report.count(response, self._model.concurrency)
+        if self.report.give_up:
             self.stream.stop()
+        if response.usage is not None:
+            self._progress.add_tokens(response.usage.output_tokens or 0)
 
     def _fail_unanswered(self) -> None:
         """The model has ended; what it took and never answered has failed."""
@@ -263,7 +302,7 @@ class _Clock:
 class _Timed:
     """The stream as the model sees it, noting when the first request is taken."""
 
-    def __init__(self, stream: Stream, clock: _Clock) -> None:
+    def __init__(self, stream: RequestStream, clock: _Clock) -> None:
         self._stream, self._clock = stream, clock
 
     def take(self, max_n: int) -> list[Request]:

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from lmms_eval.api.judging import Verdict
 from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import Answer, Exchange, Task
 from lmms_eval.errors import ModelError, UsageError
@@ -31,6 +32,15 @@ class Job:
     task: Task
     doc_id: int
     answers: tuple[Answer, ...]
+    verdicts: tuple[Verdict, ...] = ()
+    """What a judge said to the task's questions about it."""
+    error: str = ""
+    """Why it cannot be scored, beyond what its answers say."""
+
+    @property
+    def reason(self) -> str:
+        """Why the document has failed; empty if it has not."""
+        return self.error or next((answer.error for answer in self.answers if answer.error is not None), "")
 
 
 @dataclass(slots=True)

@@ -11,15 +11,18 @@ from typing import Any
 from lmms_eval.api.model import Model
 from lmms_eval.api.task import Selection
 from lmms_eval.engine.aggregate import AggregateOptions, TaskResult, aggregate_task
-from lmms_eval.engine.asking import Asking, AskReport
+from lmms_eval.engine.asking import Asking, AskReport, Others
+from lmms_eval.engine.batch_check import BatchCheck, check_batch
 from lmms_eval.engine.conversations import Conversations, Unit
 from lmms_eval.engine.groups import GroupResult, aggregate_groups
-from lmms_eval.engine.plan import TaskPlan, shared_units, units
+from lmms_eval.engine.judging import JudgeSetup, Judging
+from lmms_eval.engine.plan import TaskPlan, dealt_units, shared_units, units
 from lmms_eval.engine.progress import Progress
 from lmms_eval.engine.response_cache import ResponseCache
 from lmms_eval.engine.run_folder import RunState
 from lmms_eval.engine.scoring import Scorer
 from lmms_eval.engine.share import Share
+from lmms_eval.engine.signals import EndNow, Interrupts
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.stream import StreamLimits
 
@@ -33,8 +36,12 @@ class EngineOptions:
     grace_s: float = 20.0
     score_workers: int | None = None
     show_progress: bool = False
+    check_batch: int = 0
+    """Requests to ask again alone."""
     cache: ResponseCache | None = None
     """Responses of earlier runs; who opened it closes it."""
+    judge: JudgeSetup | None = None
+    """Who judges the answers of tasks that ask for it; who opened its journal closes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +52,14 @@ class RunResult:
     groups: tuple[GroupResult, ...]
     asking: AskReport
     seconds: dict[str, float]
-    """Wall time by stage: ``ask`` (scoring runs within it), ``score`` (what was left of it), ``gather`` (waiting for
-    other processes), ``aggregate``."""
+    """Wall time by stage: ``ask`` (judging and scoring run within it), ``judge`` and ``score`` (what was left of
+    them), ``gather`` (waiting for other processes), ``aggregate``."""
     resumed: int
     """Responses that the journal already held."""
     prompt_fingerprint: str
     peak_prefetch_bytes: int
+    batch_check: BatchCheck | None = None
+    """What ``check_batch`` found, where it was asked for."""
 
     @property
     def broken(self) -> tuple[str, ...]:
@@ -90,17 +99,28 @@ def evaluate(
         TeamError: another process of the launch has failed.
     """
     seconds: dict[str, float] = {}
-    asking = _ask_and_score(_Work(plans, model, store, options, share), seconds)
-    report = asking.report
-    if share is not None:
-        with _stage(seconds, "gather"):
-            if not share.gather(store, report):
-                return None
+    done = store.done() if share is None else share.done(store.done())
+    progress = _progress(plans, done, options)
+    try:
+        asking = _ask_and_score(_Work(plans, model, store, options, share), done, progress, seconds)
+        report = asking.report
+        if share is not None:
+            with _stage(seconds, "gather"):
+                if not share.gather(store, report):
+                    return None
+    finally:
+        progress.close()
+    check = None
+    if options.check_batch:
+        with _stage(seconds, "check"):
+            check = _check_batch(plans, model, store, options, report)
     with _stage(seconds, "aggregate"):
         tasks = _aggregate(plans, store, options.aggregate, report)
         groups = aggregate_groups(selection.groups, {result.task.name: result for result in tasks})
     peak = asking.peak_bytes
-    return RunResult(tasks, tuple(groups), report, seconds, store.resumed_responses, store.prompt_fingerprint(), peak)
+    return RunResult(
+        tasks, tuple(groups), report, seconds, store.resumed_responses, store.prompt_fingerprint(), peak, check
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,19 +133,32 @@ class _Work:
     options: EngineOptions
     share: Share | None
 
+    @property
+    def with_others(self) -> Others | None:
+        """The processes with which blocks are taken in lockstep."""
+        if self.share is None or not self.model.collective_forward:
+            return None
+        return Others(self.share.team, [plan.task for plan in self.plans])
+
     def todo(self, done: dict[str, set[int]]) -> Iterator[Unit]:
         """Documents for this process."""
         if self.share is None:
             return units(self.plans, done)
-        return shared_units(self.plans, done, self.share.team.next_block)
+        order = self.share.common_order(self.plans)
+        if self.model.collective_forward:
+            place = self.share.team.place
+            return dealt_units(self.plans, done, order, (place.rank, place.size))
+        return shared_units(self.plans, done, order, self.share.team.next_block)
 
 
-def _ask_and_score(work: _Work, seconds: dict[str, float]) -> Asking:
+def _progress(plans: Sequence[TaskPlan], done: dict[str, set[int]], options: EngineOptions) -> Progress:
+    finished = sum(len(done.get(plan.task.name, set()).intersection(plan.doc_ids)) for plan in plans)
+    return Progress(sum(plan.requested for plan in plans), finished, options.show_progress)
+
+
+def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: Progress, seconds: dict[str, float]) -> Asking:
     """The run and score phases, which overlap; everything is in the journals afterwards."""
     store, options, share = work.store, work.options, work.share
-    done = store.done() if share is None else share.done(store.done())
-    finished = sum(len(done.get(plan.task.name, set()).intersection(plan.doc_ids)) for plan in work.plans)
-    progress = Progress(sum(plan.requested for plan in work.plans), finished, options.show_progress)
 
     def keep(record: dict[str, Any]) -> None:
         store.add_score(record)
@@ -133,22 +166,57 @@ def _ask_and_score(work: _Work, seconds: dict[str, float]) -> Asking:
 
     tasks = [plan.task for plan in work.plans]
     scorer = Scorer(tasks, keep, options.score_workers)
-    conversations = Conversations(work.todo(done), store.response, scorer.submit)
-    asking = Asking(work.model, store, conversations, progress, scorer.is_behind, options.cache)
+    judging = None if options.judge is None else Judging(options.judge, scorer.submit, scorer.is_behind)
+    deliver = scorer.submit if judging is None else judging.submit
+    is_behind = scorer.is_behind if judging is None else lambda: judging.is_behind() or scorer.is_behind()
+    conversations = Conversations(work.todo(done), store.response, deliver)
+    asking = Asking(work.model, store, conversations, progress, is_behind, options.cache)
     try:
         with _stage(seconds, "ask"):
             work.model.attach_tasks(tasks)
             if share is not None:
-                share.team.watch(asking.stop)
-            report = asking.run(options.stream, options.grace_s)
+                share.team.watch(asking.others_failed)
+                share.team.count(progress.counts, progress.add_others)
+            report = asking.run(options.stream, options.grace_s, work.with_others)
+        if judging is not None:
+            with _stage(seconds, "judge"):
+                _finish_judging(judging, report, options.grace_s, share)
         with _stage(seconds, "score"):
             if not report.cut_short:  # what is not scored now is scored on the next start
                 scorer.drain()
     finally:
+        if judging is not None:
+            judging.close()
         scorer.close()
-        progress.close()
         store.sync()
     return asking
+
+
+def _check_batch(
+    plans: Sequence[TaskPlan], model: Model, store: RunStore, options: EngineOptions, report: AskReport
+) -> BatchCheck:
+    if report.interrupted is not None or report.give_up:
+        return BatchCheck(stopped="not made, since the run did not end")
+    return check_batch([plan.task for plan in plans], model, store, options.check_batch, options.grace_s)
+
+
+def _finish_judging(judging: Judging, report: AskReport, grace_s: float, share: Share | None) -> None:
+    """Wait for the verdicts that are outstanding, or after a signal for those in flight alone."""
+    if not report.cut_short:
+        interrupts = Interrupts(judging.stop, grace_s)
+        try:
+            with interrupts:
+                if report.interrupted is not None or (share is not None and share.team.failure):
+                    judging.stop()
+                    interrupts.end_soon()
+                judging.drain()
+        except EndNow:
+            report.cut_short = True
+        if report.interrupted is None:
+            report.interrupted = interrupts.signal_number
+    judged = judging.report
+    report.judge_asked, report.judge_give_up = judged.answered + judged.failed, judged.give_up
+    report.judge_cache = judging.cache_counts()
 
 
 def _aggregate(

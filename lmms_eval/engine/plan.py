@@ -48,32 +48,70 @@ def plan_task(task: Task, limit: float | None, offset: int) -> TaskPlan:
     return TaskPlan(task, range(offset, total if count is None else min(total, offset + count)), total)
 
 
-def ordered(plans: Sequence[TaskPlan]) -> Iterator[Unit]:
-    """All documents, task after task, costliest first within a window: the same in every process of a launch."""
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Documents of a task that are put in order together."""
+
+    number: int
+    """Among all windows of the run."""
+    task: Task
+    doc_ids: range
+
+
+Order = Callable[[Window], Sequence[int]]
+"""The documents of a window in the order in which they are asked."""
+
+
+def windows(plans: Sequence[TaskPlan]) -> Iterator[Window]:
+    """All documents, task after task."""
+    number = 0
     for plan in plans:
         for start in range(0, len(plan.doc_ids), COST_WINDOW):
-            window = plan.doc_ids[start : start + COST_WINDOW]
-            costs = plan.task.costs(window)
-            for number in sorted(range(len(window)), key=lambda number: (-costs[number], window[number])):
-                yield Unit(plan.task, window[number], plan.task.repeats)
+            yield Window(number, plan.task, plan.doc_ids[start : start + COST_WINDOW])
+            number += 1
 
 
-def units(plans: Sequence[TaskPlan], is_done: Mapping[str, Any]) -> Iterator[Unit]:
+def costliest_first(window: Window) -> list[int]:
+    """By the task's own estimate; equal ones by their number."""
+    costs = window.task.costs(window.doc_ids)
+    places = sorted(range(len(costs)), key=lambda place: (-costs[place], window.doc_ids[place]))
+    return [window.doc_ids[place] for place in places]
+
+
+def ordered(plans: Sequence[TaskPlan], order: Order) -> Iterator[Unit]:
+    """All documents, window after window; a window is put in order when it is reached."""
+    for window in windows(plans):
+        for doc_id in order(window):
+            yield Unit(window.task, doc_id, window.task.repeats)
+
+
+def units(plans: Sequence[TaskPlan], is_done: Mapping[str, Any], order: Order = costliest_first) -> Iterator[Unit]:
     """Documents still to do. ``is_done`` maps a task's name to the ids of documents whose scores the journal holds."""
-    return (unit for unit in ordered(plans) if unit.doc_id not in is_done.get(unit.task.name, ()))
+    return (unit for unit in ordered(plans, order) if unit.doc_id not in is_done.get(unit.task.name, ()))
 
 
 def shared_units(
-    plans: Sequence[TaskPlan], is_done: Mapping[str, Any], next_block: Callable[[int], range]
+    plans: Sequence[TaskPlan], is_done: Mapping[str, Any], order: Order, next_block: Callable[[int], range]
 ) -> Iterator[Unit]:
-    """Documents still to do out of the blocks that this process takes from the common order, as it gets to them."""
-    order, position = ordered(plans), 0
+    """Documents still to do out of the blocks that this process takes from the common order, as it gets to them.
+
+    ``order`` must be the same in every process.
+    """
+    documents, position = ordered(plans, order), 0
     total = sum(plan.requested for plan in plans)
     while block := next_block(total):
-        for unit in islice(order, block.start - position, block.stop - position):
+        for unit in islice(documents, block.start - position, block.stop - position):
             if unit.doc_id not in is_done.get(unit.task.name, ()):
                 yield unit
         position = block.stop
+
+
+def dealt_units(
+    plans: Sequence[TaskPlan], is_done: Mapping[str, Any], order: Order, place: tuple[int, int]
+) -> Iterator[Unit]:
+    """Documents still to do, dealt out in turn to processes that work in lockstep; ``place``: rank and size."""
+    rank, size = place
+    return islice(units(plans, is_done, order), rank, None, size)
 
 
 def run_key(parts: Mapping[str, Any]) -> str:

@@ -1,25 +1,33 @@
-"""One live display of a run: done, rate, time left, running score, failures, tokens; plain lines without a terminal."""
+"""One live display of a run: done, rate, time left, running score, failures, tokens; plain lines without a terminal.
+
+Of several processes the first one shows all: each publishes its counts once a second.
+"""
 
 from __future__ import annotations
 
 import sys
 import threading
 import time
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from lmms_eval.stats import item_number
 
 PLAIN_INTERVAL_S = 30.0
+SCORE_UNIT = 1_000_000
+"""Sums of scores are exchanged as whole numbers of this fraction."""
 
 
 class Progress:
-    """Counts documents as they are scored. ``enabled=False`` shows nothing (other ranks, library use)."""
+    """Counts documents as they are scored. ``enabled=False`` shows nothing (other processes, library use)."""
 
     def __init__(self, total: int, initial: int = 0, enabled: bool = True) -> None:
         self._lock = threading.Lock()
         self.total, self.done, self.failed, self.tokens = total, initial, 0, 0
         self._initial = initial
         self._score_sum, self._score_count = 0.0, 0
+        self._others: Counter[str] = Counter()
         self._started = self._last_line = time.monotonic()
         self._enabled = enabled
         self._bar: Any = None
@@ -39,18 +47,42 @@ class Progress:
                 self.failed += 1
             else:
                 self._note_score(record["scores"][0]["metrics"] if record["scores"] else {})
-            if self._bar is not None:
-                self._bar.update(1)
-                self._bar.set_postfix_str(self._state(), refresh=False)
-            elif self._enabled and time.monotonic() - self._last_line >= PLAIN_INTERVAL_S:
-                self._last_line = time.monotonic()
-                self._line()
+            self._show()
+
+    def counts(self) -> dict[str, int]:
+        """What this process has done in this start, for the others."""
+        with self._lock:
+            return {
+                "done": self.done - self._initial,
+                "failed": self.failed,
+                "tokens": self.tokens,
+                "score": round(self._score_sum * SCORE_UNIT),
+                "scores": self._score_count,
+            }
+
+    def add_others(self, counts: Mapping[str, int]) -> None:
+        """``counts`` of all other processes together."""
+        with self._lock:
+            self._others = Counter(counts)
+            self._show()
 
     def close(self) -> None:
         if self._bar is not None:
             self._bar.close()
         elif self._enabled and time.monotonic() - self._started >= PLAIN_INTERVAL_S:
             self._line()
+
+    def _show(self) -> None:
+        if self._bar is not None:
+            self._bar.set_postfix_str(self._state(), refresh=False)
+            self._bar.update(self._all_done - self._bar.n)
+        elif self._enabled and time.monotonic() - self._last_line >= PLAIN_INTERVAL_S:
+            self._last_line = time.monotonic()
+            self._line()
+
+    @property
+    def _all_done(self) -> int:
+        return self.done + self._others["done"]
 
     def _note_score(self, metrics: dict[str, Any]) -> None:
         for value in metrics.values():
@@ -61,11 +93,14 @@ class Progress:
                 return
 
     def _state(self) -> str:
-        score = f"score {self._score_sum / self._score_count:.4f} " if self._score_count else ""
-        return f"{score}failed {self.failed} tokens {self.tokens}"
+        others = self._others
+        number, total = self._score_count + others["scores"], self._score_sum + others["score"] / SCORE_UNIT
+        score = f"score {total / number:.4f} " if number else ""
+        return f"{score}failed {self.failed + others['failed']} tokens {self.tokens + others['tokens']}"
 
     def _line(self) -> None:
-        rate = (self.done - self._initial) / max(time.monotonic() - self._started, 1e-9)
-        left = (self.total - self.done) / rate if rate > 0 else float("inf")
-        sys.stderr.write(f"{self.done}/{self.total} documents, {rate:.1f}/s, {left:.0f} s left, {self._state()}\n")
+        done = self._all_done
+        rate = (done - self._initial) / max(time.monotonic() - self._started, 1e-9)
+        left = (self.total - done) / rate if rate > 0 else float("inf")
+        sys.stderr.write(f"{done}/{self.total} documents, {rate:.1f}/s, {left:.0f} s left, {self._state()}\n")
         sys.stderr.flush()

@@ -7,20 +7,12 @@ from typing import Any
 
 from lmms_eval.api.request import Response, ResponseError, Usage
 from lmms_eval.api.task import Answer, PipelineScore, ScoredDoc
+from lmms_eval.engine.images import parts_from_record, parts_record, value_parts, value_with_parts
 
 
 def response_record(response: Response, prompt: str) -> dict[str, Any]:
     """``prompt`` is the fingerprint of the request as rendered; keys with empty values are left out."""
-    record: dict[str, Any] = {"id": response.request_id}
-    if response.error is not None:
-        error = response.error
-        record["error"] = {"kind": error.kind, "message": error.message, "attempts": error.attempts}
-    elif response.rounds is not None:
-        record["rounds"] = list(response.rounds)
-    elif response.loglikelihood is not None:
-        record["loglikelihood"] = [response.loglikelihood, response.is_greedy, response.is_loss]
-    else:
-        record["text"] = response.text
+    record: dict[str, Any] = {"id": response.request_id, **_content(response)}
     if response.usage is not None:
         usage = response.usage
         record["usage"] = [usage.input_tokens, usage.output_tokens, usage.reasoning_tokens]
@@ -37,12 +29,26 @@ def response_record(response: Response, prompt: str) -> dict[str, Any]:
     return record
 
 
+def _content(response: Response) -> dict[str, Any]:
+    if response.error is not None:
+        error = response.error
+        return {"error": {"kind": error.kind, "message": error.message, "attempts": error.attempts}}
+    if response.rounds is not None:
+        return {"rounds": list(response.rounds)}
+    if response.loglikelihood is not None:
+        return {"loglikelihood": [response.loglikelihood, response.is_greedy, response.is_loss]}
+    if response.parts:
+        return {"text": response.text, "parts": parts_record(response.parts)}
+    return {"text": response.text}
+
+
 def response_from_record(record: Mapping[str, Any]) -> Response:
     likelihood = record.get("loglikelihood") or (None, None, False)
     error = record.get("error")
     return Response(
         request_id=record["id"],
         text=record.get("text"),
+        parts=parts_from_record(record.get("parts", ())),
         rounds=tuple(record["rounds"]) if "rounds" in record else None,
         loglikelihood=likelihood[0],
         is_greedy=likelihood[1],
@@ -56,8 +62,12 @@ def response_from_record(record: Mapping[str, Any]) -> Response:
     )
 
 
-def answer_record(answer: Answer) -> dict[str, Any]:
+def answer_record(answer: Answer, with_paths: bool = False) -> dict[str, Any]:
+    """``with_paths``: say where pictures lie, for a process that is to look at them."""
     record: dict[str, Any] = {"value": answer.value, "input": answer.input}
+    parts = value_parts(answer.value, with_paths)
+    if parts is not None:
+        record["parts"] = parts
     if any(usage is not None for usage in answer.usage):
         record["usage"] = [
             usage and [usage.input_tokens, usage.output_tokens, usage.reasoning_tokens] for usage in answer.usage
@@ -73,7 +83,7 @@ def answer_record(answer: Answer) -> dict[str, Any]:
 
 def answer_from_record(record: Mapping[str, Any]) -> Answer:
     return Answer(
-        value=record["value"],
+        value=value_with_parts(record["value"], record["parts"]) if "parts" in record else record["value"],
         usage=tuple(Usage(*usage) if usage else None for usage in record.get("usage", ())),
         finish_reason=record.get("finish_reason"),
         latency=record.get("latency"),

@@ -19,10 +19,13 @@ from lmms_eval.api.request import Request, Response
 from lmms_eval.engine import codec
 from lmms_eval.engine.cache_file import CacheFile, Row, is_damage
 from lmms_eval.engine.cache_key import CacheKeys, is_sampled
+from lmms_eval.engine.images import images_of
 from lmms_eval.engine.records import response_from_record, response_record
 from lmms_eval.errors import UsageError
 
 COUNTED = ("hit", "stored", "skipped", "failed", "damaged")
+IMAGES = "images"
+"""Key of a row's record: the bytes of its pictures by their hash."""
 _ROW_ERRORS = (ValueError, KeyError, TypeError, AttributeError)
 
 
@@ -79,7 +82,7 @@ class ResponseCache:
             if row is None:
                 return None
             record = codec.loads(row.record)
-            response = response_from_record({**record, "id": request_id})
+            response = with_images(response_from_record({**record, "id": request_id}), record.get(IMAGES, {}))
         except sqlite3.Error as error:
             self._failed(error)
             return None
@@ -95,7 +98,10 @@ class ResponseCache:
             return
         kept = replace(response, request_id="", latency=None, attempts=1, batch=())
         try:
-            if self.file.put(key, Row(self._model, codec.dumps(response_record(kept, prompt)))):
+            record = response_record(kept, prompt)
+            if kept.parts:
+                record[IMAGES] = {image.sha256: image.data for image in images_of(kept)}
+            if self.file.put(key, Row(self._model, codec.dumps(record))):
                 self._count("stored")
         except (sqlite3.Error, codec.VolatileValue) as error:
             self._failed(error)
@@ -123,10 +129,18 @@ class ResponseCache:
             self.file.repair()
 
 
+def with_images(response: Response, data: Mapping[str, bytes]) -> Response:
+    """The response with the bytes of its pictures. Raises ``KeyError`` if one is missing."""
+    parts = tuple(part if isinstance(part, str) else replace(part, data=data[part.sha256]) for part in response.parts)
+    return replace(response, parts=parts)
+
+
 def is_good(response: Response) -> bool:
-    """Whether a response is worth keeping: no error, no blank text."""
+    """Whether a response is worth keeping: no error, no blank text without a picture."""
     if response.error is not None:
         return False
+    if response.parts:
+        return all(image.data is not None for image in images_of(response))
     if response.loglikelihood is not None:
         return not math.isnan(response.loglikelihood)
     texts = response.rounds if response.rounds is not None else (response.text,)

@@ -26,12 +26,18 @@ Sink = Callable[[dict[str, Any]], None]
 
 def score_document(job: Job) -> dict[str, Any]:
     """The journal record of one document; whatever the scoring raises ends as a failed sample, not as a lost run."""
+    record = _scored(job)
+    if job.verdicts:
+        record["judge"] = [verdict.as_record() for verdict in job.verdicts]
+    return record
+
+
+def _scored(job: Job) -> dict[str, Any]:
     name, doc_id, answers = job.task.name, job.doc_id, job.answers
-    error = next((answer.error for answer in answers if answer.error is not None), None)
-    if error is not None:
-        return failure_record(name, doc_id, answers, error)
+    if job.reason:
+        return failure_record(name, doc_id, answers, job.reason)
     try:
-        return score_record(name, doc_id, answers, job.task.score(doc_id, answers))
+        return score_record(name, doc_id, answers, job.task.score(doc_id, answers, job.verdicts))
     except NotEvaluated as absent:
         return score_record(name, doc_id, answers, _unscored(job.task, absent.reason))
     except (Exception, SystemExit) as raised:  # noqa: BLE001 - foreign code: one bad sample is one failed sample
@@ -69,7 +75,7 @@ class Scorer:
     def submit(self, job: Job) -> None:
         """Queue a document; blocks while the queue is full. Failed answers are recorded without scoring."""
         self._raise_error()
-        if any(answer.error is not None for answer in job.answers):
+        if job.reason:
             self._sink(score_document(job))
             return
         if job.task.scoring == "process" and self._workers > 0:
@@ -165,7 +171,8 @@ class Scorer:
         message = {
             "task": job.task.name,
             "doc_id": job.doc_id,
-            "answers": [answer_record(answer) for answer in job.answers],
+            "answers": [answer_record(answer, with_paths=True) for answer in job.answers],
+            "verdicts": [verdict.as_record() for verdict in job.verdicts],
         }
         worker = worker or self._begin()
         try:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from lmms_eval.api.request import GeneratedImage
 from lmms_eval.engine import codec
 from lmms_eval.engine.asking import AskReport
+from lmms_eval.engine.images import images_in, parts_record
+from lmms_eval.engine.plan import Order, TaskPlan, Window, costliest_first, windows
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.team import Team, TeamError
+from lmms_eval.errors import UsageError
 
 RECORDS_AT_ONCE = 200
 PATIENCE_S = 5.0
-"""How long an interrupted run waits for each of the other processes."""
+"""How long an interrupted run waits for the other processes."""
 
 
 class Share:
@@ -28,11 +34,38 @@ class Share:
         # What lies in the shared folder is known there: only a process with files of its own has news.
         news = mine if team.is_first or not self.shared_files else {}
         team.tell(f"done/{team.place.rank}", {task: sorted(ids) for task, ids in news.items()})
-        merged = {task: set(ids) for task, ids in mine.items()}
+        merged: dict[str, set[int]] = {}  # only what has been told, so that it is the same in all processes
         for rank in range(team.place.size):
             for task, ids in team.hear(f"done/{rank}", rank).items():
                 merged.setdefault(task, set()).update(ids)
         return merged
+
+    def common_order(self, plans: Sequence[TaskPlan]) -> Order:
+        """The first process's order, for every process: estimates may differ where files do.
+
+        The order raises ``TeamError`` when the first process fails, and ``UsageError`` where a task's estimate raises.
+        """
+        if self.team.is_first:
+            threading.Thread(target=self._publish_order, args=(plans,), name="order", daemon=True).start()
+        return self._hear_order
+
+    def _publish_order(self, plans: Sequence[TaskPlan]) -> None:
+        for window in windows(plans):
+            try:
+                found: dict[str, Any] = {"doc_ids": costliest_first(window)}
+            except Exception as error:  # noqa: BLE001 - a task's own code runs here; whoever waits is told
+                found = {"error": f"estimating the work of task {window.task.name!r}: {type(error).__name__}: {error}"}
+            try:
+                self.team.tell(f"order/{window.number}", found)
+            except (RuntimeError, OSError):  # the launch has ended, and its store with it
+                return
+
+    def _hear_order(self, window: Window) -> Sequence[int]:
+        found = self.team.hear(f"order/{window.number}", 0)
+        if "error" in found:
+            raise UsageError(found["error"])
+        doc_ids: list[int] = found["doc_ids"]
+        return doc_ids
 
     def gather(self, store: RunStore, report: AskReport) -> bool:
         """Bring all processes' results to the first one, whose ``report`` then counts for all; ``True`` there.
@@ -46,38 +79,75 @@ class Share:
         if not team.is_first:
             self._send(store, report)
             return False
+        deadline = _Deadline(report)
         for rank in range(1, team.place.size):
             try:
-                self._receive(store, report, rank)
+                self._receive(store, report, rank, deadline)
             except TeamError:
                 if report.interrupted is None:
                     raise
+        team.exchange_counts()
         return True
 
     def _send(self, store: RunStore, report: AskReport) -> None:
         rank, pieces = self.team.place.rank, 0
+        images: dict[str, GeneratedImage] = {}
         if not self.shared_files:
             for pieces, records in enumerate(_batches(store), start=1):
+                images |= self._send_images(store, records, images)
                 self.team.tell(f"records/{rank}/{pieces - 1}", codec.encode(records))
         finished = {
             "report": asdict(report),
             "shared_files": self.shared_files,
             "pieces": pieces,
+            "images": parts_record(images.values()),
             "prompts": store.prompt_fingerprint(),
         }
+        self.team.exchange_counts()  # the first process shows all of them once this one is heard
         self.team.tell(f"finished/{rank}", finished)
 
-    def _receive(self, store: RunStore, report: AskReport, rank: int) -> None:
-        patience = PATIENCE_S if report.interrupted is not None else None
-        finished = self.team.hear(f"finished/{rank}", rank, patience)
+    def _send_images(
+        self, store: RunStore, records: list[dict[str, Any]], sent: Mapping[str, GeneratedImage]
+    ) -> dict[str, GeneratedImage]:
+        """The pictures of these records that have not gone out yet, each once."""
+        found = {image.file_name: image for record in records for image in images_in(record)}
+        news = {name: image for name, image in found.items() if name not in sent}
+        for name, image in news.items():
+            self.team.tell_bytes(f"images/{self.team.place.rank}/{name}", store.images.read(image))
+        return news
+
+    def _receive_images(self, store: RunStore, finished: Mapping[str, Any], rank: int) -> None:
+        for image in images_in({"parts": finished["images"]}):
+            name = f"images/{rank}/{image.file_name}"
+            store.images.keep(image, self.team.hear_bytes(name, rank))
+            self.team.forget(name)
+
+    def _receive(self, store: RunStore, report: AskReport, rank: int, deadline: _Deadline) -> None:
+        finished = self.team.hear(f"finished/{rank}", rank, deadline.left())
         _add_report(report, finished["report"])
         if finished["shared_files"]:
             store.adopt()
             return
         store.add_prompts(finished["prompts"])
+        self._receive_images(store, finished, rank)
         for piece in range(finished["pieces"]):
             for record in codec.decode(self.team.hear(f"records/{rank}/{piece}", rank)):
                 store.add_score(record)
+
+
+class _Deadline:
+    """For all other processes together, from the moment on at which the run is known to be interrupted."""
+
+    def __init__(self, report: AskReport) -> None:
+        self._report = report
+        self._end: float | None = None
+
+    def left(self) -> float | None:
+        if self._report.interrupted is None:
+            return None
+        if self._end is None:
+            self._end = time.monotonic() + PATIENCE_S
+        return max(0.0, self._end - time.monotonic())
 
 
 def _batches(store: RunStore) -> Iterator[list[dict[str, Any]]]:
@@ -92,10 +162,12 @@ def _batches(store: RunStore) -> Iterator[list[dict[str, Any]]]:
 
 
 def _add_report(report: AskReport, other: dict[str, Any]) -> None:
-    for name in ("answered", "failed", "input_tokens", "output_tokens", "reasoning_tokens"):
+    for name in ("answered", "failed", "input_tokens", "output_tokens", "reasoning_tokens", "judge_asked"):
         setattr(report, name, getattr(report, name) + other[name])
-    for name, number in other["cache"].items():
-        report.cache[name] = report.cache.get(name, 0) + number
+    for counts, others in ((report.cache, other["cache"]), (report.judge_cache, other["judge_cache"])):
+        for name, number in others.items():
+            counts[name] = counts.get(name, 0) + number
+    report.judge_give_up = report.judge_give_up or other["judge_give_up"]
     report.seconds = max(report.seconds, other["seconds"])
     report.give_up = report.give_up or other["give_up"]
     report.interrupted = report.interrupted if report.interrupted is not None else other["interrupted"]

@@ -25,6 +25,7 @@ class Interrupts:
         self._on_first, self._grace_s = on_first, grace_s
         self._previous: dict[int, object] = {}
         self._is_over = False
+        self._timer = threading.Lock()
         self.signal_number: int | None = None
 
     def __enter__(self) -> Interrupts:
@@ -37,12 +38,19 @@ class Interrupts:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._is_over = True  # a signal that comes while the handlers are put back must not leave half of them here
+        with self._timer:
+            self._is_over = True  # a signal that comes while the handlers are put back must not leave half of them here
         if self._previous:
             signal.setitimer(signal.ITIMER_REAL, 0)
             for number, handler in self._previous.items():
                 # A handler that was not set from Python reads as None and cannot be put back.
                 signal.signal(number, signal.SIG_DFL if handler is None else handler)  # type: ignore[arg-type]
+
+    def end_soon(self) -> None:
+        """As after a first signal, from any thread: what is in flight has the grace time to finish."""
+        with self._timer:
+            if self._previous and not self._is_over:
+                signal.setitimer(signal.ITIMER_REAL, max(self._grace_s, 0.001))
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
         if self._is_over:

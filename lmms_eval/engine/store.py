@@ -8,12 +8,13 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from lmms_eval.api.request import Response
 from lmms_eval.engine import codec
+from lmms_eval.engine.images import FOLDER, ImageFolder, images_in
 from lmms_eval.engine.journal import JournalReader, JournalWriter, read_journal
 from lmms_eval.engine.records import response_from_record, response_record
 
@@ -25,10 +26,14 @@ class _Place:
 
 
 class RunStore:
-    """Journals of one run. ``scoring_key`` marks scores that hold under other settings than this run's as stale."""
+    """Journals of one run. ``scoring_key`` marks scores that hold under other settings than this run's as stale.
 
-    def __init__(self, folder: Path, scoring_key: str, rank: int = 0) -> None:
+    ``images`` are the pictures that its records refer to; a record whose picture is gone does not count.
+    """
+
+    def __init__(self, folder: Path, scoring_key: str, rank: int = 0, images: ImageFolder | None = None) -> None:
         self.folder, self.scoring_key = folder, scoring_key
+        self.images = images or ImageFolder(folder / FOLDER)
         self._lock = threading.Lock()
         self._readers: list[JournalReader] = []
         self._responses: dict[str, _Place] = {}
@@ -46,7 +51,18 @@ class RunStore:
     def response(self, request_id: str) -> Response | None:
         """A response that the journal held at the start; failed ones are not kept, so they are asked again."""
         place = self._responses.get(request_id)
-        return None if place is None else response_from_record(self._read(place))
+        if place is None:
+            return None
+        response = response_from_record(self._read(place))
+        return replace(response, parts=self.images.located(response.parts))
+
+    def keep_images(self, response: Response) -> Response:
+        """To be called before ``add_response``: pictures are on disk before a record refers to them.
+
+        Raises:
+            JournalError: a picture could not be written.
+        """
+        return self.images.take_in(response)
 
     def add_response(self, response: Response, prompt: str) -> None:
         self._response_writer.append(response_record(response, prompt))
@@ -151,7 +167,7 @@ class RunStore:
         for path in sorted(self.folder.glob("scores-*.jsonl")):
             file = self._open(path)
             for entry in read_journal(path):
-                if _stands(entry.record, self.scoring_key):
+                if _stands(entry.record, self.scoring_key) and self._has_images(entry.record):
                     self._scores.setdefault(entry.record["task"], {})[entry.record["doc_id"]] = _Place(
                         file, entry.offset
                     )
@@ -160,11 +176,14 @@ class RunStore:
         file = self._open(path)
         for entry in read_journal(path):
             request_id = entry.record.get("id")
-            if request_id is None or "error" in entry.record:
+            if request_id is None or "error" in entry.record or not self._has_images(entry.record):
                 continue
             if request_id not in self._responses:
                 self._note_prompt(request_id, entry.record.get("prompt", ""))
             self._responses[request_id] = _Place(file, entry.offset)
+
+    def _has_images(self, record: dict[str, Any]) -> bool:
+        return all(self.images.holds(image) for image in images_in(record))
 
     def _open(self, path: Path) -> int:
         self._readers.append(JournalReader(path))

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from lmms_eval.api.request import Request
-from lmms_eval.errors import UsageError
+from lmms_eval.errors import JournalError, UsageError
 
 FIRST_GUESS_BYTES = 1 << 16
 """Assumed size of a prepared request until one has been seen."""
@@ -25,6 +25,7 @@ class StreamLimits:
     """How far preparation may run ahead of the model."""
 
     max_bytes: int = 512 << 20
+    """What is ready, in preparation, and held by the model until it has answered."""
     max_requests: int = 256
     least_requests: int = 32
     """``max_requests`` is not set below this, however few requests the model holds open."""
@@ -51,13 +52,22 @@ class Stream:
         self._source, self._prepare, self._on_failure, self._has_open = source, prepare, on_failure, has_open
         self._limits = limits
         self._changed = threading.Condition()
-        self._source_lock = threading.Lock()
+        self._gate = threading.Lock()
+        """One thread at a time takes the next request and waits for room for it."""
+        self._next: Request | None = None
+        """Taken from the source, waits for room."""
         self._ready: deque[Request] = deque()
         self._followups: deque[Request] = deque()
-        self._ready_bytes = 0
-        self._reserved_bytes = 0
+        self._held: dict[str, Request] = {}
+        """What the model has taken and not answered, by request id."""
+        self._ready_bytes = self._held_bytes = self._reserved_bytes = 0
         self._preparing = 0
+        self._blocked = 0
+        """Threads of the model that wait in ``take``: it cannot answer there, so room would never come."""
         self._guess = FIRST_GUESS_BYTES
+        self._sizes: dict[str, _Sizes] = {}
+        self._firsts: set[str] = set()
+        """Tasks whose first request is in preparation: nobody knows yet how large theirs are."""
         self._exhausted = self._stopped = False
         self._error: BaseException | None = None
         self._waiters: set[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = set()
@@ -67,6 +77,7 @@ class Stream:
         ]
         self.taken = 0
         self.peak_bytes = 0
+        """The most that was ready or held by the model at a time."""
 
     def start(self) -> None:
         for thread in self._threads:
@@ -77,6 +88,19 @@ class Stream:
         with self._changed:
             self._followups.extend(requests)
         self.wake()
+
+    def answered(self, request_id: str, further: Sequence[Request] = (), frees: bool = True) -> None:
+        """A response was taken in: its request no longer counts; ``further`` are the next rounds.
+
+        ``frees``: the payload goes, whoever still holds the request.
+        """
+        with self._changed:
+            request = self._held.pop(request_id, None)
+            if request is not None:
+                self._held_bytes -= request.payload_bytes
+                if frees:
+                    request.free()
+        self.push(further)
 
     def stop(self) -> None:
         """Hand out nothing more: ``take`` returns empty lists from now on."""
@@ -101,11 +125,23 @@ class Stream:
 
     def take(self, max_n: int) -> list[Request]:
         """1 ... ``max_n`` prepared requests; blocks while none is ready; empty when the stream has ended."""
-        with self._changed:
+        with self._changed, self._waiting():
             while not self._ready and not self._ended():
                 # The outside state (has_open) can change without a notification when a model dies: look again.
                 self._changed.wait(timeout=0.5)
             return self._pop(max_n)
+
+    def take_full(self, max_n: int) -> list[Request]:
+        """``max_n`` prepared requests; fewer where no more come unless open ones are answered, or there is no room."""
+        with self._changed, self._waiting():
+            while len(self._ready) < max_n and self._more_may_come():
+                self._changed.wait(timeout=0.5)
+            return self._pop(max_n)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Nothing more is handed out, though not everything has been asked."""
+        return self._stopped
 
     def take_ready(self, max_n: int) -> list[Request] | None:
         """0 ... ``max_n`` requests that are prepared already; ``None`` when the asking was stopped. Never waits."""
@@ -128,13 +164,26 @@ class Stream:
                 with self._changed:
                     self._waiters.discard(waiter)
 
+    @contextlib.contextmanager
+    def _waiting(self) -> Iterator[None]:
+        self._blocked += 1
+        if not self._ready:
+            self._changed.notify_all()
+        try:
+            yield
+        finally:
+            self._blocked -= 1
+
     def _pop(self, max_n: int) -> list[Request]:
         if self._error is not None:
             raise self._error
         if self._stopped:
             return []
         batch = [self._ready.popleft() for _ in range(min(max_n, len(self._ready)))]
-        self._ready_bytes -= sum(request.payload_bytes for request in batch)
+        size = sum(request.payload_bytes for request in batch)
+        self._ready_bytes -= size
+        self._held_bytes += size
+        self._held.update((request.id, request) for request in batch)
         self.taken += len(batch)
         if batch:
             self._changed.notify_all()
@@ -143,15 +192,30 @@ class Stream:
     def _ended(self) -> bool:
         if self._stopped or self._error is not None:
             return True
-        idle = not (self._ready or self._followups or self._preparing)
+        idle = not (self._ready or self._followups or self._next or self._preparing)
         return idle and self._exhausted and not self._has_open()
+
+    def _more_may_come(self) -> bool:
+        if self._stopped or self._error is not None:
+            return False
+        is_waiting = bool(self._followups) or self._next is not None or not self._exhausted
+        return self._preparing > 0 or (is_waiting and self._has_room())
 
     def _has_room(self) -> bool:
         if len(self._ready) + self._preparing >= self._limits.max_requests:
             return False
-        used = self._ready_bytes + self._reserved_bytes
-        # A request larger than the whole budget is prepared alone, when nothing else waits.
-        return used == 0 or used + self._guess <= self._limits.max_bytes
+        if not self._ready and not self._preparing and (self._blocked or not self._held_bytes):
+            return True  # one request is always prepared for a model that waits, however large it is
+        if self._next is not None and self._next.task.name in self._firsts:
+            return False
+        return self._used_bytes() + self._expected(self._next) <= self._limits.max_bytes
+
+    def _used_bytes(self) -> int:
+        return self._ready_bytes + self._held_bytes + self._reserved_bytes
+
+    def _expected(self, request: Request | None) -> int:
+        known = None if request is None else self._sizes.get(request.task.name)
+        return self._guess if request is None or known is None else known.expected(request.cost)
 
     def _work(self) -> None:
         try:
@@ -164,37 +228,61 @@ class Stream:
             self.wake()
 
     def _claim(self) -> _Claim | None:
-        """Wait for room, then for the next request; ``None`` at the end."""
+        """Wait for the next request and for room for it; ``None`` at the end."""
+        with self._gate:
+            while self._wait_until(self._may_pull):
+                if self._pull():
+                    return self._reserve() if self._wait_until(self._has_room) else None
+        return None
+
+    def _wait_until(self, condition: Callable[[], bool]) -> bool:
         with self._changed:
-            while not self._stopped and not ((self._followups or not self._exhausted) and self._has_room()):
-                if self._exhausted and self._ended():
-                    return None
+            while not self._ended():
+                if condition():
+                    return True
                 self._changed.wait(timeout=0.5)
-            if self._stopped or self._error is not None:
+            return False
+
+    def _may_pull(self) -> bool:
+        if len(self._ready) + self._preparing >= self._limits.max_requests:
+            return False
+        return bool(self._followups) or not self._exhausted
+
+    def _pull(self) -> bool:
+        """The next request, later rounds first, into ``_next``; false at the end of the source."""
+        with self._changed:
+            if self._followups:
+                self._next = self._followups.popleft()
+                return True
+        request = next(self._source, None)
+        with self._changed:
+            self._next, self._exhausted = request, request is None
+        if request is None:
+            self.wake()
+        return request is not None
+
+    def _reserve(self) -> _Claim | None:
+        with self._changed:
+            request, self._next = self._next, None
+            if request is None:
                 return None
-            reserved = self._guess
+            reserved = self._expected(request)
+            known = self._sizes.get(request.task.name)
+            if known is None:  # the first of its task: all room is kept for it
+                self._firsts.add(request.task.name)
+                reserved = max(reserved, self._limits.max_bytes - self._used_bytes())
+            else:
+                known.begin(request.cost)
             self._preparing += 1
             self._reserved_bytes += reserved
-            if self._followups:
-                return _Claim(self._followups.popleft(), reserved)
-        with self._source_lock:
-            request = None if self._exhausted else next(self._source, None)
-            if request is None:
-                self._exhausted = True
-        if request is not None:
             return _Claim(request, reserved)
-        with self._changed:
-            self._preparing -= 1
-            self._reserved_bytes -= reserved
-        self.wake()
-        return self._claim()
 
     def _finish(self, request: Request, reserved: int) -> None:
         prepared, failure = None, None
         try:
             prepared = self._prepare(request)
-        except UsageError:
-            raise  # wrong media root, unusable data: the same for every request, so the run ends here
+        except (UsageError, JournalError):
+            raise  # wrong media root, unusable data, full disk: the same for every request, so the run ends here
         except Exception as error:  # noqa: BLE001 - media and task functions may raise anything: one failed sample
             failure = error
         if failure is not None:
@@ -205,9 +293,34 @@ class Stream:
             if prepared is not None:
                 self._ready.append(prepared)
                 self._ready_bytes += prepared.payload_bytes
-                self._guess = max(prepared.payload_bytes, int(self._guess * 0.9), 1)
-                self.peak_bytes = max(self.peak_bytes, self._ready_bytes)
+                self.peak_bytes = max(self.peak_bytes, self._ready_bytes + self._held_bytes)
+            self._firsts.discard(request.task.name)
+            known = self._sizes.setdefault(request.task.name, _Sizes(request.cost))
+            if prepared is not None:
+                known.add(prepared.payload_bytes)
+            self._guess = known.recent
         self.wake()
+
+
+@dataclass(slots=True)
+class _Sizes:
+    """Sizes of one task's prepared requests, in bytes."""
+
+    cost: float
+    """Of the request that was begun last. Costs fall within a window, so one that rises begins a new window."""
+    recent: int = FIRST_GUESS_BYTES
+    """The largest one, less a tenth for each that has come since."""
+    largest: int = 0
+
+    def expected(self, cost: float) -> int:
+        return max(self.largest, self.recent) if cost > self.cost else self.recent
+
+    def begin(self, cost: float) -> None:
+        self.recent, self.cost = self.expected(cost), cost
+
+    def add(self, size: int) -> None:
+        self.recent = max(size, int(self.recent * 0.9), 1) if self.largest else max(size, 1)
+        self.largest = max(self.largest, self.recent)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import orjson
@@ -18,11 +18,18 @@ import orjson
 from lmms_eval.errors import LmmsEvalError, UsageError
 
 POLL_S = 0.05
+FIRST_POLL_S = 0.001
 BEAT_S = 1.0
+CLOSE_S = 5.0
 DEAD_AFTER_S = 60.0
 """A process without a sign of life for so long is taken for dead."""
 CHUNK_BYTES = 1 << 20
 MAX_BLOCK = 64
+HOST_IS_GONE = "the process that hosts the launch's store has ended; what was finished is kept"
+
+
+Patience = float | Callable[[], float | None] | None
+"""Seconds, ``None`` for no limit, or a function that is asked for them again and again."""
 
 
 class TeamError(LmmsEvalError):
@@ -35,6 +42,7 @@ class KeyValueStore(Protocol):
     def set(self, key: str, value: bytes) -> None: ...
     def get(self, key: str) -> bytes: ...
     def add(self, key: str, amount: int) -> int: ...
+    def delete_key(self, key: str) -> bool: ...
     def check(self, keys: list[str]) -> bool: ...
 
 
@@ -79,6 +87,17 @@ def connect(place: Place, timeout_s: float = 600.0) -> KeyValueStore:
     return prefixed
 
 
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """Whole numbers that all processes add up."""
+
+    mine: Callable[[], Mapping[str, int]]
+    """This process's numbers, which only grow."""
+    take_others: Callable[[Mapping[str, int]], None]
+    """Gets the sums over the other processes."""
+    published: dict[str, int] = field(default_factory=dict)
+
+
 class Team:
     """One process's view of the launch."""
 
@@ -86,7 +105,10 @@ class Team:
         self.place, self.store = place, store
         self._prefix = f"{place.attempt}"
         self._stop = threading.Event()
+        self._lock = threading.Lock()
         self._on_failure: Callable[[], None] | None = None
+        self._counting: Counting | None = None
+        self._thread: threading.Thread | None = None
         self.failure = ""
         """What another process has failed with."""
 
@@ -96,41 +118,63 @@ class Team:
 
     def begin(self, number: int) -> None:
         """The next run of a batch: its values and its counter are kept apart from the earlier ones'."""
-        self._prefix = f"{self.place.attempt}/{number}"
+        with self._lock:
+            self._prefix, self._counting = f"{self.place.attempt}/{number}", None
 
     def _name(self, name: str) -> str:
         return f"{self._prefix}/{name}"
 
     def tell(self, name: str, value: Any) -> None:
-        """Publish a JSON value, in pieces that the store takes."""
-        data = orjson.dumps(value)
+        """Publish a JSON value."""
+        self.tell_bytes(name, orjson.dumps(value))
+
+    def tell_bytes(self, name: str, data: bytes) -> None:
+        """Publish bytes, in pieces that the store takes."""
         pieces = [data[start : start + CHUNK_BYTES] for start in range(0, len(data), CHUNK_BYTES)]
         for number, piece in enumerate(pieces):
             self.store.set(self._name(f"{name}/{number}"), piece)
         self.store.set(self._name(name), str(len(pieces)).encode())
 
-    def hear(self, name: str, of_rank: int, patience_s: float | None = None) -> Any:
-        """Wait for a value that another process publishes, for ``patience_s`` seconds or as long as it lives.
+    def hear(self, name: str, of_rank: int, patience_s: Patience = None) -> Any:
+        """``hear_bytes`` of a JSON value."""
+        return orjson.loads(self.hear_bytes(name, of_rank, patience_s))
+
+    def hear_bytes(self, name: str, of_rank: int, patience_s: Patience = None) -> bytes:
+        """Wait for what another process publishes, for ``patience_s`` seconds or as long as it lives.
 
         Raises:
             TeamError: it fails or vanishes meanwhile, or any other process fails.
         """
         key = self._name(name)
         start = last_beat = time.monotonic()
-        seen = -1
-        while not self.store.check([key]):
+        seen, pause = -1, FIRST_POLL_S
+        while not self._is_told(key):
             self._raise_failure()
             beat, now = self.store.add(self._name(f"beat/{of_rank}"), 0), time.monotonic()
             if beat != seen:
                 seen, last_beat = beat, now
             if now - last_beat > DEAD_AFTER_S:
                 raise TeamError(f"process {of_rank} has given no sign of life for {DEAD_AFTER_S:.0f} s")
-            if patience_s is not None and now - start > patience_s:
-                raise TeamError(f"process {of_rank} did not answer within {patience_s:g} s")
-            if self._stop.wait(POLL_S):
+            limit = patience_s() if callable(patience_s) else patience_s
+            if limit is not None and now - start > limit:
+                raise TeamError(f"process {of_rank} did not answer within {limit:g} s")
+            if self._stop.wait(pause):
                 raise TeamError("stopped while waiting for the other processes")
+            pause = min(2 * pause, POLL_S)
         count = int(self.store.get(key))
-        return orjson.loads(b"".join(self.store.get(self._name(f"{name}/{number}")) for number in range(count)))
+        return b"".join(self.store.get(self._name(f"{name}/{number}")) for number in range(count))
+
+    def _is_told(self, key: str) -> bool:
+        try:
+            return self.store.check([key])
+        except (RuntimeError, OSError) as error:
+            raise TeamError(HOST_IS_GONE) from error
+
+    def forget(self, name: str) -> None:
+        """Delete a value that this process has published and everybody has heard."""
+        count = int(self.store.get(self._name(name)))
+        for key in (name, *(f"{name}/{number}" for number in range(count))):
+            self.store.delete_key(self._name(key))
 
     def next_block(self, total: int) -> range:
         """The next documents of the common order that nobody has taken; empty at the end. Blocks shrink towards it."""
@@ -142,7 +186,8 @@ class Team:
 
     def start(self) -> None:
         """Give signs of life from now on, and look for the others' failures."""
-        threading.Thread(target=self._beat, name="team", daemon=True).start()
+        self._thread = threading.Thread(target=self._beat, name="team", daemon=True)
+        self._thread.start()
 
     def watch(self, on_failure: Callable[[], None]) -> None:
         """Call ``on_failure`` once another process has failed (at once if one has)."""
@@ -150,21 +195,41 @@ class Team:
         if self.failure:
             on_failure()
 
+    def count(self, mine: Callable[[], Mapping[str, int]], take_others: Callable[[Mapping[str, int]], None]) -> None:
+        """Add up ``mine`` over all processes from now on, with each sign of life."""
+        self._counting = Counting(mine, take_others)
+
+    def exchange_counts(self) -> None:
+        """Publish this process's numbers and take the others'."""
+        with self._lock:
+            if self._counting is None:
+                return
+            counting, others = self._counting, {}
+            for name, value in counting.mine().items():
+                step = value - counting.published.get(name, 0)
+                others[name] = self.store.add(self._name(f"count/{name}"), step) - value
+                counting.published[name] = value
+            counting.take_others(others)
+
     def fail(self, message: str) -> None:
         """Tell the others that this process cannot go on."""
         if not self.failure:
             self.store.set(self._name("failed"), f"process {self.place.rank}: {message}".encode())
 
     def close(self) -> None:
+        """End the signs of life. A thread inside the store's C++ code at the end of Python would abort the process."""
         self._stop.set()
+        if self._thread is not None:
+            self._thread.join(CLOSE_S)
 
     def _beat(self) -> None:
         while not self._stop.wait(BEAT_S):
             try:
                 self.store.add(self._name(f"beat/{self.place.rank}"), 1)
+                self.exchange_counts()
                 self._look()
             except (RuntimeError, OSError):  # the host of the store is gone, and with it the first process
-                self.failure = self.failure or "the process that hosts the launch's store has ended"
+                self.failure = self.failure or HOST_IS_GONE
             if self.failure:
                 if self._on_failure is not None:
                     self._on_failure()

@@ -144,12 +144,14 @@ class _Desk:
         self._tasks: dict[str, Task] = {}
 
     def serve(self, message: Mapping[str, Any]) -> None:
+        from lmms_eval.api.judging import Verdict
         from lmms_eval.engine.conversations import Job
         from lmms_eval.engine.records import answer_from_record, failure_record
         from lmms_eval.engine.scoring import score_document
 
         name, doc_id = message["task"], message["doc_id"]
         answers = tuple(answer_from_record(record) for record in message["answers"])
+        verdicts = tuple(Verdict.from_record(record) for record in message.get("verdicts", ()))
         try:
             task = self._task(name)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the task's own code runs when its data is opened
@@ -158,7 +160,7 @@ class _Desk:
             self._reply(codec.dumps(failure_record(name, doc_id, answers, reason)))
             return
         self._reply(b"")
-        record = score_document(Job(task, doc_id, answers))
+        record = score_document(Job(task, doc_id, answers, verdicts))
         try:
             line = codec.dumps(record)
         except codec.VolatileValue as error:

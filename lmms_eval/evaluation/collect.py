@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.api.task import Selection, Task, TaskOptions
@@ -16,10 +16,15 @@ from lmms_eval.config.resolve import option_table
 from lmms_eval.engine.plan import TaskPlan, plan_task, run_key
 from lmms_eval.engine.team import Place
 from lmms_eval.errors import LmmsEvalError, ModelError, TaskError
+from lmms_eval.evaluation.judge import build_judge, judge_key
+from lmms_eval.judges.providers import Judge
 from lmms_eval.models.building import BuildOptions, adapt_model
 from lmms_eval.models.legacy import LegacyAdapter
 from lmms_eval.models.registry import ModelRegistry
 from lmms_eval.tasks import Catalogue, select_tasks
+
+if TYPE_CHECKING:
+    from lmms_eval.evaluation.rescore import RecordedModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,8 @@ class Collected:
     owns_model: bool
     is_resumable: bool
     """The key tells this model from every other one, so an interrupted run may be continued."""
+    judge: Judge | None = None
+    """Who judges; closed by the run."""
 
 
 def choose_model(config: RunConfig, registry: ModelRegistry, given: Model | lmms | None) -> ModelChoice:
@@ -78,8 +85,9 @@ def task_options(config: RunConfig, choice: ModelChoice) -> TaskOptions:
         chat=choice.chat,
         legacy=choice.legacy,
         gen_kwargs=config.generation_arguments,
+        task_kwargs=config.task_arguments,
         num_fewshot=config.num_fewshot,
-        repeats=config.repeats if config.repeats != 1 else None,
+        repeats=config.repeats,
         system_instruction=config.system_instruction,
         apply_chat_template=config.apply_chat_template,
         fewshot_as_multiturn=config.fewshot_as_multiturn,
@@ -91,26 +99,40 @@ def task_options(config: RunConfig, choice: ModelChoice) -> TaskOptions:
         seed=config.seed[0] or 0,
         fewshot_seed=config.seed[3],
         trust_remote_code=config.trust_remote_code,
+        allow_unsafe_code=config.allow_unsafe_code,
     )
 
 
-def collect(config: RunConfig, given: Model | lmms | None = None, place: Place | None = None) -> Collected:
-    """Tasks first (names, YAML, data), then the model. ``place``: this process in a launch of several.
+def collect(
+    config: RunConfig,
+    given: Model | lmms | None = None,
+    place: Place | None = None,
+    catalogue: Catalogue | None = None,
+    recorded: RecordedModel | None = None,
+) -> Collected:
+    """Tasks first (names, YAML, data), then the model.
+
+    ``place``: this process in a launch of several. ``catalogue``: where a program has looked for tasks itself.
+    ``recorded``: the model of an earlier run, which is only scored again.
 
     Raises:
         UsageError: anything that the person can mend, with the message that says how.
     """
     registry = ModelRegistry(config.plugin_packages)
-    choice = choose_model(config, registry, given)
+    choice = choose_model(config, registry, given) if recorded is None else recorded.choice
+    _refuse_check(config, choice, place or Place())
     folders = [str(folder) for folder in registry.plugin_task_folders()]
-    catalogue = Catalogue([*config.include_paths, *folders])
-    selection = select_tasks(config.task_names, catalogue, task_options(config, choice))
+    known = catalogue or Catalogue([*config.include_paths, *folders])
+    selection = select_tasks(config.task_names, known, task_options(config, choice))
     for task in selection.tasks:
         _load(task)
     plans = tuple(plan_task(task, config.limit, config.offset) for task in selection.tasks)
-    model = _build(config, registry, choice, place or Place())
+    judge = build_judge(config, plans, _own_device(place or Place()))
+    model = _build(config, registry, choice, place or Place()) if recorded is None else recorded.model
     _check_kinds(model, choice, plans)
-    _take_place(model, choice, place or Place())
+    _refuse_check(config, choice, place or Place(), model.collective_forward)
+    if place is not None and place.size > 1 and isinstance(model, LegacyAdapter):
+        model.set_world(place.rank, place.size)
     fingerprints = {plan.task.name: dict(plan.task.fingerprint()) for plan in plans}
     asked = {  # scoring functions change no answer: with others the same answers are only scored again
         task: {part: value for part, value in parts.items() if part != "scoring"}
@@ -132,6 +154,7 @@ def collect(config: RunConfig, given: Model | lmms | None = None, place: Place |
             "reasoning_tags": config.reasoning_tag_pairs,
             "predict_only": config.predict_only,
             "media": config.process_with_media,
+            "judge": judge_key(config, judge),
         }
     )
     common = run_key(
@@ -140,9 +163,10 @@ def collect(config: RunConfig, given: Model | lmms | None = None, place: Place |
             "backend": choice.backend,
             "tasks": {task: {part: parts[part] for part in ("config", "functions")} for task, parts in asked.items()},
             "documents": [plan.requested for plan in plans],
+            "judge": judge_key(config, judge),
         }
     )
-    return Collected(selection, plans, model, choice, key, scoring, common, given is None, is_resumable)
+    return Collected(selection, plans, model, choice, key, scoring, common, given is None, is_resumable, judge)
 
 
 def _launch_name(place: Place) -> str:
@@ -150,22 +174,6 @@ def _launch_name(place: Place) -> str:
     if place.size == 1:
         return uuid.uuid4().hex
     return os.environ.get("TORCHELASTIC_RUN_ID", "") + os.environ.get("MASTER_PORT", "")
-
-
-def _take_place(model: Model, choice: ModelChoice, place: Place) -> None:
-    """Tell a plugin its place among the processes.
-
-    Raises:
-        ModelError: its forward passes meet in collectives, for which documents would have to be dealt out in lockstep.
-    """
-    if place.size == 1 or not isinstance(model, LegacyAdapter):
-        return
-    model.set_world(place.rank, place.size)
-    if model.collective_forward:
-        raise ModelError(
-            f"model {choice.name!r} in {place.size} processes: plugins with collective forward passes are not "
-            "in this version; if its processes work independently, set data_parallel = True on its class"
-        )
 
 
 def _is_known(config: RunConfig, choice: ModelChoice, model: Model) -> bool:
@@ -221,13 +229,28 @@ def _own_device(place: Place) -> str | None:
         return None
     import torch
 
-    return f"cuda:{place.local_rank}" if torch.cuda.is_available() else None
+    count = torch.cuda.device_count()  # one of its own for each process, where a launcher shows it no other
+    return f"cuda:{place.local_rank % count}" if count else None
 
 
 def _changed(config: RunConfig, name: str) -> Any:
     """An option's value, or ``None`` where it is the default: most models encode nothing and take no such argument."""
     value = getattr(config, name)
     return None if value == option_table()[name].default else value
+
+
+def _refuse_check(config: RunConfig, choice: ModelChoice, place: Place, collective_forward: bool = False) -> None:
+    """Refuse ``--check_batch`` where a request cannot be asked alone, or not by one process."""
+    if config.check_batch and choice.legacy:
+        raise ModelError(
+            f"--check_batch: model {choice.name!r} is a class plugin, which makes its batches itself and does not tell "
+            "what was in one; leave the option out"
+        )
+    if config.check_batch and collective_forward and place.size > 1:
+        raise ModelError(
+            f"--check_batch: the forward passes of model {choice.name!r} need all {place.size} processes, so that one "
+            "cannot ask alone; leave the option out, or start one process"
+        )
 
 
 def _check_kinds(model: Model, choice: ModelChoice, plans: tuple[TaskPlan, ...]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import itertools
 import os
@@ -13,7 +14,10 @@ _runs = itertools.count()
 
 @functools.cache
 def _joined() -> Team | None:
-    return join(os.environ)
+    team = join(os.environ)
+    if team is not None:
+        atexit.register(team.close)
+    return team
 
 
 def this_team() -> Team | None:

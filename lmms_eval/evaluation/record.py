@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import socket
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from loguru import logger
 
 from lmms_eval.config import RunConfig, argument_text, resolved_cli_args
+from lmms_eval.engine.images import FOLDER, ImageFolder
 from lmms_eval.engine.journal import write_atomically
 from lmms_eval.engine.run_folder import RunFolder, RunState
 from lmms_eval.engine.team import Team
@@ -17,6 +20,7 @@ from lmms_eval.errors import UsageError
 from lmms_eval.evaluation.collect import Collected
 from lmms_eval.results.naming import ResultFiles, model_folder, reserve, start_stamp
 
+RUNS = ".runs"
 LAUNCH_MARK = "launch"
 """File by which the processes of a launch find out whether they see the same folder."""
 
@@ -32,11 +36,15 @@ class RunRecord:
     """``None`` without ``--output_path``."""
     date: str
     is_temporary: bool
+    images: ImageFolder
+    """Pictures that the model makes: beside the samples, or in the folder of the journals."""
     shares_files: bool = True
     """This process writes into the folder of the launch's first process."""
 
-    def finish(self, state: RunState) -> None:
-        self.folder.write({**self.folder.read(), "state": state})
+    def finish(self, state: RunState, command: str = "") -> None:
+        """``command``: what asks for the answers that are missing."""
+        known = self.folder.read()
+        self.folder.write({**known, "state": state, "command": command or known.get("command", "")})
 
 
 def open_record(config: RunConfig, collected: Collected, team: Team | None = None) -> RunRecord:
@@ -56,7 +64,7 @@ def open_record(config: RunConfig, collected: Collected, team: Team | None = Non
     folder = RunFolder(_folder_path(config, base, collected.key))
     folder.acquire()
     try:
-        record = _begin(config, collected, folder, base)
+        record = _begin(config, collected, folder, base, is_restart=team is not None and team.place.attempt > 0)
         if team is not None:
             mark = uuid.uuid4().hex
             write_atomically(folder.path / LAUNCH_MARK, mark.encode())
@@ -82,10 +90,14 @@ def _join(config: RunConfig, collected: Collected, base: Path | None, team: Team
     if not shares:
         folder.acquire()
         folder.write({"key": first["key"], "state": "running", "date": first["date"]})
-    return RunRecord(folder, first["key"], first["scoring_key"], None, first["date"], base is None, shares)
+    return RunRecord(
+        folder, first["key"], first["scoring_key"], None, first["date"], base is None, _images(folder, base), shares
+    )
 
 
-def _begin(config: RunConfig, collected: Collected, folder: RunFolder, base: Path | None) -> RunRecord:
+def _begin(
+    config: RunConfig, collected: Collected, folder: RunFolder, base: Path | None, is_restart: bool = False
+) -> RunRecord:
     earlier = folder.read()
     if earlier and earlier.get("key") != collected.key:
         raise UsageError(
@@ -93,7 +105,9 @@ def _begin(config: RunConfig, collected: Collected, folder: RunFolder, base: Pat
             f"{collected.key}): model, arguments, prompts, data or generation options differ; leave --resume "
             "out to begin a run of its own"
         )
-    if earlier.get("state") == "complete" and not config.resume:
+    # A process that died after its work makes the launcher start all again: that is no new run.
+    is_same = is_restart and earlier.get("launcher") == _launcher()
+    if earlier.get("state") == "complete" and not config.resume and not is_same:
         folder.clear()
         earlier = {}
     date = start_stamp(config.timezone)
@@ -109,9 +123,38 @@ def _begin(config: RunConfig, collected: Collected, folder: RunFolder, base: Pat
         "stamp": files.stamp if files else earlier.get("stamp"),
         "date": earlier.get("date") or date.isoformat(),
         "arguments": resolved_cli_args(config),
+        "model": _model(collected),
+        "launcher": _launcher(),
     }
     folder.write(record)
-    return RunRecord(folder, collected.key, collected.scoring_key, files, str(record["date"]), base is None)
+    return RunRecord(
+        folder, collected.key, collected.scoring_key, files, str(record["date"]), base is None, _images(folder, base)
+    )
+
+
+def _launcher() -> str:
+    """The process that has started this one, the same in all attempts of an elastic launcher."""
+    return f"{socket.gethostname()} {os.getppid()} {os.environ.get('MASTER_PORT', '')}"
+
+
+def _model(collected: Collected) -> dict[str, Any]:
+    """What ``lmms-eval score`` needs to know of the model, to find the run's key without building it."""
+    choice = collected.choice
+    return {
+        "backend": choice.backend,
+        "model_id": choice.model_id,
+        "chat": choice.chat,
+        "legacy": choice.legacy,
+        "identity": dict(collected.model.identity()),
+    }
+
+
+def _images(folder: RunFolder, base: Path | None) -> ImageFolder:
+    """Where pictures go. A run that is continued by its folder (``--resume DIR``) may have kept them elsewhere."""
+    own = folder.path / FOLDER
+    path = own if base is None else base / FOLDER
+    others = {own, *([folder.path.parent.parent / FOLDER] if folder.path.parent.name == RUNS else [])}
+    return ImageFolder(path, sorted(others - {path}))
 
 
 def _folder_path(config: RunConfig, base: Path | None, key: str) -> Path:
@@ -121,6 +164,6 @@ def _folder_path(config: RunConfig, base: Path | None, key: str) -> Path:
             raise UsageError(f"--resume {path}: no run is recorded there (run.json is missing)")
         return path
     if base is not None:
-        return base / ".runs" / key
+        return base / RUNS / key
     state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     return state / "lmms_eval" / "runs" / key

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from loguru import logger
 
@@ -27,11 +27,18 @@ from lmms_eval.engine.team import Place, Team
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.evaluation.caching import check_cache, log_cache, open_cache
 from lmms_eval.evaluation.collect import Collected, collect
+from lmms_eval.evaluation.exporting import exported
+from lmms_eval.evaluation.judge import close_setup, open_setup
 from lmms_eval.evaluation.launch import this_team
 from lmms_eval.evaluation.record import RunRecord, open_record
 from lmms_eval.evaluation.writing import Timing, Written, write_results
 from lmms_eval.results.baseline import read_baseline
+from lmms_eval.tasks import Catalogue
+from lmms_eval.utils.heap import share_heap
 from lmms_eval.utils.redaction import redact
+
+if TYPE_CHECKING:
+    from lmms_eval.evaluation.rescore import RecordedModel
 
 WITHHELD, BROKEN = 3, 1
 
@@ -47,47 +54,66 @@ class RunReport:
     """The results document (``results.json``)."""
 
 
-def run(config: RunConfig, model: Model | lmms | None = None, command: str = "") -> RunReport:
+def run(
+    config: RunConfig, model: Model | lmms | None = None, command: str = "", catalogue: Catalogue | None = None
+) -> RunReport:
     """Evaluate. ``model`` may be an object that the caller keeps; ``command`` is what continues the run.
+
+    ``catalogue``: the tasks that names stand for, where a program has one already.
 
     Raises:
         LmmsEvalError: see ``docs/commands.md`` for what ends a run; ``exit_code`` of the error is the command's.
     """
-    started = time.time()
+    return start_run(config, model, Start.now(command, catalogue))
+
+
+def start_run(config: RunConfig, model: Model | lmms | None, start: Start) -> RunReport:
+    """``run`` with everything that may be said of its start."""
+    share_heap()  # before the first thread starts
     check_config(config)
-    _export(config)
-    if config.output_path:
-        check_output_path(Path(config.output_path))
-    check_cache(config)
-    if config.baseline:
-        read_baseline(Path(config.baseline))  # a file that is no samples file: said now, not after the last answer
-    team = this_team()
-    try:
-        return _run(config, model, Start(started, command or _command()), team)
-    except BaseException as error:
-        if team is not None:  # the others end too, instead of waiting for this one
-            team.fail(f"{type(error).__name__}: {error}")
-        raise
+    with exported(config):
+        if config.output_path:
+            check_output_path(Path(config.output_path))
+        check_cache(config)
+        if config.baseline:
+            read_baseline(Path(config.baseline))  # a file that is no samples file: said now, not after the last answer
+        team = this_team()
+        try:
+            return _run(config, model, start, team)
+        except BaseException as error:
+            if team is not None:  # the others end too, instead of waiting for this one
+                team.fail(f"{type(error).__name__}: {error}")
+            raise
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """When the run began (seconds since 1970) and by which command."""
+    """When the run began (seconds since 1970), by which command, and over which tasks."""
 
     time: float
     command: str
+    catalogue: Catalogue | None = None
+    recorded: RecordedModel | None = None
+    """The model of an earlier run, which is only scored again."""
+
+    @classmethod
+    def now(cls, command: str = "", catalogue: Catalogue | None = None, recorded: RecordedModel | None = None) -> Start:
+        return cls(time.time(), command or _command(), catalogue, recorded)
 
 
 def _run(config: RunConfig, model: Model | lmms | None, start: Start, team: Team | None) -> RunReport:
     _seed(config)
     begin = time.monotonic()
-    collected = collect(config, model, team.place if team is not None else Place())
+    place = team.place if team is not None else Place()
+    collected = collect(config, model, place, start.catalogue, start.recorded)
     timing = Timing(start.time, {"collect": time.monotonic() - begin}, start.command)
     try:
         finished = _recorded(config, collected, timing, team)
     finally:
         if collected.owns_model:
             collected.model.close()
+        if collected.judge is not None:
+            collected.judge.close()
     if finished is None:
         return RunReport(0, "")
     return RunReport(
@@ -119,19 +145,21 @@ def _evaluate(
     config: RunConfig, collected: Collected, record: RunRecord, timing: Timing, share: Share | None
 ) -> _Finished | None:
     rank = 0 if share is None else share.team.place.rank
-    store = RunStore(record.folder.path, record.scoring_key, rank)
-    cache = None
+    store = RunStore(record.folder.path, record.scoring_key, rank, record.images)
+    cache, judge = None, None
     try:
         cache = open_cache(config, collected)
+        options = _engine_options(config, share is not None, rank)
+        judge = open_setup(config, collected.judge, record.folder.path, rank, options.stream)
         if config.write_out and rank == 0:
             _log_prompts(collected)
-        options = replace(_engine_options(config, share is not None, rank), cache=cache)
+        options = replace(options, cache=cache, judge=judge)
         result = evaluate(collected.plans, collected.selection, collected.model, store, options, share)
         if result is None:
             return None
         log_cache(config, result.asking.cache)
         written = write_results(config, collected, record, result, store, timing)
-        record.finish(result.state)
+        record.finish(result.state, timing.command)
     except LmmsEvalError:
         raise
     except Exception:
@@ -139,6 +167,7 @@ def _evaluate(
         raise
     finally:
         store.close()
+        close_setup(judge)
         if cache is not None:
             cache.close()
     return _Finished(result, written)
@@ -162,6 +191,7 @@ def _engine_options(config: RunConfig, is_shared: bool, rank: int) -> EngineOpti
         ),
         grace_s=config.grace_seconds(under_launcher="TORCHELASTIC_RUN_ID" in os.environ),
         score_workers=config.score_workers,
+        check_batch=config.check_batch,
         show_progress=rank == 0,
     )
 
@@ -173,14 +203,6 @@ def _exit_code(config: RunConfig, result: RunResult) -> int:
         return BROKEN
     # A launcher that restarts on failure would ask a dead server again and again: the state is in the results.
     return WITHHELD if result.state == "withheld" and not config.max_restarts else 0
-
-
-def _export(config: RunConfig) -> None:
-    """Options that libraries and task files of the family read from the environment."""
-    if config.media_root:
-        os.environ["LMMS_EVAL_MEDIA_ROOT"] = config.media_root
-    if config.datasets_cache:
-        os.environ["HF_DATASETS_CACHE"] = config.datasets_cache
 
 
 def _seed(config: RunConfig) -> None:

@@ -16,8 +16,10 @@ from lmms_eval.engine.journal import write_atomically
 from lmms_eval.engine.store import RunStore
 from lmms_eval.evaluation.caching import cache_part
 from lmms_eval.evaluation.collect import Collected
+from lmms_eval.evaluation.judge import recorded_judge
 from lmms_eval.evaluation.record import RunRecord
 from lmms_eval.results.baseline import PairedScores, compare
+from lmms_eval.results.benchmarks import benchmark_reports
 from lmms_eval.results.document import RunFacts, results_document
 from lmms_eval.results.environment import GitState, git_state
 from lmms_eval.results.report import ReportFacts, header, notes, tables
@@ -60,8 +62,16 @@ def write_results(
             write_samples(path, task, store)
             written.append(str(path))
     paired = _paired(config, result, store)
-    facts = replace(_facts(config, collected, record, timing), cache=cache_part(config, result.asking.cache))
+    facts = replace(
+        _facts(config, collected, record, timing),
+        cache=cache_part(config, result.asking.cache),
+        judge=recorded_judge(collected.judge, result.tasks, result.asking),
+    )
     document = results_document(result, collected.selection, facts, paired)
+    reports = benchmark_reports(result.tasks, record.files.benchmark if record.files is not None else None)
+    for report in reports:
+        document |= {part: content for part, content in report.parts.items() if part not in document}
+        written += report.files
     if record.files is not None:
         write_atomically(record.files.results, json_text(document, indent=2).encode("utf-8", "replace"))
         written.append(str(record.files.results))
@@ -79,7 +89,8 @@ def write_results(
     lines = notes(result, shown)
     if config.show_config:
         lines.append(json_text(document, indent=2))
-    return Written(document, f"{header(shown)}\n\n{tables(document)}", lines)
+    text = "\n\n".join([header(shown), tables(document), *(report.text.rstrip("\n") for report in reports)])
+    return Written(document, text, lines)
 
 
 def _paired(config: RunConfig, result: RunResult, store: RunStore) -> dict[str, PairedScores]:

@@ -232,8 +232,10 @@ def reason(error: BaseException) -> str:
     return str(error) or name
 
 
-def _nbytes(image: Image.Image) -> int:
-    return image.width * image.height * len(image.getbands())
+def memory_bytes(image: Image.Image) -> int:
+    """What a decoded picture takes: Pillow keeps four bytes for each pixel of all but grey and palette pictures."""
+    per_pixel = 1 if image.mode in ("1", "L", "P") else 2 if image.mode.startswith("I;16") else 4
+    return image.width * image.height * per_pixel
 
 
-DECODED: ByteLRU[Image.Image] = ByteLRU(_DECODED_MAX_BYTES, _nbytes)
+DECODED: ByteLRU[Image.Image] = ByteLRU(_DECODED_MAX_BYTES, memory_bytes)

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, ClassVar
+from urllib.parse import urlsplit
 
 from pydantic import Field
 
 from lmms_eval.api.request import Request, Usage
-from lmms_eval.errors import MediaError, ModelError
+from lmms_eval.errors import MediaError
+from lmms_eval.models.openai.errors import AttemptError
+from lmms_eval.models.openai.generation import stop_strings
 from lmms_eval.models.openai.reply import Reply
-from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS, RemoteArguments, read_arguments
-from lmms_eval.models.remote.failures import Failures
-from lmms_eval.models.remote.generation import read_generation
+from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS, RemoteArguments
 from lmms_eval.models.remote.media import Part, Picture, Text
-from lmms_eval.models.remote.model import Complete, import_sdk
-from lmms_eval.models.remote.sdk import SdkModel, read_address
+from lmms_eval.models.remote.sdk import Call, SdkModel, Service
 
-PUBLIC_BASE_URL = "https://api.anthropic.com"
+SERVICE = Service(
+    name="anthropic",
+    module="anthropic",
+    base_url="https://api.anthropic.com",
+    base_url_variable="ANTHROPIC_BASE_URL",
+    key_variables=("ANTHROPIC_API_KEY",),
+)
 MAX_SIDE, MAX_SIDE_OF_MANY, MANY = 8000, 2000, 20
 """Pixels of a picture's longer side: the service refuses larger ones, and smaller limits hold beyond 20 pictures."""
 MAX_IMAGE_BYTES = 3_932_160
@@ -43,7 +48,7 @@ class Arguments(RemoteArguments):
     sampling_options: bool = True
 
 
-class Anthropic(SdkModel):
+class Anthropic(SdkModel[Arguments]):
     """Asks Claude models.
 
     Args:
@@ -54,28 +59,13 @@ class Anthropic(SdkModel):
     """
 
     answer_arguments = (*ANSWER_ARGUMENTS, "thinking_budget", "sampling_options")
-
-    def __init__(self, **arguments: Any) -> None:
-        from lmms_eval.media.encode import WireOptions
-
-        parsed = self._arguments = read_arguments(Arguments, arguments, os.environ)
-        self._sdk = import_sdk("anthropic", "anthropic", "anthropic")
-        self._url, shown = read_address(parsed.base_url or os.environ.get("ANTHROPIC_BASE_URL"), PUBLIC_BASE_URL)
-        self._key = parsed.api_key or os.environ.get("ANTHROPIC_API_KEY", "")
-        if not self._key:
-            raise ModelError(f"no key for {shown}: set ANTHROPIC_API_KEY or give api_key=...")
-        super().__init__(parsed, Failures(shown, "ANTHROPIC_API_KEY", parsed.timeout, (self._key,)))
-        self._images = WireOptions(
-            max_bytes=parsed.max_image_bytes,
-            max_pixels=parsed.max_pixels,
-            image_format=parsed.image_format,
-            quality=parsed.image_quality,
-        )
+    service = SERVICE
+    arguments_kind = Arguments
 
     def build(self, request: Request) -> dict[str, Any]:
         """The arguments of ``messages.create``."""
         arguments = self._arguments
-        wanted = read_generation(request.generation, request.seed, arguments.max_new_tokens, arguments.reasoning_effort)
+        wanted = self.wanted(request)
         talk = self.conversation(request)
         side = MAX_SIDE if talk.pictures <= MANY else MAX_SIDE_OF_MANY
         budget = arguments.thinking_budget
@@ -109,8 +99,7 @@ class Anthropic(SdkModel):
 
     def stops_here(self, request: Request) -> list[str]:
         """The service refuses stop strings of white space."""
-        wanted = read_generation(request.generation, 0, 1)
-        return [stop for stop in wanted.stops if not stop.strip()]
+        return [stop for stop in stop_strings(request.generation) if not stop.strip()]
 
     def _block(self, part: Part, side: int) -> dict[str, Any]:
         if isinstance(part, Text):
@@ -118,30 +107,54 @@ class Anthropic(SdkModel):
         if isinstance(part, Picture):
             from lmms_eval.media.encode import wire_image
 
-            image = wire_image(_within(part.value, side), options=self._images)
+            image = wire_image(_within(part.value, side), options=self.images)
             source = {"type": "base64", "media_type": image.mime, "data": image.base64}
             return {"type": "image", "source": source}
         raise MediaError("the Messages API takes no sound: leave such tasks out, or ask another model")
 
     @asynccontextmanager
-    async def connect(self) -> AsyncIterator[Complete]:
+    async def open(self) -> AsyncIterator[Call]:
         """A client of the package, without retries of its own."""
-        sdk, failures = self._sdk, self.failures
+        sdk = self.sdk
+        # A mount without transport: the package's own one, whatever proxies the environment names.
+        direct = {f"all://{urlsplit(self.url).hostname}": None} if self.is_local else {}
         client = sdk.AsyncAnthropic(
-            api_key=self._key, base_url=self._url, timeout=self._arguments.timeout, max_retries=0
+            api_key=self.key,
+            base_url=self.url,
+            timeout=self._arguments.timeout,
+            max_retries=0,
+            http_client=sdk.DefaultAsyncHttpxClient(mounts=direct),
         )
 
-        async def complete(call: Mapping[str, Any]) -> Reply:
-            try:
-                message = await client.messages.create(**call)
-            except sdk.APIStatusError as error:
-                raise failures.of_status(error.status_code, error.body or str(error), error.response.headers) from error
-            except (sdk.AnthropicError, OSError, ValueError) as error:
-                raise failures.of_transport(error) from error
-            return read_message(message, failures)
+        async def call(arguments: Mapping[str, Any]) -> Any:
+            return await client.messages.create(**arguments)
 
         async with client:
-            yield complete
+            yield call
+
+    def errors(self) -> tuple[type[Exception], ...]:
+        """What a call of the package raises."""
+        return (self.sdk.AnthropicError, OSError, ValueError)
+
+    def failure(self, error: Exception) -> AttemptError:
+        """An answer other than 200 by its status, anything else as a failure of the transport."""
+        if not isinstance(error, self.sdk.APIStatusError):
+            return super().failure(error)
+        return self.failures.of_status(error.status_code, error.body or str(error), error.response.headers)
+
+    def read(self, answer: Any) -> Reply:
+        """The answer's text blocks joined; blocks of thought are left out.
+
+        Raises:
+            AttemptError: ``malformed``.
+        """
+        content = getattr(answer, "content", None)
+        if not isinstance(content, list):
+            raise self.failures.malformed("no message")
+        texts = [getattr(block, "text", None) for block in content if getattr(block, "type", None) == "text"]
+        reason = getattr(answer, "stop_reason", None)
+        finish = FINISH.get(reason, reason) if isinstance(reason, str) else None
+        return Reply("".join(text for text in texts if isinstance(text, str)), finish, _usage(answer))
 
 
 def _is_blank(part: Part) -> bool:
@@ -155,21 +168,6 @@ def _within(value: Any, side: int) -> Any:
 
     facts = header(value)
     return value if max(facts.width, facts.height) <= side else shrink(load_image(value), max_side=side)
-
-
-def read_message(message: Any, failures: Failures) -> Reply:
-    """The answer's text blocks joined; blocks of thought are left out.
-
-    Raises:
-        AttemptError: ``malformed``.
-    """
-    content = getattr(message, "content", None)
-    if not isinstance(content, list):
-        raise failures.malformed("no message")
-    texts = [getattr(block, "text", None) for block in content if getattr(block, "type", None) == "text"]
-    reason = getattr(message, "stop_reason", None)
-    finish = FINISH.get(reason, reason) if isinstance(reason, str) else None
-    return Reply("".join(text for text in texts if isinstance(text, str)), finish, _usage(message))
 
 
 def _usage(message: Any) -> Usage | None:

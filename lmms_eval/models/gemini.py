@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import base64
-import os
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
-from lmms_eval.api.request import Request, Usage
-from lmms_eval.errors import ModelError
+from lmms_eval.api.interleaved import generated_image
+from lmms_eval.api.request import GeneratedImage, Request, Usage
+from lmms_eval.errors import MediaError
 from lmms_eval.models.openai.errors import AttemptError
+from lmms_eval.models.openai.generation import stop_strings
 from lmms_eval.models.openai.reply import Reply
-from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS, RemoteArguments, read_arguments
-from lmms_eval.models.remote.failures import Failures
-from lmms_eval.models.remote.generation import Wanted, read_generation
+from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS, RemoteArguments
+from lmms_eval.models.remote.generation import Wanted
 from lmms_eval.models.remote.media import Part, Picture, Sound, Text
-from lmms_eval.models.remote.model import Complete, import_sdk
-from lmms_eval.models.remote.sdk import SdkModel, read_address
+from lmms_eval.models.remote.sdk import Call, SdkModel, Service
 
-PUBLIC_BASE_URL = "https://generativelanguage.googleapis.com"
+SERVICE = Service(
+    name="gemini",
+    module="google.genai",
+    base_url="https://generativelanguage.googleapis.com",
+    base_url_variable="GOOGLE_GEMINI_BASE_URL",
+    key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+)
 MAX_IMAGE_BYTES = 7_000_000
 """The service's limit for a picture within the request."""
 MAX_STOPS = 5
@@ -41,9 +47,17 @@ class Arguments(RemoteArguments):
     max_image_bytes: int = Field(default=MAX_IMAGE_BYTES, ge=1024)
     thinking_budget: int | None = Field(default=None, ge=-1)
     pass_video: bool = False
+    response_modalities: tuple[Literal["TEXT", "IMAGE"], ...] | None = None
+
+    @field_validator("response_modalities", mode="before")
+    @classmethod
+    def _read_names(cls, value: Any) -> Any:
+        """``[TEXT,IMAGE]``, ``TEXT+IMAGE`` or a list."""
+        names = re.findall(r"\w+", value) if isinstance(value, str) else value
+        return [str(name).upper() for name in names] if isinstance(names, list | tuple) else names
 
 
-class Gemini(SdkModel):
+class Gemini(SdkModel[Arguments]):
     """Asks Gemini models.
 
     Args:
@@ -54,34 +68,18 @@ class Gemini(SdkModel):
     """
 
     answer_arguments = (*ANSWER_ARGUMENTS, "thinking_budget", "pass_video")
-
-    def __init__(self, **arguments: Any) -> None:
-        from lmms_eval.media.encode import WireOptions
-
-        parsed = self._arguments = read_arguments(Arguments, arguments, os.environ)
-        self._genai = import_sdk("google.genai", "gemini", "gemini")
-        self._url, shown = read_address(parsed.base_url or os.environ.get("GOOGLE_GEMINI_BASE_URL"), PUBLIC_BASE_URL)
-        self._key = parsed.api_key or os.environ.get("GEMINI_API_KEY") or os.environ.get("GOOGLE_API_KEY") or ""
-        if not self._key:
-            raise ModelError(f"no key for {shown}: set GEMINI_API_KEY or give api_key=...")
-        super().__init__(parsed, Failures(shown, "GEMINI_API_KEY", parsed.timeout, (self._key,)))
-        self._images = WireOptions(
-            max_bytes=parsed.max_image_bytes,
-            max_pixels=parsed.max_pixels,
-            image_format=parsed.image_format,
-            quality=parsed.image_quality,
-        )
+    service = SERVICE
+    arguments_kind = Arguments
 
     def build(self, request: Request) -> dict[str, Any]:
         """The arguments of ``generate_content``."""
         arguments = self._arguments
-        wanted = read_generation(request.generation, request.seed, arguments.max_new_tokens, arguments.reasoning_effort)
         talk = self.conversation(request, whole_videos=arguments.pass_video)
         contents = [
             {"role": ROLES.get(turn.role, turn.role), "parts": [self._part(part) for part in turn.parts]}
             for turn in talk.turns
         ]
-        config = self._config(wanted)
+        config = self._config(self.wanted(request))
         if talk.system:
             config["system_instruction"] = talk.system
         return {"model": arguments.model, "contents": contents, "config": config}
@@ -92,6 +90,8 @@ class Gemini(SdkModel):
         config["max_output_tokens"] = wanted.max_new_tokens
         given = {"temperature": wanted.temperature, "top_p": wanted.top_p, "seed": wanted.seed}
         config |= {name: value for name, value in given.items() if value is not None}
+        if self._arguments.response_modalities:
+            config["response_modalities"] = list(self._arguments.response_modalities)
         if wanted.stops:
             config["stop_sequences"] = list(wanted.stops[:MAX_STOPS])
         thinking: dict[str, Any] = {}
@@ -103,9 +103,14 @@ class Gemini(SdkModel):
             config["thinking_config"] = thinking
         return config
 
+    def identity(self) -> Mapping[str, Any]:
+        """Server, model, prompt and all arguments that change a request."""
+        wanted = self._arguments.response_modalities
+        return {**super().identity(), **({"response_modalities": list(wanted)} if wanted else {})}
+
     def stops_here(self, request: Request) -> list[str]:
         """The stop strings beyond those that the service takes."""
-        return list(read_generation(request.generation, 0, 1).stops[MAX_STOPS:])
+        return stop_strings(request.generation)[MAX_STOPS:]
 
     def _part(self, part: Part) -> dict[str, Any]:
         if isinstance(part, Text):
@@ -113,7 +118,7 @@ class Gemini(SdkModel):
         if isinstance(part, Picture):
             from lmms_eval.media.encode import wire_image
 
-            image = wire_image(part.value, options=self._images)
+            image = wire_image(part.value, options=self.images)
             return _inline(image.mime, base64.b64decode(image.base64))
         if isinstance(part, Sound):
             from lmms_eval.media.audio import wire_audio
@@ -128,66 +133,82 @@ class Gemini(SdkModel):
         return _inline(film.mime or "video/mp4", film.read_bytes())
 
     @asynccontextmanager
-    async def connect(self) -> AsyncIterator[Complete]:
+    async def open(self) -> AsyncIterator[Call]:
         """A client of the package, without retries of its own."""
         import aiohttp
 
-        genai, failures = self._genai, self.failures
         # A session of our own: the package's holds at most 100 connections.
-        session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=self._arguments.ceiling), trust_env=True)
+        connector = aiohttp.TCPConnector(limit=self._arguments.ceiling)
+        session = aiohttp.ClientSession(connector=connector, trust_env=not self.is_local)
         options = {
-            "base_url": self._url,
+            "base_url": self.url,
             "timeout": max(1, int(self._arguments.timeout * 1000)),
             "retry_options": {"attempts": 1},
             "aiohttp_client": session,
         }
 
-        async def complete(call: Mapping[str, Any]) -> Reply:
-            try:
-                answer = await client.aio.models.generate_content(**call)
-            except genai.errors.APIError as error:
-                raise _status_failure(error, failures) from error
-            except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
-                raise failures.of_transport(error) from error
-            return read_answer(answer, failures)
-
         async with session:
-            client = genai.Client(api_key=self._key, vertexai=False, http_options=options)
+            client = self.sdk.Client(api_key=self.key, vertexai=False, http_options=options)
+
+            async def call(arguments: Mapping[str, Any]) -> Any:
+                return await client.aio.models.generate_content(**arguments)
+
             try:
-                yield complete
+                yield call
             finally:
                 await client.aio.aclose()
+
+    def errors(self) -> tuple[type[Exception], ...]:
+        """What a call of the package raises."""
+        import aiohttp
+
+        return (self.sdk.errors.APIError, aiohttp.ClientError, OSError, TimeoutError, ValueError)
+
+    def failure(self, error: Exception) -> AttemptError:
+        """An answer other than 200 by its status, anything else as a failure of the transport."""
+        if not isinstance(error, self.sdk.errors.APIError):
+            return super().failure(error)
+        details = error.details if isinstance(error.details, dict) else str(error)
+        headers = getattr(error.response, "headers", None) or {}
+        # A wrong key is a bad request here.
+        refused_key = error.code == 400 and "API_KEY_INVALID" in str(details)
+        return self.failures.of_status(401 if refused_key else error.code, details, headers)
+
+    def read(self, answer: Any) -> Reply:
+        """Texts and pictures of the first candidate in order, thoughts left out; a blocked prompt is a refusal.
+
+        Raises:
+            AttemptError: ``malformed``.
+        """
+        usage = _usage(answer)
+        candidates = getattr(answer, "candidates", None)
+        if not candidates:
+            block = getattr(getattr(answer, "prompt_feedback", None), "block_reason", None)
+            if block is None:
+                raise self.failures.malformed("no candidates")
+            return Reply("", "content_filter", usage)
+        content = candidates[0].content
+        parts = (content.parts if content is not None else None) or []
+        try:
+            said = [piece for part in parts if not part.thought and (piece := _piece(part)) is not None]
+        except MediaError as error:
+            raise self.failures.malformed(str(error)) from error
+        return Reply.of_parts(said, _finish(candidates[0].finish_reason), usage)
 
 
 def _inline(mime: str, data: bytes) -> dict[str, Any]:
     return {"inline_data": {"mime_type": mime, "data": data}}
 
 
-def _status_failure(error: Any, failures: Failures) -> AttemptError:
-    details = error.details if isinstance(error.details, dict) else str(error)
-    headers = getattr(error.response, "headers", None) or {}
-    # A wrong key is a bad request here.
-    refused_key = error.code == 400 and "API_KEY_INVALID" in str(details)
-    return failures.of_status(401 if refused_key else error.code, details, headers)
-
-
-def read_answer(answer: Any, failures: Failures) -> Reply:
-    """The text parts of the first candidate, thoughts left out; a blocked prompt is a refusal.
+def _piece(part: Any) -> str | GeneratedImage | None:
+    """A text or a picture; ``None`` for parts of other kinds (code, calls of functions).
 
     Raises:
-        AttemptError: ``malformed``.
+        MediaError: data that are no picture.
     """
-    usage = _usage(answer)
-    candidates = getattr(answer, "candidates", None)
-    if not candidates:
-        block = getattr(getattr(answer, "prompt_feedback", None), "block_reason", None)
-        if block is None:
-            raise failures.malformed("no candidates")
-        return Reply("", "content_filter", usage)
-    content = candidates[0].content
-    parts = (content.parts if content is not None else None) or []
-    text = "".join(part.text for part in parts if part.text and not part.thought)
-    return Reply(text, _finish(candidates[0].finish_reason), usage)
+    if part.inline_data is not None:
+        return generated_image(part.inline_data.data or b"")
+    return part.text or None
 
 
 def _finish(reason: Any) -> str | None:

@@ -11,6 +11,7 @@ import hashlib
 import inspect
 import logging
 from collections.abc import Generator, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -86,7 +87,7 @@ class LegacyAdapter(Model):
         plugin.set_cache_hook(self._hook)
 
     @property
-    def collective_forward(self) -> bool:
+    def collective_forward(self) -> bool:  # type: ignore[override]  # follows the plugin and its place
         """Forward passes meet in collectives, so all processes must make the same number of calls."""
         declared = getattr(self.plugin, "collective_forward", None)
         if declared is not None:
@@ -98,8 +99,8 @@ class LegacyAdapter(Model):
         self.plugin._rank, self.plugin._world_size = rank, world_size
 
     def prepare(self, request: Request) -> Request:
-        """Plugins render their own prompts."""
-        return request
+        """Plugins render their own prompts. In lockstep what cannot be built must be known before a call."""
+        return request.with_payload(self._prepared(request), 0) if self.collective_forward else request
 
     def attach_tasks(self, tasks: Sequence[Task]) -> None:
         self.plugin.task_dict = TaskDict(tasks)  # type: ignore[assignment]  # opened lazily, used like the dictionary
@@ -165,6 +166,8 @@ class LegacyAdapter(Model):
                 yield from (failure(item, single.error, 2) for item in single.unanswered)
 
     def _prepared(self, request: Request) -> Prepared:
+        if isinstance(request.payload, Prepared):
+            return replace(request.payload, request=request)  # a repeated request has an id of its own
         task = legacy_task(request.task)
         metadata = {
             "task": request.task.name,

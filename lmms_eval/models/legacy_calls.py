@@ -9,11 +9,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from lmms_eval.api.instance import Instance, TokenCounts, unwrap_generation_output
+from lmms_eval.api.interleaved import generated_image
 from lmms_eval.api.model import CacheHook
-from lmms_eval.api.request import ErrorKind, Request, Response, Usage
+from lmms_eval.api.request import ErrorKind, GeneratedImage, Request, Response, Usage
+from lmms_eval.errors import MediaError
 
 MULTI_ROUND = "generate_until_multi_round"
 
@@ -98,6 +101,8 @@ class PluginCall:
             response = self._response(position, result)
         except UnusableOutput:
             return
+        if response.error is not None:  # a picture that is none: what the plugin returns in the end counts
+            return
         with self._lock:
             if self._open and position not in self._answered:
                 self._answered.add(position)
@@ -165,9 +170,35 @@ def _generation_response(request: Request, output: Any, latency: float) -> Respo
     if request.kind == MULTI_ROUND:
         rounds = tuple(unwrapped.text) if isinstance(unwrapped.text, list) else (unwrapped.text,)
         return Response(request.id, rounds=rounds, usage=usage, latency=latency)
+    if unwrapped.parts:
+        return _interleaved_response(request, unwrapped.parts, usage=usage, latency=latency)
     if not isinstance(unwrapped.text, str):
         raise UnusableOutput(f"the plugin's generate_until returned {_shown(output)} for a request; return a text")
     return Response(request.id, text=unwrapped.text, usage=usage, latency=latency)
+
+
+def _interleaved_response(request: Request, parts: Sequence[Any], **facts: Any) -> Response:
+    try:
+        return Response.interleaved(
+            request.id, [part if isinstance(part, str) else _picture(part) for part in parts], **facts
+        )
+    except (MediaError, OSError) as error:
+        return Response.failure(request.id, "malformed", f"the plugin's {request.kind} returned a picture of {error}")
+
+
+def _picture(part: Any) -> GeneratedImage:
+    """A picture as plugins give it. Raises ``MediaError`` or ``OSError``."""
+    if isinstance(part, GeneratedImage):
+        return part
+    if isinstance(part, bytes):
+        return generated_image(part)
+    if isinstance(part, Path):
+        return generated_image(part.read_bytes())
+    from lmms_eval.media.encode import encode_image
+
+    if not hasattr(part, "save"):
+        raise MediaError(f"type {type(part).__name__}: give bytes, a Path or a PIL image")
+    return generated_image(encode_image(part))
 
 
 def _usage(counts: TokenCounts | None) -> Usage | None:

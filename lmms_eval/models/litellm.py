@@ -6,24 +6,24 @@ import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, ClassVar, Literal
+from urllib.parse import urlsplit
 
 import orjson
 
 from lmms_eval.api.request import Request
 from lmms_eval.errors import ModelError
-from lmms_eval.models.openai.arguments import ChatArguments, Endpoint
-from lmms_eval.models.openai.body import BodyBuilder
+from lmms_eval.models.openai.arguments import ChatArguments, Endpoint, is_loopback
+from lmms_eval.models.openai.chat import CHAT_ANSWER_ARGUMENTS, ChatModel
 from lmms_eval.models.openai.errors import AttemptError
-from lmms_eval.models.openai.generation import local_stops
 from lmms_eval.models.openai.reply import Reply, read_completion
-from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS, read_arguments
-from lmms_eval.models.remote.failures import Failures
+from lmms_eval.models.remote.arguments import read_arguments
+from lmms_eval.models.remote.failures import Failures, error_names
 from lmms_eval.models.remote.media import payload_size
-from lmms_eval.models.remote.model import Complete, RemoteModel, import_sdk
-from lmms_eval.models.remote.sdk import read_address
+from lmms_eval.models.remote.model import Complete, import_sdk
+from lmms_eval.models.remote.sdk import attempts, read_address
 
 NO_STATUS = frozenset({"Timeout", "APIConnectionError"})
-"""Errors of the package that carry a status although no answer came."""
+"""Errors without an answer: the package gives them a status all the same, or wraps them into ones that carry it."""
 
 
 class Arguments(ChatArguments):
@@ -35,7 +35,7 @@ class Arguments(ChatArguments):
     drop_params: bool = False
 
 
-class LiteLLM(RemoteModel):
+class LiteLLM(ChatModel):
     """Asks services through ``litellm``.
 
     Args:
@@ -45,16 +45,7 @@ class LiteLLM(RemoteModel):
         ModelError: the package is absent, an unknown or wrong argument.
     """
 
-    answer_arguments = (
-        *ANSWER_ARGUMENTS,
-        "reasoning_model",
-        "pass_video_url",
-        "message_format",
-        "is_qwen3_vl",
-        "enable_thinking_kwarg",
-        "extra_body",
-        "drop_params",
-    )
+    answer_arguments = (*CHAT_ANSWER_ARGUMENTS, "drop_params")
 
     def __init__(self, **arguments: Any) -> None:
         parsed = self._arguments = read_arguments(Arguments, arguments, os.environ)
@@ -67,15 +58,15 @@ class LiteLLM(RemoteModel):
         self._url, shown = None, f"litellm ({parsed.model})"
         if parsed.base_url:
             self._url, shown = read_address(parsed.base_url, "")
-        endpoint = Endpoint("", "", (), shown, is_public=self._url is None, is_loopback=False)
+            if is_loopback(self._url):
+                _exempt_from_proxies(self._url)
         try:
             self._sdk.get_llm_provider(parsed.model, api_base=self._url)
         except self._error as error:
             raise ModelError(f"litellm knows no service for model={parsed.model}: write provider/model") from error
         secrets = (parsed.api_key,) if parsed.api_key and len(parsed.api_key) > 3 else ()
         self._failures = Failures(shown, "the provider's key", parsed.timeout, secrets)
-        self._builder = BodyBuilder(parsed, endpoint)
-        super().__init__(parsed, shown)
+        super().__init__(parsed, Endpoint("", "", (), shown, is_public=self._url is None, is_loopback=False))
 
     def prepare(self, request: Request) -> Request:
         """Make the arguments of ``acompletion``.
@@ -83,13 +74,13 @@ class LiteLLM(RemoteModel):
         Raises:
             MediaError: a picture, video or sound cannot be read.
         """
-        body = self._builder.body(request)
+        body = self.builder.body(request)
         return request.with_payload(body, payload_size(body))
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Complete]:
         """The package's asynchronous call, without retries of its own."""
-        sdk, arguments = self._sdk, self._arguments
+        arguments = self._arguments
         fixed = {
             "timeout": arguments.timeout,
             "max_retries": 0,
@@ -99,21 +90,20 @@ class LiteLLM(RemoteModel):
             **({"api_key": arguments.api_key} if arguments.api_key else {}),
         }
 
-        async def complete(body: Mapping[str, Any]) -> Reply:
-            try:
-                answer = await sdk.acompletion(**body, **fixed)
-            except (self._error, OSError, ValueError) as error:
-                raise self._failure(error) from error
-            decoded = answer.model_dump()
-            try:
-                return read_completion(decoded, orjson.dumps(decoded, default=str), self._failures.shown)
-            except AttemptError as error:
-                raise self._failures.redacted(error) from None
+        async def call(body: Mapping[str, Any]) -> Any:
+            return await self._sdk.acompletion(**body, **fixed)
 
-        yield complete
+        yield attempts(call, (self._error, OSError, ValueError), self._failure, self._read)
+
+    def _read(self, answer: Any) -> Reply:
+        decoded = answer.model_dump()
+        try:
+            return read_completion(decoded, orjson.dumps(decoded, default=str), self._failures.shown)
+        except AttemptError as error:
+            raise self._failures.redacted(error) from None
 
     def _failure(self, error: Exception) -> AttemptError:
-        names = {kind.__name__ for kind in type(error).__mro__}
+        names = error_names(error)
         status = getattr(error, "status_code", None)
         if not isinstance(status, int) or names & NO_STATUS:
             return self._failures.of_transport(error)
@@ -126,14 +116,11 @@ class LiteLLM(RemoteModel):
             headers = getattr(getattr(error, "response", None), "headers", None) or {}
         return self._failures.of_status(status, body, headers)
 
-    def stops_here(self, request: Request) -> list[str]:
-        """The stop strings beyond those that the protocol takes."""
-        return local_stops(request.generation, self._builder.dialect)
 
-    def ignored_options(self) -> list[str]:
-        """Generation options of tasks that had no place in the protocol, so far."""
-        return self._builder.ignored_options
-
-    def identity(self) -> Mapping[str, Any]:
-        """Service, model and all arguments that change a request."""
-        return {**super().identity(), "system_prompt": self._builder.system_prompt}
+def _exempt_from_proxies(url: str) -> None:
+    """The package makes its clients itself, for each provider another one: only the environment reaches them all."""
+    host = urlsplit(url).hostname or ""
+    for name in ("no_proxy", "NO_PROXY"):
+        hosts = [item.strip() for item in os.environ.get(name, "").split(",") if item.strip()]
+        if host not in hosts:
+            os.environ[name] = ",".join([*hosts, host])

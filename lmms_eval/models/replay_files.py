@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.api.request import Request, Response
-from lmms_eval.errors import ModelError
+from lmms_eval.api.interleaved import generated_image
+from lmms_eval.api.request import Part, Request, Response
+from lmms_eval.errors import MediaError, ModelError
 from lmms_eval.models.task_access import document_of
 
 RAW_KEYS = ("raw_resps", "resps", "filtered_resps")
@@ -35,6 +36,7 @@ class SamplesBook(AnswerBook):
     def __init__(self, path: Path) -> None:
         self._path = path
         self._answers: dict[int, list[Any]] = {}
+        self._parts: dict[int, list[Any]] = {}
         for number, line in enumerate(_read_text(path).split("\n"), 1):
             if line.strip():
                 self._add(line, number)
@@ -45,6 +47,9 @@ class SamplesBook(AnswerBook):
             return _missing(request, self._path)
         if request.kind == "loglikelihood":
             return _likelihood(request, held, self._path)
+        parts = _parts_of(request, self._parts.get(request.doc_id, []))
+        if parts is not None:
+            return _interleaved(request, parts, self._path)
         if request.task.output_type in ROUND_TASKS:
             return _round(request, held, self._path)
         if request.repeat >= len(held) or held[request.repeat] is None:
@@ -61,6 +66,8 @@ class SamplesBook(AnswerBook):
         if key is not None and not row.get("error"):
             value = row[key]
             self._answers.setdefault(doc_id, value if isinstance(value, list) else [value])
+            if isinstance(row.get("parts"), list):
+                self._parts.setdefault(doc_id, row["parts"])
 
 
 class SubmissionBook(AnswerBook):
@@ -147,6 +154,38 @@ def _rounds_of(request: Request, held: Sequence[Any]) -> list[str]:
         rounds = held[request.repeat] if request.repeat < len(held) else []
         return [str(item) for item in rounds]
     return [str(item) for item in held] if request.repeat == 0 and request.task.repeats <= 1 else []
+
+
+def _parts_of(request: Request, parts: list[Any]) -> list[Any] | None:
+    """Texts and pictures of the answer to this request; ``None`` if none are listed."""
+    places = [request.repeat] if request.task.repeats > 1 else []
+    if request.task.output_type == "generate_until_multi_round":
+        places.append(request.round)
+    for place in places:
+        if place >= len(parts) or not isinstance(parts[place], list):
+            return None
+        parts = parts[place]
+    return parts if parts and all(isinstance(part, Mapping) for part in parts) else None
+
+
+def _interleaved(request: Request, parts: Sequence[Mapping[str, Any]], path: Path) -> Response:
+    """The answer with its pictures, which lie beside the samples file."""
+    pieces: list[Part] = []
+    for part in parts:
+        if part.get("type") == "text":
+            pieces.append(str(part.get("text", "")))
+            continue
+        file = path.parent / str(part.get("path"))
+        try:
+            image = generated_image(file.read_bytes())
+        except (OSError, ValueError, MediaError) as error:
+            return Response.failure(
+                request.id, "malformed", f"a picture of {path.name} cannot be read: {file}: {error}"
+            )
+        if image.sha256 != part.get("sha256"):
+            return Response.failure(request.id, "malformed", f"{file} is not the picture of {path.name}: another hash")
+        pieces.append(image)
+    return Response.interleaved(request.id, pieces, finish_reason="stop")
 
 
 def _trace(answer: Any) -> list[str]:

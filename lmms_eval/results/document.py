@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ from lmms_eval.engine.outcomes import TaskOutcome
 from lmms_eval.results.baseline import PairedScores
 from lmms_eval.results.efficiency import efficiency
 from lmms_eval.results.environment import GitState, machine, versions
+from lmms_eval.results.judge import judge_usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,8 @@ class RunFacts:
     error_budget: float = 0.0
     cache: Mapping[str, Any] = field(default_factory=dict)
     """Path and counts of the response cache, where one is used."""
+    judge: Mapping[str, Any] = field(default_factory=dict)
+    """Who judged, and the counts of it, where a judge was asked."""
 
 
 def results_document(
@@ -217,12 +220,21 @@ def _measurements(run: RunResult, facts: RunFacts) -> dict[str, Any]:
 
 def usage_part(tasks: Sequence[TaskResult]) -> dict[str, Any]:
     """Token counts over all answers of the run, resumed ones included; ``{}`` if no back end told any."""
-    by_task = {result.task.name: _usage_entry(result.tally) for result in tasks}
+    asked = {result.task.name: _usage_entry(result.tally) for result in tasks}
+    judged = {result.task.name: judge_usage(result.tally) for result in tasks}
+    by_task = {name: _sum([entry, judged[name]]) for name, entry in asked.items()}
     if not any(entry["total_tokens"] for entry in by_task.values()):
         return {}
+    by_source = {"model": _sum(asked.values())}
+    if any(entry["n_api_calls"] for entry in judged.values()):
+        by_source["judge"] = _sum(judged.values())
+    return {"total": _sum(by_task.values()), "by_task": by_task, "by_source": by_source, "budget_exceeded": False}
+
+
+def _sum(entries: Iterable[Mapping[str, int]]) -> dict[str, int]:
     keys = ("input_tokens", "output_tokens", "reasoning_tokens", "total_tokens", "n_api_calls")
-    total = {key: sum(entry[key] for entry in by_task.values()) for key in keys}
-    return {"total": total, "by_task": by_task, "by_source": {"model": total}, "budget_exceeded": False}
+    found = list(entries)
+    return {key: sum(entry[key] for entry in found) for key in keys}
 
 
 def _usage_entry(tally: Tally) -> dict[str, int]:
@@ -281,6 +293,8 @@ def _additions(run: RunResult, tasks: Mapping[str, TaskResult], facts: RunFacts)
             "resumed": run.resumed,
         },
         **({"cache": dict(facts.cache)} if facts.cache else {}),
+        **({"judge": dict(facts.judge)} if facts.judge else {}),
+        **({"batch_check": run.batch_check.to_dict()} if run.batch_check is not None else {}),
         "model": dict(facts.model),
         "library_versions": versions(),
         "machine": machine(),

@@ -25,6 +25,11 @@ class ResultFiles:
     def results(self) -> Path:
         return self.folder / f"{self.stamp}_results.json"
 
+    @property
+    def benchmark(self) -> Path:
+        """Beginning of the names of what benchmarks' own reports write."""
+        return self.results.with_name(self.results.name.removesuffix("_results.json"))
+
     def samples(self, task: str) -> Path:
         return self.folder / f"{self.stamp}_samples_{task}.jsonl"
 

@@ -57,8 +57,12 @@ def notes(run: RunResult, facts: ReportFacts) -> list[str]:
                 f"group {group.group.name}: {key} is absent from {', '.join(leaves)}, which is left out of its row"
             )
     lines += run.broken
+    if run.batch_check is not None:
+        lines.append(run.batch_check.line())
     if run.asking.give_up:
         lines.append(f"stopped asking early: {run.asking.give_up}")
+    if run.asking.judge_give_up:
+        lines.append(f"stopped judging early: {run.asking.judge_give_up}")
     if run.asking.interrupted is not None:
         lines.append("interrupted: what was finished is kept")
     if run.state != "complete" and not (run.broken and run.is_finished):
@@ -85,6 +89,12 @@ def _task_notes(result: TaskResult) -> list[str]:
         lines += [f"  {count} x {reason}" for reason, count in shown[:MAX_SHOWN_REASONS]]
         if len(shown) > MAX_SHOWN_REASONS:
             lines.append(f"  ... and {len(shown) - MAX_SHOWN_REASONS} more reasons (see outcomes in the results file)")
+    tally = result.tally
+    if tally.judge_unparsable:
+        lines.append(
+            f"{name}: {tally.judge_unparsable} of {tally.judge_questions} replies of the judge could not be read; the "
+            "task scores them by its own rule"
+        )
     for metric in result.metrics:
         if metric.value is None and metric.partial is not None and not isinstance(metric.partial, dict | list):
             lines.append(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from lmms_eval.api.request import GeneratedImage
 from lmms_eval.engine.aggregate import TaskResult
+from lmms_eval.engine.images import FOLDER, parts_from_record
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import JournalError
 from lmms_eval.utils.atomic import replacing
@@ -71,6 +73,7 @@ def _row(record: Mapping[str, Any], score: Mapping[str, Any], is_likelihood: boo
     if resps != filtered:
         row["resps"] = resps
     row["filtered_resps"] = filtered
+    row |= _interleaved(answers)
     row["token_counts"] = _token_counts(first)
     row["doc_hash"] = record["doc_hash"]
     if record["media"]:
@@ -97,12 +100,33 @@ def _failed_row(record: Mapping[str, Any]) -> dict[str, Any]:
     said = [_logged(answer["value"]) for answer in answers if answer["value"] is not None]
     if said:
         row["raw_resps"] = said
+    row |= _interleaved(answers)
     return row | _answer_facts(record)
+
+
+def _interleaved(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """``parts`` of the document's answer, or of each of several; nothing where all are plain texts."""
+    if not any("parts" in answer for answer in answers):
+        return {}
+    of_each = [_parts(answer["value"], answer.get("parts")) for answer in answers]
+    return {"parts": _unwrapped(of_each)}
+
+
+def _parts(value: Any, parts: Any) -> list[Any]:
+    """Texts and pictures of an answer in order; of several rounds a list for each."""
+    if isinstance(value, list):
+        return [_parts(item, of_item) for item, of_item in zip(value, parts or [None] * len(value), strict=True)]
+    pieces = parts_from_record(parts or ([] if value is None else [value]))
+    return [{"type": "text", "text": piece} if isinstance(piece, str) else _picture(piece) for piece in pieces]
+
+
+def _picture(image: GeneratedImage) -> dict[str, str]:
+    return {"type": "image", "path": f"{FOLDER}/{image.file_name}", "sha256": image.sha256}
 
 
 def _answer_facts(record: Mapping[str, Any]) -> dict[str, Any]:
     answers = record["answers"]
-    facts: dict[str, Any] = {}
+    facts: dict[str, Any] = {"judge": record["judge"]} if record.get("judge") else {}
     for key, name in (("finish_reason", "finish_reason"), ("latency", "elapsed")):
         values = [answer.get(key) for answer in answers]
         if any(value is not None for value in values):

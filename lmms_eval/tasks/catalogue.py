@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lmms_eval.errors import TaskError, UnknownNameError, UsageError
+from lmms_eval.tasks.task_table import TABLE_KEY, filled, table_of
 from lmms_eval.tasks.yaml_loader import YamlReader
 
 log = logging.getLogger(__name__)
 PACKAGE_FOLDER = Path(__file__).resolve().parent
-_HEAD_KEYS = ("task", "task_alias", "group", "group_alias", "tag", "class", "output_type")
+_HEAD_KEYS = ("task", "task_alias", "group", "group_alias", "tag", "class", "output_type", TABLE_KEY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +81,15 @@ class Catalogue:
             found.update(dict.fromkeys(self._matches(pattern)))
         return list(found)
 
-    def add_file(self, file: Path) -> Entry | None:
-        """Put one YAML file into the index; ``None`` if it holds neither task nor group.
+    def add_file(self, file: Path) -> list[Entry]:
+        """Put one YAML file into the index; an empty list if it holds neither tasks nor groups.
 
         Raises:
             TaskError: it cannot be read.
         """
-        entry = self._entry(file.resolve())
-        if entry is not None:
-            self._add(entry)
-        return entry
+        entries = self._entries(file.resolve())
+        self._add(entries)
+        return entries
 
     def members(self, tag: str) -> list[str]:
         """The tasks of a tag, sorted."""
@@ -119,14 +119,14 @@ class Catalogue:
         before = {**self.groups, **self.tasks}
         for file in yaml_files(folder):
             try:
-                entry = self._entry(file)
+                entries = self._entries(file)
             except TaskError as error:
                 self.broken[file] = str(error)
                 self._notice(f"task file left out: {error}")
                 continue
-            if entry is not None:
+            for entry in entries:
                 self._tell_collision(entry, before)
-                self._add(entry)
+            self._add(entries)
 
     def _tell_collision(self, entry: Entry, before: dict[str, Entry]) -> None:
         earlier = self.tasks.get(entry.name) or self.groups.get(entry.name)
@@ -143,19 +143,39 @@ class Catalogue:
         self.notices.append(text)
         log.warning("%s", text)
 
-    def _entry(self, file: Path) -> Entry | None:
-        return _classified(self._reader.read(file), file)
+    def _entries(self, file: Path) -> list[Entry]:
+        data = self._reader.read(file)
+        if TABLE_KEY in data:
+            return _of_table(data, file)
+        entry = _classified(data, file)
+        return [] if entry is None else [entry]
 
-    def _add(self, entry: Entry) -> None:
-        for members in self.tags.values():
-            if entry.name in members:
-                members.remove(entry.name)
-        self.tasks.pop(entry.name, None)
-        self.groups.pop(entry.name, None)
-        (self.tasks if entry.kind == "task" else self.groups)[entry.name] = entry
-        for tag in entry.tags:
-            self.tags.setdefault(tag, []).append(entry.name)
-        self.tags = {tag: members for tag, members in self.tags.items() if members}
+    def _add(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            if entry.name in self.tasks or entry.name in self.groups:
+                self._forget(entry.name)
+            (self.tasks if entry.kind == "task" else self.groups)[entry.name] = entry
+            for tag in entry.tags:
+                self.tags.setdefault(tag, []).append(entry.name)
+
+    def _forget(self, name: str) -> None:
+        self.tasks.pop(name, None)
+        self.groups.pop(name, None)
+        kept = {tag: [member for member in members if member != name] for tag, members in self.tags.items()}
+        self.tags = {tag: members for tag, members in kept.items() if members}
+
+
+def _of_table(data: dict[str, Any], file: Path) -> list[Entry]:
+    """The tasks of a table, then its groups."""
+    table = table_of(data, file)
+    kind = str(table.set.get("output_type", data.get("output_type", "generate_until")))
+    tags = [*_texts(data.get("tag")), *_texts(table.set.get("tag"))]
+    tasks = [
+        Entry(name, "task", file, tuple(filled(tags, row, str(file))), filled(kind, row, str(file)))
+        for name, row in table.rows.items()
+    ]
+    groups = [Entry(name, "group", file, _texts(keys.get("tag"))) for name, keys in table.groups.items()]
+    return tasks + groups
 
 
 def _classified(data: dict[str, Any], file: Path) -> Entry | None:

@@ -44,6 +44,7 @@ class TaskConfig(_Keys):
     doc_to_choice: Any = None
     doc_to_messages: Any = None
     process_results: Any = None
+    doc_to_judge: Any = None
     use_prompt: str | None = None
     description: Any = ""
     target_delimiter: str = " "
@@ -66,6 +67,7 @@ class TaskConfig(_Keys):
     reasoning_tags: Any = None
     auto_strip_thinking: bool = False
     scoring: Literal["inline", "process"] = "inline"
+    report: Any = None
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -141,7 +143,7 @@ def _check_task(config: TaskConfig, file: str) -> None:
     multi = config.output_type in ("generate_until_multi_round", "generate_until_agentic")
     if multi and not _callable(config.doc_to_text) and not _callable(config.doc_to_messages):
         raise TaskError(f"{file}: output_type {config.output_type} needs a function for doc_to_text")
-    for key in ("process_docs", "doc_to_messages", "process_results"):
+    for key in ("process_docs", "doc_to_messages", "process_results", "doc_to_judge"):
         value = getattr(config, key)
         if value is not None and not _callable(value):
             raise TaskError(f"{file}: key {key!r} must be a function (!function module.name), not {value!r}")

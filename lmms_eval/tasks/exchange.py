@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from lmms_eval.api.interleaved import said
 from lmms_eval.api.messages import ChatMessages, build_user_turn
 from lmms_eval.api.request import Request, RequestKind, Response
 from lmms_eval.api.task import Answer, Exchange
@@ -77,6 +78,7 @@ def make_request(task: YamlTask, doc_id: int, repeat: int, ask: Ask) -> Request:
         round=ask.round,
         index=ask.index,
         seed=int.from_bytes(digest[:4], "big") >> 1,
+        cost=task.request_cost(doc_id),
     )
 
 
@@ -121,7 +123,7 @@ class SingleExchange(_Base):
         return ()
 
     def answer(self) -> Answer:
-        return self._answer(self._responses[0].text or "")
+        return self._answer(said(self._responses[0]))
 
 
 class PluginRoundsExchange(SingleExchange):
@@ -131,7 +133,7 @@ class PluginRoundsExchange(SingleExchange):
 
     def answer(self) -> Answer:
         response = self._responses[0]
-        return self._answer(list(response.rounds) if response.rounds is not None else [response.text or ""])
+        return self._answer(list(response.rounds) if response.rounds is not None else [said(response)])
 
 
 class LikelihoodExchange(_Base):
@@ -215,7 +217,7 @@ class RoundsExchange(_Base):
 
     def advance(self, responses: Sequence[Response]) -> Sequence[Request]:
         self._responses += responses
-        self._outputs.append(responses[0].text or "")
+        self._outputs.append(said(responses[0]))
         number = len(self._responses)
         if number >= MAX_ROUNDS:
             raise RenderError(
@@ -280,7 +282,7 @@ class AgenticExchange(_Base):
 
     def advance(self, responses: Sequence[Response]) -> Sequence[Request]:
         self._responses += responses
-        output = responses[0].text or ""
+        output = said(responses[0])
         self._outputs.append(output)
         step, asked = len(self._responses), self._context
         with self.task.seeding.prompt(self.doc_id):
@@ -292,7 +294,8 @@ class AgenticExchange(_Base):
         return [self._request(Ask(self._context, builder, round=step))]
 
     def answer(self) -> Answer:
-        final = str(self._outputs[-1]) if self._outputs else ""
+        last = self._outputs[-1] if self._outputs else ""
+        final = last if isinstance(last, str) else str(last)
         if not final.lstrip().startswith("{") and self._info is not None:
             final = json.dumps(self._unfinished(), ensure_ascii=False, default=str)
         if self.task.options.agentic_trace_mode == "full":

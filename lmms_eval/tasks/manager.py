@@ -9,6 +9,7 @@ from lmms_eval.api.task import Selection, Task, TaskOptions
 from lmms_eval.errors import UsageError
 from lmms_eval.tasks.catalogue import Catalogue
 from lmms_eval.tasks.selection import build_task, select_tasks
+from lmms_eval.tasks.task_table import keys_of
 from lmms_eval.tasks.yaml_loader import YamlReader
 from lmms_eval.tasks.yaml_task import TaskSource
 
@@ -131,7 +132,7 @@ def task_of_mapping(config: Mapping[str, Any], catalogue: Catalogue, options: Ta
     where = f"configuration {name!r}"
     if name in catalogue.tasks and not config.get("dataset_path"):
         file = catalogue.tasks[name].file
-        base, where = YamlReader().read(file), str(file)
+        base, where = keys_of(YamlReader(), file, name), str(file)
     return build_task(TaskSource(name, where, {**base, **config}), options)
 
 

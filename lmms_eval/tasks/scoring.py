@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from lmms_eval.api.interleaved import InterleavedText
+from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.outcome import NotEvaluated, Unscored
 from lmms_eval.api.registry import FILTERS as ADDED_FILTERS
 from lmms_eval.api.task import Answer, PipelineScore
@@ -15,12 +18,14 @@ from lmms_eval.errors import TaskError, UnknownNameError, UsageError
 from lmms_eval.filters import FILTERS, FilterPipeline, filter_class
 from lmms_eval.filters.reasoning import DEFAULT_TAGS, parse_reasoning_tags_config, strip_reasoning_tags
 from lmms_eval.metrics.choice import ChoiceItem, LikelihoodItem
+from lmms_eval.tasks import judged
 from lmms_eval.tasks.config import GENERATING, TaskConfig
 from lmms_eval.tasks.metrics import BYPASS, TaskMetric, metric_function, score_text
 from lmms_eval.tasks.prompts import Prompts
 from lmms_eval.tasks.render import RenderError, keywords_for
 
 log = logging.getLogger(__name__)
+SETTINGS = "lmms_eval_specific_kwargs"
 Doc = Mapping[str, Any]
 Tags = Sequence[tuple[str, str]]
 
@@ -94,36 +99,63 @@ class AnswerScorer:
     full_docs: Any = None
     """The whole split, for a ``process_results`` that takes ``full_docs``."""
 
-    def scores(self, doc: Doc, answers: Sequence[Answer]) -> tuple[PipelineScore, ...]:
+    def scores(
+        self, doc: Doc, answers: Sequence[Answer], verdicts: Sequence[Verdict] = ()
+    ) -> tuple[PipelineScore, ...]:
         """One score per pipeline; what a part that is not there leaves open is *unscored*."""
-        return tuple(self._score(pipeline, doc, answers) for pipeline in self.plan.pipelines)
+        return tuple(self._score(pipeline, doc, answers, verdicts) for pipeline in self.plan.pipelines)
 
-    def _score(self, pipeline: FilterPipeline | None, doc: Doc, answers: Sequence[Answer]) -> PipelineScore:
+    def judge_questions(self, doc: Doc, answers: Sequence[Answer]) -> list[JudgeQuestion]:
+        """The questions of ``doc_to_judge`` about every set of answers that is scored."""
+        found: list[JudgeQuestion] = []
+        for pipeline in self.plan.pipelines:
+            for prefix, filtered in self._evaluated(pipeline, doc, answers):
+                made = judged.questions(
+                    self.config.doc_to_judge, doc, self._results(filtered), self.prompts.kwargs, self.prompts.where
+                )
+                found += [replace(question, name=prefix + question.name) for question in made]
+        return found
+
+    def _evaluated(
+        self, pipeline: FilterPipeline | None, doc: Doc, answers: Sequence[Answer]
+    ) -> list[tuple[str, list[Any]]]:
+        """Scope and filtered answers of every call of ``process_results``."""
+        if pipeline is None:
+            return [
+                (judged.scope("none", number), self._filtered(None, doc, [answer]))
+                for number, answer in enumerate(answers)
+            ]
+        found = [(judged.scope(pipeline.name, None), self._filtered(pipeline, doc, answers))]
+        if len(answers) > 1:
+            alone = self._each_filtered(pipeline, doc, answers)
+            found += [(judged.scope(pipeline.name, number), filtered) for number, filtered in enumerate(alone)]
+        return found
+
+    def _score(
+        self, pipeline: FilterPipeline | None, doc: Doc, answers: Sequence[Answer], verdicts: Sequence[Verdict]
+    ) -> PipelineScore:
         name = "none" if pipeline is None else pipeline.name
         filtered: Any = None
         each: list[Mapping[str, Any]] = []
         try:
-            if pipeline is None:
-                single = [self._filtered(None, doc, [answer]) for answer in answers]
-                filtered = single[0] if len(single) == 1 else [list(values) for values in zip(*single, strict=True)]
-                each = [self._evaluate(doc, values) for values in single]
-                metrics: Mapping[str, Any] = each[0] if len(each) == 1 else mean_metrics(each)
-            else:
-                filtered = self._filtered(pipeline, doc, answers)
-                metrics = self._evaluate(doc, filtered)
-                if len(answers) > 1:
-                    each = self._each_alone(pipeline, doc, answers)
+            evaluations = self._evaluated(pipeline, doc, answers)
+            single = [values for _, values in evaluations]
+            filtered = single[0]
+            if pipeline is None and len(single) > 1:
+                filtered = [list(values) for values in zip(*single, strict=True)]
+            made = [self._evaluate(doc, values, judged.verdicts_in(verdicts, scope)) for scope, values in evaluations]
+            each = made if pipeline is None else made[1:]
+            metrics = made[0] if pipeline is not None or len(made) == 1 else mean_metrics(made)
         except NotEvaluated as absent:
             return PipelineScore(name, filtered, {}, "unscored", absent.reason)
         return _outcome(name, filtered, metrics, each if len(answers) > 1 and not self.predict_only else [])
 
-    def _each_alone(self, pipeline: FilterPipeline, doc: Doc, answers: Sequence[Answer]) -> list[Mapping[str, Any]]:
+    def _each_filtered(self, pipeline: FilterPipeline, doc: Doc, answers: Sequence[Answer]) -> list[list[Any]]:
         """Every answer by itself through a pipeline; nothing if the pipeline needs several (``take_first_k``)."""
         try:
-            alone = [self._filtered(pipeline, doc, [answer]) for answer in answers]
+            return [self._filtered(pipeline, doc, [answer]) for answer in answers]
         except UsageError:
             return []
-        return [self._evaluate(doc, filtered) for filtered in alone]
 
     def _filtered(self, pipeline: FilterPipeline | None, doc: Doc, answers: Sequence[Answer]) -> list[Any]:
         """One value per request of the document."""
@@ -142,12 +174,12 @@ class AnswerScorer:
             return [answer.value]
         return [(float(value), bool(greedy)) for value, greedy in answer.value]
 
-    def _evaluate(self, doc: Doc, filtered: Sequence[Any]) -> Mapping[str, Any]:
+    def _evaluate(self, doc: Doc, filtered: Sequence[Any], verdicts: Mapping[str, Verdict]) -> Mapping[str, Any]:
         results = self._results(filtered)
         if self.predict_only:
             return {BYPASS: [[self.prompts.target(doc)], list(results)]}
         if self.config.process_results is not None:
-            return self._processed(doc, results)
+            return self._processed(doc, results, verdicts)
         if self.config.output_type in GENERATING:
             return self._text_metrics(doc, results)
         if self.config.output_type == "multiple_choice":
@@ -165,10 +197,14 @@ class AnswerScorer:
             return [_trimmed(item) for item in value]
         return [_trimmed(value)]
 
-    def _processed(self, doc: Doc, results: list[Any]) -> Mapping[str, Any]:
+    def _processed(self, doc: Doc, results: list[Any], verdicts: Mapping[str, Verdict]) -> Mapping[str, Any]:
         function = self.config.process_results
-        more = keywords_for(function, {"full_docs": self.full_docs}) if self.full_docs is not None else {}
-        made = function(doc, results, **more)
+        offered: dict[str, Any] = {} if self.full_docs is None else {"full_docs": self.full_docs}
+        if self.config.doc_to_judge is not None:
+            offered["verdicts"] = verdicts
+        if SETTINGS in inspect.signature(function).parameters:
+            offered[SETTINGS] = self.prompts.kwargs
+        made = function(doc, results, **keywords_for(function, offered))
         if not isinstance(made, Mapping):
             raise RenderError(f"process_results must return a mapping of metrics, not a {type(made).__name__}")
         return made
@@ -259,6 +295,8 @@ def _mean(values: Sequence[Any]) -> Any:
 
 
 def _stripped(value: Any, tags: Tags) -> Any:
+    if isinstance(value, InterleavedText):
+        return value.edited(lambda text: strip_reasoning_tags(text, tags)).strip()
     if isinstance(value, str):
         return strip_reasoning_tags(value, tags)
     if isinstance(value, list):

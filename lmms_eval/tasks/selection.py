@@ -14,6 +14,7 @@ from lmms_eval.errors import TaskError, UsageError
 from lmms_eval.tasks.catalogue import Catalogue, yaml_files
 from lmms_eval.tasks.config import aggregate_metrics, facts_of, group_config, task_config
 from lmms_eval.tasks.functions import resolve_all
+from lmms_eval.tasks.task_table import keys_of
 from lmms_eval.tasks.yaml_loader import YamlReader, decode
 from lmms_eval.tasks.yaml_task import TaskSource, YamlTask
 
@@ -46,36 +47,36 @@ def _known_names(name: str, catalogue: Catalogue) -> list[str]:
     if name in catalogue.tasks or name in catalogue.groups or name in catalogue.tags:
         return [name]
     if path.is_dir():
-        entries = [entry for file in yaml_files(path, recursive=False) if (entry := catalogue.add_file(file))]
+        entries = [entry for file in yaml_files(path, recursive=False) for entry in catalogue.add_file(file)]
         if not entries:
             raise UsageError(f"--tasks {name}: the folder holds no YAML file with a task")
         return [entry.name for entry in entries]
     if path.suffix in (".yaml", ".yml"):
-        return [_from_file(path, name, catalogue)]
+        return _from_file(path, name, catalogue)
     return catalogue.match([name])
 
 
-def _from_file(path: Path, name: str, catalogue: Catalogue) -> str:
-    """One YAML file; the members of a group file are also looked up beside it."""
+def _from_file(path: Path, name: str, catalogue: Catalogue) -> list[str]:
+    """One YAML file: its task or group, or all tasks of its table; the members of a group file are also looked up beside it."""
     if not path.is_file():
         raise UsageError(f"--tasks {name}: there is no such file")
     for neighbour in yaml_files(path.parent, recursive=False):
         if neighbour != path.resolve() and neighbour not in catalogue.broken:
             _add_if_new(neighbour, catalogue)
-    entry = catalogue.add_file(path)
-    if entry is None:
+    entries = catalogue.add_file(path)
+    if not entries:
         raise TaskError(f"{path}: holds neither a task (task: NAME) nor a group (group: NAME with a list of tasks)")
-    return entry.name
+    return [entry.name for entry in entries]
 
 
 def _add_if_new(file: Path, catalogue: Catalogue) -> None:
     other = Catalogue(include_defaults=False)
     try:
-        entry = other.add_file(file)
+        entries = other.add_file(file)
     except TaskError as error:
         catalogue.broken[file] = str(error)
         return
-    if entry is not None and entry.name not in catalogue.tasks and entry.name not in catalogue.groups:
+    if entries and not any(entry.name in catalogue.tasks or entry.name in catalogue.groups for entry in entries):
         catalogue.add_file(file)
 
 
@@ -95,11 +96,12 @@ class _Walk:
         """Add what a name stands for; returns the names of the direct children that it gives to ``parent``."""
         if name in self.catalogue.tasks:
             file = self.catalogue.tasks[name].file
-            self._leaf(TaskSource(name, str(file), {**self.reader.read(file), **overrides}, dict(overrides)), parent)
+            keys = keys_of(self.reader, file, name)
+            self._leaf(TaskSource(name, str(file), {**keys, **overrides}, dict(overrides)), parent)
             return [name]
         if name in self.catalogue.groups:
             file = self.catalogue.groups[name].file
-            self._group(self.reader.read(file), str(file), parent, overrides)
+            self._group(keys_of(self.reader, file, name), str(file), parent, overrides)
             return [name]
         if name in self.catalogue.tags:
             return [child for member in self.catalogue.members(name) for child in self.visit(member, parent, overrides)]
@@ -175,7 +177,7 @@ class _Walk:
         over = {**overrides, **member}
         if base in self.catalogue.tasks:
             path = self.catalogue.tasks[base].file
-            source = TaskSource(name, str(path), {**self.reader.read(path), **over}, over)
+            source = TaskSource(name, str(path), {**keys_of(self.reader, path, base), **over}, over, base=base)
         else:
             source = TaskSource(name, file, over, over, standalone=True)
         self._leaf(source, group)
@@ -202,8 +204,9 @@ def build_task(source: TaskSource, options: TaskOptions) -> Task:
 def build_from_spec(spec: Mapping[str, Any]) -> Task:
     """The task that gave ``spec()``, in another process."""
     overrides = decode(spec["overrides"])
-    raw = overrides if spec["standalone"] else {**YamlReader().read(Path(spec["file"])), **overrides}
+    base = spec["base"] or spec["name"]
+    raw = overrides if spec["standalone"] else {**keys_of(YamlReader(), Path(spec["file"]), base), **overrides}
     options = dict(spec["options"])
     options["reasoning_tags"] = tuple((first, second) for first, second in options["reasoning_tags"])
-    source = TaskSource(spec["name"], spec["file"], raw, overrides, spec["standalone"])
+    source = TaskSource(spec["name"], spec["file"], raw, overrides, spec["standalone"], spec["base"])
     return build_task(source, TaskOptions(**options))

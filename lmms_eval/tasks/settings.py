@@ -18,14 +18,17 @@ def model_names(options: TaskOptions) -> Sequence[str]:
 def specific_kwargs(stated: Mapping[str, Any] | None, options: TaskOptions) -> Any:
     """``lmms_eval_specific_kwargs`` for a model.
 
-    The model's own mapping stands alone; else ``default``, else ``dataset`` is spread over the whole mapping.
+    The model's own mapping stands alone; else ``default``, else ``dataset`` is spread over the whole mapping. Settings
+    of the command line (``--task_kwargs``) beat both.
     """
-    if stated is None:
+    if stated is None and not options.task_kwargs:
         return None
+    stated = stated or {}
     own = _of_model(stated, options)
     if own is not None and not isinstance(own, Mapping):
         return own
     made = dict(own) if own is not None else {**stated, **(spread(stated) or {})}
+    made.update(options.task_kwargs)
     # Where the run's local data lies: functions that open media beside it look there.
     return {**made, "data_root": options.data_root} if options.data_root else made
 
@@ -41,9 +44,12 @@ def spread(stated: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 def recorded_specific_kwargs(stated: Mapping[str, Any] | None, options: TaskOptions) -> dict[str, Any] | None:
     """What ``configs`` records: the mapping as written, with the default items spread where they are used."""
-    if stated is None or _of_model(stated, options) is not None:
-        return dict(stated) if stated is not None else None
-    return {**stated, **(spread(stated) or {})}
+    if stated is None and not options.task_kwargs:
+        return None
+    recorded = dict(stated or {})
+    if _of_model(recorded, options) is None:
+        recorded.update(spread(recorded) or {})
+    return recorded | dict(options.task_kwargs)
 
 
 def target_kwargs(stated: Mapping[str, Any] | None, options: TaskOptions) -> Any:

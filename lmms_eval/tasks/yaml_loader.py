@@ -155,6 +155,11 @@ def _stated(data: dict[str, Any], path: Path) -> dict[str, Any]:
         made["dataset_kwargs"] = {
             key: _mark(value, folder) if key in ("data_files", "data_dir") else value for key, value in kwargs.items()
         }
+    table = made.get("task_table")
+    if isinstance(table, dict):
+        own = table.get("set")
+        marked = {"file": _mark(table.get("file"), folder), "set": _stated(own, path) if isinstance(own, dict) else own}
+        made["task_table"] = {**table, **{key: value for key, value in marked.items() if key in table}}
     members = made.get("task")
     if isinstance(members, list):
         made["task"] = [_stated(member, path) if isinstance(member, dict) else member for member in members]

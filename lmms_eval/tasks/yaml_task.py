@@ -9,29 +9,32 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.request import Request
 from lmms_eval.api.task import Answer, Exchange, ScoredDoc, Task, TaskOptions
 from lmms_eval.errors import DataError, TaskError, UsageError
+from lmms_eval.sandbox.policy import Policy, using
+from lmms_eval.tasks._task_utils.scoring_data import identity_of
 from lmms_eval.tasks.config import GENERATING, TaskConfig, task_config
+from lmms_eval.tasks.costs import Costs, Files
 from lmms_eval.tasks.data import DataSet, Documents, open_data
 from lmms_eval.tasks.data.documents import document_hash, pictures, plain
 from lmms_eval.tasks.data.splits import DataRequest
 from lmms_eval.tasks.exchange import NOT_SENT, exchange_for
 from lmms_eval.tasks.fewshot import few_shot
 from lmms_eval.tasks.functions import describe_all, module_source, resolve_all
+from lmms_eval.tasks.media_folders import media_folders
 from lmms_eval.tasks.metrics import BYPASS, task_metrics
 from lmms_eval.tasks.prompts import Conversation, Prompts
-from lmms_eval.tasks.render import RenderError, check_template
+from lmms_eval.tasks.render import RenderError, accepts, check_template
 from lmms_eval.tasks.scoring import AnswerScorer, scoring_plan
 from lmms_eval.tasks.seeding import Seeding
 from lmms_eval.tasks.settings import generation_options, recorded_specific_kwargs, shots
 from lmms_eval.tasks.yaml_loader import StatedPath, encode
 
 PROMPT_KEYS = ("process_docs", "doc_to_visual", "doc_to_text", "doc_to_choice", "doc_to_messages", "description")
-SCORING_KEYS = ("process_results", "doc_to_target")
+SCORING_KEYS = ("process_results", "doc_to_target", "doc_to_judge")
 _TEMPLATES = ("doc_to_text", "doc_to_target", "doc_to_choice", "description")
-_MEDIA_WEIGHT = 1000.0
-"""How many characters of text the media of a document weigh in ``costs``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,8 @@ class TaskSource:
     """What groups and inline mappings put over the file's keys; ``None`` if the configuration is not from a file."""
     standalone: bool = False
     """``overrides`` is the whole configuration: the task stands inside the file of a group."""
+    base: str = ""
+    """The name under which the file has it, where it runs under another one."""
 
 
 class YamlTask(Task):
@@ -75,7 +80,9 @@ class YamlTask(Task):
         self.metrics = tuple(metric.definition for metric in self._task_metrics)
         self._plan = scoring_plan(config, options.reasoning_tags, self.where)
         self.pipelines = self._plan.names
+        self.is_judged = config.doc_to_judge is not None and not options.predict_only
         self.scoring = config.scoring if source.overrides is not None else "inline"
+        self.report = config.report
         self.cluster_key, self.score_key, self.split = config.cluster_key, config.score_key, config.split
         self.prompts = Prompts(config, options, self.where)
         self.seeding = Seeding(options.seed, self.name, [getattr(config, key) for key in PROMPT_KEYS])
@@ -85,6 +92,7 @@ class YamlTask(Task):
         self._documents: Documents | None = None
         self._conversation: Conversation | None = None
         self._scorer: AnswerScorer | None = None
+        self._costs: Costs | None = None
 
     @property
     def wants_mutual_info(self) -> bool:
@@ -124,7 +132,7 @@ class YamlTask(Task):
             config = self.config
             request = DataRequest(
                 config.dataset_path, config.dataset_name, config.dataset_kwargs or {}, self.where,
-                self.options.data_root, self.options.trust_remote_code,
+                self.options.data_root, self.options.trust_remote_code, self.prompts.kwargs,
             )  # fmt: skip
             self._data = open_data(request, self.split)
             if config.process_docs is not None:
@@ -139,17 +147,45 @@ class YamlTask(Task):
         return exchange_for(self, doc_id, repeat)
 
     def costs(self, doc_ids: Sequence[int]) -> Sequence[float]:
-        media = _MEDIA_WEIGHT if self.documents.media_columns else 1.0
-        return [media + length for length in self.documents.costs(doc_ids)]
+        return self._estimates().of_documents(doc_ids)
 
-    def score(self, doc_id: int, answers: Sequence[Answer]) -> ScoredDoc:
+    def request_cost(self, doc_id: int) -> float:
+        """Estimated tokens of one request of a document (``lmms_eval.tasks.costs``)."""
+        return self._estimates().of_request(doc_id)
+
+    def _estimates(self) -> Costs:
+        if self._costs is None:
+            config, options = self.config, self.options
+            files = Files(lambda: media_folders(config, self.where, options.data_root, self.prompts.kwargs))
+            has_media = config.doc_to_visual is not None or config.doc_to_messages is not None
+            new_tokens = self.generation.get("max_new_tokens") or 0
+            new_tokens = float(new_tokens) if isinstance(new_tokens, int | float) else 0.0
+            self._costs = Costs(self.documents, files, has_media, new_tokens, self._choice_source())
+        return self._costs
+
+    def _choice_source(self) -> str | int:
+        """The column that holds a document's choices, or their number where it is the same for all."""
+        choices = self.config.doc_to_choice
+        if self.output_type != "multiple_choice":
+            return 1
+        if isinstance(choices, str) and choices in self.documents.text_columns:
+            return choices
+        return len(choices) if isinstance(choices, list | tuple) else 1
+
+    def judge_questions(self, doc_id: int, answers: Sequence[Answer]) -> Sequence[JudgeQuestion]:
+        scorer = self._scorer
+        assert scorer is not None
+        with self.seeding.scoring(doc_id):
+            return scorer.judge_questions(self.documents[doc_id], answers)
+
+    def score(self, doc_id: int, answers: Sequence[Answer], verdicts: Sequence[Verdict] = ()) -> ScoredDoc:
         documents, scorer = self.documents, self._scorer
         assert scorer is not None
         with_media = self.config.process_results_use_image or self.options.process_with_media
         doc = documents[doc_id] if with_media else documents.text_view(doc_id)
-        with self.seeding.scoring(doc_id):
+        with self.seeding.scoring(doc_id), using(Policy(self.options.allow_unsafe_code)):
             target = self._target_text(doc)
-            scores = scorer.scores(doc, answers)
+            scores = scorer.scores(doc, answers, verdicts)
         stored = documents.stored(doc_id)
         return ScoredDoc(
             target=target,
@@ -175,12 +211,14 @@ class YamlTask(Task):
         return {names.get(key, key): describe_all(value) for key, value in recorded.items() if value is not None}
 
     def fingerprint(self) -> Mapping[str, str]:
-        """``config``, ``functions`` (of prompts), ``scoring`` (functions of scoring) and ``data``."""
+        """``config``, ``functions`` (of prompts), ``scoring`` (its functions and their data) and ``data``."""
         aggregations = [entry.get("aggregation") for entry in self.config.metric_list or []]
+        scoring = _hash_functions([*(getattr(self.config, key) for key in SCORING_KEYS), *aggregations])
+        scoring_data = identity_of(self.config.process_results)
         return {
             "config": _hash(json.dumps(self.describe(), sort_keys=True, default=str)),
             "functions": _hash_functions(getattr(self.config, key) for key in PROMPT_KEYS),
-            "scoring": _hash_functions([*(getattr(self.config, key) for key in SCORING_KEYS), *aggregations]),
+            "scoring": _hash(f"{scoring} {scoring_data}") if scoring_data else scoring,
             "data": self.data.identity(self.split),
         }
 
@@ -192,6 +230,7 @@ class YamlTask(Task):
             "file": self.source.file,
             "overrides": encode(self.source.overrides),
             "standalone": self.source.standalone,
+            "base": self.source.base,
             "options": asdict(self.options),
         }
 
@@ -256,6 +295,8 @@ class YamlTask(Task):
         scored = config.process_results is None and not self.options.predict_only
         if scored and config.doc_to_target is None:
             raise TaskError(f"{self.where}: give doc_to_target (or process_results): without it nothing can be scored")
+        if self.is_judged and not (config.process_results and accepts(config.process_results, "verdicts")):
+            raise TaskError(f"{self.where}: doc_to_judge needs process_results(doc, results, verdicts)")
 
     def _check_columns(self, documents: Documents) -> None:
         """Text keys are tried on the first document, so that a wrong column ends the run before it starts."""

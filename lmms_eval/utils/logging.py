@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.utils.redaction import redact
@@ -33,15 +33,27 @@ class _ToLoguru(logging.Handler):
         logger.opt(depth=depth, exception=record.exc_info).log(level, "{}", record.getMessage())
 
 
-def configure_logging(verbosity: str = "INFO") -> None:
+def process_number(environ: Mapping[str, str]) -> int:
+    """Number of this process in a launch of several; 0 for the first one, and for one that is alone."""
+    rank, size = environ.get("RANK", ""), environ.get("WORLD_SIZE", "")
+    return int(rank) if rank.isdigit() and size.isdigit() and int(size) > 1 else 0
+
+
+def configure_logging(verbosity: str = "INFO", process: int = 0) -> None:
     """Log to standard error from ``verbosity`` on, with secrets masked, also those inside tracebacks.
+
+    A ``process`` other than the first one of a launch names itself in each line and logs at WARNING and above, unless
+    ``verbosity`` asks for more than INFO.
 
     Replaces loguru's handlers and the handler of the package's own standard logger; calling it again changes the level.
     """
     from loguru import logger
 
+    if process and logger.level("DEBUG").no < logger.level(verbosity).no < logger.level("WARNING").no:
+        verbosity = "WARNING"
+    line = _FORMAT.replace("{message}", f"process {process}: {{message}}") if process else _FORMAT
     logger.remove()
-    logger.add(_write_masked, level=verbosity, format=_FORMAT, colorize=sys.stderr.isatty(), diagnose=False)
+    logger.add(_write_masked, level=verbosity, format=line, colorize=sys.stderr.isatty(), diagnose=False)
     own = logging.getLogger(_OWN_LOGGER)
     own.handlers = [handler for handler in own.handlers if not isinstance(handler, _ToLoguru)] + [_ToLoguru()]
     own.setLevel(min(logger.level(verbosity).no, logging.CRITICAL))

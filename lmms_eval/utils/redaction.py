@@ -15,6 +15,8 @@ _ASSIGNMENT = re.compile(
     r"""(?i)([\w-]*(?:api_key|token|secret|password))(=)("[^"]*"|'[^']*'|[^,\s]+)""",
 )
 _FREE_TOKEN = re.compile(r"hf_[A-Za-z0-9]{20,}|\bsk-[A-Za-z0-9_-]{20,}")
+_USER = re.compile(r"(?<=://)[^/@\s:,]+:[^/@\s,]+(?=@)")
+"""User and password in an address."""
 _BEARER = re.compile(r"(?i)\b(bearer\s+)[A-Za-z0-9._~+/=-]{8,}")
 
 
@@ -26,6 +28,7 @@ def is_secret_key(key: str) -> bool:
 
 def redact_text(text: str) -> str:
     """Replace the value of ``…token=…``, ``…api_key=…`` and their like, and anything that looks like a key."""
+    text = _USER.sub(REDACTED, text)
     text = _ASSIGNMENT.sub(rf"\1\2{REDACTED}", text)
     return _FREE_TOKEN.sub(REDACTED, _BEARER.sub(rf"\1{REDACTED}", text))
 

@@ -19,10 +19,13 @@ def test_keys_are_told_by_presence_only() -> None:
 def test_sections(capsys) -> None:
     assert main(["doctor"]) == 0
     text = capsys.readouterr().out
-    for title in ("Software", "Accelerators", "Machine", "Optional parts", "Keys", "Sandbox"):
+    for title in ("Software", "Accelerators", "Machine", "Optional parts", "Scoring data", "Keys", "Sandbox"):
         assert f"{title}\n  " in text
     assert f"Python {platform.python_version()}" in text
-    assert "layers for untrusted code: none in this version" in text
+    for layer in ("namespaces", "landlock", "seccomp", "no_new_privs", "bubblewrap"):
+        assert f"  {layer}: active (" in text or f"  {layer}: not active (" in text
+    assert "  limits: active (" in text
+    assert "programs of models are run" in text or "programs of models are refused" in text
 
 
 def test_places(tmp_path: Path) -> None:
@@ -30,6 +33,21 @@ def test_places(tmp_path: Path) -> None:
     assert f"HF home: {tmp_path}/absent/home, " in text
     assert "GiB free, not there yet" in text
     assert f"current folder: {Path.cwd()}, " in text
+
+
+def test_scoring_data(tmp_path: Path) -> None:
+    lines = doctor_lines({"NLTK_DATA": str(tmp_path)})
+    remedy = "absent, install it with `lmms-eval fetch nltk` or give --nltk_data DIR"
+    assert f"  NLTK punkt_tab: {remedy}" in lines
+    assert f"  NLTK wordnet: {remedy}" in lines
+    assert "  geocoder: none, give --geocode_table FILE or --geocoder nominatim" in lines
+    folder = tmp_path / "corpora/wordnet"
+    folder.mkdir(parents=True)
+    for name in ("index.noun", "noun.exc"):
+        (folder / name).touch()
+    lines = doctor_lines({"NLTK_DATA": str(tmp_path), "LMMS_EVAL_GEOCODER": "nominatim"})
+    assert f"  NLTK wordnet: {folder}" in lines
+    assert "  geocoder: nominatim" in lines
 
 
 def test_optional_parts() -> None:

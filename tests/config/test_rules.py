@@ -51,6 +51,10 @@ BAD = [
     (["--gen_kwargs", "novalue"], "gen_kwargs: write it as key=value"),
     (["--include_path", "/no/such/folder"], "--include_path: there is no /no/such/folder"),
     (["--data_root", "/no/such/folder"], "--data_root: there is no folder"),
+    (["--nltk_data", "/no/such/folder"], "--nltk_data: there is no folder /no/such/folder"),
+    (["--geocode_table", "/no/such.json"], "--geocode_table: there is no file /no/such.json"),
+    (["--geocoder", "osm"], "--geocoder: give nominatim, or a URL"),
+    (["--geocoder", "file:///etc/passwd"], "--geocoder: give nominatim, or a URL"),
     (["--resume", "/no/such/folder"], "--resume: there is no folder"),
     (["--baseline", "/no/such/file.jsonl"], "--baseline: there is no samples file"),
     (["--baseline", "hf://user/repo"], "--baseline: reading from the hub is not in this version"),
@@ -80,7 +84,7 @@ LATER = [option for option in options() if option.later]
 
 @pytest.mark.parametrize("option", LATER, ids=lambda option: option.name)
 def test_options_of_later_versions(option: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    value = option.choices[0] if option.choices else "7" if option.name in ("max_tokens", "check_batch") else "k=v"
+    value = option.choices[0] if option.choices else "7" if option.name == "max_tokens" else "k=v"
     assert main(["--tasks", "t", option.flag, *([] if option.is_switch else [value])]) == 2
     assert f"{option.flag}: not in this version" in capsys.readouterr().err
 
@@ -100,6 +104,19 @@ def test_options_of_later_versions_may_be_given_empty() -> None:
 def test_good_options(values: dict[str, Any]) -> None:
     config = build_config({"tasks": "t", **values}, {})
     assert all(getattr(config, name) == value for name, value in values.items())
+
+
+def test_a_stale_folder_in_the_environment_ends_no_run() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NLTK_DATA", "/no/such/folder")
+        assert build_config({"tasks": "t"}).nltk_data == "/no/such/folder"
+        with pytest.raises(ConfigError, match="--nltk_data: there is no folder /other"):
+            build_config({"tasks": "t", "nltk_data": "/other"})
+
+
+def test_geocoders() -> None:
+    for name in ("nominatim", "http://127.0.0.1:8080", "https://geo.example"):
+        assert build_config({"tasks": "t", "geocoder": name}, {}).geocoder == name
 
 
 def test_the_message_of_a_batch_names_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

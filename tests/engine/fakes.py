@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from lmms_eval.api.judging import Verdict
 from lmms_eval.api.messages import ChatMessages, build_user_turn
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, Response, Usage
@@ -89,7 +90,7 @@ class FakeTask(Task):
     def costs(self, doc_ids: Sequence[int]) -> Sequence[float]:
         return [1.0 for _ in doc_ids]
 
-    def score(self, doc_id: int, answers: Sequence[Answer]) -> ScoredDoc:
+    def score(self, doc_id: int, answers: Sequence[Answer], verdicts: Sequence[Verdict] = ()) -> ScoredDoc:
         if doc_id in self.unscorable:
             raise ZeroDivisionError("cannot score this")
         self.scored.append(doc_id)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from lmms_eval.api.judging import Verdict
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import Answer, ScoredDoc, Selection
@@ -242,9 +243,9 @@ def test_slow_scoring_does_not_stop_the_event_loop(tmp_path: Path, monkeypatch: 
     waited: list[bool] = []
 
     class Slow(FakeTask):
-        def score(self, doc_id: int, answers: Sequence[Answer]) -> ScoredDoc:
+        def score(self, doc_id: int, answers: Sequence[Answer], verdicts: Sequence[Verdict] = ()) -> ScoredDoc:
             waited.append(alive.wait(5))
-            return super().score(doc_id, answers)
+            return super().score(doc_id, answers, verdicts)
 
     class Beating(Model):
         concurrency = 32
@@ -267,9 +268,9 @@ def test_slow_scoring_does_not_stop_the_event_loop(tmp_path: Path, monkeypatch: 
 
 def test_a_run_that_is_cut_short_does_not_wait_for_the_scoring(tmp_path: Path) -> None:
     class Slow(FakeTask):
-        def score(self, doc_id: int, answers: Sequence[Answer]) -> ScoredDoc:
+        def score(self, doc_id: int, answers: Sequence[Answer], verdicts: Sequence[Verdict] = ()) -> ScoredDoc:
             time.sleep(0.2)
-            return super().score(doc_id, answers)
+            return super().score(doc_id, answers, verdicts)
 
     def twice(request: Request) -> Response:
         if request.doc_id == 60:

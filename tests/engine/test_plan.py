@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from lmms_eval.engine import plan as plan_module
-from lmms_eval.engine.plan import plan_task, run_key, units
+from lmms_eval.engine.plan import costliest_first, dealt_units, plan_task, run_key, units
 from lmms_eval.errors import UsageError
 from tests.engine.fakes import FakeTask
 
@@ -90,3 +90,10 @@ def test_the_run_key_is_the_same_in_every_process() -> None:
         for seed in (1, 2, 3)
     }  # fmt: skip
     assert len(keys) == 1
+
+
+def test_what_is_left_is_dealt_out_in_turn() -> None:
+    plans, done = [plan_task(FakeTask(11), None, 0)], {"fake": {0, 4}}
+    dealt = [[unit.doc_id for unit in dealt_units(plans, done, costliest_first, (rank, 3))] for rank in range(3)]
+    assert sorted(number for own in dealt for number in own) == [1, 2, 3, 5, 6, 7, 8, 9, 10]
+    assert [len(own) for own in dealt] == [3, 3, 3]

@@ -51,3 +51,31 @@ def test_a_bar_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: py
     progress.close()
     shown = capsys.readouterr().err
     assert "2/3" in shown
+
+
+def test_other_processes_are_shown_with_this_one(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress_module, "PLAIN_INTERVAL_S", 0.0)
+    other = Progress(10, 4, enabled=False)
+    other.document(record(0.0))
+    other.document({"failed": "timeout"})
+    other.add_tokens(30)
+    first = Progress(10, 4)
+    first.document(record(1.0))
+    first.add_tokens(5)
+    first.add_others(other.counts())
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith("7/10 documents, ")
+    assert line.endswith(", score 0.5000 failed 1 tokens 35")
+
+
+def test_the_bar_moves_while_only_others_work(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    progress = Progress(9, 1)
+    for done in (2, 7):
+        progress.add_others({"done": done})
+    progress.close()
+    assert "8/9" in capsys.readouterr().err

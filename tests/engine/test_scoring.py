@@ -131,9 +131,9 @@ def test_a_full_queue_holds_the_submitter_back_and_says_so(monkeypatch: pytest.M
     go = threading.Event()
 
     class Slow(FakeTask):
-        def score(self, doc_id: int, answers: Any) -> Any:
+        def score(self, doc_id: int, answers: Any, verdicts: Any = ()) -> Any:
             go.wait(10)
-            return super().score(doc_id, answers)
+            return super().score(doc_id, answers, verdicts)
 
     task = Slow(5)
     records: Records = {}

@@ -138,3 +138,21 @@ def test_outside_the_main_thread_nothing_is_touched() -> None:
     thread.start()
     thread.join()
     assert inside == [before]
+
+
+def test_another_thread_may_set_the_grace_time_running() -> None:
+    interrupts = Interrupts(lambda: None, 0.1)
+    later = threading.Timer(0.05, interrupts.end_soon)
+    later.start()
+    with pytest.raises(EndNow), interrupts:
+        time.sleep(10)
+    later.join()
+    assert interrupts.signal_number is None
+
+
+def test_after_the_end_nothing_is_set_running() -> None:
+    interrupts = Interrupts(lambda: None, 0.05)
+    with interrupts:
+        pass
+    interrupts.end_soon()
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)

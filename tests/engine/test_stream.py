@@ -3,6 +3,9 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+import weakref
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -30,10 +33,13 @@ def stream(items: list[Request], prepare=None, limits: StreamLimits | None = Non
 
 
 def drain(source: Stream, size: int = 7) -> list[int]:
+    """Take and answer everything."""
     taken: list[int] = []
     while batch := source.take(size):
         assert len(batch) <= size
         taken += [request.doc_id for request in batch]
+        for request in batch:
+            source.answered(request.id)
     return taken
 
 
@@ -61,9 +67,123 @@ def test_nothing_is_prepared_beyond_the_budget() -> None:
     assert source.peak_bytes <= 5000
 
 
+class Alive:
+    """Payloads in memory, counted as they come and go."""
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self.sizes, self.lock = sizes, threading.Lock()
+        self.now = self.most = self.most_bytes = 0
+        self._bytes = 0
+
+    def prepare(self, request: Request) -> Request:
+        size = self.sizes[request.doc_id]
+        self._change(1, size)  # from the first picture on
+        time.sleep(0.002)
+        payload = threading.Event()  # any object that can be watched
+        weakref.finalize(payload, self._change, -1, -size)
+        return request.with_payload(payload, size)
+
+    def _change(self, count: int, size: int) -> None:
+        with self.lock:
+            self.now, self._bytes = self.now + count, self._bytes + size
+            self.most, self.most_bytes = max(self.most, self.now), max(self.most_bytes, self._bytes)
+
+
 def test_a_request_larger_than_the_budget_is_prepared_alone() -> None:
-    source = stream(requests(5), lambda r: r.with_payload(b"", 10**9), StreamLimits(max_bytes=1000, threads=2))
-    assert sorted(drain(source, 1)) == list(range(5))
+    alive = Alive([10**9] * 8)
+    source = stream(requests(8), alive.prepare, StreamLimits(max_bytes=1000, threads=3))
+    assert sorted(drain(source, 1)) == list(range(8))
+    assert alive.most == 1 and source.peak_bytes == 10**9
+
+
+def test_what_the_model_holds_counts_until_it_has_answered() -> None:
+    alive = Alive([100] * 30)
+    source = stream(requests(30), alive.prepare, StreamLimits(max_bytes=450, threads=3))
+    held = source.take(1) + source.take(1)
+    time.sleep(0.2)
+    assert alive.now == 4, "two with the model, two ready: 50 bytes are too few for another"
+    for request in held:
+        source.answered(request.id)
+        assert request.payload is None, "no variable of the model keeps it in memory"
+    assert sorted([request.doc_id for request in held] + drain(source, 1)) == list(range(30))
+    assert alive.most_bytes <= 450 and source.peak_bytes <= 400
+
+
+def test_payloads_that_are_asked_again_stay() -> None:
+    source = stream(requests(2))
+    (request,) = source.take(1)
+    source.answered(request.id, frees=False)
+    assert request.payload == "x"
+    source.answered(request.id)
+    assert request.payload == "x" and drain(source) == [1], "answered twice changes nothing"
+
+
+def test_a_model_that_takes_before_it_answers_is_never_starved() -> None:
+    source = stream(requests(6), lambda r: r.with_payload(b"", 700), StreamLimits(max_bytes=1000, threads=2))
+    held = [request for _ in range(6) for request in source.take(1)]
+    assert [request.doc_id for request in held] == list(range(6))
+    for request in held:
+        source.answered(request.id)
+    assert source.take(1) == []
+
+
+def test_waiting_coroutines_get_no_more_than_the_budget_holds() -> None:
+    alive = Alive([600] * 12)
+    most_open = [0]
+
+    async def run() -> list[int]:
+        source = stream(requests(12), alive.prepare, StreamLimits(max_bytes=1300, threads=2))
+        done: list[int] = []
+        is_open = 0
+
+        async def worker() -> None:
+            nonlocal is_open
+            while batch := await source.take_async(1):
+                is_open += 1
+                most_open[0] = max(most_open[0], is_open)
+                await asyncio.sleep(0.01)
+                is_open -= 1
+                done.append(batch[0].doc_id)
+                source.answered(batch[0].id)
+
+        await asyncio.gather(*(worker() for _ in range(8)))
+        return done
+
+    assert sorted(asyncio.run(asyncio.wait_for(run(), 20))) == list(range(12))
+    assert alive.most == 2 and most_open[0] <= 2
+
+
+def test_the_first_request_of_a_task_is_prepared_alone() -> None:
+    """Nobody knows its size: several at once could be several times the budget."""
+    task, other = FakeTask(3, "small"), FakeTask(3, "large")
+    items = [made.exchange(number, 0).open()[0] for made in (task, other) for number in range(3)]
+    running: list[str] = []
+    beside: dict[str, list[str]] = {}
+    lock = threading.Lock()
+
+    def prepare(request: Request) -> Request:
+        with lock:
+            running.append(request.id)
+        time.sleep(0.05)
+        with lock:
+            beside[request.id] = list(running)
+            running.remove(request.id)
+        return request.with_payload(b"", 10 if request.task is task else 900)
+
+    source = stream(items, prepare, StreamLimits(max_bytes=2000, threads=3))
+    assert len(drain(source, 1)) == 6
+    assert beside["small/0/0/0/0"] == ["small/0/0/0/0"]
+    assert not {"large/1/0/0/0", "large/2/0/0/0"}.intersection(beside["large/0/0/0/0"])
+
+
+def test_a_rising_cost_is_expected_to_be_as_large_as_the_largest_before() -> None:
+    """Costs fall within a window, so small requests at the end of one do not foretell the next one's first."""
+    sizes = [900, *[10] * 40, 900, 890, 880]
+    costs = [50.0, *[1.0] * 40, 50.0, 49.0, 48.0]
+    items = [replace(request, cost=costs[request.doc_id]) for request in requests(len(sizes))]
+    alive = Alive(sizes)
+    assert len(drain(stream(items, alive.prepare, StreamLimits(max_bytes=1500, threads=3)), 1)) == len(sizes)
+    assert alive.most_bytes <= 1500
 
 
 def test_later_rounds_come_before_new_documents() -> None:
@@ -192,3 +312,23 @@ def test_waking_after_the_loop_of_a_taker_was_closed_does_no_harm() -> None:
     source._waiters.update(left)  # type: ignore[arg-type]
     source.wake()
     assert not source._waiters
+
+
+def test_a_full_block_waits_for_preparation_only() -> None:
+    def slow(request: Request) -> Request:
+        time.sleep(0.01)
+        return request.with_payload("x", 10)
+
+    source = stream(requests(10), slow, has_open=lambda: True)
+    assert [len(source.take_full(4)) for _ in range(3)] == [4, 4, 2]
+    assert source.take_full(4) == []
+    source.push(requests(1))
+    assert len(source.take_full(4)) == 1
+    source.stop()
+    assert source.is_stopped
+    assert source.take_full(4) == []
+
+
+def test_a_full_block_is_what_the_budget_has_room_for() -> None:
+    source = stream(requests(10), lambda r: r.with_payload("x", 1000), StreamLimits(max_bytes=2500, threads=1))
+    assert 1 <= len(source.take_full(8)) <= 3

@@ -29,6 +29,10 @@ class MemoryStore:
             self._counts[key] = self._counts.get(key, 0) + amount
             return self._counts[key]
 
+    def delete_key(self, key: str) -> bool:
+        with self._lock:
+            return self._values.pop(key, None) is not None
+
     def check(self, keys: list[str]) -> bool:
         return all(key in self._values for key in keys)
 
@@ -127,3 +131,72 @@ def test_an_environment_that_makes_no_sense(environ: dict[str, str], message: st
 def test_no_launcher_is_one_process() -> None:
     assert place_from_environment({}) == Place()
     assert place_from_environment({"WORLD_SIZE": "", "RANK": ""}) == Place()
+
+
+def test_numbers_are_added_up_over_the_processes() -> None:
+    first, second = team_of(2)
+    shown: list[dict[str, int]] = []
+    numbers = {"done": 3}
+    first.count(lambda: {"done": 10}, lambda others: shown.append(dict(others)))
+    second.count(lambda: numbers, lambda others: None)
+    first.exchange_counts()
+    second.exchange_counts()
+    numbers["done"] = 5
+    second.exchange_counts()
+    second.exchange_counts()
+    first.exchange_counts()
+    assert shown == [{"done": 0}, {"done": 5}]
+
+
+def test_the_next_run_counts_anew() -> None:
+    first, second = team_of(2)
+    shown: list[dict[str, int]] = []
+    second.count(lambda: {"done": 3}, lambda others: None)
+    second.exchange_counts()
+    for team in (first, second):
+        team.begin(2)
+    second.exchange_counts()
+    first.count(lambda: {"done": 1}, lambda others: shown.append(dict(others)))
+    first.exchange_counts()
+    assert shown == [{"done": 0}]
+
+
+def test_signs_of_life_carry_the_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lmms_eval.engine.team.BEAT_S", 0.01)
+    first, second = team_of(2)
+    enough = threading.Event()
+    first.count(lambda: {"done": 1}, lambda others: enough.set() if others["done"] == 7 else None)
+    second.count(lambda: {"done": 7}, lambda others: None)
+    for team in (first, second):
+        team.start()
+    assert enough.wait(5)
+    for team in (first, second):
+        team.close()
+    assert not any(thread.name == "team" for thread in threading.enumerate())
+
+
+def test_a_store_that_is_gone_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, _ = team_of(2)
+
+    def gone(keys: list[str]) -> bool:
+        raise RuntimeError("connection reset")
+
+    monkeypatch.setattr(first.store, "check", gone)
+    with pytest.raises(TeamError, match="hosts the launch's store has ended"):
+        first.hear("never", 1)
+
+
+def test_patience_may_change_while_waiting() -> None:
+    first, _ = team_of(2)
+    limits = iter([None, None, 0.0])
+    with pytest.raises(TeamError, match="did not answer within 0 s"):
+        first.hear("never", 1, patience_s=lambda: next(limits))
+
+
+def test_what_is_forgotten_is_gone() -> None:
+    first, second = team_of(2)
+    first.tell("name", "x" * 3_000_000)
+    first.forget("name")
+    with pytest.raises(TeamError, match="did not answer"):
+        second.hear("name", 0, patience_s=0.0)
+    assert not first.store._values  # type: ignore[attr-defined]

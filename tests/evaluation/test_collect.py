@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.api.model import lmms
+from lmms_eval.engine.team import Place
 from lmms_eval.errors import DataError, ModelError, TaskError, UnknownNameError
 from lmms_eval.evaluation.collect import collect
 from tests.evaluation.kit import NAME, Told, config, tasks
@@ -152,3 +153,21 @@ def test_an_object_that_nothing_tells_from_others_never_goes_on_with_their_answe
     assert first.is_resumable is second.is_resumable is resumable
     assert (first.key == second.key) is resumable
     assert first.scoring_key == second.scoring_key
+
+
+def test_one_answer_asked_for_and_one_by_default_are_the_same_run(tmp_path: Path) -> None:
+    assert key(tmp_path, repeats=1) == key(tmp_path)
+
+
+def test_a_class_plugin_cannot_be_checked_alone(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="makes its batches itself") as raised:
+        collect(config(tmp_path, check_batch=2), Plugin())
+    assert raised.value.exit_code == 2
+
+
+def test_collective_forward_passes_cannot_be_checked_by_one_process(tmp_path: Path) -> None:
+    model = Told()
+    model.collective_forward = True
+    assert collect(config(tmp_path, check_batch=2), model).model is model
+    with pytest.raises(ModelError, match="need all 2 processes"):
+        collect(config(tmp_path, check_batch=2), model, Place(0, 2))

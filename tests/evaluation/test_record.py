@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from lmms_eval.engine.team import Place, Team
 from lmms_eval.errors import RunLockedError, UsageError
 from lmms_eval.evaluation.collect import collect
 from lmms_eval.evaluation.record import RunRecord, open_record
+from tests.engine.test_team import MemoryStore
 from tests.evaluation.kit import config, run_folders
 
 
@@ -113,4 +115,26 @@ def test_a_stamp_survives_a_continuation_without_an_output_path(tmp_path: Path) 
     opened(tmp_path, resume=str(first.folder.path), output_path=None).folder.release()
     again = opened(tmp_path)
     assert again.files == first.files
+    again.folder.release()
+
+
+@pytest.mark.parametrize(("attempt", "goes_on"), [(0, False), (1, True)])
+def test_what_an_earlier_attempt_of_the_same_launch_completed_is_not_asked_again(
+    tmp_path: Path, attempt: int, goes_on: bool
+) -> None:
+    first = ended(tmp_path, "complete")
+    given = config(tmp_path)
+    team = Team(Place(0, 2, 0, attempt), MemoryStore())
+    again = open_record(given, collect(given), team)
+    assert answers(again) is goes_on
+    assert (again.date == first.date) is goes_on
+    again.folder.release()
+
+
+def test_a_restart_of_another_launch_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended(tmp_path, "complete")
+    monkeypatch.setenv("MASTER_PORT", "1")
+    given = config(tmp_path)
+    again = open_record(given, collect(given), Team(Place(0, 2, 0, 1), MemoryStore()))
+    assert not answers(again)
     again.folder.release()

@@ -213,3 +213,28 @@ def test_the_prompt_of_the_first_document_can_be_logged(tmp_path: Path) -> None:
     told(tmp_path, Told(), write_out=True)
     logger.remove(sink)
     assert any("prompt of document 0" in line and "Question 0" in line for line in said)
+
+
+def test_answers_checked_alone_stand_in_the_results_and_the_notes(tmp_path: Path) -> None:
+    def tiring(request: Request) -> Response:
+        return right(request) if len(model.asked) <= DOCUMENTS else Response(request.id, text="tired")
+
+    model = Told(tiring)
+    report = told(tmp_path, model, check_batch=2)
+    check = report.results["batch_check"]
+    assert (check["asked"], check["in_batches"], check["differing"]) == (2, 0, 2)
+    assert [row["alone"] for row in check["rows"]] == ["tired"] * 2
+    assert report.results["results"][NAME][SCORE] == 1.0 and report.exit_code == 0
+    assert "batch check: 2 of 2 answers differ when asked alone" in report.lines
+    assert "batch_check" not in told(tmp_path, Told()).results
+
+
+@pytest.mark.parametrize(("own", "given", "asked"), [(3, None, 3), (3, 1, 1), (3, 2, 2), (1, None, 1), (1, 2, 2)])
+def test_repeats_of_the_command_win_over_those_of_the_task(
+    tmp_path: Path, own: int, given: int | None, asked: int
+) -> None:
+    (file,) = tasks(tmp_path).glob("*.yaml")
+    file.write_text(f"{file.read_text()}\nrepeats: {own}\n")
+    model = Told()
+    told(tmp_path, model, repeats=given)
+    assert len(model.asked) == asked * DOCUMENTS

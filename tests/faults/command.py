@@ -28,11 +28,15 @@ class Ended:
 
 
 def lmms_eval(
-    *arguments: str | Path, limit_file_size: int | None = None, timeout_s: float = 90, **environment: str
+    *arguments: str | Path,
+    limit_file_size: int | None = None,
+    timeout_s: float = 90,
+    module: str = "lmms_eval",
+    **environment: str,
 ) -> Ended:
-    """Run ``lmms-eval`` with these arguments and further environment variables."""
+    """Run ``lmms-eval`` (or another module) with these arguments and further environment variables."""
     done = subprocess.run(
-        [sys.executable, "-m", "lmms_eval", *map(str, arguments)],
+        [sys.executable, "-m", module, *map(str, arguments)],
         capture_output=True,
         text=True,
         env={**os.environ, "OPENAI_API_KEY": "test-key", "HF_HUB_OFFLINE": "1", **environment},

@@ -41,10 +41,10 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, "OPENAI_API_KEY": "stub", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **more}
 
 
-def torchrun(work: Path, url: str, processes: int, out: str = "out") -> subprocess.CompletedProcess[str]:
+def torchrun(work: Path, url: str, processes: int, out: str = "out", *more: str) -> subprocess.CompletedProcess[str]:
     launch = ["-m", "torch.distributed.run", "--nproc_per_node", str(processes), "--master_port", str(free_port())]
     return subprocess.run(
-        [sys.executable, *launch, *arguments(work, url, str(work / out))],
+        [sys.executable, *launch, *arguments(work, url, str(work / out)), *more],
         env=environment(), capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
 
@@ -89,6 +89,18 @@ def test_processes_share_the_documents_and_another_number_resumes(work: Path) ->
         again = torchrun(work, server.url, 3)
         assert again.returncode == 0, again.stderr
         assert server.stats()["total"] == asked
+
+
+def test_the_first_process_checks_answers_of_all(work: Path) -> None:
+    with StubServer(delay=0.02) as server:
+        done = torchrun(work, server.url, 2, "out", "--check_batch", str(DOCUMENTS))
+        assert done.returncode == 0, done.stderr
+        assert server.stats()["total"] == 2 * DOCUMENTS
+        assert server.stats()["by_text"] and set(server.stats()["by_text"].values()) == {2}
+    (results,) = (work / "out").rglob("*_results.json")
+    check = json.loads(results.read_text())["batch_check"]
+    assert (check["asked"], check["differing"], check["failed"]) == (DOCUMENTS, 0, [])
+    assert sum(len(path.read_text().splitlines()) for path in work.rglob("responses-*.jsonl")) == DOCUMENTS
 
 
 def test_two_machines_without_shared_files_give_one_result(work: Path) -> None:

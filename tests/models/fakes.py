@@ -36,7 +36,7 @@ class FakeTask(Task):
     def costs(self, doc_ids: Sequence[int]) -> Sequence[float]:
         return [1.0] * len(doc_ids)
 
-    def score(self, doc_id: int, answers: Sequence[Any]) -> ScoredDoc:
+    def score(self, doc_id: int, answers: Sequence[Any], verdicts: Sequence[Any] = ()) -> ScoredDoc:
         raise AssertionError("models do not score")
 
     def describe(self) -> dict[str, Any]:

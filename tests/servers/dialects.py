@@ -12,6 +12,14 @@ from typing import Any
 KEY_HEADERS = ("authorization", "api-key", "x-api-key", "x-goog-api-key")
 ENDS = ("/chat/completions", "/responses", "/messages", ":generateContent")
 TEXT_TYPES = ("text", "input_text", "output_text")
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGD4DwABBAEAwUyiKAAAAABJRU5ErkJggg=="
+"""A picture of one pixel (PNG)."""
+PICTURES = [
+    {"type": "text", "text": "before "},
+    {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}},
+    {"type": "text", "text": "after"},
+]
+"""Content of an answer with a picture between two texts."""
 STATUS = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 429: "RESOURCE_EXHAUSTED"}
 
 
@@ -79,7 +87,7 @@ def _error(path: str, reply: dict[str, Any]) -> dict[str, Any]:
 def _texts(message: Mapping[str, Any]) -> list[str]:
     content = message["content"]
     if isinstance(content, list):
-        return [part["text"] for part in content]
+        return [part["text"] for part in content if part["type"] == "text"]
     return [] if content is None else [content]
 
 
@@ -139,6 +147,9 @@ def _gemini_answer(message: Mapping[str, Any], finish: str, usage: Mapping[str, 
     if message.get("refusal"):
         return {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": counts, "modelVersion": model}
     parts: list[dict[str, Any]] = [{"text": text} for text in _texts(message)]
+    if message["content"] is PICTURES:
+        picture = {"inlineData": {"mimeType": "image/png", "data": PIXEL}}
+        parts = [{**picture, "thought": True}, parts[0], picture, parts[1]]
     if message.get("reasoning_content"):
         parts.insert(0, {"text": "a thought", "thought": True})
     reason = {"stop": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}[finish]

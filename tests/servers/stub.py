@@ -127,6 +127,7 @@ FAULTS: dict[str, Fault] = {
     "reasoning": lambda body: completion(body, None, reasoning_content="the answer is " + answer(last_user_text(body))),
     "thought_too_long": lambda body: completion(body, None, "length", reasoning_content="well, let me think"),
     "parts": lambda body: completion(body, None, content=[{"type": "text", "text": text} for text in ("par", "ts")]),
+    "pictures": lambda body: completion(body, None, content=dialects.PICTURES),
     "context_length": lambda body: error(
         400, "This model's maximum context length is 4096 tokens.", "context_length_exceeded"
     ),

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from lmms_eval.api.interleaved import generated_image
 from lmms_eval.api.request import Request, Response
-from lmms_eval.api.task import TaskOptions
+from lmms_eval.api.task import Answer, TaskOptions
 from lmms_eval.errors import TaskError
+from tests.painting import png
 from tests.tasks.kit import Function, converse, loaded, turns_of
 
 ROUNDS = """
@@ -268,3 +270,23 @@ def test_arguments_of_agentic_steps(tmp_path: Path) -> None:
     assert (context, generation["max_new_tokens"], visual({})) == ("after look", 8, ["shot.png"])
     messages = task.legacy_arguments(asked[1], chat=True)[1]
     assert messages({})[0]["content"][0] == {"type": "image", "url": "shot.png"}
+
+
+def test_pictures_stay_with_the_answer_of_every_kind_of_exchange(tmp_path: Path) -> None:
+    image = generated_image(png(1))
+    code = """
+def text(doc, previous_output=None, **_):
+    return (None, "go on", len(previous_output) > 1, None, None) if previous_output else "go"
+"""
+
+    def said(kind: str) -> Answer:
+        changes = {"output_type": kind}
+        if kind != "generate_until":
+            changes["doc_to_text"] = Function("utils.text")
+        task = loaded(tmp_path / kind, changes, code)
+        return converse(task, 0, lambda request: Response.interleaved(request.id, [f"a{request.round}", image]))[0]
+
+    assert (said("generate_until").value, said("generate_until").parts) == ("a0", ("a0", image))
+    rounds = said("generate_until_multi_round")
+    assert (rounds.value, rounds.parts) == (["a0", "a1"], ("a0", image, "a1", image))
+    assert (said("generate_until_agentic").value, said("generate_until_agentic").parts) == ("a1", ("a1", image))

@@ -88,7 +88,7 @@ def test_process_docs_gets_a_real_dataset(tmp_path: Path) -> None:
     assert len(task) == 2
     assert task.exchange(1, 0).open()[0].context == "SNOW COLOUR?"
     assert task.dataset_dict()["test"][0]["question"] == "SKY COLOUR"
-    assert list(task.costs([0, 1])) == [15.0, 17.0]
+    assert list(task.costs([0, 1])) == [14 / 4, 16 / 4]
     assert loaded(tmp_path / "b", {"process_docs": Function("utils.rows")}, PROCESS).target(0) == "up"
     with pytest.raises(TaskError, match=r"process_docs must return a datasets\.Dataset, not a NoneType"):
         loaded(tmp_path / "c", {"process_docs": Function("utils.nothing")}, PROCESS)
@@ -181,10 +181,6 @@ def test_nothing_before_load(tmp_path: Path) -> None:
     task = make_task(tmp_path)
     with pytest.raises(UsageError, match=r"task 'probe' is used before load\(\)"):
         len(task)
-
-
-def test_media_weigh_more_than_text(tmp_path: Path) -> None:
-    assert list(loaded(tmp_path).costs([1, 0])) == [18.0, 15.0]
 
 
 def test_choices_and_gold_answers_for_baselines(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from loguru import logger
 
-from lmms_eval.utils.logging import configure_logging, log_lines
+from lmms_eval.utils.logging import configure_logging, log_lines, process_number
 
 SECRET = "sk-very-secret-0123456789"
 
@@ -66,3 +66,27 @@ def test_lines_are_not_format_strings(capsys) -> None:
     configure_logging("INFO")
     log_lines(["Config env: A={x}"])
     assert "Config env: A={x}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("verbosity", "shown"), [("INFO", "we"), ("ERROR", "e"), ("DEBUG", "diwe")])
+def test_a_further_process_names_itself_and_logs_warnings_unless_asked_for_more(capsys, verbosity, shown) -> None:
+    configure_logging(verbosity, process=3)
+    for level in ("debug", "info", "warning", "error"):
+        getattr(logger, level)(level)
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split()[-1][0] for line in lines] == list(shown)
+    assert all(" process 3: " in line for line in lines)
+
+
+def test_the_first_process_logs_as_one_that_is_alone(capsys) -> None:
+    configure_logging("INFO", process=0)
+    logger.info("here")
+    assert capsys.readouterr().err.endswith(" here\n")
+
+
+@pytest.mark.parametrize(
+    ("environ", "number"),
+    [({}, 0), ({"RANK": "2", "WORLD_SIZE": "4"}, 2), ({"RANK": "2", "WORLD_SIZE": "1"}, 0), ({"RANK": "x"}, 0)],
+)
+def test_number_of_this_process(environ, number) -> None:
+    assert process_number(environ) == number

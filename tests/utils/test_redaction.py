@@ -44,3 +44,9 @@ def test_the_argument_is_not_changed() -> None:
     value = {"token": SECRET}
     redact(value)
     assert value == {"token": SECRET}
+
+
+def test_user_and_password_of_an_address() -> None:
+    shown = redact("base_url=http://me:hunter2@host:80/v1,model=x")
+    assert shown == "base_url=http://[REDACTED]@host:80/v1,model=x"
+    assert redact("see http://host:80/a@b") == "see http://host:80/a@b"

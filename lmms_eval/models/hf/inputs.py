@@ -60,7 +60,9 @@ class Prepared:
     @property
     def nbytes(self) -> int:
         """Size in memory."""
-        pictures = sum(image.width * image.height * 3 for image in self.images)
+        from lmms_eval.media.image import memory_bytes
+
+        pictures = sum(memory_bytes(image) for image in self.images)
         return len(self.text) + pictures + sum(int(sound.nbytes) for sound in self.audios)
 
 

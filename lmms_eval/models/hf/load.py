@@ -12,8 +12,11 @@ from lmms_eval.models.hf.folder import local_folder
 from lmms_eval.models.hf.options import HFOptions
 from lmms_eval.models.hf.processors import LoadedProcessor, load_processor, location, sampling_rate, source
 from lmms_eval.models.hf.profile import Profile
+from lmms_eval.utils.launch import local_processes
 
 _SHOWN_KEYS = 3
+SPREADING = ("auto", "balanced", "balanced_low_0", "sequential")
+"""Values of ``device_map`` that take every GPU in sight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,7 @@ def load(options: HFOptions, profile: Profile | None = None) -> Loaded:
     """
     profile = profile or Profile()
     local_folder(options.pretrained, profile.parts)
+    _check_processes(options)
     device = resolve_device(options.device)
     _check_type(options, profile)
     parts = _load_processor(options, profile)
@@ -92,6 +96,19 @@ def resolve_device(name: str) -> Any:
             index = int(rank) % torch.cuda.device_count() if rank.isdigit() else 0
             device = torch.device("cuda", index)
     return device
+
+
+def _check_processes(options: HFOptions) -> None:
+    """Raises ``ModelError`` where each of several processes would spread its model over the same GPUs."""
+    import torch
+
+    processes = local_processes(os.environ)
+    if options.device_map in SPREADING and processes > 1 and torch.cuda.is_available():
+        raise ModelError(
+            f"hf: device_map={options.device_map} spreads one model over all GPUs, and each of the {processes} "
+            "processes on this machine would do so: start one process (plain `python -m lmms_eval`), leave device_map "
+            "out so that each process takes one GPU, or show each process its own GPUs (CUDA_VISIBLE_DEVICES)"
+        )
 
 
 def _load_processor(options: HFOptions, profile: Profile) -> LoadedProcessor:

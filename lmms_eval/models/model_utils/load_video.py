@@ -40,16 +40,8 @@ def read_video(
     return read_frames(video_path, sampling).array.copy()
 
 
-def read_video_pyav(
-    video_path: Any,
-    *,
-    num_frm: int = 8,
-    fps: float | None = None,
-    format: str = "rgb24",
-    force_include_last_frame: bool = False,
-) -> npt.NDArray[np.uint8]:
-    """As :func:`read_video`."""
-    return read_video(video_path, num_frm, fps, format, force_include_last_frame)
+read_video_pyav = read_video
+"""The name that plugins use with keyword arguments."""
 
 
 def load_video_decord(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import os
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, ClassVar
@@ -14,9 +14,11 @@ from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import ErrorKind, Request, Response, Usage
 from lmms_eval.errors import ModelError
 from lmms_eval.models.offline.prompts import Prompt, PromptBuilder
-from lmms_eval.models.offline.settings import EngineSettings, decoded, first_names, read_settings
+from lmms_eval.models.offline.settings import SAME, EngineSettings, decoded, read_settings
 from lmms_eval.models.openai.errors import shorten
+from lmms_eval.models.remote.arguments import first_names
 from lmms_eval.models.remote.generation import Wanted, read_generation
+from lmms_eval.utils.launch import VISIBLE, own_gpus, visible_gpus, without_launcher
 
 SERVER_EXTRAS = ("mm_processor_kwargs", "chat_template_kwargs")
 """Fields of the engines' servers beyond the protocol."""
@@ -79,10 +81,10 @@ class OfflineModel(Model):
     """Keeps up to ``num_concurrent`` requests in an engine of this process, which batches them itself."""
 
     def __init__(self, settings: EngineSettings, kind: type[Engine]) -> None:
-        _check_world(settings, kind.name)
         self._settings = settings
         self.concurrency = settings.num_concurrent
-        self._engine = kind(settings)
+        with _own_place(settings, kind.name):
+            self._engine = kind(settings)
         self._builder = PromptBuilder(settings, kind.decodes_videos)
         self._ignored: set[str] = set()
 
@@ -147,7 +149,7 @@ class EngineModel(Model):
     engine: type[Engine]
 
     def __init__(self, **arguments: Any) -> None:
-        given = first_names(arguments)
+        given = first_names(arguments, SAME)
         name = self.engine.name
         self._inner: Model
         if given.get("base_url"):
@@ -189,13 +191,22 @@ def _server(given: Mapping[str, Any], name: str) -> Model:
     return OpenAI(**rest)
 
 
-def _check_world(settings: EngineSettings, name: str) -> None:
-    """The engine starts its own processes: under a launcher of several it would start them several times."""
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1 and settings.devices > 1:
-        raise ModelError(
-            f"{name} starts its {settings.devices} processes itself: run one plain `python -m lmms_eval`, without "
-            "accelerate or torchrun"
-        )
+@contextmanager
+def _own_place(settings: EngineSettings, name: str) -> Iterator[None]:
+    """While an engine starts in a launch of several processes, it sees this one's GPUs and nothing of the launch.
+
+    Raises:
+        ModelError: the machine has too few GPUs for all its processes.
+    """
+    if int(os.environ.get("WORLD_SIZE") or 1) == 1:
+        yield
+        return
+    import torch
+
+    gpus = visible_gpus(os.environ, torch.cuda.device_count)
+    own = own_gpus(os.environ, gpus, settings.devices, name)
+    with without_launcher(os.environ, {VISIBLE: ",".join(own)} if own else {}):
+        yield
 
 
 def _kind(error: BaseException) -> ErrorKind:

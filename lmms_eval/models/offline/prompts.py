@@ -29,10 +29,12 @@ class Prompt:
     @property
     def nbytes(self) -> int:
         """Memory that the prompt holds."""
-        pictures = sum(image.width * image.height * 3 for image in self.images)
+        from lmms_eval.media.image import memory_bytes
+
+        pictures = sum(memory_bytes(image) for image in self.images)
         films = sum(int(getattr(video, "nbytes", 0)) for video in self.videos)
         sounds = sum(int(sound.samples.nbytes) for sound in self.sounds)
-        return TOKEN_BYTES * len(self.token_ids) + int(pictures) + films + sounds
+        return TOKEN_BYTES * len(self.token_ids) + pictures + films + sounds
 
 
 class PromptBuilder:

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import ConfigDict, Field, ValidationError, field_validator
 
 from lmms_eval.errors import ModelError
+from lmms_eval.models.remote.arguments import CommonArguments, wrong_values
 
 SAME = {
     "pretrained": "model",
@@ -23,7 +24,7 @@ SAME = {
 """Other names of arguments."""
 
 
-class EngineSettings(BaseModel):
+class EngineSettings(CommonArguments):
     """Arguments that this package reads; see ``docs/models/vllm.md``. What is left is for the engine."""
 
     model_config = ConfigDict(frozen=True, extra="allow", hide_input_in_errors=True)
@@ -35,19 +36,12 @@ class EngineSettings(BaseModel):
     gpu_memory_utilization: float = Field(default=0.8, gt=0, le=1)
     max_model_len: int | None = Field(default=None, ge=1)
     num_concurrent: int = Field(default=256, ge=1)
-    max_new_tokens: int = Field(default=1024, ge=1)
-    system_prompt: str | None = None
     max_frames_num: int = Field(default=32, ge=1)
-    video_fps: float | None = Field(default=None, gt=0)
-    max_pixels: int | None = Field(default=None, ge=1)
     chat_template: str | None = None
     chat_template_kwargs: dict[str, Any] = Field(default_factory=dict)
     mm_processor_kwargs: dict[str, Any] = Field(default_factory=dict)
     trust_remote_code: bool = False
     start_timeout: int = Field(default=1800, ge=1)
-    batch_size: Any = None
-    max_batch_size: Any = None
-    device: Any = None
     image_format: Any = None
     image_quality: Any = None
 
@@ -77,23 +71,6 @@ def decoded(value: Any) -> Any:
     return value
 
 
-def first_names(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments that are set, each under its first name.
-
-    Raises:
-        ModelError: two names of one argument with different values.
-    """
-    merged: dict[str, Any] = {}
-    for name, value in given.items():
-        target = SAME.get(name, name)
-        if value is None:
-            continue
-        if merged.get(target, value) != value:
-            raise ModelError(f"model argument {target!r} is given twice with different values, once as {name!r}")
-        merged[target] = value
-    return merged
-
-
 def read_settings(given: Mapping[str, Any], backend: str) -> EngineSettings:
     """Check the arguments.
 
@@ -103,8 +80,7 @@ def read_settings(given: Mapping[str, Any], backend: str) -> EngineSettings:
     try:
         return EngineSettings(**given)
     except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
-        raise ModelError(f"model arguments of the {backend} back end: {problems}") from None
+        raise wrong_values(backend, error) from None
 
 
 def read_template(value: str | None) -> str | None:

@@ -124,7 +124,7 @@ def find_endpoint(arguments: Arguments, environment: Mapping[str, str]) -> Endpo
         secrets=tuple(secret for secret in (key, parts.query) if len(secret) > 3),
         shown=urlunsplit((parts.scheme, place, path, "", "")),
         is_public=is_public,
-        is_loopback=_is_loopback(parts.hostname or ""),
+        is_loopback=is_loopback(base or PUBLIC_BASE_URL),
     )
 
 
@@ -152,7 +152,7 @@ def _azure_endpoint(arguments: Arguments, environment: Mapping[str, str]) -> End
         secrets=(key,) if len(key) > 3 else (),
         shown=urlunsplit((parts.scheme, place, path, "", "")),
         is_public=True,
-        is_loopback=_is_loopback(parts.hostname or ""),
+        is_loopback=is_loopback(base),
         header="api-key",
         key_name="AZURE_OPENAI_API_KEY",
     )
@@ -170,5 +170,7 @@ def _split(base: str) -> tuple[SplitResult, str]:
     return parts, (f"[{host}]" if ":" in host else host) + (f":{port}" if port else "")
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(url: str) -> bool:
+    """The server is on this machine's loopback: no proxy stands between."""
+    host = urlsplit(url.strip()).hostname or ""
     return host in ("localhost", "::1") or host.startswith("127.")

@@ -125,9 +125,9 @@ class Asker:
         stops = self._stops_here(request)
         final = cut_at(reply, stops) if stops else reply
         self._tally.answers_from_reasoning += reply.from_reasoning
-        return Response(
+        return Response.interleaved(
             request.id,
-            text=final.text,
+            final.parts or (final.text,),
             finish_reason=final.finish_reason,
             usage=final.usage,
             latency=latency,

@@ -45,8 +45,6 @@ class BodyBuilder:
     """Turns requests into bodies. Thread-safe."""
 
     def __init__(self, arguments: ChatArguments, endpoint: Endpoint) -> None:
-        from lmms_eval.media.encode import WireOptions
-
         self.dialect = Dialect(
             arguments.max_new_tokens,
             arguments.is_reasoning,
@@ -62,12 +60,7 @@ class BodyBuilder:
             video_fps=arguments.video_fps,
             pass_video_url=arguments.pass_video_url,
             timestamps=arguments.timestamps,
-            images=WireOptions(
-                max_bytes=arguments.max_image_bytes,
-                max_pixels=arguments.max_pixels,
-                image_format=arguments.image_format,
-                quality=arguments.image_quality,
-            ),
+            images=arguments.wire_options(),
         )
         self._lock = threading.Lock()
         self._ignored: set[str] = set()

@@ -1,25 +1,45 @@
-"""From a chat completion to a text."""
+"""From a chat completion to a text, or to texts and pictures."""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
 
-from lmms_eval.api.request import Usage
+from lmms_eval.api.interleaved import cut_parts, generated_image
+from lmms_eval.api.request import GeneratedImage, Part, Usage
+from lmms_eval.errors import MediaError
 from lmms_eval.models.openai.errors import AttemptError, error_in_body, shorten
+
+PICTURE_TYPES = ("image_url", "output_image")
+"""Parts of a message that hold a picture as data URL in ``image_url``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a server answered. ``from_reasoning``: the text was found in the reasoning, not in the content."""
+    """What a server answered. ``from_reasoning``: the text was found in the reasoning, not in the content.
+
+    ``parts`` are the texts and pictures in order where there are pictures, else empty.
+    """
 
     text: str
     finish_reason: str | None
     usage: Usage | None
     from_reasoning: bool = False
+    parts: tuple[Part, ...] = ()
+
+    @classmethod
+    def of_parts(cls, parts: Sequence[Part], finish_reason: str | None, usage: Usage | None) -> Reply:
+        """Texts and pictures in order."""
+        text = "".join(part for part in parts if isinstance(part, str))
+        return cls(text, finish_reason, usage, parts=tuple(filter(None, parts)) if _has_picture(parts) else ())
+
+
+def _has_picture(parts: Sequence[Part]) -> bool:
+    return any(isinstance(part, GeneratedImage) for part in parts)
 
 
 def parse_reply(raw: bytes, url: str) -> Reply:
@@ -61,13 +81,17 @@ def read_completion(body: Any, raw: bytes, url: str) -> Reply:
 
 
 def _read_message(message: Mapping[str, Any], finish: str | None, usage: Usage | None, url: str) -> Reply:
-    content = message.get("content")
-    if isinstance(content, str):
-        return Reply(content, finish, usage)
-    if isinstance(content, list) and all(isinstance(part, dict) for part in content):
-        return Reply("".join(str(part.get("text") or "") for part in content), finish, usage)
-    if content is not None:
+    content, images = message.get("content"), message.get("images")
+    if content is not None and not isinstance(content, str) and not _are_objects(content):
         raise _malformed(url, f"a content of type {type(content).__name__}")
+    pictures = images if isinstance(images, list) and _are_objects(images) else []
+    if content is not None or pictures:
+        pieces: list[Any] = [content] if isinstance(content, str) else content or []
+        try:
+            parts = [_piece(part) for part in (*pieces, *pictures)]
+        except MediaError as error:
+            raise _malformed(url, str(error)) from error
+        return Reply.of_parts(parts, finish, usage)
     refusal = message.get("refusal")
     if isinstance(refusal, str):
         return Reply(refusal, "content_filter", usage)
@@ -75,6 +99,53 @@ def _read_message(message: Mapping[str, Any], finish: str | None, usage: Usage |
     if isinstance(reasoning, str) and finish == "stop":
         return Reply(reasoning, finish, usage, from_reasoning=True)
     return Reply("", finish, usage)
+
+
+def _are_objects(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(part, dict) for part in value)
+
+
+def _piece(part: str | Mapping[str, Any]) -> Part:
+    """A text, or a part of the content: a picture where its type says so, else its text.
+
+    Raises:
+        MediaError: the picture is no PNG, JPEG, WebP or GIF file, or not sent along.
+    """
+    if isinstance(part, str):
+        return part
+    if part.get("type", "image_url" if "image_url" in part else "text") in PICTURE_TYPES:
+        address = part.get("image_url")
+        return picture_of_url(address.get("url") if isinstance(address, Mapping) else address)
+    return str(part.get("text") or "")
+
+
+def picture_of_url(address: Any) -> GeneratedImage:
+    """The picture of a data URL.
+
+    Raises:
+        MediaError: another address, no base64, or no PNG, JPEG, WebP or GIF file.
+    """
+    if not isinstance(address, str) or not address.startswith("data:"):
+        raise MediaError("a picture that is not sent along (no data URL)")
+    from lmms_eval.media.reference import resolve
+
+    return _picture(resolve(address).read_bytes())
+
+
+def picture_of_base64(text: Any) -> GeneratedImage:
+    """Raises ``MediaError``: no base64, or no PNG, JPEG, WebP or GIF file."""
+    try:
+        data = base64.b64decode(text, validate=True)
+    except (ValueError, TypeError) as error:
+        raise MediaError(f"a picture that is no base64: {error}") from error
+    return _picture(data)
+
+
+def _picture(data: bytes) -> GeneratedImage:
+    try:
+        return generated_image(data)
+    except MediaError as error:
+        raise MediaError(f"a picture of {error}") from error
 
 
 def read_tokens(value: Any, inputs: str, outputs: str) -> Usage | None:
@@ -99,4 +170,6 @@ def cut_at(reply: Reply, stops: Sequence[str]) -> Reply:
     places = [place for stop in stops if (place := reply.text.find(stop)) >= 0]
     if not places:
         return reply
-    return Reply(reply.text[: min(places)], "stop", reply.usage, reply.from_reasoning)
+    end = min(places)
+    parts = cut_parts(reply.parts, end)
+    return replace(reply, text=reply.text[:end], finish_reason="stop", parts=parts if _has_picture(parts) else ())

@@ -7,10 +7,11 @@ from typing import Any
 
 import orjson
 
-from lmms_eval.api.request import ErrorKind
+from lmms_eval.api.request import ErrorKind, Part
+from lmms_eval.errors import MediaError
 from lmms_eval.models.openai.errors import AttemptError, error_in_body, shorten
 from lmms_eval.models.openai.generation import LENGTHS, READ, WITHOUT_MEANING, Dialect, Mapped, sampling_fields
-from lmms_eval.models.openai.reply import Reply, read_tokens
+from lmms_eval.models.openai.reply import Reply, picture_of_base64, read_tokens
 
 _SAME = ("temperature", "top_p")
 """Sampling options that have a place in this form; it has no seed."""
@@ -87,27 +88,33 @@ def parse_response(raw: bytes, url: str) -> Reply:
     output = body.get("output")
     if not isinstance(output, list) or status not in ("completed", "incomplete"):
         raise _malformed(url, f"status {status!r}" if isinstance(output, list) else "no output")
-    text, refused = _read_output(output, url)
+    parts, refused = _read_output(output, url)
     finish = "content_filter" if refused else "stop"
     if status == "incomplete":
         details = body.get("incomplete_details")
         cause = str(details.get("reason")) if isinstance(details, dict) else "incomplete"
         finish = _INCOMPLETE.get(cause, cause)
-    return Reply(text, finish, read_tokens(body.get("usage"), "input_tokens", "output_tokens"))
+    return Reply.of_parts(parts, finish, read_tokens(body.get("usage"), "input_tokens", "output_tokens"))
 
 
-def _read_output(output: list[Any], url: str) -> tuple[str, bool]:
-    """The text of all messages, else the refusal; and whether the model refused."""
-    texts, refusals = [], []
+def _read_output(output: list[Any], url: str) -> tuple[list[Part], bool]:
+    """Texts of all messages and generated pictures in order, else the refusal; and whether the model refused."""
+    parts: list[Part] = []
+    refusals: list[str] = []
     for item in output:
-        if not isinstance(item, dict) or item.get("type") != "message":
-            continue
-        content = item.get("content")
-        if not isinstance(content, list) or not all(isinstance(part, dict) for part in content):
-            raise _malformed(url, "a message without content")
-        texts += [str(part.get("text") or "") for part in content if part.get("type") == "output_text"]
-        refusals += [str(part.get("refusal") or "") for part in content if part.get("type") == "refusal"]
-    return "".join(texts) or "".join(refusals), bool(refusals)
+        kind = item.get("type") if isinstance(item, dict) else None
+        if kind == "image_generation_call" and item.get("result") is not None:
+            try:
+                parts.append(picture_of_base64(item["result"]))
+            except MediaError as error:
+                raise _malformed(url, str(error)) from error
+        elif kind == "message":
+            content = item.get("content")
+            if not isinstance(content, list) or not all(isinstance(part, dict) for part in content):
+                raise _malformed(url, "a message without content")
+            parts += [str(part.get("text") or "") for part in content if part.get("type") == "output_text"]
+            refusals += [str(part.get("refusal") or "") for part in content if part.get("type") == "refusal"]
+    return parts if any(parts) else list(refusals), bool(refusals)
 
 
 def _failure(body: Mapping[str, Any], raw: bytes, url: str) -> AttemptError:

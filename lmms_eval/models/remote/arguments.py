@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from lmms_eval.errors import ModelError
+
+if TYPE_CHECKING:
+    from lmms_eval.media.encode import WireOptions
 
 ENVIRONMENT = {"LMMS_IMAGE_ENCODE_FORMAT": "image_format", "LMMS_IMAGE_JPEG_QUALITY": "image_quality"}
 """Defaults that the environment may set."""
@@ -23,7 +26,19 @@ SAME = {
 NOT_HERE = ("mcp_server_path",)
 
 
-class RemoteArguments(BaseModel):
+class CommonArguments(BaseModel):
+    """Arguments that back ends over servers and over engines of this process share."""
+
+    max_new_tokens: int = Field(default=1024, ge=1)
+    system_prompt: str | None = None
+    video_fps: float | None = Field(default=None, gt=0)
+    max_pixels: int | None = Field(default=None, ge=1)
+    batch_size: Any = None
+    max_batch_size: Any = None
+    device: Any = None
+
+
+class RemoteArguments(CommonArguments):
     """The common arguments with their defaults; ``docs/models/openai.md`` says what they do."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", coerce_numbers_to_str=True, hide_input_in_errors=True)
@@ -37,11 +52,7 @@ class RemoteArguments(BaseModel):
     num_concurrent: int = Field(default=32, ge=1)
     max_retries: int = Field(default=5, ge=0)
     retry_backoff_s: float = Field(default=1.0, ge=0)
-    max_new_tokens: int = Field(default=1024, ge=1)
-    system_prompt: str | None = None
     max_frames_num: int = Field(default=10, ge=1)
-    video_fps: float | None = Field(default=None, gt=0)
-    max_pixels: int | None = Field(default=None, ge=1)
     max_image_bytes: int = Field(default=20_000_000, ge=1024)
     image_format: Literal["PNG", "JPEG", "WEBP"] = "PNG"
     image_quality: int = Field(default=85, ge=1, le=100)
@@ -53,14 +64,22 @@ class RemoteArguments(BaseModel):
     adaptive_increase_step: float = 0.1
     adaptive_decrease_factor: float = 0.7
     adaptive_failure_threshold: float = 0.05
-    batch_size: Any = None
-    max_batch_size: Any = None
-    device: Any = None
 
     @field_validator("image_format", mode="before")
     @classmethod
     def _upper(cls, value: Any) -> Any:
         return {"JPG": "JPEG"}.get(value.upper(), value.upper()) if isinstance(value, str) else value
+
+    def wire_options(self) -> WireOptions:
+        """How pictures are encoded and how large they may be."""
+        from lmms_eval.media.encode import WireOptions
+
+        return WireOptions(
+            max_bytes=self.max_image_bytes,
+            max_pixels=self.max_pixels,
+            image_format=self.image_format,
+            quality=self.image_quality,
+        )
 
     @property
     def ceiling(self) -> int:
@@ -99,26 +118,39 @@ def read_arguments(kind: type[T], given: Mapping[str, Any], environment: Mapping
     try:
         arguments = kind(**merged)
     except ValidationError as error:
-        problems = "; ".join(
-            f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}" for problem in error.errors()
-        )
-        raise ModelError(f"model arguments of the {kind.backend} back end: {problems}") from None
+        raise wrong_values(kind.backend, error) from None
     if not arguments.model:
         raise ModelError(f"the {kind.backend} back end needs the model's name on the server: --model_args model=NAME")
     return arguments
 
 
+def wrong_values(backend: str, error: ValidationError) -> ModelError:
+    """What is wrong with which argument, without the values: one of them may be a key."""
+    problems = "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors())
+    return ModelError(f"model arguments of the {backend} back end: {problems}")
+
+
 def _merge(kind: type[RemoteArguments], given: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments that are set, each under its first name."""
-    merged: dict[str, Any] = {}
-    for name, value in given.items():
+    for name in given:
         if name in NOT_HERE:
             raise ModelError(
                 f"model argument {name!r} of the {kind.backend} back end is not in this version: leave it out"
             )
-        target = SAME.get(name, name)
-        if target not in kind.model_fields:
+        if SAME.get(name, name) not in kind.model_fields:
             raise ModelError(_unknown(kind, name))
+    return first_names(given, SAME)
+
+
+def first_names(given: Mapping[str, Any], same: Mapping[str, str]) -> dict[str, Any]:
+    """The arguments that are set, each under its first name; ``same`` maps the others to it.
+
+    Raises:
+        ModelError: two names of one argument with different values.
+    """
+    merged: dict[str, Any] = {}
+    for name, value in given.items():
+        target = same.get(name, name)
         if value is None:
             continue
         if merged.get(target, value) != value:

@@ -45,7 +45,7 @@ class Failures:
 
     def of_transport(self, error: BaseException) -> AttemptError:
         """No answer, or one that the package could not read."""
-        names = {kind.__name__ for cause in _chain(error) for kind in type(cause).__mro__}
+        names = error_names(error)
         reason = shorten(str(error)) or type(error).__name__
         if names & _UNREACHABLE:
             message = f"cannot reach {self.shown}: {reason}; is the server running, and is base_url right?"
@@ -65,6 +65,11 @@ class Failures:
     def redacted(self, error: AttemptError) -> AttemptError:
         error.args = (redact(str(error), self.secrets),)
         return error
+
+
+def error_names(error: BaseException) -> set[str]:
+    """Names of the classes of an error and of all that led to it."""
+    return {kind.__name__ for cause in _chain(error) for kind in type(cause).__mro__}
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

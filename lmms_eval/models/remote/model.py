@@ -26,13 +26,14 @@ class RemoteModel(Model):
     answer_arguments: tuple[str, ...] = ANSWER_ARGUMENTS
     """Arguments that can change an answer."""
 
-    def __init__(self, arguments: RemoteArguments, address: str) -> None:
+    def __init__(self, arguments: RemoteArguments, address: str, system_prompt: str | None) -> None:
         from lmms_eval.models.openai.asking import Tally
         from lmms_eval.models.openai.concurrency import Gate
 
         self.concurrency = arguments.ceiling
         self.tally = Tally()
         self._settings, self._address = arguments, address
+        self.system_prompt = system_prompt
         self._gate = Gate(arguments)
 
     @abc.abstractmethod
@@ -63,11 +64,12 @@ class RemoteModel(Model):
                     yield response
 
     def identity(self) -> Mapping[str, Any]:
-        """Server, model and all arguments that change a request."""
+        """Server, model, prompt and all arguments that change a request."""
         return {
             "base_url": self._address,
             "model": self._settings.model,
             **self._settings.model_dump(include=set(self.answer_arguments)),
+            "system_prompt": self.system_prompt,
         }
 
     def describe(self) -> Mapping[str, Any]:

@@ -6,9 +6,14 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from lmms_eval.tasks.data.features import decode, holds, is_media, picture_paths
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from lmms_eval.tasks.data.sizes import Item
 
 PICTURE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp")
 MAX_PICTURES = 4
@@ -28,8 +33,11 @@ class Source(Protocol):
     def row(self, index: int, columns: Sequence[str]) -> dict[str, Any]:
         """The stored values of some columns."""
 
-    def lengths(self, columns: Sequence[str], indices: Sequence[int]) -> list[float]:
-        """Characters in the text columns of each row."""
+    def cells(self, name: str, indices: Sequence[int]) -> pa.ChunkedArray:
+        """Some cells of a column that holds no media."""
+
+    def media(self, name: str, indices: Sequence[int]) -> list[list[Item]]:
+        """Sizes or places of the media in some rows of a media column; nothing is read for it."""
 
     def identity(self) -> str:
         """What changes when the data changes."""
@@ -132,10 +140,6 @@ class Documents(Sequence[Mapping[str, Any]]):
     def stored(self, index: int) -> dict[str, Any]:
         """The row as stored: pictures as ``{bytes, path}`` mappings."""
         return self.source.row(self._checked(index), self.columns)
-
-    def costs(self, indices: Sequence[int]) -> list[float]:
-        """Relative work of rows: characters of their text."""
-        return self.source.lengths(self.text_columns, indices)
 
     def _checked(self, index: int) -> int:
         number = index + len(self) if index < 0 else index

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval.errors import DataError, TaskError
 from lmms_eval.tasks.data.features import is_media
-from lmms_eval.tasks.data.sources import text_lengths
+from lmms_eval.tasks.data.sizes import Item, cells, stored_media
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,9 +39,14 @@ class DatasetSource:
         table = rows[index]
         return {name: table.column(name)[0].as_py() for name in columns}
 
-    def lengths(self, columns: Sequence[str], indices: Sequence[int]) -> list[float]:
-        table = self._text_rows[list(indices)] if indices else self._text_rows[:0]
-        return text_lengths(table, columns, range(len(indices)))
+    def cells(self, name: str, indices: Sequence[int]) -> pa.ChunkedArray:
+        # The library copies rows that a selection has put in another order; views of its table do not.
+        chosen = getattr(self._dataset, "_indices", None)
+        rows = indices if chosen is None else chosen.column(0).take(list(indices)).to_pylist()
+        return cells(self._dataset.data.table, name, rows)
+
+    def media(self, name: str, indices: Sequence[int]) -> list[list[Item]]:
+        return stored_media(self.cells(name, indices))
 
     def identity(self) -> str:
         info = {

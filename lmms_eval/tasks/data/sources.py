@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.data.features import features_of, is_media
+from lmms_eval.tasks.data.sizes import Item, cells, mean_media, stored_media
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,21 +26,6 @@ def file_identity(files: Sequence[Path]) -> str:
     """Hash of names, sizes and modification times."""
     parts = [f"{file.name}|{file.stat().st_size}|{file.stat().st_mtime_ns}" for file in files]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-
-def text_lengths(table: pa.Table, columns: Sequence[str], indices: Sequence[int]) -> list[float]:
-    """Characters of the text columns of some rows."""
-    import pyarrow as pa
-
-    total = [0.0] * len(indices)
-    for name in columns:
-        kind = table.schema.field(name).type if name in table.column_names else None
-        if kind is None or not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-            continue
-        column = table.column(name)
-        for place, index in enumerate(indices):
-            total[place] += len(column[index].as_py() or "")
-    return total
 
 
 class TableSource:
@@ -59,8 +45,11 @@ class TableSource:
     def row(self, index: int, columns: Sequence[str]) -> dict[str, Any]:
         return {name: self.table.column(name)[index].as_py() for name in columns}
 
-    def lengths(self, columns: Sequence[str], indices: Sequence[int]) -> list[float]:
-        return text_lengths(self.table, columns, indices)
+    def cells(self, name: str, indices: Sequence[int]) -> pa.ChunkedArray:
+        return cells(self.table, name, indices)
+
+    def media(self, name: str, indices: Sequence[int]) -> list[list[Item]]:
+        return stored_media(cells(self.table, name, indices))
 
     def identity(self) -> str:
         return file_identity(self.files)
@@ -111,8 +100,17 @@ class ParquetSource:
             row[name] = media.column(name)[index - offset].as_py()
         return row
 
-    def lengths(self, columns: Sequence[str], indices: Sequence[int]) -> list[float]:
-        return text_lengths(self._text, columns, indices)
+    def cells(self, name: str, indices: Sequence[int]) -> pa.ChunkedArray:
+        return cells(self._text, name, indices)
+
+    def media(self, name: str, indices: Sequence[int]) -> list[list[Item]]:
+        numbers = [self._group_number(index) for index in indices]
+        places = {number: self._groups[number] for number in set(numbers)}
+        means = {
+            number: mean_media(self._parts[part].metadata.row_group(group), name)
+            for number, (_, part, group) in places.items()
+        }
+        return [means[number] for number in numbers]
 
     def identity(self) -> str:
         return file_identity(self.files)
@@ -127,9 +125,12 @@ class ParquetSource:
         tables = [_read(part, file, None) for part, file in zip(self._parts, self.files, strict=True)]
         return dataset_of_table(pa.concat_tables(tables, promote_options="permissive"), self.features)
 
+    def _group_number(self, index: int) -> int:
+        return bisect.bisect_right(self._starts, index) - 1
+
     def _group_of(self, index: int) -> tuple[pa.Table, int]:
         """The media columns of the row group that holds a row, and the number of its first row."""
-        number = bisect.bisect_right(self._starts, index) - 1
+        number = self._group_number(index)
         start, part, group = self._groups[number]
         with self._lock:
             if number not in self._cache:

@@ -13,7 +13,8 @@ from lmms_eval.errors import DataError, TaskError
 from lmms_eval.tasks.data import hub, text_files
 from lmms_eval.tasks.data.documents import Documents, Source
 from lmms_eval.tasks.data.locate import SUFFIXES, FilesBySplit, data_files, data_root_folders, hub_copy, is_remote
-from lmms_eval.tasks.data.sources import ParquetSource
+from lmms_eval.tasks.data.sources import ParquetSource, TableSource
+from lmms_eval.tasks.render import keywords_for
 from lmms_eval.tasks.yaml_loader import StatedPath
 
 LOCAL_BUILDERS = ("json", "csv", "tsv", "parquet", "arrow", "text")
@@ -27,13 +28,26 @@ _OWN_KEYS = (
 class DataRequest:
     """What a task says about its data."""
 
-    path: str
+    path: Any
+    """Builder, folder or hub name; or a function that gives the rows (``of_function``)."""
     name: str | None
     kwargs: Mapping[str, Any]
     where: str
     """The YAML file, for messages."""
     data_root: str | None = None
     trust_remote_code: bool = False
+    settings: Any = None
+    """``lmms_eval_specific_kwargs`` of the run, for a function that gives the rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What a function in the place of ``dataset_path`` returns: the documents of one split."""
+
+    rows: Sequence[Mapping[str, Any]]
+    """Each with the same columns, the values of a column of one type (or ``None``)."""
+    files: Sequence[Path]
+    """The files that they were read from: they tell whether the data changed."""
 
 
 class DataSet:
@@ -103,6 +117,8 @@ def open_data(request: DataRequest, split: str) -> DataSet:
     Raises:
         DataError: the data is missing. TaskError: the task asks for what is not supported.
     """
+    if callable(request.path):
+        return DataSet({split: lambda: _of_function(request, split)}, request.where)
     path, kwargs = str(request.path), request.kwargs
     if kwargs.get("From_YouTube"):
         raise TaskError(f"{request.where}: dataset_kwargs.From_YouTube is not in this version; use local videos")
@@ -120,6 +136,25 @@ def open_data(request: DataRequest, split: str) -> DataSet:
     if request.data_root is not None:
         return _in_data_root(request, split)
     return _from_hub(request)
+
+
+def _of_function(request: DataRequest, split: str) -> Source:
+    """The rows that a function gives: called with those of ``name``, ``split``, ``data_root``,
+    ``lmms_eval_specific_kwargs`` and of the items of ``dataset_kwargs`` that it takes."""
+    import pyarrow as pa
+
+    offered = {
+        **request.kwargs, "name": request.name, "split": split, "data_root": request.data_root,
+        "lmms_eval_specific_kwargs": request.settings,
+    }  # fmt: skip
+    made = request.path(**keywords_for(request.path, offered))
+    if not isinstance(made, Rows):
+        raise TaskError(f"{request.where}: dataset_path: the function must return Rows, not a {type(made).__name__}")
+    try:
+        return TableSource(pa.Table.from_pylist([dict(row) for row in made.rows]), made.files)
+    except pa.ArrowException as error:
+        names = ", ".join(str(file) for file in made.files)
+        raise DataError(f"{request.where}: the rows of {names} do not have one type for each column: {error}") from error
 
 
 def _local_builder(request: DataRequest, builder: str) -> DataSet:

@@ -71,17 +71,28 @@ class TaskScore:
     """Sum of the query scores of 0 or more (``task_score`` in result files)."""
     mean: float | None
     """``total`` over the number of all queries (``mean_task_score``)."""
+    fixed_mean: float | None = None
+    """``mean`` with the official evaluator's faults repaired; ``None`` where that changes no query."""
 
 
-def score_task(name: str, eval_type: EvalType, queries: Sequence[float | None]) -> TaskScore:
-    """The totals of a task from the scores of its queries, at least one."""
+def score_task(
+    name: str, eval_type: EvalType, queries: Sequence[float | None], fixed: Mapping[int, float] | None = None
+) -> TaskScore:
+    """The totals of a task from the scores of its queries, at least one; ``fixed``: the repaired ones by position."""
     if not queries:
         raise TaskError(f"task {name}: a task without queries has no score")
     known = [score for score in queries if score is not None]
     if len(known) < len(queries):
         return TaskScore(name, eval_type, len(queries), None, None)
-    total = math.fsum(score for score in known if score >= 0)
-    return TaskScore(name, eval_type, len(queries), total, total / len(queries))
+    total = _total(known)
+    fixed_mean = None
+    if fixed:
+        fixed_mean = _total(fixed.get(place, score) for place, score in enumerate(known)) / len(queries)
+    return TaskScore(name, eval_type, len(queries), total, total / len(queries), fixed_mean)
+
+
+def _total(scores: Iterable[float]) -> float:
+    return math.fsum(score for score in scores if score >= 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +117,10 @@ class RunSummary:
     llm: Means
     not_evaluated: tuple[str, ...]
     """Names of the tasks without a mean."""
+    fixed_macro: float | None
+    """The macro mean of ``partial`` with repaired scores; ``None`` where no query of any task changes."""
+    fixed_tasks: int
+    """Tasks that the repair changes."""
 
     def as_dict(self) -> dict[str, Any]:
         """With the keys of result files."""
@@ -118,6 +133,8 @@ class RunSummary:
         if self.not_evaluated:
             partial = {"macro_mean_score": self.partial.macro, "micro_mean_score": self.partial.micro}
             summary |= {"partial": partial, "not_evaluated": list(self.not_evaluated)}
+        if self.fixed_macro is not None:
+            summary["fixed"] = {"macro_mean_score": self.fixed_macro, "num_tasks_affected": self.fixed_tasks}
         return summary
 
 
@@ -128,6 +145,7 @@ def summarise(tasks: Iterable[TaskScore]) -> RunSummary:
     for task in tasks:
         (missing if task.mean is None else scored).append(task)
     means = _means(scored)
+    affected = [task for task in scored if task.fixed_mean is not None]
     return RunSummary(
         macro=None if missing else means.macro,
         micro=None if missing else means.micro,
@@ -135,7 +153,14 @@ def summarise(tasks: Iterable[TaskScore]) -> RunSummary:
         rule=_means([task for task in scored if task.eval_type == "rule"]),
         llm=_means([task for task in scored if task.eval_type == "llm"]),
         not_evaluated=tuple(task.name for task in missing),
+        fixed_macro=math.fsum(_fixed(task) for task in scored) / len(scored) if affected else None,
+        fixed_tasks=len(affected),
     )
+
+
+def _fixed(task: TaskScore) -> float:
+    mean = task.mean if task.fixed_mean is None else task.fixed_mean
+    return mean or 0.0
 
 
 def _means(tasks: Sequence[TaskScore]) -> Means:

@@ -15,6 +15,10 @@ from lmms_eval.tasks.megabench.conversions.structures import read_structure
 _MARKER = "Answer:"
 _PLAIN_ANSWER = re.compile(r"\*{1,2}Answer:\s*(.*?)\*{1,2}|\bAnswer:\s*(.*)", re.DOTALL)
 _EXACT_ANSWER = re.compile(r"\*{1,2}Answer:(.*?)\*{1,2}|\bAnswer:(.*)", re.DOTALL)
+_BOLD_MARKER = re.compile(
+    r"(?<!\*)(\*{1,3})[Aa]nswer(?::[ \t]*\1(?!\*)|\1:)"  # **Answer:** or **Answer**:
+    r"|\b[Aa]nswer(?:\*{1,3}:|:\*{1,3}(?=\s|\Z))"  # the end of **Final Answer:**
+)
 _ANSWER_HEAD = re.compile(r"[A-Za-z0-9_-]|\([A-Za-z0-9_-]+\)\Z")
 
 
@@ -50,7 +54,10 @@ def verbatim_answer_string(reply: str, shape: AnswerShape) -> Parsed:
 
 def json_answer(reply: str, _shape: AnswerShape) -> Parsed:
     """The structure in the reply; the values of a dictionary are freed of one layer of quotes."""
-    structure = read_structure(reply)
+    return _unwrapped(read_structure(reply))
+
+
+def _unwrapped(structure: Any) -> Parsed:
     if isinstance(structure, dict):
         return {key: unwrap_string(value) for key, value in structure.items()}
     return structure
@@ -74,6 +81,25 @@ PARSERS: Mapping[str, Parser] = MappingProxyType(
 """By lower-case name. ``unsupported`` reads as ``json``; only the scorer's fallback to the raw reply differs."""
 STRING_PARSERS = frozenset({"answer_string", "ascii_answer_string", "verbatim_answer_string"})
 """They need exactly one answer field."""
+
+
+def is_repaired(name: str, reply: str) -> bool:
+    """Whether ``parse_repaired`` may find something else than the official parser."""
+    if name in STRING_PARSERS:
+        return _BOLD_MARKER.search(reply) is not None
+    return name == "json" and _MARKER in reply
+
+
+def parse_repaired(name: str, reply: str, shape: AnswerShape) -> Parsed:
+    """What the parser ``name`` would find without two faults of the official ones (scoring rules §3).
+
+    Asterisks around the answer marker are dropped, and the ``json`` parser reads all that follows the marker.
+    """
+    if name in STRING_PARSERS:
+        return PARSERS[name](_BOLD_MARKER.sub(_MARKER, reply), shape)
+    if name == "json":
+        return _unwrapped(read_structure(reply, whole_answer=True))
+    return PARSERS[name](reply, shape)
 
 
 def parse_answer(reply: str, mode: FenceMode, *, single_line: bool = False) -> str:

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
+from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.megabench.aggregation import AGGREGATIONS, NO_SCORE
 from lmms_eval.tasks.megabench.conversions.literals import LiteralError, read_literal, unwrap_string
-from lmms_eval.tasks.megabench.metrics import MetricSpec
+from lmms_eval.tasks.megabench.metrics import Metric, MetricSpec
 from lmms_eval.tasks.megabench.metrics.values import Scored
-from lmms_eval.tasks.megabench.parsers import PARSERS, AnswerShape, Parsed
+from lmms_eval.tasks.megabench.parsers import PARSERS, AnswerShape, Parsed, is_repaired, parse_repaired
 from lmms_eval.tasks.megabench.task_scoring import TaskScoring
+
+
+@dataclass(frozen=True, slots=True)
+class FixedScore:
+    """A query's score with the faults repaired that scoring rules §3 lists; reported beside the official one."""
+
+    fields: Mapping[str, float]
+    """The fields whose score differs."""
+    query: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +40,16 @@ class QueryScore:
     """Reasons by field."""
     scorer_errors: Mapping[str, str]
     """Errors by field; the field scored 0. The empty name stands for the aggregate."""
+    fixed: FixedScore | None = None
+    """The score without faults of the official evaluator; ``None`` where they change nothing."""
 
     def as_dict(self) -> dict[str, Any]:
         """The ``scores`` entry of a result file."""
         notes = {field: f"not evaluated: {reason}" for field, reason in self.not_evaluated.items()}
-        return {"field": dict(self.fields), "info": {**self.info, **notes}, "query": self.query}
+        scores = {"field": dict(self.fields), "info": {**self.info, **notes}, "query": self.query}
+        if self.fixed is not None:
+            scores["fixed"] = {"field": dict(self.fixed.fields), "query": self.fixed.query}
+        return scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +60,17 @@ class _FieldOutcome:
     error: str | None = None
 
 
-def parse_reply(reply: str | None, answer: Mapping[str, Any], spec: TaskScoring) -> Parsed:
+def parse_reply(reply: str | None, answer: Mapping[str, Any], spec: TaskScoring, *, repaired: bool = False) -> Parsed:
     """The parsed response: by field, or what the ``dummy`` and ``unsupported`` parsers found.
 
     A missing reply is an empty one. With the ``json`` parser a reply without a dictionary stands for every field.
+    ``repaired``: see ``parse_repaired``.
     """
     reply = reply or ""
     shape = AnswerShape("", single_line=False)
     if spec.answer_field is not None:
         shape = AnswerShape(spec.answer_field, single_line=_is_single_line(answer.get(spec.answer_field)))
-    parsed = PARSERS[spec.parser](reply, shape)
+    parsed = parse_repaired(spec.parser, reply, shape) if repaired else PARSERS[spec.parser](reply, shape)
     if spec.parser == "json" and not (isinstance(parsed, dict) and parsed):
         return dict.fromkeys(answer, reply)
     return parsed
@@ -70,23 +87,73 @@ def read_context(value: Any) -> Mapping[str, Any]:
 
 
 def score_query(
-    reply: str | None, answer: Mapping[str, Any], spec: TaskScoring, context: Mapping[str, Any]
+    reply: str | None,
+    answer: Mapping[str, Any],
+    spec: TaskScoring,
+    context: Mapping[str, Any],
+    verdicts: Mapping[str, Verdict] | None = None,
 ) -> QueryScore:
     """Score every field that has a metric and is in the true answer, then the auxiliary metrics.
+
+    ``verdicts``: what a judge said to the questions of ``judging.questions``, by name.
 
     An exception inside a metric scores 0 and is kept in ``scorer_errors``; a metric whose judge, program or data is
     missing leaves the query without a score.
     """
     parsed = parse_reply(reply, answer, spec)
     outcomes: dict[str, _FieldOutcome] = {}
+    for name, metric, target in _targets(answer, spec, context):
+        judged = None
+        if metric.judged:
+            judged = _Judged(spec, answer, context, (verdicts or {}).get(name), metric.reads_text)
+        response = parsed if name in spec.auxiliary else response_of(metric, parsed, name)
+        outcomes[name] = _score_field(metric.load, response, target, metric.gives_info, judged)
+    official = _collect(outcomes, spec)
+    if official.query is None:
+        return official
+    return replace(official, fixed=_fixed(official, parsed, reply or "", _Sample(answer, spec, context)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """What a reply is compared with."""
+
+    answer: Mapping[str, Any]
+    spec: TaskScoring
+    context: Mapping[str, Any]
+
+
+def _targets(
+    answer: Mapping[str, Any], spec: TaskScoring, context: Mapping[str, Any]
+) -> Iterator[tuple[str, MetricSpec, Any]]:
+    """Name, metric and target of everything that is scored: the fields of the true answer, then the auxiliaries."""
     for field, truth in answer.items():
         metric = spec.metrics.get(field)
         if metric is not None:
-            target = context if metric.needs_context else unwrap_string(truth)
-            outcomes[field] = _score_field(metric, _response(metric, parsed, field), target)
+            yield field, metric, context if metric.needs_context else unwrap_string(truth)
     for name, metric in spec.auxiliary.items():
-        outcomes[name] = _score_field(metric, parsed, context if metric.needs_context else answer)
-    return _collect(outcomes, spec)
+        yield name, metric, context if metric.needs_context else answer
+
+
+def _fixed(official: QueryScore, parsed: Parsed, reply: str, sample: _Sample) -> FixedScore | None:
+    """The score with the faults repaired, of the fields that no judge scores."""
+    answer, spec = sample.answer, sample.spec
+    is_reread = is_repaired(spec.parser, reply)
+    repaired = parse_reply(reply, answer, spec, repaired=True) if is_reread else parsed
+    changed: dict[str, float] = {}
+    for name, metric, target in _targets(answer, spec, sample.context):
+        if metric.judged or not (metric.fixed or is_reread):
+            continue
+        response = repaired if name in spec.auxiliary else response_of(metric, repaired, name)
+        outcome = _score_field(metric.load_fixed, response, target, metric.gives_info)
+        if outcome.missing is None and outcome.score != official.fields[name] and not math.isnan(outcome.score):
+            changed[name] = outcome.score
+    if not changed:
+        return None
+    try:
+        return FixedScore(changed, AGGREGATIONS[spec.aggregation]({**official.fields, **changed}, spec.weights))
+    except TaskError:  # the fields that are left weigh nothing, as in the official score
+        return None
 
 
 def _is_single_line(truth: Any) -> bool:
@@ -94,21 +161,40 @@ def _is_single_line(truth: Any) -> bool:
     return "\n" not in truth if isinstance(truth, str | list | tuple | dict | set) else True
 
 
-def _response(metric: MetricSpec, parsed: Parsed, field: str) -> Any:
+def response_of(metric: MetricSpec, parsed: Parsed, field: str) -> Any:
     """The value for a field; ``None`` where the reply has none."""
     if isinstance(parsed, dict):
         return parsed.get(field)
     return parsed if metric.reads_text and isinstance(parsed, str) else None
 
 
-def _score_field(metric: MetricSpec, response: Any, target: Any) -> _FieldOutcome:
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What a judged metric needs beside response and truth."""
+
+    spec: TaskScoring
+    answer: Mapping[str, Any]
+    context: Mapping[str, Any]
+    verdict: Verdict | None
+    fills_prompt: bool
+
+    def arguments(self) -> tuple[Verdict | None]:
+        """Raises ``KeyError`` where this sample leaves the judge's prompt unfilled."""
+        if self.spec.judge is not None and self.fills_prompt:
+            self.spec.judge.check(self.answer, self.context)
+        return (self.verdict,)
+
+
+def _score_field(
+    load: Callable[[], Metric], response: Any, target: Any, gives_info: bool, judged: _Judged | None = None
+) -> _FieldOutcome:
     try:
-        value = metric.load()(response, target)
+        value = load()(response, target, *(judged.arguments() if judged is not None else ()))
     except NotEvaluated as missing:
         return _FieldOutcome(missing=missing.reason)
     except Exception as error:  # noqa: BLE001 - the benchmark scores 0 whatever a metric raises on a sample
         text = f"{type(error).__name__}: {error}"
-        return _FieldOutcome(info=text if metric.gives_info else None, error=text)
+        return _FieldOutcome(info=text if gives_info else None, error=text)
     if isinstance(value, Scored):
         return _FieldOutcome(score=value.score, info=value.info)
     return _FieldOutcome(score=value)

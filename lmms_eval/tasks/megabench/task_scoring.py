@@ -30,6 +30,26 @@ class JudgePrompt:
     sources: Mapping[str, str]
     """Placeholder -> ``model_output``, ``example_question``, ``answers.FIELD`` or ``eval_context.KEY``."""
 
+    def values(self, response: Any, question: str, answer: Mapping[str, Any], context: Mapping[str, Any]) -> Any:
+        """What fills the placeholders on one sample, as far as it is there."""
+        found = {"model_output": response, "example_question": question}
+        values: dict[str, Any] = {}
+        for name, source in self.sources.items():
+            kind, _, rest = str(source).partition(".")
+            held, key = {"answers": answer, "eval_context": context}.get(kind, {}), rest.split(".", 1)[0]
+            if source in found:
+                values[name] = found[source]
+            elif key in held:
+                values[name] = held[key]
+        return values
+
+    def check(self, answer: Mapping[str, Any], context: Mapping[str, Any]) -> None:
+        """Raises ``KeyError`` where a sample lacks what the prompt needs."""
+        there = self.values("", "", answer, context)
+        missing = sorted({name for _, name, _, _ in string.Formatter().parse(self.template) if name} - set(there))
+        if missing:
+            raise KeyError(f"nothing in this sample fills the placeholders {missing} of the judge's prompt")
+
 
 @dataclass(frozen=True, slots=True)
 class TaskScoring:

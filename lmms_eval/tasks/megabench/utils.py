@@ -12,11 +12,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.api.outcome import Estimate, Unscored, Withheld
+from lmms_eval.api.judging import JudgeQuestion, Verdict
+from lmms_eval.api.outcome import BenchmarkReport, Estimate, NotEvaluated, TaskNumbers, Unscored, Withheld
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks._task_utils.file_utils import generate_submission_file
-from lmms_eval.tasks.megabench import data, gold, interleave, prompts, submission
+from lmms_eval.tasks._task_utils.linguistic import data_identity
+from lmms_eval.tasks._task_utils.scoring_data import depends_on
+from lmms_eval.tasks.megabench import data, gold, interleave, judging, programs, prompts, submission
 from lmms_eval.tasks.megabench.aggregation import RunSummary, TaskScore, macro_stderr, score_task, summarise
+from lmms_eval.tasks.megabench.geocoding import geocoder_identity
 from lmms_eval.tasks.megabench.gold import right_reply
 from lmms_eval.tasks.megabench.prompts import MediaAccess
 from lmms_eval.tasks.megabench.rows import parse_row
@@ -66,7 +70,35 @@ def doc_to_gold(doc: Mapping[str, Any]) -> str:
     return right_reply(row, _task_scoring(str(row.metric_info), row.task_name, tuple(row.answer)))
 
 
-def process_results(doc: Mapping[str, Any], results: Sequence[Any]) -> dict[str, Any]:
+def scoring_data_identity() -> str:
+    """What scores depend on beyond the document and the reply. Raises ``DataError`` for an unusable geocoding table."""
+    try:
+        words = data_identity()
+    except NotEvaluated as damaged:
+        words = damaged.reason
+    return f"{words} {geocoder_identity()}".strip()
+
+
+def doc_to_judge(
+    doc: Mapping[str, Any], results: Sequence[Any], lmms_eval_specific_kwargs: Options = None
+) -> list[JudgeQuestion]:
+    """The questions behind the judge metrics of a query; most have none."""
+    row = parse_row(doc)
+    spec = _task_scoring(str(row.metric_info), row.task_name, tuple(row.answer))
+    if spec.eval_type == "rule":
+        return []
+
+    def find(name: str) -> Path:
+        return _media(lmms_eval_specific_kwargs).path(name)
+
+    query = judging.JudgedQuery(row.answer, row.query.text, row.query.media, read_context(row.eval_context), find)
+    return judging.questions(results[0] if results else "", query, spec)
+
+
+@depends_on(scoring_data_identity)
+def process_results(
+    doc: Mapping[str, Any], results: Sequence[Any], verdicts: Mapping[str, Verdict] | None = None
+) -> dict[str, Any]:
     """The submission record with its scores, and what the aggregations need of it.
 
     ``scored`` is 1, or ``Unscored`` where a field could not be evaluated (no judge, no program, no data).
@@ -77,17 +109,21 @@ def process_results(doc: Mapping[str, Any], results: Sequence[Any]) -> dict[str,
     row = parse_row(doc)
     reply = results[0] if results else ""
     spec = _task_scoring(str(row.metric_info), row.task_name, tuple(row.answer))
-    outcome = score_query(reply, row.answer, spec, read_context(row.eval_context))
+    outcome = score_query(reply, row.answer, spec, read_context(row.eval_context), verdicts)
     record = {**submission.record(row, reply), "scores": outcome.as_dict()}
     if outcome.scorer_errors:
         record["scorer_error"] = dict(outcome.scorer_errors)
-    value = {
+    value: dict[str, Any] = {
         "task_name": row.task_name,
         "eval_type": spec.eval_type,
         "query": outcome.query,
         "score": None if outcome.query is None else max(0.0, outcome.query),
+        "fixed": None if outcome.fixed is None else outcome.fixed.query,
+        "num_demo": int(bool(row.example.text or row.example.media)),
     }
     missing = "; ".join(f"{field}: {reason}" for field, reason in outcome.not_evaluated.items())
+    if not missing and any(metric.runs_programs for metric in spec.metrics.values()):
+        value["sandbox"] = programs.sandbox_record()
     return {"submission": record, "macro_mean": value, "scored": Unscored(missing) if missing else 1.0}
 
 
@@ -95,10 +131,14 @@ def task_scores(values: Sequence[Mapping[str, Any]]) -> list[TaskScore]:
     """Totals of every task from the ``macro_mean`` values of its queries, tasks in order of their first query."""
     queries: dict[str, list[float | None]] = {}
     kinds: dict[str, Any] = {}
+    fixed: dict[str, dict[int, float]] = {}
     for value in values:
-        queries.setdefault(value["task_name"], []).append(value["query"])
-        kinds[value["task_name"]] = value["eval_type"]
-    return [score_task(name, kinds[name], of_task) for name, of_task in queries.items()]
+        name = value["task_name"]
+        queries.setdefault(name, []).append(value["query"])
+        kinds[name] = value["eval_type"]
+        if value.get("fixed") is not None:
+            fixed.setdefault(name, {})[len(queries[name]) - 1] = value["fixed"]
+    return [score_task(name, kinds[name], of_task, fixed.get(name)) for name, of_task in queries.items()]
 
 
 def aggregate_macro_mean(values: Sequence[Mapping[str, Any]]) -> Any:
@@ -113,6 +153,7 @@ def aggregate_macro_mean(values: Sequence[Mapping[str, Any]]) -> Any:
     for value in values:
         if value["task_name"] in complete:
             queries.setdefault(value["task_name"], []).append(value["score"])
+    demonstrations = {value["task_name"]: value.get("num_demo", 0) for value in values}
     details = {
         "summary": summary.as_dict(),
         "tasks": {
@@ -121,15 +162,27 @@ def aggregate_macro_mean(values: Sequence[Mapping[str, Any]]) -> Any:
                 "task_score": score.total,
                 "num_query": score.num_query,
                 "eval_type": score.eval_type,
+                "fixed_mean_task_score": score.fixed_mean,
+                "num_demo": demonstrations.get(score.name, 0),
             }
             for score in scores
         },
     }
-    estimate = Estimate(summary.partial.macro, macro_stderr(queries.values()), {"megabench": details})
+    parts: dict[str, Any] = {"megabench": details}
+    if sandboxes := programs.distinct_sandboxes(values):
+        parts["sandbox"] = sandboxes
+    estimate = Estimate(summary.partial.macro, macro_stderr(queries.values()), parts)
     if not summary.not_evaluated:
         return estimate
     names = ", ".join(summary.not_evaluated[:5]) + (", ..." if len(summary.not_evaluated) > 5 else "")
     return Withheld(estimate, f"{len(summary.not_evaluated)} tasks not evaluated: {names}")
+
+
+def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkReport | None:
+    """Core, open, overall and the breakdown over the tasks of a run."""
+    from lmms_eval.tasks.megabench.report import report as whole
+
+    return whole(tasks, stem)
 
 
 def aggregate_scored(values: Sequence[float]) -> int:

@@ -3,6 +3,8 @@
 ``python -m tests.models.families.conformance`` prints the table of ``docs/models/conformance.md``.
 """
 
+import copy
+import json
 import os
 import tempfile
 from pathlib import Path
@@ -13,13 +15,16 @@ os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 import numpy as np
 from transformers.utils import is_num2words_available, is_torchvision_available
 
+from lmms_eval.config import build_config
 from lmms_eval.errors import ModelError
+from lmms_eval.evaluation.run import run
+from lmms_eval.media.audio import encode_wav
 from lmms_eval.models.building import BuildOptions
 from lmms_eval.models.registry import ModelRegistry
 from tests.models.families.build import BUILDERS
 from tests.models.hf.support import answers, ask, converse, picture
 
-COLUMNS = ("text", "1 image", "several images", "video", "audio", "likelihood", "batch = single")
+COLUMNS = ("text", "1 image", "several images", "video", "audio", "likelihood", "batch = single", "resume")
 YES, REFUSED, TORCHVISION, NUM2WORDS = "yes", "refused", "needs torchvision", "needs num2words"
 ONLY = {
     "hf_text": ("text",),
@@ -28,6 +33,7 @@ ONLY = {
     "phi4_multimodal": ("text", "1 image", "several images", "video", "audio"),
 }
 """Wrappers that are no vision-language ones."""
+DOCUMENTS, BROKEN_AFTER = 6, 3
 VISION = ("text", "1 image", "several images", "video")
 
 
@@ -35,7 +41,7 @@ def expected(name):
     """The row that a wrapper must have here."""
     if name == "smolvlm" and not is_num2words_available():
         return dict.fromkeys(COLUMNS, NUM2WORDS)
-    takes = (*ONLY.get(name, VISION), "batch = single")
+    takes = (*ONLY.get(name, VISION), "batch = single", "resume")
     row = {column: YES if column in takes else REFUSED for column in COLUMNS}
     row["likelihood"] = REFUSED if name == "whisper" else YES
     if name == "phi4_multimodal" and not is_torchvision_available():
@@ -77,6 +83,8 @@ def check(name, folder):
     row = {column: _outcome(model, PAIRS[column]) for column in COLUMNS[:5]}
     row["likelihood"] = _likelihood(model)
     row["batch = single"] = YES if _same_in_batches(name, folder, model, row) else "no"
+    with tempfile.TemporaryDirectory() as work:
+        row["resume"] = resumption(name, folder, model, write_task(Path(work), row))
     return row
 
 
@@ -110,6 +118,71 @@ def _same_in_batches(name, folder, alone, row):
     together = answers(make_model(name, folder, batch_size=8), requests)
     single = answers(make_model(name, folder, batch_size=1), requests)
     return _content(together) == _content(single) == _content(answers(alone, requests))
+
+
+def write_task(work, row):
+    """A task of pictures where the wrapper takes them, else of sounds, else of texts; its folder."""
+    kind = "png" if row["1 image"] == YES else "wav" if row["audio"] == YES else ""
+    for number in range(DOCUMENTS if kind else 0):
+        if kind == "png":
+            picture(40 + 8 * number, 50, number).save(work / f"{number}.png")
+        else:
+            (work / f"{number}.wav").write_bytes(encode_wav(sound(number)["array"], 16000))
+    media = f"[str(Path(__file__).parent / f\"{{doc['number']}}.{kind}\")]" if kind else "[]"
+    (work / "utils.py").write_text(f"from pathlib import Path\n\n\ndef media(doc):\n    return {media}\n")
+    rows = [{"number": number, "question": "What is it? " * (1 + number), "answer": ""} for number in range(DOCUMENTS)]
+    (work / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (work / "few.yaml").write_text(
+        "task: few\ndataset_path: json\ndataset_kwargs: {data_files: {test: rows.jsonl}}\ntest_split: test\n"
+        "output_type: generate_until\ndoc_to_visual: !function utils.media\ndoc_to_text: question\n"
+        "doc_to_target: answer\ngeneration_kwargs: {max_new_tokens: 16, until: []}\n"
+        "metric_list: [{metric: exact_match, aggregation: mean, higher_is_better: true}]\n"
+    )
+    return work
+
+
+def resumption(name, folder, model, work):
+    """``yes`` if a run that broke off goes on with what was not answered, and ends as one that did not break off."""
+
+    def samples_of(place, wrapper):
+        values = {"model": name, "tasks": "few", "include_path": str(work), "log_samples": True, "verbosity": "ERROR"}
+        report = run(build_config({**values, "output_path": str(work / place)}), wrapper)
+        assert report.exit_code == 0, report.results["outcomes"]
+        (file,) = (work / place).rglob("*_samples_few.jsonl")
+        rows = [json.loads(line) for line in file.read_text().splitlines()]
+        return [(row["doc_id"], row["filtered_resps"], row["token_counts"], row["doc_hash"]) for row in rows]
+
+    whole = samples_of("whole", model)
+    answered = []
+    try:
+        samples_of("broken", _breaking(model, answered, BROKEN_AFTER))
+    except _BreakError:
+        first = tuple(answered)
+    else:
+        return "no: it did not break off"
+    later = samples_of("broken", _breaking(make_model(name, folder), answered := [], DOCUMENTS + 1))
+    if sorted((*first, *answered)) != list(range(DOCUMENTS)):
+        return f"no: answered {first}, then {answered}"
+    return YES if later == whole and len({str(row[1]) for row in whole}) > 1 else "no: another result"
+
+
+class _BreakError(Exception):
+    """The process ends here."""
+
+
+def _breaking(model, answered, after):
+    """A stand-in that notes whose answers it gives, and breaks off after some."""
+    stand_in = copy.copy(model)
+
+    def respond(stream):
+        for number, response in enumerate(model.respond(stream)):
+            if number == after:
+                raise _BreakError
+            answered.append(int(response.request_id.split("/")[1]))
+            yield response
+
+    stand_in.respond = respond
+    return stand_in
 
 
 def _content(responses):

@@ -41,7 +41,7 @@ def test_template_pictures_and_size(loaded, tiny):
     request = builder(loaded, tiny).prepare(ask(0, "What?", [picture(30, 20), picture(40, 40)]))
     assert request.payload.text == "<s>User:<image><image> What?<end>\nAssistant:"
     assert [image.size for image in request.payload.images] == [(30, 20), (40, 40)]
-    assert request.payload_bytes == len(request.payload.text) + 3 * (30 * 20 + 40 * 40)
+    assert request.payload_bytes == len(request.payload.text) + 4 * (30 * 20 + 40 * 40)
 
 
 def test_literal_placeholders_are_neutralised(loaded, tiny):

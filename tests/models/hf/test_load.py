@@ -156,3 +156,21 @@ def test_devices(monkeypatch):
     monkeypatch.setenv("LOCAL_RANK", "3")
     assert resolve_device("cuda") == torch.device("cuda", 3)
     assert resolve_device("cuda:1") == torch.device("cuda", 1)
+
+
+@pytest.mark.parametrize("device_map", ["auto", "balanced"])
+def test_a_model_over_all_gpus_is_for_one_process(tiny, monkeypatch, device_map):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    for name, value in {"WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "4", "LOCAL_RANK": "1"}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ModelError, match=rf"device_map={device_map} .* each of the 4 processes .* start one process"):
+        load(options(tiny, device_map=device_map))
+
+
+@pytest.mark.parametrize(
+    "told", [{"LOCAL_WORLD_SIZE": "1"}, {"CUDA_VISIBLE_DEVICES": "2,3"}], ids=["one per machine", "GPUs of its own"]
+)
+def test_a_model_over_all_gpus_that_the_process_has_for_itself(tiny, monkeypatch, told):
+    for name, value in {"WORLD_SIZE": "4", "LOCAL_RANK": "1", **told}.items():
+        monkeypatch.setenv(name, value)
+    assert load(options(tiny, device_map="auto")).device.type == torch.get_default_device().type

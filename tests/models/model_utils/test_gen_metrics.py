@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
 from lmms_eval.models.model_utils.gen_metrics import COLLECTOR, GenMetrics, log_metrics
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    COLLECTOR.reset()
-    yield
-    COLLECTOR.reset()
 
 
 def test_nothing_logged() -> None:

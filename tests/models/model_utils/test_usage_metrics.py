@@ -3,18 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-
-import pytest
 
 from lmms_eval.models.model_utils.usage_metrics import COLLECTOR, log_usage
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    COLLECTOR.reset()
-    yield
-    COLLECTOR.reset()
 
 
 def test_nothing_logged() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -42,6 +43,8 @@ class Recorder:
         self.calls: list[dict[str, Any]] = []
         self.open = self.peak = self.aborted = 0
         self.started: dict[str, Any] = {}
+        self.environment: dict[str, str] = {}
+        """Of the process, when the engine started."""
         self.closed = False
         self.delay = 0.0
         self.error: Exception | None = None
@@ -91,6 +94,7 @@ def fake_vllm(seen: Recorder) -> ModuleType:
         @classmethod
         def from_engine_args(cls, engine_args: AsyncEngineArgs) -> AsyncLLMEngine:
             seen.started = dataclasses.asdict(engine_args)
+            seen.environment = dict(os.environ)
             return cls()
 
         async def generate(self, prompt: Any, sampling_params: SamplingParams, request_id: str) -> AsyncIterator[Any]:
@@ -119,6 +123,7 @@ def fake_sglang(seen: Recorder) -> ModuleType:
     class Engine:
         def __init__(self, model_path: str, **arguments: Any) -> None:
             seen.started = {"model_path": model_path, **arguments}
+            seen.environment = dict(os.environ)
 
         async def async_generate(
             self,

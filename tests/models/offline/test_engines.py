@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import os
 import sys
 from contextlib import aclosing
 from pathlib import Path
@@ -205,9 +206,41 @@ def test_wrong_arguments(folder: str, seen: Recorder, monkeypatch: pytest.Monkey
         build("vllm", folder, gpu_memory_utilization=2)
     with pytest.raises(ModelError, match="none: "):
         build("vllm", folder, limit_mm_per_prompt="{image: 8}")
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(ModelError, match="without accelerate or torchrun"):
-        build("vllm", folder, tensor_parallel_size=2)
+
+
+TORCHRUN = {
+    "WORLD_SIZE": "4", "RANK": "3", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
+    "MASTER_PORT": "1", "TORCHELASTIC_USE_AGENT_STORE": "True",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("devices", "own"), [({}, "5"), ({"tensor_parallel_size": 2}, "6,7")])
+@pytest.mark.parametrize("name", FAKES)
+def test_in_a_launch_each_engine_has_gpus_of_its_own_and_sees_no_launch(
+    name: str, devices: dict[str, int], own: str, folder: str, seen: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable, value in {**TORCHRUN, "CUDA_VISIBLE_DEVICES": "4,5,6,7"}.items():
+        monkeypatch.setenv(variable, value)
+    build(name, folder, **devices)
+    assert seen.environment["CUDA_VISIBLE_DEVICES"] == own
+    assert not set(TORCHRUN) & set(seen.environment)
+    assert {name: os.environ.get(name) for name in TORCHRUN} == TORCHRUN
+
+
+@pytest.mark.parametrize("name", FAKES)
+def test_more_parallel_parts_than_gpus_in_a_launch(
+    name: str, folder: str, seen: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable, value in {**TORCHRUN, "CUDA_VISIBLE_DEVICES": "4,5,6"}.items():
+        monkeypatch.setenv(variable, value)
+    with pytest.raises(ModelError, match=r"takes 2 GPU.* without accelerate or torchrun"):
+        build(name, folder, pipeline_parallel_size=2)
+
+
+def test_alone_the_environment_is_left_as_it_is(folder: str, seen: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5")
+    build("vllm", folder, data_parallel_size=2)
+    assert seen.environment["CUDA_VISIBLE_DEVICES"] == "4,5"
 
 
 def test_a_model_without_template(tmp_path: Path, seen: Recorder) -> None:

@@ -13,7 +13,6 @@ from lmms_eval.models.remote.arguments import RemoteArguments, read_arguments
 from lmms_eval.models.remote.failures import Failures
 from lmms_eval.models.remote.generation import read_generation
 from lmms_eval.models.remote.media import payload_size
-from lmms_eval.models.remote.sdk import read_address
 
 PACKAGES = {"anthropic": "anthropic", "gemini": "google.genai", "litellm": "litellm"}
 ALIASES = {"claude": "anthropic", "gemini_api": "gemini", "litellm_chat": "litellm", "litellm_compatible": "litellm"}
@@ -46,12 +45,6 @@ def test_greedy_and_sampling() -> None:
     warm = read_generation({"temperature": 0.5, "reasoning_effort": "high", "top_k": 3}, 9, 100, "low")
     assert (warm.max_new_tokens, warm.temperature, warm.seed, warm.effort) == (100, 0.5, 9, "high")
     assert warm.pick({"min_p": "min_p"}) == ({}, ("top_k",))
-
-
-def test_addresses_are_shown_without_secrets() -> None:
-    assert read_address("https://u:p@h:8/x/?key=1", "")[1] == "https://h:8/x/"
-    with pytest.raises(ModelError, match="http"):
-        read_address("ftp://h", "")
 
 
 def test_errors_by_their_cause() -> None:

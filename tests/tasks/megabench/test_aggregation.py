@@ -79,3 +79,23 @@ def test_a_task_without_a_mean_takes_the_headline_away() -> None:
 
 def test_an_empty_run_scores_zero() -> None:
     assert summarise([]).as_dict() == {"macro_mean_score": 0, "micro_mean_score": 0, "num_tasks": 0, "num_queries": 0}
+
+
+def test_the_fixed_mean_replaces_only_the_queries_that_differ() -> None:
+    score = score_task("t", "rule", [0, 0.5, -1, 1], {0: 1, 2: 0.5})
+    assert (score.total, score.mean, score.fixed_mean) == (1.5, 0.375, 0.75)
+    assert score_task("t", "rule", [1, 1], {1: -1}).fixed_mean == 0.5
+
+
+def test_without_differences_or_with_a_missing_query_there_is_no_fixed_mean() -> None:
+    assert score_task("t", "rule", [0, 1]).fixed_mean is None
+    assert score_task("t", "rule", [0, 1], {}).fixed_mean is None
+    assert score_task("t", "rule", [0, None], {0: 1}).fixed_mean is None
+
+
+def test_the_summary_tells_the_fixed_mean_where_a_task_differs() -> None:
+    tasks = [score_task("a", "rule", [0, 0], {1: 1}), score_task("b", "llm", [1])]
+    summary = summarise(tasks).as_dict()
+    assert summary["macro_mean_score"] == 0.5
+    assert summary["fixed"] == {"macro_mean_score": 0.75, "num_tasks_affected": 1}
+    assert "fixed" not in summarise([score_task("a", "rule", [0, 0])]).as_dict()

@@ -99,19 +99,19 @@ def test_macro_mean_is_over_tasks() -> None:
     assert utils.aggregate_scored([1.0, 1.0]) == 2
 
 
-def test_what_cannot_be_evaluated_withholds_the_mean() -> None:
+def test_what_cannot_be_evaluated_withholds_the_mean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from lmms_eval.api.outcome import Unscored, Withheld
 
+    monkeypatch.setenv("NLTK_DATA", str(tmp_path))
     doc = dict(docs()[0])
     info: dict[str, Any] = {
-        "field_score_function": {"count": "geo_proximity_location_dict"},
+        "field_score_function": {"count": "constrained_generation"},
         "aggregation": {"function": "mean", "field_weights": {"count": 1}},
         "response_parse_function": "answer_string",
     }
-    values = utils.process_results({**doc, "metric_info": str(info), "task_name": "elsewhere"}, ["Answer: here"])
-    if values["macro_mean"]["query"] is not None:
-        pytest.skip("a geocoder is present")
-    assert isinstance(values["scored"], Unscored) and "geocoder" in values["scored"].reason
+    other = {**doc, "metric_info": str(info), "task_name": "elsewhere", "eval_context": "{'contain': '[here]'}"}
+    values = utils.process_results(other, ["Answer: here"])
+    assert isinstance(values["scored"], Unscored) and "lmms-eval fetch nltk" in values["scored"].reason
     right = utils.process_results(doc, [right_reply(doc)])["macro_mean"]
     withheld = utils.aggregate_macro_mean([right, values["macro_mean"]])
     assert isinstance(withheld, Withheld)

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.tasks.megabench.parsers import PARSERS, AnswerShape, parse_answer
+from lmms_eval.tasks.megabench.parsers import PARSERS, AnswerShape, is_repaired, parse_answer, parse_repaired
 from tests.tasks.megabench.fuzzing import FUZZ, NASTY, cpu_limit, reply_text
 
 SHAPE = AnswerShape("answer", single_line=True)
@@ -68,12 +68,89 @@ def test_string_parsers_fill_the_answer_field() -> None:
     assert PARSERS["verbatim_answer_string"]("x", SHAPE) == {"answer": "x"}
 
 
+@pytest.mark.parametrize(
+    ("reply", "official", "repaired"),
+    [
+        ("**Answer:** B", "", "B"),
+        ("*Answer:* B", "", "B"),
+        ("***Answer:*** B", "", "B"),
+        ("**Answer**: B", "**Answer**: B", "B"),
+        ("**answer:** B", "", "B"),
+        ("**Final Answer:** B", "** B", "B"),
+        ("The **final answer**: B", "The **final answer**: B", "B"),
+        ("So:\n\n**Answer:**\nB", "", "B"),
+        ("**Answer:** ```python\nx\n```", "", "x"),
+    ],
+)
+def test_asterisks_around_the_marker_are_dropped_in_the_repaired_reading(
+    reply: str, official: str, repaired: str
+) -> None:
+    assert is_repaired("answer_string", reply)
+    assert answer(reply) == official
+    assert parse_repaired("answer_string", reply, SHAPE) == {"answer": repaired}
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "**Answer: B**",
+        "Answer: **B**",
+        "Answer: B",
+        "**Answer: *italic* B**",
+        "**Answer:\n* one\n* two",
+        "__Answer:__ B",
+        "ANSWER:** B",
+        "5*6*7",
+    ],
+)
+def test_the_repaired_reading_changes_nothing_else(reply: str) -> None:
+    assert not is_repaired("answer_string", reply)
+    assert parse_repaired("answer_string", reply, SHAPE) == PARSERS["answer_string"](reply, SHAPE)
+
+
+def test_the_other_string_parsers_are_repaired_likewise() -> None:
+    assert parse_repaired("verbatim_answer_string", "**Answer:** B", SHAPE) == {"answer": " B"}
+    assert parse_repaired("ascii_answer_string", "**Answer**:\n  /\\ \n", SHAPE) == {"answer": "  /\\"}
+
+
+@pytest.mark.parametrize(
+    ("reply", "official", "repaired"),
+    [
+        ('Answer: {\n  "a": "1",\n  "b": "2"\n}', {}, {"a": "1", "b": "2"}),
+        ('Answer:\n```json\n{"a": "1"}\n```', {}, {"a": "1"}),
+        ('Answer: ```json\n{\n"a": "\'x\'"\n}\n```\nDone.', {}, {"a": "x"}),
+        ('**Answer:**\n{\n"a": "1"}', {}, {"a": "1"}),
+        ('Answer: {"a": "1"}', {"a": "1"}, {"a": "1"}),
+        ('Answer: {"a": "1"}\nThis is it.', {"a": "1"}, {"a": "1"}),
+        ('Answer: {"a": "1"}\nAnswer: {"a": "2"}', {"a": "1"}, {"a": "2"}),
+        ('{"a": "1"}', {"a": "1"}, {"a": "1"}),
+    ],
+)
+def test_all_that_follows_the_marker_is_read_in_the_repaired_json(
+    reply: str, official: object, repaired: object
+) -> None:
+    assert PARSERS["json"](reply, SHAPE) == official
+    assert parse_repaired("json", reply, SHAPE) == repaired
+    assert is_repaired("json", reply) == ("Answer:" in reply)
+
+
+def test_parsers_without_a_fault_are_never_repaired() -> None:
+    for name in ("dummy", "unsupported"):
+        assert not is_repaired(name, "**Answer:** {\n'a': 1}")
+        assert parse_repaired(name, "**Answer:** {\n'a': 1}", SHAPE) == PARSERS[name]("**Answer:** {\n'a': 1}", SHAPE)
+
+
 @FUZZ
 @given(reply_text)
 def test_never_raise(reply: str) -> None:
     for mode in ("plain", "ascii", "verbatim"):
         assert isinstance(parse_answer(reply, mode, single_line=True), str)  # type: ignore[arg-type]
     assert isinstance(PARSERS["json"](reply, SHAPE), dict | list | set)
+    for name, parser in PARSERS.items():
+        repaired, official = parse_repaired(name, reply, SHAPE), parser(reply, SHAPE)
+        assert isinstance(repaired, str | dict | list | set)
+        if not is_repaired(name, reply):
+            assert repr(repaired) == repr(official)
 
 
 @FUZZ

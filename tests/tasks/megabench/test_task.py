@@ -92,3 +92,21 @@ def test_a_wrong_answer_and_no_answer_are_scored_as_such(catalogue: Catalogue) -
         outcome = demo.score(0, [Answer(reply)]).scores[0]
         assert outcome.status == "scored" and outcome.metrics["macro_mean"]["query"] == 0
         assert outcome.metrics["submission"]["response"] == reply
+
+
+def test_fixed_scores_reach_the_task_and_the_summary(catalogue: Catalogue) -> None:
+    demo = task(catalogue, "megabench_demo")
+    replies = [demo.gold_answer(number) for number in range(len(demo))]  # type: ignore[attr-defined]
+    bold = next(number for number, reply in enumerate(replies) if reply.startswith("Answer: "))
+    replies[bold] = replies[bold].replace("Answer:", "**Answer:**")
+    values = [
+        demo.score(number, [Answer(reply)]).scores[0].metrics["macro_mean"] for number, reply in enumerate(replies)
+    ]
+    assert (values[bold]["query"], values[bold]["fixed"]) == (0, 1)
+    aggregation = next(metric.aggregation for metric in demo.metrics if metric.name == "macro_mean")
+    estimate = aggregation(values)
+    details = estimate.details["megabench"]
+    assert estimate.value < 1
+    assert details["summary"]["fixed"] == {"macro_mean_score": 1.0, "num_tasks_affected": 1}
+    affected = details["tasks"][values[bold]["task_name"]]
+    assert (affected["mean_task_score"] < 1, affected["fixed_mean_task_score"]) == (True, 1.0)

@@ -72,6 +72,14 @@ def to_set(value: Any) -> set[Any] | str:
     return str_to_set(frozen)
 
 
+def to_frozen_set(value: Any) -> set[Any] | str:
+    """As ``to_set``, but nested lists in a text are frozen to tuples instead of making the set empty."""
+    if not isinstance(value, str):
+        return to_set(value)
+    items = _items(value)
+    return "" if items is None else {freeze(item) for item in items}
+
+
 def to_dict(value: Any) -> Any:
     """The dictionary (or list) that a text holds, the values of a dictionary converted likewise.
 

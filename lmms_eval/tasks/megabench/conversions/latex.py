@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 
@@ -12,6 +13,11 @@ _WITH_MACRONS = re.compile("([^\u0304])(\u0304*)", re.DOTALL)
 _OVERLINE_SUBSCRIPT = re.compile(r"\\overline\{([^{}]*)\}_([^{}\\\s]*)")
 _UNNAMED_GREEK = re.compile("[ς\u03a2]")
 _ENVIRONMENT = re.compile(r"\\(?:begin|end)\{[^{}]*\}(?:\[[^\[\]]*\])?")
+CHARS_PER_TOKEN = 40
+MAX_BARS = 17
+"""The parser's time doubles with a few of them: each may open or close."""
+_BAR = re.compile(r"\|")
+_TOKEN = re.compile(r"\\[a-zA-Z]+|\S")
 _DELIMITER = re.compile(r"\\[()\[\]]")
 _LETTERS = "αβγδεζηθικλμνξοπρστυφχψω"
 # fmt: off
@@ -56,6 +62,23 @@ def _overline(match: re.Match[str]) -> str:
     if decomposed[1:2] == _MACRON:
         letter, count = decomposed[0], count + 1
     return "\\overline{" * count + letter + "}" * count
+
+
+def token_count(text: str) -> int:
+    """How many LaTeX tokens the text has: commands, and single characters of all else but whitespace."""
+    return sum(1 for _ in _TOKEN.finditer(text))
+
+
+def first_tokens(text: str, count: int) -> str:
+    """The text up to the end of its token number ``count``, before its vertical bar number ``MAX_BARS``.
+
+    Never more than ``CHARS_PER_TOKEN`` characters a token, blanks included.
+    """
+    text = text[: count * CHARS_PER_TOKEN]
+    last = next(itertools.islice(_TOKEN.finditer(text), count - 1, None), None)
+    text = text if last is None else text[: last.end()]
+    bar = next(itertools.islice(_BAR.finditer(text), MAX_BARS - 1, None), None)
+    return text if bar is None else text[: bar.start()]
 
 
 def unwrap_delimiters(text: str, opening: str, closing: str) -> str:

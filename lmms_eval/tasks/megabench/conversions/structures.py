@@ -16,6 +16,7 @@ MAX_SPANS = 2_000
 """Of the candidate structures in a text, so many are tried, from the last one backwards."""
 
 _ANSWER_LINE = re.compile(r"^(?:\*\*)?Answer:\s*(.*)", re.MULTILINE)
+_ANSWER_REST = re.compile(r"^(?:\*\*)?Answer:(?:\*\*)?\s*(.*)", re.MULTILINE | re.DOTALL)
 _BRACKET = re.compile(r"[{}\[\]]")
 _LOOSE_QUOTE = re.compile(r"(?<!\w)'|'(?!\w)")
 _BACKSLASH_QUOTE = re.compile(r"\\(?=[\"'])")
@@ -27,14 +28,15 @@ class _Noted:
     value: Any
 
 
-def read_structure(text: str) -> Any:
+def read_structure(text: str, *, whole_answer: bool = False) -> Any:
     """The last dictionary or list in the text, as JSON or (preferred) as a Python literal.
 
     If a line starts with ``Answer:``, only what follows on the first such line is read; then the content of a
     ```` ```json ```` block if there is one. Without anything readable: ``[]`` if the text starts with ``[``, else
-    ``{}``. A structure may come out as a tuple-bearing list, a set or a dictionary with any keys.
+    ``{}``. With ``whole_answer`` all that follows the marker is read. A structure may come out as a list that holds
+    tuples, a set or a dictionary with any keys.
     """
-    answer = _ANSWER_LINE.search(text)
+    answer = (_ANSWER_REST if whole_answer else _ANSWER_LINE).search(text)
     text = (answer.group(1) if answer else text).strip()
     text = extract_json_fence(text).text
     for span in reversed(deque(_spans(text), maxlen=MAX_SPANS)):  # the last one counts

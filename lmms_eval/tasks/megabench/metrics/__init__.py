@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.tasks.megabench.metrics.values import MetricValue
 
-Metric = Callable[[Any, Any], MetricValue]
-"""From the response and the truth (or the evaluation context) to the score."""
+Metric = Callable[..., MetricValue]
+"""From the response and the truth (or the evaluation context) to the score; judged ones get the verdict as third."""
 Need = Literal["a judge model", "the code sandbox", "linguistic data", "a geocoder"]
 
 _PACKAGE = "lmms_eval.tasks.megabench.metrics"
@@ -39,11 +39,22 @@ class MetricSpec:
     gives_info: bool = False
     """Returns ``Scored``; an error text becomes the information."""
 
+    fixed: str = ""
+    """``module.function`` of the variant without the official one's faults (scoring rules §3); empty: no such fault."""
+
+    @property
+    def runs_programs(self) -> bool:
+        return self.needs == "the code sandbox"
+
     def load(self) -> Metric:
         """The function. Raises ``NotEvaluated`` where something it needs is missing."""
         if not self.path:
             raise NotEvaluated(f"{self.name} needs {self.needs}")
         return _load(self.path)
+
+    def load_fixed(self) -> Metric:
+        """The repaired variant, where there is one; else the function itself."""
+        return _load(self.fixed) if self.fixed else self.load()
 
 
 @functools.cache
@@ -100,18 +111,58 @@ _BY_MODULE = {
     "values": ("nli_entailment", "unsupported"),
 }
 
+_REPAIRED = frozenset(
+    {
+        "positive_int_match", "general_single_numerical_match", "boxed_single_numerical_match", "set_equality",
+        "set_equality_case_insensitive", "str_set_equality_comma", "set_precision", "jaccard_index",
+        "jaccard_index_case_insensitive",
+    }
+)  # fmt: skip
+"""Metrics with a variant ``NAME_fixed`` in their module."""
+
 _SPECIAL = (
-    MetricSpec("symbolic_planning_test", "planning.symbolic_planning_test", needs_context=True),
+    MetricSpec(
+        "symbolic_planning_test",
+        "planning.symbolic_planning_test",
+        needs_context=True,
+        fixed="planning.symbolic_planning_test_fixed",
+    ),
     MetricSpec("xml_norm_point_in_bbox", "coordinates.xml_norm_point_in_bbox", needs_context=True, gives_info=True),
-    MetricSpec("constrained_generation", needs_context=True, needs="linguistic data", reads_text=True, gives_info=True),
-    MetricSpec("program_judge", needs_context=True, needs="the code sandbox"),
-    MetricSpec("gpt_4o_as_judge", needs="a judge model", judged=True, reads_text=True, gives_info=True),
-    MetricSpec("ascii_art_gpt4o_judge", needs="a judge model", judged=True),
-    MetricSpec("geo_proximity_location_dict", needs="a geocoder", whole_answer=True),
+    MetricSpec(
+        "constrained_generation",
+        "constrained.constrained_generation",
+        needs_context=True,
+        needs="linguistic data",
+        reads_text=True,
+        gives_info=True,
+    ),
+    MetricSpec(
+        "program_judge",
+        "code.program_judge",
+        needs_context=True,
+        needs="the code sandbox",
+        fixed="code.program_judge_fixed",
+    ),
+    MetricSpec(
+        "gpt_4o_as_judge",
+        "judged.gpt_4o_as_judge",
+        needs="a judge model",
+        judged=True,
+        reads_text=True,
+        gives_info=True,
+    ),
+    MetricSpec("ascii_art_gpt4o_judge", "judged.ascii_art_gpt4o_judge", needs="a judge model", judged=True),
+    MetricSpec(
+        "geo_proximity_location_dict", "geography.geo_proximity_location_dict", needs="a geocoder", whole_answer=True
+    ),
 )
 
 METRICS: Mapping[str, MetricSpec] = MappingProxyType(
-    {name: MetricSpec(name, f"{module}.{name}") for module, names in _BY_MODULE.items() for name in names}
+    {
+        name: MetricSpec(name, f"{module}.{name}", fixed=f"{module}.{name}_fixed" if name in _REPAIRED else "")
+        for module, names in _BY_MODULE.items()
+        for name in names
+    }
     | {spec.name: spec for spec in _SPECIAL}
 )
 """By lower-case name."""

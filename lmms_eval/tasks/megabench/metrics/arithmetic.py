@@ -6,6 +6,7 @@ import ast
 import math
 import operator
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from lmms_eval.tasks.megabench.conversions.literals import ConversionError, quiet_parser
@@ -18,7 +19,18 @@ Number = int | float
 Value = Number | str | list["Value"] | tuple["Value", ...]
 """Truth values are integers here, as in Python."""
 
-NAMES: Mapping[str, float] = MappingProxyType({"E": 2.718})
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The names and the functions of one number that an expression may use."""
+
+    names: Mapping[str, float]
+    functions: Mapping[str, Callable[[float], float]]
+
+
+OFFICIAL = Vocabulary({"E": 2.718}, {})
+REPAIRED = Vocabulary({"E": 2.718, "e": math.e}, {"sqrt": math.sqrt, "exp": math.exp})
+"""With the ``e`` and the roots that the official reader does not know (scoring rules §3)."""
 
 
 class ArithmeticRefused(ConversionError):
@@ -47,8 +59,8 @@ _COMPARE: Mapping[type[ast.cmpop], Callable[[Number, Number], bool]] = MappingPr
 )
 
 
-def evaluate(expression: str) -> Value:
-    """The value of numbers, ``+ - * / // % **``, comparisons, parentheses, lists, tuples, texts and the name ``E``.
+def evaluate(expression: str, vocabulary: Vocabulary = OFFICIAL) -> Value:
+    """The value of numbers, ``+ - * / // % **``, comparisons, parentheses, lists, tuples, texts and the vocabulary.
 
     Raises ``ArithmeticRefused`` for everything else, for division by zero, overflow, complex results and integers of
     more than ``MAX_BITS`` bits.
@@ -58,39 +70,63 @@ def evaluate(expression: str) -> Value:
     try:
         with quiet_parser():
             tree = ast.parse(expression.strip(), mode="eval")
-        return _value(tree.body)
+        return _Reader(vocabulary).value(tree.body)
     except (SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError) as error:
         raise ArithmeticRefused(f"not evaluated: {error}") from None
 
 
-def _value(node: ast.expr) -> Value:
-    if isinstance(node, ast.Constant) and isinstance(node.value, int | float | str):
-        return node.value
-    if isinstance(node, ast.Name) and node.id in NAMES:
-        return NAMES[node.id]
-    if isinstance(node, ast.List):
-        return [_value(item) for item in node.elts]
-    if isinstance(node, ast.Tuple):
-        return tuple(_value(item) for item in node.elts)
-    return _calculation(node)
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Walks a syntax tree."""
 
+    vocabulary: Vocabulary
 
-def _calculation(node: ast.expr) -> Number:
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.UAdd | ast.USub):
-        operand = _number(node.operand)
-        return -operand if isinstance(node.op, ast.USub) else +operand
-    if isinstance(node, ast.BinOp):
-        return _binary(node.op, _number(node.left), _number(node.right))
-    if isinstance(node, ast.Compare):
-        return _comparison(node)
-    raise ArithmeticRefused(f"a {type(node).__name__} is not arithmetic")
+    def value(self, node: ast.expr) -> Value:
+        if isinstance(node, ast.Constant) and isinstance(node.value, int | float | str):
+            return node.value
+        if isinstance(node, ast.Name) and node.id in self.vocabulary.names:
+            return self.vocabulary.names[node.id]
+        if isinstance(node, ast.List):
+            return [self.value(item) for item in node.elts]
+        if isinstance(node, ast.Tuple):
+            return tuple(self.value(item) for item in node.elts)
+        return self._calculation(node)
 
+    def _calculation(self, node: ast.expr) -> Number:
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.UAdd | ast.USub):
+            operand = self._number(node.operand)
+            return -operand if isinstance(node.op, ast.USub) else +operand
+        if isinstance(node, ast.BinOp):
+            return _binary(node.op, self._number(node.left), self._number(node.right))
+        if isinstance(node, ast.Compare):
+            return self._comparison(node)
+        if isinstance(node, ast.Call):
+            return self._call(node)
+        raise ArithmeticRefused(f"a {type(node).__name__} is not arithmetic")
 
-def _number(node: ast.expr) -> Number:
-    value = _value(node)
-    if isinstance(value, int | float):
-        return value
-    raise ArithmeticRefused(f"a {type(value).__name__} is no operand")
+    def _call(self, node: ast.Call) -> Number:
+        function = self.vocabulary.functions.get(node.func.id) if isinstance(node.func, ast.Name) else None
+        if function is None or len(node.args) != 1 or node.keywords:
+            raise ArithmeticRefused("a call is not arithmetic")
+        return function(self._number(node.args[0]))
+
+    def _number(self, node: ast.expr) -> Number:
+        value = self.value(node)
+        if isinstance(value, int | float):
+            return value
+        raise ArithmeticRefused(f"a {type(value).__name__} is no operand")
+
+    def _comparison(self, node: ast.Compare) -> bool:
+        left = self._number(node.left)
+        for operation, other in zip(node.ops, node.comparators, strict=True):
+            function = _COMPARE.get(type(operation))
+            if function is None:
+                raise ArithmeticRefused(f"{type(operation).__name__} is not arithmetic")
+            right = self._number(other)
+            if not function(left, right):
+                return False
+            left = right
+        return True
 
 
 def _binary(operation: ast.operator, left: Number, right: Number) -> Number:
@@ -116,16 +152,3 @@ def _bounded(value: Number) -> Number:
     if isinstance(value, int) and value.bit_length() > MAX_BITS:
         raise ArithmeticRefused("the integer is too large")
     return value
-
-
-def _comparison(node: ast.Compare) -> bool:
-    left = _number(node.left)
-    for operation, other in zip(node.ops, node.comparators, strict=True):
-        function = _COMPARE.get(type(operation))
-        if function is None:
-            raise ArithmeticRefused(f"{type(operation).__name__} is not arithmetic")
-        right = _number(other)
-        if not function(left, right):
-            return False
-        left = right
-    return True

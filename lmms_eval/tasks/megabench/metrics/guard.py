@@ -5,15 +5,13 @@ from __future__ import annotations
 import atexit
 import json
 import os
-import select
-import subprocess
-import sys
 import threading
-import time
+from dataclasses import dataclass
 from typing import Any
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import LmmsEvalError
+from lmms_eval.utils.line_process import LineProcess, ProcessEnded
 
 START_LIMIT = 120.0
 """Seconds until a fresh child must be ready; importing sympy on a loaded machine takes several."""
@@ -29,53 +27,25 @@ class JobError(LmmsEvalError):
     """The job itself raised; the message names the error."""
 
 
+@dataclass(slots=True)
 class _Child:
-    """One worker process and the two pipes to it."""
+    """One worker process, and how often it was asked."""
 
-    def __init__(self) -> None:
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
-        self.owner = os.getpid()
-        self.calls = 0
-        self._buffer = b""
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", _WORKER],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=environment,
-            bufsize=0,
-        )
+    process: LineProcess
+    owner: int
+    """Id of the process that started it."""
+    calls: int = 0
 
-    def send(self, message: dict[str, Any]) -> None:
-        """Raises ``BrokenPipeError`` if the process has ended."""
-        assert self.process.stdin is not None  # it was asked for
-        view = memoryview(json.dumps(message).encode() + b"\n")
-        while view:
-            view = view[self.process.stdin.write(view) or 0 :]
-
-    def receive(self, limit: float) -> dict[str, Any] | None:
-        """The next message; ``None`` if none came within ``limit`` seconds or the process ended."""
-        assert self.process.stdout is not None  # it was asked for
-        descriptor = self.process.stdout.fileno()
-        deadline = time.monotonic() + limit
-        while b"\n" not in self._buffer:
-            ready, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
-            chunk = os.read(descriptor, 1 << 16) if ready else b""
-            if not chunk:
-                return None
-            self._buffer += chunk
-        line, _, self._buffer = self._buffer.partition(b"\n")
-        message: dict[str, Any] = json.loads(line)
+    def receive(self, limit: float) -> dict[str, Any]:
+        """The next message. Raises ``ProcessEnded`` if none comes within ``limit`` seconds."""
+        message: dict[str, Any] = json.loads(self.process.receive(limit))
         return message
 
     def end(self) -> None:
         """Kill the process and wait for it; a process that a fork inherited is left to its owner."""
-        for stream in (self.process.stdin, self.process.stdout):
-            if stream is not None:
-                stream.close()
         if self.owner == os.getpid():
             self.process.kill()
-            self.process.wait()
+        self.process.close()
 
 
 class Guard:
@@ -104,11 +74,10 @@ class Guard:
             child = self._ready_child()
             child.calls += 1
             try:
-                child.send({"job": job, "args": arguments, "limit": limit})
+                child.process.send(json.dumps({"job": job, "args": arguments, "limit": limit}).encode())
                 reply = child.receive(limit)
-            except BrokenPipeError:
+            except ProcessEnded:
                 reply = None
-            if reply is None:
                 self._discard()
         if reply is None or "memory" in reply:
             raise LimitExceeded(f"{job} took more than {limit:g} s or too much memory")
@@ -124,16 +93,20 @@ class Guard:
     def _ready_child(self) -> _Child:
         child = self._child
         if child is not None:
-            if child.owner == os.getpid() and child.process.poll() is None and child.calls < self._calls_per_child:
+            if child.owner == os.getpid() and not child.process.has_ended and child.calls < self._calls_per_child:
                 return child
             self._discard()
         try:
-            child = self._child = _Child()
+            child = self._child = _Child(LineProcess(_WORKER, quiet=True), os.getpid())
         except OSError as error:
             raise NotEvaluated(f"no process for LaTeX expressions could be started: {error}") from error
-        if child.receive(START_LIMIT) is None:
+        try:
+            child.receive(START_LIMIT)
+        except ProcessEnded as ended:
             self._discard()
-            raise NotEvaluated("the process for LaTeX expressions did not start: is sympy with antlr4 4.11 installed?")
+            raise NotEvaluated(
+                f"the process for LaTeX expressions did not start: is sympy with antlr4 4.11 installed? ({ended})"
+            ) from ended
         return child
 
     def _discard(self) -> None:

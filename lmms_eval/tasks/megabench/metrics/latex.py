@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from lmms_eval.tasks.megabench.conversions.latex import normalize_latex
+from lmms_eval.tasks.megabench.conversions.latex import first_tokens, normalize_latex, token_count
 from lmms_eval.tasks.megabench.metrics.guard import LimitExceeded, evaluate_in_process
 from lmms_eval.tasks.megabench.metrics.strings import simple_str_match
 
 MAX_LATEX_CHARS = 10_000
-"""Longer expressions are compared as texts."""
+"""Longer true expressions are compared as texts."""
+MAX_LATEX_TOKENS = 250
+"""Of a response so much is parsed, or twice the length of the truth: the parser takes milliseconds for a token, and a
+valid prefix is enough for it."""
 EQUALITY_LIMIT = 15.0
 """Seconds; then the texts are compared."""
 
@@ -22,10 +25,11 @@ def latex_expr_equality(response: Any, truth: Any) -> float:
     if not (isinstance(response, str) and isinstance(truth, str)):
         return 0.0
     response, truth = normalize_latex(response), normalize_latex(truth)
-    if max(len(response), len(truth)) > MAX_LATEX_CHARS:
+    if len(truth) > MAX_LATEX_CHARS:
         return simple_str_match(response, truth)
+    head = first_tokens(response, max(MAX_LATEX_TOKENS, 2 * token_count(truth)))
     try:
-        outcome = evaluate_in_process("latex_equal", response, truth, limit=EQUALITY_LIMIT)
+        outcome = evaluate_in_process("latex_equal", head, truth, limit=EQUALITY_LIMIT)
     except LimitExceeded:
         outcome = "unparsed"
     return simple_str_match(response, truth) if outcome == "unparsed" else float(outcome == "equal")

@@ -18,6 +18,8 @@ MAX_POWER_BITS = 100_000
 """Numeric powers beyond this size are not compared (the comparison would compute them)."""
 MAX_EXPANDED_EXPONENT = 2_000
 MAX_FACTORIAL = 20_000
+DIGITS = 50
+MAX_TERMS = 1_000
 MEMORY_BYTES = 3 << 30
 
 
@@ -47,21 +49,67 @@ def latex_equal(first: str, second: str) -> str:
         left, right = parse_latex(first), parse_latex(second)
         if _too_large(left) or _too_large(right):
             return "unparsed"
+        if _clearly_differ(left, right):
+            return "different"
         return "equal" if left.equals(right) else "different"
     except (LaTeXParsingError, SympifyError, TypeError, NotImplementedError):
         return "unparsed"
 
 
+def _clearly_differ(left: Any, right: Any) -> bool:
+    """Whether two expressions have different values at a point where both have one: then no simplification is needed.
+
+    Sums, products, integrals and limits are left to sympy.
+    """
+    from sympy import Derivative, Expr, Float, Integral, Limit, Product, Sum
+
+    if not isinstance(left, Expr) or not isinstance(right, Expr):
+        return False
+    if left.has(*(kinds := (Sum, Product, Integral, Limit, Derivative))) or right.has(*kinds):
+        return False
+    symbols = sorted(left.free_symbols | right.free_symbols, key=str)
+    points = (1.1 + 0.7 * math.modf(0.618034 * place)[0] for place in range(1, len(symbols) + 1))
+    values = {symbol: Float(point, DIGITS) for symbol, point in zip(symbols, points, strict=True)}
+    first, second = (_number_at(side, values) for side in (left, right))
+    if first is None or second is None:
+        return False
+    return abs(first - second) > 1e-6 * max(abs(first), abs(second), 1e-6)
+
+
+def _number_at(expression: Any, values: Mapping[Any, Any]) -> complex | None:
+    """The value with numbers for its symbols; ``None`` where it is not finite, or cannot be computed."""
+    try:
+        value = complex(_filled(expression, values))
+    except (TypeError, ValueError, ArithmeticError, NotImplementedError, AttributeError, RecursionError):
+        return None
+    return value if math.isfinite(abs(value)) else None
+
+
+def _filled(expression: Any, values: Mapping[Any, Any]) -> Any:
+    """From the leaves up: sympy's own ``evalf`` takes exponential time for deeply nested products."""
+    if not expression.args:
+        return values.get(expression, expression)
+    return expression.func(*(_filled(part, values) for part in expression.args)).evalf(DIGITS)
+
+
 def _too_large(expression: Any) -> bool:
-    """Whether comparing would compute a number of astronomical size or expand a polynomial of one."""
-    from sympy import Pow, factorial, preorder_traversal
+    """Whether comparing would compute a number of astronomical size, or expand a polynomial or a sum of one."""
+    from sympy import Pow, Product, Sum, binomial, factorial, preorder_traversal
 
     for node in preorder_traversal(expression):
-        if isinstance(node, factorial) and _log2(node.args[0]) > math.log2(MAX_FACTORIAL):
+        if isinstance(node, factorial | binomial) and _log2(node.args[0]) > math.log2(MAX_FACTORIAL):
             return True
         if isinstance(node, Pow) and (_log2(node) > MAX_POWER_BITS or _expands_far(node)):
             return True
+        if isinstance(node, Sum | Product) and any(_is_long(limit) for limit in node.limits):
+            return True
     return False
+
+
+def _is_long(limit: Any) -> bool:
+    """Whether a sum runs over numbers, and over too many."""
+    first, last = limit[1:] if len(limit) == 3 else (None, None)
+    return getattr(first, "is_Number", False) and getattr(last, "is_Number", False) and last - first > MAX_TERMS
 
 
 def _expands_far(power: Any) -> bool:

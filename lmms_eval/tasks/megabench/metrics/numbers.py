@@ -9,14 +9,21 @@ from typing import Any
 
 from lmms_eval.tasks.megabench.conversions.containers import str_to_list
 from lmms_eval.tasks.megabench.conversions.geometry import is_number
-from lmms_eval.tasks.megabench.conversions.latex import unbox, unwrap_delimiters
+from lmms_eval.tasks.megabench.conversions.latex import first_tokens, unbox, unwrap_delimiters
 from lmms_eval.tasks.megabench.conversions.literals import LiteralError, read_literal
-from lmms_eval.tasks.megabench.metrics.arithmetic import ArithmeticRefused, Value, evaluate
+from lmms_eval.tasks.megabench.metrics.arithmetic import (
+    OFFICIAL,
+    REPAIRED,
+    ArithmeticRefused,
+    Value,
+    Vocabulary,
+    evaluate,
+)
 from lmms_eval.tasks.megabench.metrics.guard import LimitExceeded, evaluate_in_process
 from lmms_eval.tasks.megabench.metrics.strings import simple_str_match
 
-MAX_LATEX_CHARS = 10_000
-"""Longer texts hold no number that anyone would look for; parsing them takes minutes."""
+MAX_LATEX_TOKENS = 250
+"""So much of a text is parsed as LaTeX: the parser takes milliseconds for a token, and a valid prefix is enough."""
 READ_LIMIT = 5.0
 """Seconds to read one side."""
 RELATIVE_TOLERANCE = 0.01
@@ -24,6 +31,7 @@ RMSE_CLIP = 0.1
 ANGLE_CLIP = 10.0
 
 _SIMPLE_DECIMAL = re.compile(r"-?\d+(?:\.\d+)?\Z", re.ASCII)
+_PLAIN_NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(/100)?\s*", re.ASCII)
 _EQUALS = re.compile(r"(?:=|≈|\\approx)\s*(.*)")
 
 
@@ -103,11 +111,40 @@ def boxed_single_numerical_match(response: Any, truth: Any) -> float:
         return simple_str_match(boxed, truth)
 
 
+def general_single_numerical_match_fixed(response: Any, truth: Any) -> float:
+    r"""``general_single_numerical_match`` that reads plain floats first, and ``\%``, ``e`` and roots."""
+    response, truth = _bare_texts(response, truth)
+    return _compare_readings(response, truth, _repaired_reading(response), _repaired_reading(truth))
+
+
+def boxed_single_numerical_match_fixed(response: Any, truth: Any) -> float:
+    r"""``general_single_numerical_match_fixed`` of the contents of the first ``\boxed{...}`` on each side."""
+    boxed = response if isinstance(response, str) else str(response)
+    return general_single_numerical_match_fixed(unbox(boxed), unbox(_text(truth)))
+
+
+def positive_int_match_fixed(response: Any, truth: Any) -> float:
+    """``positive_int_match`` that takes an integer as it is, as a JSON reply has it."""
+    is_integer = isinstance(response, int) and not isinstance(response, bool)
+    return positive_int_match(str(response) if is_integer else response, truth)
+
+
 def _reading_or_none(text: str) -> Value | None:
     try:
         return read_number(text)
     except LimitExceeded:
         return _number_in(_plain_units(text))
+
+
+def _repaired_reading(text: str) -> Value | None:
+    text = _plain_units(text.replace(r"\%", "%"))
+    plain = _PLAIN_NUMBER.fullmatch(text)
+    if plain is not None:
+        return _float_in(plain.group(1)) if plain.group(2) is None else float(plain.group(1)) / 100
+    try:
+        return read_number(text, REPAIRED)
+    except LimitExceeded:
+        return _number_in(text, REPAIRED)
 
 
 def _bare_texts(response: Any, truth: Any) -> tuple[str, str]:
@@ -142,7 +179,7 @@ def _lists_close(predicted: list[Any], true: list[Any]) -> bool:
     return all(_close(first, second) for first, second in zip(sorted(predicted), sorted(true), strict=True))
 
 
-def read_number(text: str) -> Value | None:
+def read_number(text: str, vocabulary: Vocabulary = OFFICIAL) -> Value | None:
     """A number, a list or a tuple written in LaTeX or as an arithmetic expression; ``None`` if there is none.
 
     A valid LaTeX prefix is enough, so ``5, 6`` reads as 5. Raises ``LimitExceeded`` if the parser takes too long.
@@ -150,10 +187,10 @@ def read_number(text: str) -> Value | None:
     text = _plain_units(text)
     if _SIMPLE_DECIMAL.match(text):
         return _number_in(text)
-    if text and len(text) <= MAX_LATEX_CHARS:
-        printed = _printed_latex(text)
+    if text:
+        printed = _printed_latex(first_tokens(text, MAX_LATEX_TOKENS))
         text = text if printed is None else printed
-    return _number_in(text)
+    return _number_in(text, vocabulary)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -172,12 +209,12 @@ def _plain_units(text: str) -> str:
     return text
 
 
-def _number_in(text: str) -> Value | None:
+def _number_in(text: str, vocabulary: Vocabulary = OFFICIAL) -> Value | None:
     number = _float_in(text)
     if number is not None:
         return number
     try:
-        value = evaluate(text)
+        value = evaluate(text, vocabulary)
     except ArithmeticRefused:
         return None
     return _float_in(value) if isinstance(value, str) else value

@@ -1,12 +1,13 @@
 """A small interpreter of the PDDL subset of the planning tasks. All matching is on the text of literals.
 
-It is no validator: types and negative literals are not enforced, as in the official evaluator.
+It is no validator: types and negative literals are not enforced, as in the official evaluator. The ``fixed`` variant
+enforces negative literals, and takes domains of one action and goals of one literal (scoring rules §3).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,10 +44,25 @@ class Action:
 
 def symbolic_planning_test(response: Any, context: Mapping[str, Any]) -> float:
     """1 if the plan can be executed and reaches the goal of ``task_pddl`` in ``domain_pddl``, else 0."""
-    actions = read_domain(context["domain_pddl"])
     problem = context["task_pddl"]
+    return _validate(response, read_domain(context["domain_pddl"]), problem, read_goals(problem), _holds)
+
+
+def symbolic_planning_test_fixed(response: Any, context: Mapping[str, Any]) -> float:
+    """``symbolic_planning_test`` with negative literals enforced, for domains and goals of any size."""
+    problem = context["task_pddl"]
+    actions = read_domain(context["domain_pddl"], repaired=True)
+    return _validate(response, actions, problem, read_any_goals(problem), _truly_holds)
+
+
+def _validate(
+    response: Any,
+    actions: Mapping[str, Action],
+    problem: str,
+    goals: Sequence[str],
+    holds: Callable[[str, set[str]], bool],
+) -> float:
     state = set(_groups_after(problem, "(:init"))
-    goals = read_goals(problem)
     bound: dict[str, Action] = {}
     for step in read_plan(response):
         if step not in bound:
@@ -54,9 +70,11 @@ def symbolic_planning_test(response: Any, context: Mapping[str, Any]) -> float:
             if name not in actions or len(arguments) != len(actions[name].parameters):
                 return 0.0
             bound[step] = actions[name].bind(arguments)
-        if not _execute(bound[step], state):
+        if not all(holds(literal, state) for literal in bound[step].preconditions):
             return 0.0
-    return float(all(_holds(goal, state) for goal in goals))
+        state.difference_update(bound[step].deletes)
+        state.update(bound[step].adds)
+    return float(all(holds(goal, state) for goal in goals))
 
 
 def read_plan(response: Any) -> list[str]:
@@ -68,12 +86,16 @@ def read_plan(response: Any) -> list[str]:
     return [line.strip() for line in response if line.startswith("(")]
 
 
-def read_domain(domain: str) -> dict[str, Action]:
-    """The actions of a domain by name; at least two."""
+def read_domain(domain: str, *, repaired: bool = False) -> dict[str, Action]:
+    """The actions of a domain by name.
+
+    The official reader takes domains from two actions on, and cuts a single negative literal at its first ``)``.
+    """
     sections = domain.split(_ACTION)[1:]
-    if len(sections) < 2:
-        raise PlanError("a domain has at least two actions")
-    return {action.name: action for action in (_read_action(domain, section) for section in sections)}
+    least = 1 if repaired else 2
+    if len(sections) < least:
+        raise PlanError(f"a domain has at least {least} actions")
+    return {action.name: action for action in (_read_action(domain, section, repaired) for section in sections)}
 
 
 def read_goals(problem: str) -> tuple[str, ...]:
@@ -84,25 +106,36 @@ def read_goals(problem: str) -> tuple[str, ...]:
     return tuple(_groups_after(problem, "(and"))
 
 
-def _read_action(domain: str, section: str) -> Action:
+def read_any_goals(problem: str) -> tuple[str, ...]:
+    """The literals of the goal: those of its conjunction, or the only one."""
+    goals = tuple(_groups_after(problem, "(:goal"))
+    if len(goals) != 1:
+        raise PlanError("the problem has no goal, or several")
+    return tuple(_groups(goals[0][len("(and") :])) if re.match(r"\(and[\s()]", goals[0]) else goals
+
+
+def _read_action(domain: str, section: str, repaired: bool) -> Action:
     words = section.split(None, 1)
     groups = list(_groups(section))
     if not words or len(groups) != 3:
         raise PlanError("an action has parameters, a precondition and an effect")
     name = words[0]
     body = domain[domain.index(f"{_ACTION} {name}") :]
-    effects = _literals(body, ":effect")
+    effects = _literals(body, ":effect", repaired)
     return Action(
         name=name,
         parameters=tuple(_PARAMETER.findall(groups[0])),
-        preconditions=_literals(body, ":precondition"),
+        preconditions=_literals(body, ":precondition", repaired),
         deletes=tuple(_negated(effect) for effect in effects if _is_negative(effect)),
         adds=tuple(effect for effect in effects if not _is_negative(effect)),
     )
 
 
-def _literals(body: str, key: str) -> tuple[str, ...]:
-    """The literals after ``key``: the clauses of an ``(and ...)``, or the text up to the first ``)``."""
+def _literals(body: str, key: str, whole: bool) -> tuple[str, ...]:
+    """The literals after ``key``: the clauses of an ``(and ...)``, or the text up to the first ``)``.
+
+    ``whole``: a single literal ends with its own parenthesis.
+    """
     position = body.find(key)
     start = body.find("(", position)
     if position < 0 or start < 0:
@@ -110,6 +143,8 @@ def _literals(body: str, key: str) -> tuple[str, ...]:
     if body.startswith("(and", start):
         clauses = _groups(body[start + len("(and") :])
         return tuple(_TYPE_NOTE.sub("", clause) for clause in clauses)
+    if whole:
+        return (next(_groups(body[start:]), ""),)
     end = body.find(")", start)
     return (body[start : end + 1],)
 
@@ -149,15 +184,11 @@ def _substitute(literal: str, values: Mapping[str, str]) -> str:
     return re.sub(r"\?[\w-]+(?=.)", lambda match: values.get(match.group(), match.group()), literal, flags=re.DOTALL)
 
 
-def _execute(action: Action, state: set[str]) -> bool:
-    """Change the state; ``False`` if the action cannot be executed."""
-    if not all(_holds(literal, state) for literal in action.preconditions):
-        return False
-    state.difference_update(action.deletes)
-    state.update(action.adds)
-    return True
-
-
 def _holds(literal: str, state: set[str]) -> bool:
     """Positive literals must be in the state; negative ones fail only if their very text is."""
     return (literal in state) != _is_negative(literal)
+
+
+def _truly_holds(literal: str, state: set[str]) -> bool:
+    """A negative literal holds while what it denies is not in the state."""
+    return _negated(literal) not in state if _is_negative(literal) else literal in state

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
-from lmms_eval.tasks.megabench.conversions.containers import str_to_list, str_to_set, to_set
+from lmms_eval.tasks.megabench.conversions.containers import str_to_list, str_to_set, to_frozen_set, to_set
 from lmms_eval.tasks.megabench.conversions.geometry import is_number
 
 _IGNORED_IN_TUPLES = str.maketrans("", "", " -\n\t_.")
@@ -16,9 +16,22 @@ def set_equality(response: Any, truth: Any) -> float:
     return float(to_set(response) == to_set(truth))
 
 
+def set_equality_fixed(response: Any, truth: Any) -> float:
+    """``set_equality`` in which the texts of nested lists are sets of tuples."""
+    return float(to_frozen_set(response) == to_frozen_set(truth))
+
+
 def set_equality_case_insensitive(response: Any, truth: Any) -> float:
     """``set_equality`` of upper-cased items; every item must be a text."""
-    sides = [to_set(response), to_set(truth)]
+    return _upper_case_equality(to_set(response), to_set(truth))
+
+
+def set_equality_case_insensitive_fixed(response: Any, truth: Any) -> float:
+    """``set_equality_case_insensitive`` in which the texts of nested lists are sets of tuples, hence no texts."""
+    return _upper_case_equality(to_frozen_set(response), to_frozen_set(truth))
+
+
+def _upper_case_equality(*sides: Iterable[Any]) -> float:
     if not all(isinstance(item, str) for side in sides for item in side):
         return 0.0
     predicted, true = ({item.upper() for item in side} for side in sides)
@@ -28,6 +41,13 @@ def set_equality_case_insensitive(response: Any, truth: Any) -> float:
 def str_set_equality_comma(response: Any, truth: Any) -> float:
     """Equality of two sets in texts, text items lower-cased."""
     predicted, true = ({_lower(item) for item in str_to_set(side)} for side in (response, truth))
+    return float(predicted == true)
+
+
+def str_set_equality_comma_fixed(response: Any, truth: Any) -> float:
+    """``str_set_equality_comma`` in which the texts of nested lists are sets of tuples."""
+    texts = (side if isinstance(side, str) else "" for side in (response, truth))
+    predicted, true = ({_lower(item) for item in to_frozen_set(side)} for side in texts)
     return float(predicted == true)
 
 
@@ -44,11 +64,28 @@ def jaccard_index(response: Any, truth: Any) -> float:
     return _jaccard(set(to_set(response)), set(to_set(truth)))
 
 
+def jaccard_index_fixed(response: Any, truth: Any) -> float:
+    """``jaccard_index`` in which the texts of nested lists are sets of tuples."""
+    if response is None:
+        return 0.0
+    return _jaccard(set(to_frozen_set(response)), set(to_frozen_set(truth)))
+
+
 def jaccard_index_case_insensitive(response: Any, truth: Any) -> float:
     """Jaccard index of lower-cased texts, or of tuples of texts cleaned of blanks, hyphens, underscores and dots."""
     if response is None:
         return 0.0
-    predicted, true = to_set(response), to_set(truth)
+    return _jaccard_without_case(to_set(response), to_set(truth))
+
+
+def jaccard_index_case_insensitive_fixed(response: Any, truth: Any) -> float:
+    """``jaccard_index_case_insensitive`` in which the texts of nested lists are sets of tuples."""
+    if response is None:
+        return 0.0
+    return _jaccard_without_case(to_frozen_set(response), to_frozen_set(truth))
+
+
+def _jaccard_without_case(predicted: Iterable[Any], true: Collection[Any]) -> float:
     if not true:
         raise ValueError("the truth is an empty set")
     if all(isinstance(item, str) for item in true):
@@ -65,6 +102,17 @@ def set_precision(response: Any, truth: Any) -> float:
         return 0.0
     predicted, true = set(to_set(response)), set(to_set(truth))
     return len(predicted & true) / len(predicted) if predicted else 1.0
+
+
+def set_precision_fixed(response: Any, truth: Any) -> float:
+    """``set_precision`` in which an empty prediction is right only if nothing is to be predicted.
+
+    The texts of nested lists are sets of tuples.
+    """
+    if response is None:
+        return 0.0
+    predicted, true = set(to_frozen_set(response)), set(to_frozen_set(truth))
+    return len(predicted & true) / len(predicted) if predicted else float(not true)
 
 
 def chess_move_list_jaccard_index(response: Any, truth: Any) -> float:

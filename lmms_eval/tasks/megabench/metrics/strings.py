@@ -71,7 +71,8 @@ def _near_form(text: str) -> str:
     from unidecode import unidecode
 
     words = [word for word in text.split(" ") if word.lower() not in {"the", "a"}]
-    return str(unidecode(" ".join(words))).lower()
+    kept = " ".join(words).encode("utf-8", "ignore").decode()  # half surrogates have no transliteration
+    return str(unidecode(kept)).lower()
 
 
 def _simplified(text: str) -> str:

@@ -76,5 +76,8 @@ def _tokenizer() -> Any:
         raise NotEvaluated("jieba is missing: install lmms_eval[metrics]") from error
     jieba.setLogLevel("WARNING")
     tokenizer = jieba.Tokenizer()
-    tokenizer.initialize()
+    # Not initialize(): it reads and writes a cache file that any user of the machine can put into the folder of
+    # temporary files, and logs what it does.
+    tokenizer.FREQ, tokenizer.total = tokenizer.gen_pfdict(tokenizer.get_dict_file())
+    tokenizer.initialized = True
     return tokenizer

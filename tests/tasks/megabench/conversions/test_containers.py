@@ -3,7 +3,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from lmms_eval.tasks.megabench.conversions.containers import freeze, str_to_list, str_to_set, to_dict, to_set
+from lmms_eval.tasks.megabench.conversions.containers import (
+    freeze,
+    str_to_list,
+    str_to_set,
+    to_dict,
+    to_frozen_set,
+    to_set,
+)
 from tests.tasks.megabench.fuzzing import FUZZ, NASTY, cpu_limit, reply_value
 
 
@@ -72,3 +79,29 @@ def test_nasty_texts_are_quick(name: str) -> None:
     for convert in (str_to_list, str_to_set, to_dict):
         with cpu_limit():
             convert(NASTY[name])
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("[[1, [2]], (3,)]", {(1, (2,)), (3,)}),
+        ("[{'a': [1]}]", {frozenset({("a", (1,))})}),
+        ("[1, 'a']", {1, "a"}),
+        ("a, b", {"a", "b"}),
+        ("[[1", set()),
+        ("None", ""),
+        ([[1], 2], {(1,), 2}),
+        (5, set()),
+        (None, set()),
+    ],
+)
+def test_frozen_sets(value: Any, expected: Any) -> None:
+    assert to_frozen_set(value) == expected
+
+
+@FUZZ
+@given(reply_value)
+def test_frozen_sets_differ_in_nested_lists_only(value: Any) -> None:
+    official, frozen = to_set(value), to_frozen_set(value)
+    if not any(isinstance(item, tuple | frozenset) for item in frozen):
+        assert repr(official) == repr(frozen) or official == frozen

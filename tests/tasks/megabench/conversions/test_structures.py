@@ -73,3 +73,20 @@ def test_finds_a_dictionary_in_prose(value: dict[str, Any]) -> None:
 def test_nasty_texts_are_quick(name: str) -> None:
     with cpu_limit():
         read_structure(NASTY[name])
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "whole"),
+    [
+        ("Answer: {\n'a': 1}", {}, {"a": 1}),
+        ("Answer: [1,\n2]", [], [1, 2]),
+        ("Answer:\n```json\n{'a': 1}\n```", {}, {"a": 1}),
+        ("**Answer:**\n{'a': 1}", {}, {"a": 1}),
+        ("Answer: {'a': 1}\n{'b': 2}", {"a": 1}, {"b": 2}),
+        ("The Answer: {\n'a': 1}", {"a": 1}, {"a": 1}),
+        ("{'b': 2}\nAnswer: {'a':\n1}", {}, {"a": 1}),
+    ],
+)
+def test_the_whole_answer_may_be_read(text: str, line: Any, whole: Any) -> None:
+    assert read_structure(text) == line
+    assert read_structure(text, whole_answer=True) == whole

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.tasks.megabench.metrics.arithmetic import ArithmeticRefused, evaluate
+from lmms_eval.tasks.megabench.metrics.arithmetic import REPAIRED, ArithmeticRefused, evaluate
 from tests.tasks.megabench.fuzzing import FUZZ, NASTY, cpu_limit, reply_text
 
 
@@ -57,6 +57,27 @@ def test_values(expression: str, value: object) -> None:
 def test_refusals(expression: str) -> None:
     with cpu_limit(0.5), pytest.raises(ArithmeticRefused):
         evaluate(expression)
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"), [("sqrt(16)", 4), ("e**2", math.e**2), ("2*exp(1)", 2 * math.e), ("E", 2.718)]
+)
+def test_the_repaired_vocabulary(expression: str, value: float) -> None:
+    assert evaluate(expression, REPAIRED) == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    "expression", ["sqrt(-1)", "sqrt(1, 2)", "sqrt(x=1)", "sqrt([1])", "sqrt", "exp(9**9)", "abs(1)", "e.real", "pi"]
+)
+def test_refusals_of_the_repaired_vocabulary(expression: str) -> None:
+    with pytest.raises(ArithmeticRefused):
+        evaluate(expression, REPAIRED)
+
+
+def test_the_official_vocabulary_has_no_functions() -> None:
+    for expression in ("sqrt(16)", "e**2", "exp(1)"):
+        with pytest.raises(ArithmeticRefused):
+            evaluate(expression)
 
 
 def test_repeated_multiplication_stays_bounded() -> None:

@@ -99,6 +99,93 @@ def test_different_or_unread_numbers(response: str, truth: str) -> None:
     assert numbers.general_single_numerical_match(response, truth) == 0
 
 
+@pytest.mark.parametrize(
+    ("response", "truth"),
+    [
+        ("1.2e3", "1200"),
+        ("1.2E3", "1200"),
+        ("$1.5e3$", "1500"),
+        ("2e-3", "0.002"),
+        ("2e-1%", "0.002"),
+        (r"50\%", "0.5"),
+        (r"12.5 \%", "12.5%"),
+        (r"\sqrt{16}", "4"),
+        (r"2\sqrt{3}", "3.4641"),
+        (r"x = \frac{\sqrt{2}}{2}", "0.7071"),
+        ("e^2", "7.389"),
+        (r"\exp(2)", "7.389"),
+        ("7.389", "e^2"),
+    ],
+)
+def test_numbers_that_only_the_fixed_match_reads(response: str, truth: str) -> None:
+    assert numbers.general_single_numerical_match(response, truth) == 0
+    assert numbers.general_single_numerical_match_fixed(response, truth) == 1
+
+
+@pytest.mark.parametrize(
+    ("response", "truth", "score"),
+    [
+        ("50%", "0.5", 1),
+        ("10**3", "10", 1),
+        ("10**3", "1000", 0),
+        ("1,234", "1234", 1),
+        ("5, 6", "5", 1),
+        ("1 000", "1000", 1),
+        ("[2, 1.001]", "[1, 2]", 1),
+        ("(1, 2)", "(1, 2)", 0),
+        ("5 > 3", "1", 1),
+        ("E", "2.718", 1),
+        ("pi", "3.14", 0),
+        ("nan", "nan", 1),
+        ("inf", "inf", 1),
+        ("1_000", "1", 1),
+        ("3\u03c0", "9.42", 1),
+        ("Five", "five", 1),
+        ("5 kg", "5", 0),
+        ("5!", "120", 0),
+        ("5.06", "5", 0),
+        ("", "5", 0),
+    ],
+)
+def test_numbers_that_both_matches_read_alike(response: str, truth: str, score: float) -> None:
+    assert numbers.general_single_numerical_match(response, truth) == score
+    assert numbers.general_single_numerical_match_fixed(response, truth) == score
+
+
+def test_the_fixed_match_in_a_box() -> None:
+    response = r"so $\boxed{\sqrt{16}}$"
+    assert numbers.boxed_single_numerical_match(response, r"\boxed{4}") == 0
+    assert numbers.boxed_single_numerical_match_fixed(response, r"\boxed{4}") == 1
+
+
+@pytest.mark.parametrize(
+    ("response", "truth", "official", "fixed"),
+    [
+        (3, "3", 0, 1),
+        (2, "3", 0, 0),
+        (0, "-1", 0, -1),
+        ("3", "3", 1, 1),
+        (3.0, "3", 0, 0),
+        (True, "1", 0, 0),
+        (None, "3", 0, 0),
+        ([3], "3", 0, 0),
+    ],
+)
+def test_integers_of_a_json_reply(response: Any, truth: str, official: float, fixed: float) -> None:
+    assert numbers.positive_int_match(response, truth) == official
+    assert numbers.positive_int_match_fixed(response, truth) == fixed
+
+
+def test_a_slow_reading_of_the_fixed_match_falls_back_to_the_expression(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(job: str, *arguments: str, limit: float) -> str:
+        raise LimitExceeded("slow")
+
+    monkeypatch.setattr(numbers, "evaluate_in_process", slow)
+    numbers._printed_latex.cache_clear()
+    assert numbers.general_single_numerical_match_fixed("sqrt(16) + 1", "5") == 1
+    numbers._printed_latex.cache_clear()
+
+
 def test_the_truth_must_be_text() -> None:
     with pytest.raises(TypeError):
         numbers.general_single_numerical_match("5", 5)

@@ -1,24 +1,27 @@
+import json
+import math
 import subprocess
 import sys
 from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
+from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import NotEvaluated
+from lmms_eval.errors import LmmsEvalError
 from lmms_eval.tasks.megabench.metrics import METRICS
 from lmms_eval.tasks.megabench.metrics.values import Scored
-from tests.tasks.megabench.fuzzing import FUZZ, reply_text, reply_value
+from tests.tasks.megabench.fuzzing import FUZZ, cpu_limit, reply_text, reply_value
 
-SLOW = {
-    "latex_expr_equality",
-    "text_with_latex_expr_equality",
-    "general_single_numerical_match",
-    "boxed_single_numerical_match",
-    "gleu_cn",
-    "bleu",
+FUNCTIONS = {name: spec.load() for name, spec in METRICS.items() if not spec.judged and not spec.runs_programs} | {
+    f"{name}, fixed": spec.load_fixed() for name, spec in METRICS.items() if spec.fixed and not spec.runs_programs
 }
-QUICK = sorted(name for name, spec in METRICS.items() if spec.path and not spec.needs_context and name not in SLOW)
+"""All but those whose judge or sandbox has tests of its own."""
+DECLARED = (LmmsEvalError, TypeError, ValueError, KeyError, AttributeError, ArithmeticError, NotEvaluated)
+"""What a metric may raise: scored 0 with the error recorded (scoring rules §1), see test_scoring.py."""
+JUDGED = sorted(name for name, spec in METRICS.items() if spec.judged)
 
 
 def test_all_names_are_there_and_either_work_or_say_what_they_need() -> None:
@@ -50,14 +53,47 @@ def test_importing_loads_no_heavy_package() -> None:
     assert result.returncode == 0, result.stderr
 
 
-@pytest.mark.parametrize("name", QUICK)
+_FACTS = ["length", "contain", "contain_only##times", "contain##position", "acrostic", "syllables", "rhyming_scheme",
+          "poetry_meter", "domain_pddl", "task_pddl", "bounding_boxes"]  # fmt: skip
+_PLANNING = st.lists(
+    st.sampled_from(["(:action a", "(:init", "(:goal", "(and", "(not", ":precondition", ":effect", ":parameters",
+                     "(b ?x)", "(c)", "(", ")", " ", "?x", "\n"]), max_size=30,
+).map("".join)  # fmt: skip
+contexts = st.one_of(
+    st.dictionaries(st.sampled_from(_FACTS), reply_value, max_size=3),
+    st.fixed_dictionaries({"domain_pddl": _PLANNING, "task_pddl": _PLANNING}),
+    st.fixed_dictionaries({"bounding_boxes": st.lists(st.one_of(reply_text, st.just("(0, 0, 1, 1)")), max_size=3)}),
+    st.dictionaries(st.sampled_from(_FACTS[:8]), st.text("<>=0123456789 ab[],#", max_size=8), max_size=3),
+)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
 @FUZZ
-@given(response=reply_value, truth=reply_text)
-def test_scores_are_in_range(name: str, response: Any, truth: str) -> None:
+@given(data=st.data())
+def test_any_response_scores_within_range_or_raises_what_is_declared(name: str, data: st.DataObject) -> None:
+    spec = METRICS[name.removesuffix(", fixed")]
+    response = data.draw(reply_value, "response")
+    target = data.draw(contexts if spec.needs_context else reply_value, "target")
+    with cpu_limit(2.0):
+        try:
+            value = FUNCTIONS[name](response, target)
+        except DECLARED:
+            return
+    score = value.score if isinstance(value, Scored) else value
+    assert isinstance(value, Scored) == spec.gives_info
+    assert isinstance(score, int | float)
+    assert math.isnan(score) or score == -1 or 0 <= score <= 1
+    if isinstance(value, Scored):
+        json.dumps(value.info)
+
+
+@pytest.mark.parametrize("name", JUDGED)
+@FUZZ
+@given(response=reply_value, truth=reply_value, reply=st.one_of(st.none(), reply_text, st.just("**Score**: 7")))
+def test_any_verdict_is_read(name: str, response: Any, truth: Any, reply: str | None) -> None:
+    verdict = Verdict("a", reply, accepted=True, model="scripted")
     try:
-        value = METRICS[name].load()(response, truth)
-    except Exception:  # noqa: BLE001 - scored 0 with the error recorded, see test_scoring.py
+        value = METRICS[name].load()(response, truth, verdict)
+    except DECLARED:
         return
-    assert not isinstance(value, Scored)
-    assert isinstance(value, float)
-    assert value != value or value == -1 or 0 <= value <= 1
+    assert (value.score if isinstance(value, Scored) else value) >= 0

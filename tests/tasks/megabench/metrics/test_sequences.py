@@ -102,3 +102,47 @@ def test_common_prefix() -> None:
     assert sequences.longest_common_list_prefix_ratio("a, b, c", "a") == 1
     with pytest.raises(ValueError, match="empty"):
         sequences.longest_common_list_prefix_ratio("a", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "response", "truth", "official", "fixed"),
+    [
+        ("set_equality", "[[1, 2]]", "[[3]]", 1, 0),
+        ("set_equality", "[[1, 2], [3]]", "[[3], [1, 2]]", 1, 1),
+        ("set_equality", "[[1, 2]]", [[1, 2]], 0, 1),
+        ("set_equality", "[(1, 2)]", "[[1, 2]]", 0, 1),
+        ("set_equality", "[1, 2]", "{2, 1}", 1, 1),
+        ("set_equality", "None", "[]", 0, 0),
+        ("set_equality", "None", "None", 1, 1),
+        ("set_equality", "[[1", "[]", 1, 1),
+        ("set_equality", None, "[]", 1, 1),
+        ("set_equality", 5, "[5]", 0, 0),
+        ("set_equality_case_insensitive", "[['a']]", "[['b']]", 1, 0),
+        ("set_equality_case_insensitive", "a, B", "A, b", 1, 1),
+        ("str_set_equality_comma", "[['a']]", "[['b']]", 1, 0),
+        ("str_set_equality_comma", "[['a']]", "[['a']]", 1, 1),
+        ("str_set_equality_comma", ["a"], "[]", 1, 1),
+        ("str_set_equality_comma", "A, b", "['B', 'a']", 1, 1),
+        ("jaccard_index", "[[1], [2]]", "[[2], [3]]", 1, 1 / 3),
+        ("jaccard_index", "1, 2, 3", "2, 3, 4", 0.5, 0.5),
+        ("jaccard_index", "None", "[]", 1, 1),
+        ("jaccard_index", None, "[]", 0, 0),
+        ("jaccard_index_case_insensitive", "[['Ann Lee', 'x_y']]", "[('annlee', 'XY')]", 0, 1),
+        ("jaccard_index_case_insensitive", "A, b", "a, c", 1 / 3, 1 / 3),
+        ("jaccard_index_case_insensitive", None, "a", 0, 0),
+        ("jaccard_index_case_insensitive", "[['a', 'b']]", "[('a', 'b'), ('c', 'd')]", 0, 0.5),
+        ("set_precision", "[[1]]", "[[2]]", 1, 0),
+        ("set_precision", "[[1]]", "[[1]]", 1, 1),
+        ("set_precision", "", "a", 1, 0),
+        ("set_precision", "[]", "[]", 1, 1),
+        ("set_precision", "None", "a", 1, 0),
+        ("set_precision", "None", "None", 1, 1),
+        ("set_precision", "(", "a", 1, 0),
+        ("set_precision", [], "a", 1, 0),
+        ("set_precision", "a, b", "a, c, d", 0.5, 0.5),
+        ("set_precision", None, "", 0, 0),
+    ],
+)
+def test_official_and_fixed(name: str, response: Any, truth: Any, official: float, fixed: float) -> None:
+    assert getattr(sequences, name)(response, truth) == pytest.approx(official)
+    assert getattr(sequences, f"{name}_fixed")(response, truth) == pytest.approx(fixed)

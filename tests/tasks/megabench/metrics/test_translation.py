@@ -1,4 +1,8 @@
+import marshal
+import os
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +30,30 @@ def test_chinese_words() -> None:
     pytest.importorskip("jieba", exc_type=ImportError)
     assert translation.gleu_cn("我喜欢吃苹果", "我爱吃苹果") == pytest.approx(0.4)
     assert translation.gleu_cn(None, "你好") == 0
+
+
+def test_no_cache_file_is_written_or_believed(tmp_path: Path) -> None:
+    """jieba's own cache lies where any user of the machine can put one, and it is loaded with marshal."""
+    (tmp_path / "jieba.cache").write_bytes(marshal.dumps(({"我喜欢吃苹果": 10**6}, 10**6)))
+    program = (
+        "import sys\n"
+        "written = []\n"
+        "def watch(event, arguments):\n"
+        "    if event == 'open' and isinstance(arguments[1], str) and set(arguments[1]) & set('wax+'):\n"
+        "        written.append(arguments[0])\n"
+        "    if event == 'marshal.loads': sys.exit('marshal')\n"
+        "from lmms_eval.tasks.megabench.metrics import translation\n"
+        "import jieba\n"
+        "sys.dont_write_bytecode = True\n"
+        "sys.addaudithook(watch)\n"
+        "print(translation._chinese_words('我喜欢吃苹果'))\n"
+        "assert not written, written\n"
+    )
+    environ = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONWARNINGS": "ignore"}
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, env=environ)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.strip() == "['我', '喜欢', '吃', '苹果']"
+    assert [path.name for path in tmp_path.iterdir()] == ["jieba.cache"]
 
 
 def test_without_jieba_there_is_no_score(monkeypatch: pytest.MonkeyPatch) -> None:

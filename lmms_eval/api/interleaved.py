@@ -1,0 +1,110 @@
+"""Answers of texts and pictures: what scoring sees of them, and how a picture is told by its bytes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from lmms_eval.api.request import GeneratedImage, Part, Response
+from lmms_eval.errors import MediaError
+
+if TYPE_CHECKING:
+    from typing import Self
+
+_STARTS = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
+_MARKS = range(0xE000, 0xF900)
+"""Private characters, one of which stands for the pictures while a function edits the text."""
+
+
+def media_type_of(data: bytes) -> str | None:
+    """The media type of a PNG, JPEG, WebP or GIF file by its first bytes; ``None`` for anything else."""
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
+    return next((name for start, name in _STARTS if data.startswith(start)), None)
+
+
+def generated_image(data: bytes) -> GeneratedImage:
+    """A picture from its file's bytes.
+
+    Raises:
+        MediaError: they are no PNG, JPEG, WebP or GIF file.
+    """
+    media_type = media_type_of(data)
+    if media_type is None:
+        raise MediaError(f"{len(data)} bytes that are no PNG, JPEG, WebP or GIF file")
+    return GeneratedImage.from_bytes(data, media_type)
+
+
+class InterleavedText(str):
+    """An answer of texts and pictures: for everything that takes a text it is its texts joined.
+
+    ``parts`` are the texts and the pictures (``GeneratedImage`` with ``path``) in order. What makes a new text of it,
+    such as a regular expression, gives a plain ``str``; ``strip()`` without argument and ``edited`` keep the pictures.
+    """
+
+    __slots__ = ("parts",)
+    parts: tuple[Part, ...]
+
+    def __new__(cls, parts: Sequence[Part]) -> Self:
+        made = super().__new__(cls, "".join(part for part in parts if isinstance(part, str)))
+        made.parts = tuple(part for part in parts if part != "")
+        return made
+
+    def __getnewargs__(self) -> tuple[Sequence[Part]]:  # type: ignore[override]
+        return (self.parts,)
+
+    @property
+    def images(self) -> tuple[GeneratedImage, ...]:
+        return tuple(part for part in self.parts if isinstance(part, GeneratedImage))
+
+    def strip(self, chars: str | None = None) -> str:
+        """White space at both ends of the joined text is cut off, pictures stay; with ``chars`` a plain text."""
+        if chars is not None:
+            return super().strip(chars)
+        start = len(self) - len(self.lstrip())
+        return type(self)(tuple(_trimmed(self.parts, start, start + len(super().strip()))))
+
+    def edited(self, function: Callable[[str], str]) -> str:
+        """``function`` of the text, with the pictures that stand in what it leaves; a plain text if none does.
+
+        The function sees a private character with a number in place of each picture, and may remove text only.
+        """
+        mark = next(chr(code) for code in _MARKS if chr(code) not in self)
+        pictures = self.images
+        numbers = iter(range(len(pictures)))
+        marked = "".join(part if isinstance(part, str) else f"{mark}{next(numbers)}{mark}" for part in self.parts)
+        pieces = re.split(f"{mark}(\\d+){mark}", function(marked))
+        kept = tuple(piece if place % 2 == 0 else pictures[int(piece)] for place, piece in enumerate(pieces))
+        return type(self)(kept) if len(kept) > 1 else pieces[0]
+
+
+def said(response: Response) -> str:
+    """The text of a response; an ``InterleavedText`` if it carries pictures."""
+    return InterleavedText(response.parts) if response.parts else response.text or ""
+
+
+def cut_parts(parts: Sequence[Part], length: int) -> tuple[Part, ...]:
+    """The first ``length`` characters of the texts, with the pictures before that place."""
+    kept: list[Part] = []
+    left = length
+    for part in parts:
+        if not isinstance(part, str):
+            kept.append(part)
+            continue
+        kept.append(part[:left])
+        left -= len(part)
+        if left < 0:
+            break
+    return tuple(kept)
+
+
+def _trimmed(parts: Sequence[Part], start: int, end: int) -> Iterator[Part]:
+    """The texts between two places of the joined text, and all pictures."""
+    place = 0
+    for part in parts:
+        if isinstance(part, str):
+            yield part[max(0, start - place) : max(0, end - place)]
+            place += len(part)
+        else:
+            yield part

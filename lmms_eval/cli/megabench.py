@@ -1,0 +1,280 @@
+"""``lmms-eval megabench``: the benchmark's stand-alone scripts (evaluator, breakdown, single-image results)."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval.cli.arguments import CommandParser, command_parser
+from lmms_eval.cli.output import complain, emit
+from lmms_eval.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from lmms_eval.tasks.megabench.breakdown.statistics import Breakdown
+    from lmms_eval.tasks.megabench.evaluation import EvaluatedTask, Evaluation, Panel
+
+OK, HAS_ERRORS, WITHHELD = 0, 2, 3
+SAVE_EVERY_S = 5.0
+SUBSETS = {
+    "megabench_core": "core",
+    "megabench_open": "open",
+    "megabench_core_si": "core_single_image",
+    "megabench_open_si": "open_single_image",
+}
+"""Task of the harness -> configuration of the data set."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    words = list(arguments)
+    if not words or words[0] not in _ACTIONS:
+        parser = command_parser("megabench", "score MEGA-Bench submissions and derive the leaderboard's numbers")
+        parser.add_argument("action", choices=tuple(_ACTIONS), help="each has a --help of its own")
+        parser.parse_args(words)
+    return _ACTIONS[words[0]](words[1:])
+
+
+def _evaluate(words: Sequence[str]) -> int:
+    parser = command_parser("megabench evaluate", "score a submission file")
+    parser.add_argument("--subset_name", "--subset-name", required=True, help="core, open, core_single_image, ...")
+    parser.add_argument("--submission_file", "--submission-file", required=True, type=Path, metavar="FILE")
+    parser.add_argument("--output_file", "--output-file", required=True, type=Path, metavar="FILE")
+    add_scoring_flags(parser)
+    given = parser.parse_args(list(words))
+    return score_submission(given.subset_name, given)
+
+
+def score_task_submission(words: Sequence[str]) -> int:
+    """``lmms-eval score --tasks TASK --submission FILE``: ``evaluate`` by the harness's own names."""
+    parser = command_parser("score", "score a submission file of a benchmark")
+    parser.add_argument("--tasks", required=True, choices=tuple(SUBSETS), metavar="TASK", help=", ".join(SUBSETS))
+    parser.add_argument("--submission", required=True, type=Path, metavar="FILE", dest="submission_file")
+    parser.add_argument("--output_file", "--output-file", type=Path, metavar="FILE", help="beside the submission")
+    add_scoring_flags(parser)
+    given = parser.parse_args(list(words))
+    if given.output_file is None:
+        given.output_file = given.submission_file.absolute().with_name(f"{given.tasks}_data_with_scores.json")
+    return score_submission(SUBSETS[given.tasks], given)
+
+
+def add_scoring_flags(parser: CommandParser) -> None:
+    """What ``evaluate`` here and ``lmms-eval score`` have in common."""
+    parser.add_argument("--data_root", "--data-root", metavar="DIR", help="local copy of the data set")
+    parser.add_argument(
+        "--dataset_name", "--dataset-name", metavar="NAME", help="the data set's name, or a folder like --data_root"
+    )
+    parser.add_argument("--force", action="store_true", help="score rule tasks again, whatever the output file holds")
+    parser.add_argument(
+        "--workers", type=int, default=min(4, os.cpu_count() or 1), metavar="N", help="scoring processes"
+    )
+    parser.add_argument("--nltk_data", "--nltk-data", metavar="DIR", help="folder with NLTK's data")
+    parser.add_argument("--geocode_table", "--geocode-table", metavar="FILE", help="coordinates of places")
+    parser.add_argument("--geocoder", metavar="URL", help="nominatim, or the URL of such a server")
+    parser.add_argument(
+        "--allow_unsafe_code", "--allow-unsafe-code", action="store_true",
+        help="run programs of the model also where no sandbox can confine them",
+    )  # fmt: skip
+    parser.add_argument(
+        "--judge_model", "--judge-model", metavar="NAME", help="model that judges: NAME or PROVIDER:NAME"
+    )
+    parser.add_argument("--judge_base_url", "--judge-base-url", metavar="URL", help="the judge's server")
+    parser.add_argument(
+        "--judge_retries", "--judge-retries", type=int, default=0, metavar="N",
+        help="how often a reply that cannot be read is asked again (0)",
+    )  # fmt: skip
+
+
+def score_submission(subset: str, given: argparse.Namespace) -> int:
+    """Score the submission that the flags name; returns the exit code.
+
+    Raises:
+        UsageError: the data set, the submission or the output file cannot be used.
+    """
+    from lmms_eval.config.options import RunConfig
+    from lmms_eval.evaluation.exporting import exported
+    from lmms_eval.tasks.megabench.evaluation import Sources, evaluate
+    from lmms_eval.tasks.megabench.reference import load_reference
+    from lmms_eval.tasks.megabench.score_pool import ScorePool
+    from lmms_eval.tasks.megabench.submitted import read_submission
+
+    submission = read_submission(given.submission_file)
+    reference = load_reference(subset, _data_root(given))
+    _check_subset(submission, reference, subset)
+    sources = Sources(reference, _previous(given.output_file, given.force))
+    display = _Display(given.output_file)
+    config = RunConfig(nltk_data=given.nltk_data, geocode_table=given.geocode_table, geocoder=given.geocoder)
+    pool = ScorePool(given.workers, given.allow_unsafe_code)
+    try:
+        with exported(config), _panel(given, _data_root(given)) as panel:
+            evaluation = evaluate(submission, sources, pool, panel, display)
+    finally:
+        pool.close()
+    display.save(evaluation)
+    return _report(evaluation, given.output_file)
+
+
+def _data_root(given: argparse.Namespace) -> str | None:
+    from lmms_eval.tasks.megabench.data import REPOSITORY
+
+    name: str | None = given.dataset_name
+    if name is None or name == REPOSITORY:
+        root: str | None = given.data_root
+        return root
+    if not Path(name).is_dir():
+        raise UsageError(f"--dataset_name {name}: neither {REPOSITORY} nor a folder")
+    return name
+
+
+@contextlib.contextmanager
+def _panel(given: argparse.Namespace, data_root: str | None) -> Iterator[Panel | None]:
+    """The judge that flags or environment name; ``None`` if they name none."""
+    from lmms_eval.judges import JudgeOptions, ask, open_judge
+    from lmms_eval.tasks.megabench.data import media_root
+    from lmms_eval.tasks.megabench.evaluation import Panel
+
+    options = JudgeOptions(given.judge_model, given.judge_base_url)
+    if not options.is_given:
+        options = JudgeOptions.from_environment(os.environ)
+    if not options.is_given:
+        yield None
+        return
+    judge = open_judge(options)
+    try:
+        yield Panel(
+            ask=lambda questions: ask(judge, questions, given.judge_retries),
+            find=lambda name: (media_root(data_root) / name).absolute(),
+        )
+    finally:
+        judge.close()
+
+
+def _check_subset(submission: Sequence[Mapping[str, Any]], reference: Mapping[str, Any], subset: str) -> None:
+    """A submission of which the subset knows nothing is refused: every number would be missing."""
+    from lmms_eval.tasks.megabench.facts import tasks
+
+    names = [entry["task_name"] for entry in submission]
+    if not names or any(name in reference for name in names):
+        return
+    others = sorted({tasks()[name].subset for name in names if name in tasks()} - {subset})
+    hint = f"; they belong to {' and '.join(others)}" if others else ""
+    raise UsageError(f"none of the {len(names)} tasks of the submission is in subset {subset!r}{hint}")
+
+
+def _previous(path: Path, is_forced: bool) -> dict[str, Mapping[str, Any]]:
+    """The entries of an earlier output; with ``--force`` only those of tasks with a judge."""
+    if not path.is_file():
+        return {}
+    try:
+        data = json.loads(path.read_bytes())["data"]
+        entries = {str(entry["task_name"]): entry for entry in reversed(data)}
+    except OSError as error:
+        raise DataError(f"output file {path} cannot be read: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(
+            f"output file {path} is there, but is no evaluator's output ({error}); give another name, or remove it"
+        ) from error
+    return {name: entry for name, entry in entries.items() if not is_forced or entry.get("eval_type") == "llm"}
+
+
+class _Display:
+    """Prints a line a task, and saves the state now and then."""
+
+    def __init__(self, output: Path) -> None:
+        self._output, self._saved = output, time.monotonic()
+
+    def task(self, task: EvaluatedTask) -> None:
+        score = task.score
+        result = "not evaluated" if score.mean is None else f"{score.mean:.4f}"
+        note = " (using cached results)" if task.how == "reused" else ""
+        emit(f"{score.name}: {result} over {score.num_query} queries{note}")
+
+    def block(self, so_far: Evaluation) -> None:
+        if time.monotonic() - self._saved >= SAVE_EVERY_S:
+            content = so_far.as_dict()
+            summary = content.pop("summary")
+            self._write({**content, "temp_summary": {key: summary[key] for key in ("num_tasks", "num_queries")}})
+            self._saved = time.monotonic()
+
+    def save(self, evaluation: Evaluation) -> None:
+        self._write(evaluation.as_dict())
+
+    def _write(self, content: Mapping[str, Any]) -> None:
+        from lmms_eval.utils.atomic import replacing
+
+        try:
+            with replacing(self._output.absolute()) as file:
+                file.write(json.dumps(content, indent=4, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+        except OSError as error:
+            raise DataError(f"output file {self._output} cannot be written: {error.strerror or error}") from error
+
+
+def _report(evaluation: Evaluation, path: Path) -> int:
+    summary = evaluation.as_dict()["summary"]
+    emit(json.dumps(summary, indent=4, ensure_ascii=False))
+    for problem in evaluation.problems:
+        complain(f"error: task {problem.task_name}: {problem.error}")
+    emit(f"scores: {path}")
+    if evaluation.problems:
+        complain(f"{len(evaluation.problems)} problems: the tasks named above are not in the summary")
+        return HAS_ERRORS
+    if summary["macro_mean_score"] is None:
+        complain(f"{len(summary['not_evaluated'])} tasks are not evaluated (see scores.info in {path}): no mean")
+        return WITHHELD
+    return OK
+
+
+def _breakdown(words: Sequence[str]) -> int:
+    from lmms_eval.tasks.megabench.breakdown.output import ANALYSIS, derive
+
+    parser = command_parser("megabench breakdown", "core, open, overall and keyword scores from the evaluator's output")
+    parser.add_argument("--input_dir", "--input-dir", required=True, type=Path, metavar="DIR")
+    _add_plot_flag(parser)
+    given = parser.parse_args(list(words))
+    found = derive(given.input_dir)
+    _show(found, given.input_dir / ANALYSIS, given.input_dir.absolute().name, given.no_plot)
+    return OK
+
+
+def _single_image(words: Sequence[str]) -> int:
+    from lmms_eval.tasks.megabench.breakdown.output import derive_single_image
+
+    parser = command_parser("megabench single-image", "single-image results from a finished full breakdown")
+    parser.add_argument("--input_dir", "--input-dir", required=True, type=Path, metavar="DIR")
+    parser.add_argument("--output_dir", "--output-dir", required=True, type=Path, metavar="DIR")
+    _add_plot_flag(parser)
+    given = parser.parse_args(list(words))
+    found = derive_single_image(given.input_dir, given.output_dir)
+    _show(found, given.output_dir, given.output_dir.absolute().name, given.no_plot)
+    return OK
+
+
+def _add_plot_flag(parser: CommandParser) -> None:
+    parser.add_argument("--no_plot", "--no-plot", action="store_true", help="draw nothing")
+
+
+def _show(found: Breakdown, folder: Path, title: str, no_plot: bool) -> None:
+    from lmms_eval.plots.figure import PlotUnavailable
+    from lmms_eval.tasks.megabench.breakdown.output import plot, table
+
+    emit(table(found))
+    for warning in found.warnings():
+        complain(f"warning: {warning}")
+    emit(f"files: {folder}")
+    if no_plot:
+        return
+    try:
+        emit(f"plot: {', '.join(str(path) for path in plot(found, folder, title))}")
+    except PlotUnavailable as absent:
+        complain(f"notice: {absent}")
+
+
+_ACTIONS: dict[str, Callable[[Sequence[str]], int]] = {
+    "evaluate": _evaluate,
+    "breakdown": _breakdown,
+    "single-image": _single_image,
+}

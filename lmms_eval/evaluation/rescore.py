@@ -1,0 +1,190 @@
+"""Scoring a recorded run again (``lmms-eval score RUN``): everything but the asking, from the run's own journals.
+
+The recorded configuration is evaluated once more with a model that is asked nothing: an answer that the journal lacks
+is an error. Judge options are those given now, so that unscored samples are judged later, or by another judge.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lmms_eval.api.model import Model, RequestStream
+from lmms_eval.api.request import Request, RequestKind, Response
+from lmms_eval.config import RunConfig, argument_text, build_config
+from lmms_eval.config.environment import environment_defaults
+from lmms_eval.engine.journal import read_journal
+from lmms_eval.engine.records import answer_from_record
+from lmms_eval.errors import UsageError
+from lmms_eval.evaluation.collect import ModelChoice
+from lmms_eval.evaluation.record import RUNS
+from lmms_eval.evaluation.run import RunReport, Start, start_run
+from lmms_eval.results.naming import model_folder
+
+GIVEN = (
+    "allow_unsafe_code", "error_budget", "geocode_table", "geocoder", "judge_args", "judge_base_url", "judge_model",
+    "judge_retries", "log_samples", "nltk_data", "score_workers", "show_config", "use_cache", "verbosity",
+)  # fmt: skip
+"""Options that may be given anew; all others are the recorded ones."""
+JUDGE_OPTIONS = ("judge_args", "judge_base_url", "judge_model", "judge_retries")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedModel:
+    """The model of a recorded run, in name only."""
+
+    choice: ModelChoice
+    model: Model
+
+
+class ScoredAnswers:
+    """Answers as the records of scored documents hold them.
+
+    Without shared files the responses of a launch stay with its processes, but their scored documents are here.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._found: dict[tuple[str, int], list[Any]] | None = None
+
+    def response(self, request: Request) -> Response | None:
+        """The answer to a request for one plain text; ``None`` for anything else, or where there is none."""
+        if self._found is None:
+            self._found = dict(self._read())
+        answers = self._found.get((request.task.name, request.doc_id), [])
+        if request.kind != "generate_until" or request.round or request.repeat >= len(answers):
+            return None
+        answer = answer_from_record(answers[request.repeat])
+        if answer.error is not None or type(answer.value) is not str:
+            return None
+        usage = answer.usage[0] if answer.usage else None
+        return Response(request.id, text=answer.value, finish_reason=answer.finish_reason, usage=usage)
+
+    def _read(self) -> Iterator[tuple[tuple[str, int], list[Any]]]:
+        for path in sorted(self._folder.glob("scores-*.jsonl")):
+            for entry in read_journal(path):
+                if "scores" in entry.record:
+                    yield (entry.record["task"], entry.record["doc_id"]), entry.record["answers"]
+
+
+class ClosedModel(Model):
+    """Says what the recorded model said of itself, and answers nothing but what the run's records hold."""
+
+    kinds: frozenset[RequestKind] = frozenset({"generate_until", "loglikelihood", "generate_until_multi_round"})
+    concurrency = 64
+
+    def __init__(self, identity: Mapping[str, Any], description: Mapping[str, Any], answers: ScoredAnswers) -> None:
+        self._identity, self._description, self._answers = identity, description, answers
+
+    def prepare(self, request: Request) -> Request:
+        """Nothing is sent, so no media is opened."""
+        return request
+
+    def respond(self, stream: RequestStream) -> Iterator[Response]:
+        while requests := stream.take(self.concurrency):
+            for request in requests:
+                yield self._answers.response(request) or Response.failure(
+                    request.id,
+                    "bad_request",
+                    "the run holds no answer, and lmms-eval score asks the model nothing: start the run's own command "
+                    "again to answer what is missing",
+                )
+
+    def identity(self) -> Mapping[str, Any]:
+        return self._identity
+
+    def describe(self) -> Mapping[str, Any]:
+        return self._description
+
+
+def rescore(place: Path, given: Mapping[str, Any], command: str = "") -> RunReport:
+    """Score a run again. ``place``: its folder of journals, its results file, or a folder that holds one run.
+
+    Raises:
+        UsageError: there is no such run, an option cannot be given anew, or tasks and data are no longer the same.
+    """
+    refused = sorted(set(given) - set(GIVEN))
+    if refused:
+        raise UsageError(
+            f"score: {', '.join(f'--{name}' for name in refused)} would make it another run; it takes: "
+            + ", ".join(f"--{name}" for name in GIVEN)
+        )
+    folder = run_folder(place)
+    record = _read(folder / "run.json")
+    config = _config(folder, record, given)
+    # What is missing is asked by the run's own command, not by this one.
+    return start_run(
+        config, None, Start.now(str(record.get("command") or command), None, _model(folder, record, config))
+    )
+
+
+def run_folder(place: Path) -> Path:
+    """The folder of a run's journals.
+
+    Raises:
+        UsageError: there is none, or more than one.
+    """
+    if (place / "run.json").is_file():
+        return place
+    if place.is_file() and place.name.endswith("_results.json"):
+        key = _read(place).get("run_key")
+        found = place.parent / RUNS / str(key)
+        if not (found / "run.json").is_file():
+            raise UsageError(f"score: the journals of {place} are gone ({found}): without them nothing can be scored")
+        return found
+    runs = sorted(path.parent for path in place.rglob("run.json") if path.parent.parent.name == RUNS)
+    if len(runs) != 1:
+        listed = "".join(f"\n  {path}" for path in runs)
+        raise UsageError(f"score: {place} holds {len(runs)} recorded runs; name one by its folder or results{listed}")
+    return runs[0]
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise UsageError(f"score: cannot read {path}: {error}") from error
+    if not isinstance(content, dict):
+        raise UsageError(f"score: {path} is no record of a run")
+    return content
+
+
+def _config(folder: Path, record: Mapping[str, Any], given: Mapping[str, Any]) -> RunConfig:
+    """The recorded options; of the judge's those given now, on the command line or by the environment."""
+    values = {
+        name: value
+        for name, value in record.get("arguments", {}).items()
+        if value is not None and name not in ("config", "baseline", *JUDGE_OPTIONS)
+    }
+    defaults = environment_defaults(os.environ)
+    values |= {name: defaults[name].text for name in JUDGE_OPTIONS if name in defaults}
+    values |= given
+    values |= {"resume": str(folder), "output_path": _output_path(folder, values)}
+    if values["output_path"] is None:
+        values.pop("log_samples", None)
+    return build_config({name: value for name, value in values.items() if value is not None}, {})
+
+
+def _output_path(folder: Path, values: Mapping[str, Any]) -> str | None:
+    """Where the results stand: also after the whole folder has been moved. ``None`` for a run without any."""
+    if folder.parent.name != RUNS:
+        return None
+    base = folder.parent.parent
+    inside = model_folder(Path("."), argument_text(values.get("model_args")))
+    return str(base.parent if inside != Path(".") and base.name == inside.name else base)
+
+
+def _model(folder: Path, record: Mapping[str, Any], config: RunConfig) -> RecordedModel:
+    model = record.get("model")
+    if not isinstance(model, Mapping):
+        raise UsageError(f"score: {folder} was recorded by an earlier version: start its command again with --resume")
+    choice = ModelChoice(
+        config.model, str(model["backend"]), bool(model["chat"]), bool(model["legacy"]), str(model["model_id"])
+    )
+    results = folder.parent.parent / f"{record.get('stamp')}_results.json"
+    described = _read(results).get("model", {}) if results.is_file() and results.stat().st_size else {}
+    return RecordedModel(choice, ClosedModel(model["identity"], described, ScoredAnswers(folder)))

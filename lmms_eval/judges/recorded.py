@@ -1,0 +1,82 @@
+"""A judge that repeats recorded replies (``--judge_model replay:FILE``): JSON lines with ``id``, ``prompt``, ``text``.
+
+The journal of judgements of a run (``judgements-0.jsonl``) is such a file. A line that has both keys answers its
+question only while the prompt is the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from lmms_eval.api.model import Model, RequestStream
+from lmms_eval.api.request import Request, Response
+from lmms_eval.errors import ModelError
+from lmms_eval.judges.questions import prompt_fingerprint
+
+TAKE = 32
+
+
+class RecordedJudge(Model):
+    """Raises ``ModelError`` for a file that cannot be read or holds a line of another form."""
+
+    concurrency = TAKE
+
+    def __init__(self, path: str) -> None:
+        self.path = Path(path).expanduser()
+        try:
+            data = self.path.read_bytes()
+        except OSError as error:
+            raise ModelError(f"replay: cannot read the judge's replies {path}: {error.strerror or error}") from error
+        self._digest = hashlib.sha256(data).hexdigest()
+        self._by_id: dict[str, str] = {}
+        self._by_both: dict[tuple[str, str], str] = {}
+        self._by_prompt: dict[str, list[str]] = {}
+        for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
+            if line.strip():
+                self._add(line, number)
+
+    def prepare(self, request: Request) -> Request:
+        return request.with_payload(prompt_fingerprint(request.build_messages()), 0)
+
+    def respond(self, stream: RequestStream) -> Iterator[Response]:
+        while requests := stream.take(TAKE):
+            for request in requests:
+                text = self._found(request)
+                if text is None:
+                    message = f"no reply to {request.id} (prompt {request.payload}) in {self.path.name}"
+                    yield Response.failure(request.id, "bad_request", message)
+                else:
+                    yield Response(request.id, text=text, finish_reason="stop")
+
+    def identity(self) -> Mapping[str, Any]:
+        return {"file": self._digest}
+
+    def _add(self, line: str, number: int) -> None:
+        try:
+            row = json.loads(line)
+            if "error" in row:
+                return
+            name, prompt, text = row.get("id"), row.get("prompt"), row["text"]
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ModelError(f"replay: {self.path} line {number} is no recorded reply: {error!r}") from error
+        if not isinstance(text, str) or not (name or prompt):
+            raise ModelError(f"replay: {self.path} line {number} needs text, and id or prompt")
+        if name and prompt:
+            self._by_both[name, prompt] = text
+        elif name:
+            self._by_id[name] = text
+        if prompt:
+            self._by_prompt.setdefault(prompt, []).append(text)
+
+    def _found(self, request: Request) -> str | None:
+        both = self._by_both.get((request.id, request.payload))
+        if both is not None:
+            return both
+        if request.id in self._by_id:
+            return self._by_id[request.id]
+        same = self._by_prompt.get(request.payload, ())
+        return same[min(request.repeat, len(same) - 1)] if same else None

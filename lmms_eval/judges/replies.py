@@ -1,0 +1,91 @@
+"""Reading what a judge says: numbers, yes or no, JSON (harness specification §9.4)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from lmms_eval.errors import TaskError
+
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
+NO_SCORES = (-1.0, -1.0)
+
+
+def parse_binary(text: str, output_format: str = "0/1") -> int | bool:
+    """``0/1``: 1 if the character 1 stands anywhere; else (``yes/no``) whether the text begins with yes."""
+    if output_format == "0/1":
+        return 1 if "1" in text else 0
+    return text.strip().lower().startswith("yes")
+
+
+def parse_binary_response(text: str) -> bool:
+    """Whether a reply means right: it holds 1, yes, or correct without incorrect."""
+    lowered = text.lower()
+    return "1" in lowered or "yes" in lowered or ("correct" in lowered and "incorrect" not in lowered)
+
+
+def parse_comparative(text: str) -> tuple[float, float]:
+    """The first two numbers of the first line, ``(-1, -1)`` if there are fewer."""
+    numbers = _NUMBER.findall(text.strip().split("\n")[0])
+    return (float(numbers[0]), float(numbers[1])) if len(numbers) >= 2 else NO_SCORES
+
+
+def parse_score(text: str, score_range: tuple[float, float] | None = None) -> float:
+    """The first number, held within the range; without a number the range's lower bound, or 0."""
+    found = _NUMBER.search(text)
+    if found is None:
+        return float(score_range[0]) if score_range else 0.0
+    value = float(found.group())
+    return value if score_range is None else max(float(score_range[0]), min(float(score_range[1]), value))
+
+
+def parse_json(text: str) -> dict[str, Any]:
+    """The object from the first brace to the last one; empty if that is no JSON object."""
+    found = _OBJECT.search(text)
+    if found is None:
+        return {}
+    try:
+        value = json.loads(found.group())
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+READERS: Mapping[str, Callable[[str], bool]] = MappingProxyType(
+    {
+        "text": lambda text: bool(text.strip()),
+        "score": lambda text: _NUMBER.search(text) is not None,
+        "binary": lambda text: "0" in text or "1" in text,
+        "yes_no": lambda text: re.search(r"\b(?:yes|no)\b", text, re.IGNORECASE) is not None,
+        "comparative": lambda text: parse_comparative(text) != NO_SCORES,
+        "json": lambda text: bool(parse_json(text)),
+    }
+)
+"""By name: whether a reply can be read so."""
+
+
+def reader(named: Any, where: str) -> Callable[[str], bool]:
+    """The test that ``named`` stands for: a name of ``READERS``, or a function of the reply's text.
+
+    Raises:
+        TaskError: neither.
+    """
+    if callable(named):
+        function: Callable[[str], Any] = named
+        return lambda text: _is_read(function, text)
+    if named not in READERS:
+        raise TaskError(f"{where}: reader {named!r} is no function and none of {', '.join(READERS)}")
+    return READERS[named]
+
+
+def _is_read(function: Callable[[str], Any], text: str) -> bool:
+    """A task's own reader refuses by ``False``, ``None`` or an error of conversion."""
+    try:
+        value = function(text)
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError):
+        return False
+    return value is not None and value is not False

@@ -1,0 +1,39 @@
+"""Reports of benchmarks: numbers over several tasks of a run, which the tasks' YAML names (``report``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from loguru import logger
+
+from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
+from lmms_eval.api.task import ReportFunction
+from lmms_eval.engine.aggregate import TaskResult
+
+
+def benchmark_reports(results: Iterable[TaskResult], stem: Path | None) -> list[BenchmarkReport]:
+    """One report for each function that tasks of the run name, in order of the tasks.
+
+    A function that raises is named in a report of its own: the scores of its tasks stand without it.
+    """
+    inputs: dict[ReportFunction, dict[str, TaskNumbers]] = {}
+    for result in results:
+        if result.task.report is not None:
+            inputs.setdefault(result.task.report, {})[result.task.name] = _numbers(result)
+    reports = []
+    for function, tasks in inputs.items():
+        try:
+            report = function(tasks, stem)
+        except Exception as error:  # noqa: BLE001 - a task's own code may raise anything; its scores are complete
+            logger.opt(exception=error).debug("the report of {}", ", ".join(tasks))
+            report = BenchmarkReport(f"no report over {', '.join(tasks)}: {type(error).__name__}: {error}")
+        if report is not None:
+            reports.append(report)
+    return reports
+
+
+def _numbers(result: TaskResult) -> TaskNumbers:
+    details = {part: content for metric in result.metrics for part, content in metric.details.items()}
+    reasons = [metric.withheld_reason for metric in result.metrics if metric.withheld_reason]
+    return TaskNumbers(details, reasons[0] if reasons else "")

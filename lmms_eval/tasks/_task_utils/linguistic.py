@@ -1,0 +1,202 @@
+"""English sentences, words and noun lemmas by NLTK's data: where the data is looked for, and how it is read.
+
+Both packages are plain text (``punkt_tab``, ``wordnet``) and are read by this module alone, from the unpacked folder or
+the archive that NLTK's downloader leaves: no loader of NLTK that could unpickle anything gets to see a user's folder,
+and nothing is ever downloaded here.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import sys
+import warnings
+import zipfile
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from lmms_eval.api.outcome import NotEvaluated
+
+MAX_FILE_BYTES = 64 * 2**20
+"""Of one file of the data; the largest, WordNet's list of nouns, has 5 MB."""
+REMEDY = "install it with `lmms-eval fetch nltk` or give --nltk_data DIR"
+NOUN_ENDINGS = (
+    ("s", ""), ("ses", "s"), ("ves", "f"), ("xes", "x"), ("zes", "z"), ("ches", "ch"), ("shes", "sh"), ("men", "man"),
+    ("ies", "y"),
+)  # fmt: skip
+"""WordNet's rules of detachment for nouns."""
+_READ_ERRORS = (OSError, KeyError, ValueError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError)
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """One of NLTK's packages, and the files of it that are read."""
+
+    name: str
+    place: str
+    """Folder below the data folder; the archive lies beside it."""
+    files: tuple[str, ...]
+
+
+PUNKT = Package(
+    "punkt_tab",
+    "tokenizers/punkt_tab",
+    tuple(
+        f"english/{name}" for name in ("abbrev_types.txt", "collocations.tab", "sent_starters.txt", "ortho_context.tab")
+    ),
+)
+WORDNET = Package("wordnet", "corpora/wordnet", ("index.noun", "noun.exc"))
+PACKAGES = (PUNKT, WORDNET)
+
+
+@dataclass(frozen=True, slots=True)
+class Lemmatizer:
+    """WordNet's morphology for nouns, as NLTK's ``WordNetLemmatizer`` applies it."""
+
+    nouns: frozenset[str]
+    exceptions: Mapping[str, tuple[str, ...]]
+
+    def lemma(self, word: str) -> str:
+        """The shortest candidate that WordNet has as a noun (``was`` gives ``wa``); the word itself without one."""
+        forms = self.exceptions.get(word)
+        if forms is None:
+            forms = tuple(word[: -len(old)] + new for old, new in NOUN_ENDINGS if word.endswith(old))
+        return min((form for form in (word, *forms) if form in self.nouns), key=len, default=word)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Linguistics:
+    """NLTK's sentence splitter (Punkt, English), its word tokeniser, and the lemmatiser."""
+
+    sentences: Callable[[str], list[str]]
+    tokenize: Callable[[str], list[str]]
+    """Words of one sentence."""
+    lemmatizer: Lemmatizer
+
+    def words(self, text: str) -> list[str]:
+        """The tokens of a text, sentence by sentence (NLTK's ``word_tokenize``)."""
+        return [token for sentence in self.sentences(text) for token in self.tokenize(sentence)]
+
+
+def data_folders(stated: str | None = None) -> tuple[Path, ...]:
+    """Folders with NLTK data: those stated (joined as in ``NLTK_DATA``) alone, else NLTK's usual places.
+
+    ``None`` stands for the environment's ``NLTK_DATA``, by which ``--nltk_data`` reaches the scoring processes.
+    """
+    stated = os.environ.get("NLTK_DATA", "") if stated is None else stated
+    if stated:
+        return tuple(Path(part).expanduser() for part in stated.split(os.pathsep) if part)
+    prefix = Path(sys.prefix)
+    shared = ("/usr/share", "/usr/local/share", "/usr/lib", "/usr/local/lib")
+    parents = (Path("~").expanduser(), prefix, prefix / "share", prefix / "lib", *map(Path, shared))
+    return tuple(parent / "nltk_data" for parent in parents)
+
+
+def find_package(package: Package, stated: str | None = None) -> Path | None:
+    """The folder or archive of a package; ``None`` where there is none."""
+    for folder in data_folders(stated):
+        path = folder / package.place
+        for candidate in (path, path.with_suffix(".zip")):
+            if candidate.is_file() or all((candidate / name).is_file() for name in package.files):
+                return candidate
+    return None
+
+
+def data_identity(stated: str | None = None) -> str:
+    """Hash of the files that would be read: other data may split or reduce words differently. Empty without data.
+
+    Raises ``NotEvaluated`` for damaged data.
+    """
+    digest = hashlib.sha256()
+    for package in PACKAGES:
+        path = find_package(package, stated)
+        if path is None:
+            return ""
+        for name in package.files:
+            digest.update(_read(path, name))
+    return digest.hexdigest()
+
+
+def open_linguistics(stated: str | None = None) -> Linguistics:
+    """The data in the ``stated`` folders (see ``data_folders``), read once per process.
+
+    Raises:
+        NotEvaluated: data or NLTK is missing, or the data is damaged; the reason says what to do.
+    """
+    paths = [find_package(package, stated) for package in PACKAGES]
+    missing = [package.name for package, path in zip(PACKAGES, paths, strict=True) if path is None]
+    if missing:
+        where = ", ".join(map(str, data_folders(stated)))
+        raise NotEvaluated(f"NLTK's data {' and '.join(missing)} not found in {where}: {REMEDY}")
+    punkt, wordnet = (path for path in paths if path is not None)
+    return _open(punkt, wordnet)
+
+
+@functools.lru_cache(maxsize=4)
+def _open(punkt: Path, wordnet: Path) -> Linguistics:
+    lemmatizer = _read_lemmatizer(wordnet)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the many modules that NLTK imports
+            from nltk.tokenize.destructive import NLTKWordTokenizer
+            from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
+    except ImportError as error:
+        raise NotEvaluated("nltk is missing: install lmms_eval[metrics]") from error
+    parameters = _fill(PunktParameters(), punkt)
+    sentences = PunktSentenceTokenizer(parameters).tokenize
+    return Linguistics(sentences, NLTKWordTokenizer().tokenize, lemmatizer)
+
+
+def _fill(parameters: Any, path: Path) -> Any:
+    abbreviations, collocations, starters, contexts = (_lines(path, name) for name in PUNKT.files)
+    try:
+        parameters.abbrev_types = set(abbreviations)
+        parameters.sent_starters = set(starters)
+        parameters.collocations = {(first, second) for first, second in (line.split("\t") for line in collocations)}
+        parameters.ortho_context = defaultdict(int)
+        for word, flags in (line.split("\t") for line in contexts):
+            parameters.ortho_context[word] = int(flags)
+    except ValueError as error:
+        raise _damaged(path, error) from error
+    return parameters
+
+
+def _read_lemmatizer(path: Path) -> Lemmatizer:
+    index, exceptions = (_lines(path, name) for name in WORDNET.files)
+    nouns = frozenset(line.split(" ", 1)[0] for line in index if not line.startswith(" "))
+    forms = {words[0]: tuple(words[1:]) for words in (line.split() for line in exceptions) if words}
+    return Lemmatizer(nouns, MappingProxyType(forms))
+
+
+def _lines(path: Path, name: str) -> list[str]:
+    """The lines that are not empty."""
+    try:
+        text = _read(path, name).decode()
+    except UnicodeDecodeError as error:
+        raise _damaged(path, error) from error
+    return [line for line in text.replace("\r\n", "\n").split("\n") if line]
+
+
+def _read(path: Path, name: str) -> bytes:
+    try:
+        if path.suffix == ".zip":
+            with zipfile.ZipFile(path) as archive, archive.open(f"{path.stem}/{name}") as member:
+                content = member.read(MAX_FILE_BYTES + 1)
+        else:
+            with open(path / name, "rb") as file:
+                content = file.read(MAX_FILE_BYTES + 1)
+    except _READ_ERRORS as error:
+        raise _damaged(path, error) from error
+    if len(content) > MAX_FILE_BYTES:
+        raise _damaged(path, ValueError(f"{name} has more than {MAX_FILE_BYTES} bytes"))
+    return content
+
+
+def _damaged(path: Path, error: Exception) -> NotEvaluated:
+    return NotEvaluated(f"NLTK's data {path} cannot be read ({error}): {REMEDY}")

@@ -1,0 +1,27 @@
+"""Scores that depend on data outside of the task: they are made again when that data changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def depends_on(identity: Callable[[], str]) -> Callable[[Function], Function]:
+    """Decorator of a ``process_results``: what ``identity()`` returns becomes part of the scores' key.
+
+    It is called once, when the run begins; a ``DataError`` ends the run before the model is asked.
+    """
+
+    def mark(function: Function) -> Function:
+        function.data_identity = identity  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+def identity_of(function: Any) -> str:
+    """The identity of the data that a scoring function depends on; empty for most."""
+    identity = getattr(function, "data_identity", None)
+    return str(identity()) if callable(identity) else ""

@@ -1,0 +1,268 @@
+"""What a document costs to answer, guessed before anything is rendered: from lengths of columns and sizes of files.
+
+The unit is roughly one token of a prompt. The guesses order documents (costliest first) and say how much larger one
+request is than another; they are never results.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from lmms_eval.api.messages import AUDIO_SUFFIXES, IMAGE_SUFFIXES
+from lmms_eval.tasks.data.sizes import is_list, is_text, list_lengths, text_lengths
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from lmms_eval.tasks.data import Documents
+    from lmms_eval.tasks.data.sizes import Item
+
+Kind = Literal["image", "audio", "video"]
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Tokens of one medium: ``fixed + bytes / bytes_per_token``."""
+
+    fixed: float
+    bytes_per_token: float
+    unknown: float
+    """Tokens where the size is not known: a URL, a file that is not found."""
+
+    def tokens(self, size: float | None) -> float:
+        return self.unknown if size is None else self.fixed + size / self.bytes_per_token
+
+
+CHARACTERS_PER_TOKEN = 4.0
+SCALES: dict[Kind, Scale] = {
+    # 120 kB, a JPEG of 1024 x 768, is 1,000 patches of 28 x 28 pixels.
+    "image": Scale(64, 128, 1_000),
+    # 32 kB, a second of 16 kHz WAV, is 25 positions of a Whisper encoder.
+    "audio": Scale(64, 1_280, 800),
+    # 32 frames of at least 128 tokens; 10 MB, a minute or more, are twice that. Opening one costs as much as asking.
+    "video": Scale(4_096, 2_048, 8_192),
+}
+SAMPLED_ROWS = 128
+"""Rows of a window from which the kind of a text column is told."""
+MAX_LOOKUPS = 16_384
+"""Files of a window that are looked up (a look-up on a network drive takes a millisecond); others get the mean."""
+_TRIES = 16
+"""Files in a row that are missing before the rest of a window is taken as unknown."""
+_MAX_PATH = 1_024
+_BASE64_LEAST = 512
+_VIDEO_SUFFIXES = frozenset({"mp4", "avi", "mov", "mkv", "webm", "m4v", "mpg", "mpeg", "flv", "wmv", "3gp", "ts"})
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{256}")
+_QUOTED = re.compile(r"'([^'\n]*)'|\"([^\"\n]*)\"")
+_ADDRESSES = ("http://", "https://")
+
+
+def kind_of_name(name: str) -> Kind | None:
+    """What a path or URL names by its ending."""
+    suffix = name.split("?")[0].rpartition(".")[2].lower()
+    if suffix in IMAGE_SUFFIXES:
+        return "image"
+    if suffix in AUDIO_SUFFIXES:
+        return "audio"
+    return "video" if suffix in _VIDEO_SUFFIXES else None
+
+
+@dataclass(frozen=True, slots=True)
+class Medium:
+    """One medium of a document."""
+
+    kind: Kind
+    item: Item
+
+
+def media_of_text(value: str) -> list[Medium] | None:
+    """The media that a text cell holds or names: paths, URLs, data URLs, base64, or the text of a list of paths.
+
+    ``None``: it is no such text. An empty text or list names nothing and is one all the same.
+    """
+    text = value.strip() if len(value) <= _MAX_PATH else value
+    if text in ("", "[]", "None"):
+        return []
+    if text.startswith("data:") and "," in text[:_MAX_PATH]:
+        kind = text[5:10]
+        return [Medium("audio" if kind == "audio" else "video" if kind == "video" else "image", len(text) * 0.75)]
+    if text.startswith("["):
+        names = [single or double for single, double in _QUOTED.findall(text)]
+        return _named(names) if names else None
+    if len(text) > _MAX_PATH:
+        is_base64 = _BASE64.match(text) is not None
+        return [Medium("image", len(text) * 0.75)] if is_base64 else None
+    if len(text) >= _BASE64_LEAST and _BASE64.match(text):
+        return [Medium("image", len(text) * 0.75)]
+    return _named([text])
+
+
+def _named(names: Sequence[str]) -> list[Medium] | None:
+    found = []
+    for name in names:
+        kind = kind_of_name(name) if "\n" not in name else None
+        if kind is None:
+            return None
+        found.append(Medium(kind, name))
+    return found
+
+
+@dataclass(slots=True)
+class Files:
+    """Sizes of files below some folders, looked up once each."""
+
+    roots: Callable[[], Iterable[Path]]
+    """Asked for when a relative path is first looked up."""
+    _roots: list[Path] | None = None
+    _known: dict[str, int | None] = field(default_factory=dict)
+    _missing: int = 0
+    _found_bytes: float = 0.0
+    _found: int = 0
+
+    def new_window(self) -> None:
+        self._known = {}  # not cleared: another thread may be looking a file up
+        self._missing, self._found, self._found_bytes = 0, 0, 0.0
+
+    def size(self, name: str) -> float | None:
+        """Bytes of a file; ``None`` for a URL and for a file that is not there."""
+        if name.startswith(_ADDRESSES):
+            return None
+        known = self._known
+        if name in known:
+            return known[name]
+        if self._missing >= _TRIES or len(known) >= MAX_LOOKUPS:
+            return self._found_bytes / self._found if self._found else None
+        known[name] = size = self._look_up(name)
+        if size is None:
+            self._missing += 1
+        else:
+            self._missing, self._found, self._found_bytes = 0, self._found + 1, self._found_bytes + size
+        return size
+
+    def _look_up(self, name: str) -> int | None:
+        path = Path(name)
+        if self._roots is None:
+            self._roots = list(self.roots())
+        for number, root in enumerate(self._roots):
+            try:
+                size = (root / path).stat().st_size  # an absolute path replaces the folder
+            except (OSError, ValueError):
+                continue
+            self._roots.insert(0, self._roots.pop(number))  # the next file lies most likely there too
+            return size
+        return None
+
+
+class Costs:
+    """Costs of one task's documents.
+
+    Args:
+        documents: its evaluated split.
+        files: sizes of the files that its columns name.
+        has_media: its prompts may hold media; else no column is looked at for them.
+        new_tokens: that an answer may have.
+        choices: column whose lists are the choices, or how many there are; each is a request of its own.
+    """
+
+    def __init__(
+        self, documents: Documents, files: Files, has_media: bool, new_tokens: float = 0.0, choices: str | int = 1
+    ) -> None:
+        self._documents, self._files = documents, files
+        self._has_media, self._new_tokens, self._choices = has_media, new_tokens, choices
+        self._known: dict[int, float] = {}
+
+    def of_documents(self, indices: Sequence[int]) -> list[float]:
+        """Tokens of all requests of each document; remembered for ``of_request`` until the next call."""
+        self._files.new_window()
+        prompts = self._prompts(indices)
+        self._known = dict(zip(indices, prompts, strict=True))
+        return [cost * count for cost, count in zip(prompts, self._counts(indices), strict=True)]
+
+    def of_request(self, index: int) -> float:
+        """Tokens of one request of a document."""
+        found = self._known.get(index)
+        return self._prompts([index])[0] if found is None else found
+
+    def _prompts(self, indices: Sequence[int]) -> list[float]:
+        """Tokens of each document's prompt and answer."""
+        total = [self._new_tokens] * len(indices)
+        media: list[list[Medium]] = [[] for _ in indices]
+        found = False
+        for column in self._columns(indices):
+            found = found or any(column.media)
+            for place, (tokens, items) in enumerate(zip(column.text, column.media, strict=True)):
+                total[place] += tokens
+                media[place] += items
+        if not self._has_media:
+            return total
+        if not found:  # the task's own functions know where its media are
+            return [cost + SCALES["image"].unknown for cost in total]
+        return [cost + sum(map(self._tokens, items)) for cost, items in zip(total, media, strict=True)]
+
+    def _tokens(self, medium: Medium) -> float:
+        size = self._files.size(medium.item) if isinstance(medium.item, str) else medium.item
+        return SCALES[medium.kind].tokens(size)
+
+    def _columns(self, indices: Sequence[int]) -> Iterator[_Column]:
+        documents = self._documents
+        for name in documents.media_columns if self._has_media else ():
+            stored = documents.source.media(name, indices)
+            kind = _kind_of_feature(documents.source.features.get(name))
+            yield _Column([0.0] * len(indices), [[Medium(kind, item) for item in items] for items in stored])
+        for name in documents.text_columns:
+            cells = documents.source.cells(name, indices)
+            if self._has_media and _names_media(cells):
+                yield _Column.of_media(cells.to_pylist())
+            elif is_text(cells.type):
+                yield _Column([length / CHARACTERS_PER_TOKEN for length in text_lengths(cells)], [()] * len(indices))
+
+    def _counts(self, indices: Sequence[int]) -> list[int]:
+        if isinstance(self._choices, int):
+            return [max(1, self._choices)] * len(indices)
+        cells = self._documents.source.cells(self._choices, indices)
+        return [max(1, count) for count in list_lengths(cells)] if is_list(cells.type) else [1] * len(indices)
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """What a column adds to each document: tokens of text, and media."""
+
+    text: Sequence[float]
+    media: Sequence[Sequence[Medium]]
+
+    @classmethod
+    def of_media(cls, values: Sequence[str | list[str] | None]) -> _Column:
+        text, media = [], []
+        for value in values:
+            found = _media_of_cell(value)
+            text.append(0.0 if found is not None else len(str(value)) / CHARACTERS_PER_TOKEN)
+            media.append(found or [])
+        return cls(text, media)
+
+
+def _media_of_cell(value: str | list[str] | None) -> list[Medium] | None:
+    if value is None:
+        return []
+    parts = [media_of_text(part or "") for part in ([value] if isinstance(value, str) else value)]
+    return None if None in parts else [medium for part in parts for medium in part or ()]
+
+
+def _names_media(column: pa.ChunkedArray) -> bool:
+    """A text column, or one of lists of texts, whose cells name media: some do, and none is anything else."""
+    kind = column.type
+    if not (is_text(kind) or (is_list(kind) and is_text(kind.value_type))):
+        return False
+    found = False
+    for row in range(0, len(column), max(1, len(column) // SAMPLED_ROWS)):
+        media = _media_of_cell(column[row].as_py())
+        if media is None:
+            return False
+        found = found or bool(media)
+    return found
+
+
+def _kind_of_feature(feature: object) -> Kind:
+    return "audio" if "'Audio'" in repr(feature) else "image"

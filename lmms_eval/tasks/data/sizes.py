@@ -1,0 +1,93 @@
+"""What a column's cells weigh, from Arrow offsets and file metadata alone: nothing is decoded, read or copied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+Item = float | str | None
+"""One medium: its size in bytes, the path or URL where it lies, or unknown."""
+_TINY_BYTES = 64
+"""A mean below this says that the column holds paths, not contents."""
+
+
+def cells(table: pa.Table, name: str, indices: Sequence[int]) -> pa.ChunkedArray:
+    """Some cells of a column, as views."""
+    import pyarrow as pa
+
+    column = table.column(name)
+    if not len(indices):
+        return column.slice(0, 0)
+    if list(indices) == list(range(indices[0], indices[0] + len(indices))):
+        return column.slice(indices[0], len(indices))
+    return pa.chunked_array([chunk for i in indices for chunk in column.slice(i, 1).chunks], type=column.type)
+
+
+def is_text(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def is_list(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
+
+
+def text_lengths(column: pa.ChunkedArray) -> list[int]:
+    """Characters of each cell of a text column."""
+    import pyarrow.compute as pc
+
+    return [length or 0 for length in pc.utf8_length(column).to_pylist()]
+
+
+def list_lengths(column: pa.ChunkedArray) -> list[int]:
+    """Elements of each cell of a list column."""
+    import pyarrow.compute as pc
+
+    return [length or 0 for length in pc.list_value_length(column).to_pylist()]
+
+
+def stored_media(column: pa.ChunkedArray) -> list[list[Item]]:
+    """The media of each cell of an image, audio or list-of-images column: sizes of contents, else their paths."""
+    return [items for chunk in column.chunks for items in _stored_media(chunk)]
+
+
+def _stored_media(array: pa.Array) -> list[list[Item]]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = array.type
+    if is_list(kind):
+        flat = iter(_stored_media(array.flatten()))
+        counts = pc.list_value_length(array).to_pylist()
+        return [[item for _ in range(count or 0) for item in next(flat)] for count in counts]
+    if pa.types.is_struct(kind):
+        names = [field.name for field in kind]
+        absent: list[Any] = [None] * len(array)
+        sizes = pc.binary_length(pc.struct_field(array, "bytes")).to_pylist() if "bytes" in names else absent
+        paths = pc.struct_field(array, "path").to_pylist() if "path" in names else absent
+        found = [size if size is not None else path for size, path in zip(sizes, paths, strict=True)]
+        return [[] if value is None else [value] for value in found]
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return [[] if size is None else [size] for size in pc.binary_length(array).to_pylist()]
+    if is_text(kind):
+        return [[] if value is None else [value] for value in array.to_pylist()]
+    return [[] if value is None else [None] for value in array.to_pylist()]
+
+
+def mean_media(group: pq.RowGroupMetaData, name: str) -> list[Item]:
+    """The media of an average row of a parquet row group: exact sizes would need the group to be read."""
+    for number in range(group.num_columns):
+        leaf = group.column(number)
+        parts = leaf.path_in_schema.split(".")
+        if parts[0] == name and parts[-1] != "path" and leaf.num_values and group.num_rows:
+            mean = leaf.total_uncompressed_size / leaf.num_values
+            count = max(1, round(leaf.num_values / group.num_rows))
+            return [mean if mean > _TINY_BYTES else None] * count
+    return []

@@ -1,0 +1,90 @@
+"""``doc_to_judge`` of task YAML: mappings that a task's function gives, as questions to a judge.
+
+A task with several filter pipelines or repeats asks about each set of answers that it scores: the names of all but the
+first carry a scope, ``@PIPELINE#ANSWER/NAME``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval.api.judging import JudgeQuestion, Verdict
+from lmms_eval.errors import TaskError
+from lmms_eval.judges.prompts import MAX_SIDE, bounded_picture, user_turn
+from lmms_eval.judges.replies import reader
+from lmms_eval.tasks.render import keywords_for
+
+if TYPE_CHECKING:
+    from lmms_eval.api.messages import ChatMessages
+
+KEYS = ("name", "prompt", "messages", "images", "generation", "reader", "max_side", "details")
+DEFAULT_GENERATION: Mapping[str, Any] = MappingProxyType({"temperature": 0, "max_new_tokens": 1024})
+_MARK = "@"
+
+
+def scope(pipeline: str, number: int | None) -> str:
+    """Prefix of the names of one evaluation: ``number`` counts single answers, ``None`` is all of them together."""
+    if pipeline == "none" and not number:
+        return ""
+    return f"{_MARK}{pipeline}{'' if number is None else f'#{number}'}/"
+
+
+def verdicts_in(verdicts: Sequence[Verdict], prefix: str) -> dict[str, Verdict]:
+    """The verdicts of one evaluation by the names that the task gave."""
+    if not prefix:
+        return {verdict.name: verdict for verdict in verdicts if not verdict.name.startswith(_MARK)}
+    return {
+        verdict.name.removeprefix(prefix): verdict for verdict in verdicts if verdict.name.startswith(prefix)
+    }  # fmt: skip
+
+
+def questions(
+    function: Any, doc: Mapping[str, Any], results: list[Any], settings: Any, where: str
+) -> list[JudgeQuestion]:
+    """Call ``doc_to_judge``.
+
+    Raises:
+        TaskError: it gave something else than a list of mappings with the keys of ``KEYS``.
+    """
+    more = keywords_for(function, {"lmms_eval_specific_kwargs": settings})
+    made = function(doc, results, **more) or []
+    if not isinstance(made, list | tuple):
+        raise TaskError(f"{where}: doc_to_judge must return a list of questions, not a {type(made).__name__}")
+    found = [item if isinstance(item, JudgeQuestion) else _question(item, where) for item in made]
+    names = [question.name for question in found]
+    if len(set(names)) < len(names) or any(name.startswith(_MARK) for name in names):
+        raise TaskError(f"{where}: doc_to_judge: names must differ and not begin with {_MARK!r}: {names}")
+    return found
+
+
+def _question(item: Any, where: str) -> JudgeQuestion:
+    if not isinstance(item, Mapping) or not (set(item) <= set(KEYS)):
+        raise TaskError(f"{where}: doc_to_judge: a question is a mapping with some of {', '.join(KEYS)}: {item!r:.200}")
+    prompt, messages = item.get("prompt"), item.get("messages")
+    if (prompt is None) == (messages is None):
+        raise TaskError(f"{where}: doc_to_judge: a question needs either prompt or messages: {item!r:.200}")
+    if prompt is not None:
+        side = item.get("max_side", MAX_SIDE)
+        build = functools.partial(_turn, str(prompt), tuple(item.get("images") or ()), side)
+    else:
+        build = functools.partial(_given, messages)
+    return JudgeQuestion(
+        name=str(item.get("name", "judge")),
+        build_messages=build,
+        accepts=reader(item.get("reader", "text"), f"{where}: doc_to_judge"),
+        generation={**DEFAULT_GENERATION, **(item.get("generation") or {})},
+        details=dict(item.get("details") or {}),
+    )
+
+
+def _turn(prompt: str, images: Sequence[Any], max_side: int | None) -> ChatMessages:
+    return user_turn(prompt, [bounded_picture(image, max_side) for image in images])
+
+
+def _given(messages: Any) -> ChatMessages:
+    from lmms_eval.api.messages import ChatMessages
+
+    return messages if isinstance(messages, ChatMessages) else ChatMessages(messages=list(messages))

@@ -1,0 +1,238 @@
+"""Scoring a submission file: the same scores as in a run of the harness, from the answers in a file.
+
+Steps of the pipeline specification §5: check the submission, keep what an earlier output holds, put the questions of
+the judged tasks, score in worker processes, sum up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from lmms_eval.api.judging import JudgeQuestion, Verdict
+from lmms_eval.errors import TaskError
+from lmms_eval.tasks.megabench.aggregation import NO_SCORE, EvalType, TaskScore, score_task, summarise
+from lmms_eval.tasks.megabench.judging import JudgedQuery, questions
+from lmms_eval.tasks.megabench.query_scores import QueryJob, TaskJob
+from lmms_eval.tasks.megabench.reference import ReferenceTask
+from lmms_eval.tasks.megabench.score_pool import ScorePool
+from lmms_eval.tasks.megabench.scoring import read_context
+from lmms_eval.tasks.megabench.submitted import Problem, check
+
+How = Literal["scored", "reused"]
+BLOCK = 25
+"""Tasks after which the state so far can be kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatedTask:
+    """One task of a submission with its scores."""
+
+    score: TaskScore
+    how: How
+    entry: Mapping[str, Any]
+    """The submitted entry with ``scores`` in each query and its totals at the end."""
+
+
+@dataclass(slots=True)
+class Evaluation:
+    """The evaluator's output, before it is a file."""
+
+    data: list[Mapping[str, Any]]
+    """All entries in the submission's order; those without scores are as submitted."""
+    problems: list[Problem]
+    tasks: list[TaskScore] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The content of the output file (§5.2)."""
+        content: dict[str, Any] = {"data": self.data, "summary": summarise(self.tasks).as_dict()}
+        if self.problems:
+            content["errors"] = [problem.as_dict() for problem in self.problems]
+        return content
+
+
+class Watcher(Protocol):
+    """Who wants to know how an evaluation goes on."""
+
+    def task(self, task: EvaluatedTask) -> None:
+        """A task has its scores; tasks come in the submission's order."""
+
+    def block(self, so_far: Evaluation) -> None:
+        """``BLOCK`` more tasks have theirs; what is kept of this is reused by the next start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """The judge of judged tasks."""
+
+    ask: Callable[[Sequence[JudgeQuestion]], Sequence[Verdict]]
+    """Verdicts in the order of the questions."""
+    find: Callable[[str], Path]
+    """From a medium's name in the data set to its file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What a submission is compared with."""
+
+    tasks: Mapping[str, ReferenceTask]
+    """Of the configuration that it answers."""
+    previous: Mapping[str, Mapping[str, Any]]
+    """Entries of an earlier output by task: those whose answers have not changed keep their scores."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A task to score, or one whose earlier scores are kept."""
+
+    position: int
+    entry: Mapping[str, Any]
+    job: TaskJob
+    eval_type: EvalType
+    known: Mapping[str, Any] | None
+
+
+def evaluate(
+    submission: Sequence[Mapping[str, Any]], sources: Sources, pool: ScorePool, panel: Panel | None, watcher: Watcher
+) -> Evaluation:
+    """Score a submission: entries as ``read_submission`` gives them. Without a panel judged fields are not evaluated.
+
+    What cannot be scored (unknown tasks, repeated entries, unusable configurations) is named in ``problems``; the rest
+    is scored.
+    """
+    checked = check(submission, sources.tasks)
+    evaluation = Evaluation(list(submission), list(checked.problems))
+    positions = [
+        position
+        for position, entry in enumerate(submission)
+        if position not in checked.refused and entry["query_response"]
+    ]
+    for start in range(0, len(positions), BLOCK):
+        begun: list[_Open] = []
+        for position in positions[start : start + BLOCK]:
+            item = _begin(position, submission[position], sources)
+            if isinstance(item, Problem):
+                evaluation.problems.append(item)
+            else:
+                begun.append(item)
+        for item, found in zip(begun, _block(begun, pool, panel), strict=True):
+            evaluation.data[item.position] = found.entry
+            evaluation.tasks.append(found.score)
+            watcher.task(found)
+        if start + BLOCK < len(positions):
+            watcher.block(evaluation)
+    return evaluation
+
+
+def _begin(position: int, entry: Mapping[str, Any], sources: Sources) -> _Open | Problem:
+    task = sources.tasks[entry["task_name"]]
+    queries = tuple(
+        QueryJob(query.get("response"), query["correct_answer"], task.context(query) or "{}")
+        for query in entry["query_response"]
+    )
+    job = TaskJob(task.name, task.metric_info, queries)
+    try:
+        eval_type = job.spec().eval_type
+    except TaskError as error:
+        return Problem(task.name, str(error))
+    known = sources.previous.get(task.name)
+    return _Open(position, entry, job, eval_type, known if known is not None and can_reuse(entry, known) else None)
+
+
+def _block(begun: Sequence[_Open], pool: ScorePool, panel: Panel | None) -> Iterator[EvaluatedTask]:
+    """Rule tasks are scored while the judge is asked."""
+    judged = [item for item in begun if item.known is None and item.eval_type == "llm" and panel is not None]
+    futures: dict[int, Future[Sequence[Mapping[str, Any]]]] = {}
+    for item in begun:
+        if item.known is None and item not in judged:
+            futures[item.position] = pool.submit(item.job)
+    if panel is not None:
+        for item, job in _with_verdicts(judged, panel):
+            futures[item.position] = pool.submit(job)
+    for item in begun:
+        if item.known is not None:
+            yield _reused(item.entry, item.known, item.eval_type)
+        else:
+            yield _scored(item.entry, futures[item.position].result(), item.eval_type)
+
+
+def _with_verdicts(judged: Sequence[_Open], panel: Panel) -> Iterator[tuple[_Open, TaskJob]]:
+    """The jobs of judged tasks with what the judge said; all their questions are open at once."""
+    asked: list[list[list[JudgeQuestion]]] = [
+        [
+            questions(query.response, _judged_query(query, submitted, panel), item.job.spec())
+            for query, submitted in zip(item.job.queries, item.entry["query_response"], strict=True)
+        ]
+        for item in judged
+    ]
+    verdicts = iter(panel.ask([question for task in asked for query in task for question in query]))
+    for item, of_task in zip(judged, asked, strict=True):
+        found = tuple(tuple(next(verdicts) for _ in of_query) for of_query in of_task)
+        queries = tuple(replace(q, verdicts=said) for q, said in zip(item.job.queries, found, strict=True))
+        yield item, replace(item.job, queries=queries)
+
+
+def _judged_query(query: QueryJob, submitted: Mapping[str, Any], panel: Panel) -> JudgedQuery:
+    return JudgedQuery(
+        answer=query.correct_answer,
+        text=str(submitted.get("query_text") or ""),
+        images=tuple(submitted.get("images") or ()),
+        context=read_context(query.eval_context),
+        find=panel.find,
+    )
+
+
+def can_reuse(entry: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
+    """Whether an earlier output holds the scores of exactly these answers (§5.3)."""
+    if known.get("mean_task_score") is None or known.get("task_score") is None:
+        return False
+    queries, scored = entry["query_response"], known.get("query_response")
+    if not isinstance(scored, list) or len(scored) != len(queries):
+        return False
+    return all(_is_same(query, old) for query, old in zip(queries, scored, strict=True))
+
+
+def _is_same(query: Mapping[str, Any], known: Any) -> bool:
+    if not isinstance(known, Mapping) or not isinstance(known.get("scores"), Mapping):
+        return False
+    scores = known["scores"]
+    is_scored = scores.get("query") is not None and not (scores["query"] == NO_SCORE and not scores.get("field"))
+    return is_scored and all(query.get(key) == known.get(key) for key in ("response", "correct_answer"))
+
+
+def _reused(entry: Mapping[str, Any], known: Mapping[str, Any], eval_type: EvalType) -> EvaluatedTask:
+    """The earlier scores as they stand, also where they would come out differently today."""
+    kept = ("scores", "scorer_error", "judge")
+    queries = [
+        {**query, **{key: old[key] for key in kept if key in old}}
+        for query, old in zip(entry["query_response"], known["query_response"], strict=True)
+    ]
+    score = TaskScore(
+        entry["task_name"], eval_type, len(queries), known["task_score"], known["mean_task_score"],
+        known.get("fixed_mean_task_score"),
+    )  # fmt: skip
+    return EvaluatedTask(score, "reused", _with_totals(entry, queries, score))
+
+
+def _scored(entry: Mapping[str, Any], results: Sequence[Mapping[str, Any]], eval_type: EvalType) -> EvaluatedTask:
+    queries = [{**query, **result} for query, result in zip(entry["query_response"], results, strict=True)]
+    scores = [result["scores"] for result in results]
+    score = score_task(entry["task_name"], eval_type, [item["query"] for item in scores], fixed_queries(scores))
+    return EvaluatedTask(score, "scored", _with_totals(entry, queries, score))
+
+
+def fixed_queries(scores: Iterable[Mapping[str, Any]]) -> dict[int, float]:
+    """The repaired scores among the ``scores`` of a task's queries, by position."""
+    return {place: item["fixed"]["query"] for place, item in enumerate(scores) if "fixed" in item}
+
+
+def _with_totals(entry: Mapping[str, Any], queries: list[dict[str, Any]], score: TaskScore) -> dict[str, Any]:
+    totals: dict[str, Any] = {"eval_type": score.eval_type}
+    if score.mean is not None:
+        totals = {"task_score": score.total, "mean_task_score": score.mean, **totals}
+    if score.fixed_mean is not None:
+        totals["fixed_mean_task_score"] = score.fixed_mean
+    return {**entry, "query_response": queries, **totals}

@@ -1,0 +1,201 @@
+"""From the name of a place to its coordinates: a table on disk, a cache of earlier answers, a server of one's choice.
+
+A geocoder gives coordinates, or ``None`` for a place that it does not know, or raises ``NotEvaluated`` where it cannot
+tell: a missing answer is never counted as a wrong place.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from lmms_eval.api.outcome import NotEvaluated
+from lmms_eval.errors import DataError
+
+Query = Mapping[str, Any]
+"""``country``, ``city`` and perhaps ``state``, as a reply or the truth has them."""
+TABLE_VARIABLE, SERVER_VARIABLE = "LMMS_EVAL_GEOCODE_TABLE", "LMMS_EVAL_GEOCODER"
+"""By them the options reach the scoring processes."""
+REMEDY = "give --geocode_table FILE or --geocoder nominatim"
+MAX_NAME_CHARS = 200
+"""No place has a longer name; nobody is asked for one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinates:
+    """A point on the Earth, in degrees."""
+
+    latitude: float
+    longitude: float
+
+
+def is_askable(query: Query) -> bool:
+    """Names only: what else a reply may hold (numbers, lists, nothing, an essay) names no place."""
+    return all(isinstance(name, str) and 0 < len(name.strip()) <= MAX_NAME_CHARS for name in query.values())
+
+
+class Geocoder(Protocol):
+    """What the metric asks."""
+
+    def locate(self, query: Query) -> Coordinates | None:
+        """The coordinates of a place, ``None`` if there is no such place. Raises ``NotEvaluated`` without an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """An answer that need not be asked for again."""
+
+    coordinates: Coordinates | None
+
+
+def query_key(query: Query) -> str:
+    """The same text for equal queries."""
+    return json.dumps(query, ensure_ascii=False, sort_keys=True, default=str)
+
+
+def coordinates(latitude: Any, longitude: Any) -> Coordinates:
+    """Read two numbers, or texts of numbers. Raises ``ValueError`` or ``TypeError`` for anything else."""
+    point = Coordinates(float(latitude), float(longitude))
+    if not (math.isfinite(point.longitude) and abs(point.latitude) <= 90):
+        raise ValueError(f"({latitude}, {longitude}) is no point on the Earth")
+    return point
+
+
+@dataclass(frozen=True, slots=True)
+class GeocodeTable:
+    """Answers by query. A ``complete`` table knows every place: what is not in it does not exist."""
+
+    entries: Mapping[str, Coordinates | None]
+    complete: bool = False
+
+    @classmethod
+    def from_entries(cls, entries: Iterable[Mapping[str, Any]], *, complete: bool = False) -> GeocodeTable:
+        """Entries ``{"query": {...}, "lat": 48.9, "lon": 2.35}``; ``null`` for a place that does not exist.
+
+        Raises ``KeyError``, ``TypeError`` or ``ValueError`` for an entry of another form.
+        """
+        table = {}
+        for entry in entries:
+            is_nowhere = entry["lat"] is None and entry["lon"] is None
+            table[query_key(dict(entry["query"]))] = None if is_nowhere else coordinates(entry["lat"], entry["lon"])
+        return cls(MappingProxyType(table), complete)
+
+    @classmethod
+    def read(cls, path: Path) -> GeocodeTable:
+        """A JSON list of entries, JSON lines, or ``{"complete": true, "entries": [...]}``.
+
+        Raises:
+            DataError: the file cannot be read or has another form.
+        """
+        try:
+            text = path.read_text(encoding="utf-8")
+            document = _document(text)
+            if isinstance(document, Mapping) and "entries" in document:
+                return cls.from_entries(document["entries"], complete=bool(document.get("complete", False)))
+            return cls.from_entries(document if isinstance(document, list) else [document])
+        except OSError as error:
+            raise DataError(f"--geocode_table: {path} cannot be read: {error}") from error
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            what = f"no {error}" if isinstance(error, KeyError) else str(error)
+            raise DataError(
+                f'--geocode_table: {path}: {what}; an entry is {{"query": {{"country": ..., "city": ...}}, "lat": ..., '
+                '"lon": ...}'
+            ) from error
+
+    def find(self, query: Query) -> Known | None:
+        """The answer, ``None`` if the table has none."""
+        key = query_key(query)
+        if key in self.entries or self.complete:
+            return Known(self.entries.get(key))
+        return None
+
+    def locate(self, query: Query) -> Coordinates | None:
+        known = self.find(query)
+        if known is None:
+            raise NotEvaluated(
+                f"the geocoding table has no {query_key(query):.120}: add it, or give --geocoder nominatim"
+            )
+        return known.coordinates
+
+
+def _document(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return [json.loads(line) for line in text.splitlines() if line.strip()]
+
+
+class _Server(Protocol):
+    def ask(self, query: Query) -> Coordinates | None: ...
+
+
+class _Memory(Protocol):
+    def find(self, query: Query) -> Known | None: ...
+
+    def keep(self, query: Query, found: Coordinates | None) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ChainedGeocoder:
+    """The table first, then earlier answers, then the server, whose answers are kept (its failures never)."""
+
+    server: _Server
+    memory: _Memory
+    table: GeocodeTable | None = None
+
+    def locate(self, query: Query) -> Coordinates | None:
+        known = self.table.find(query) if self.table is not None else None
+        if known is None:
+            known = self.memory.find(query)
+        if known is not None:
+            return known.coordinates
+        found = self.server.ask(query)
+        self.memory.keep(query, found)
+        return found
+
+
+def open_geocoder() -> Geocoder:
+    """The geocoder of the run: ``--geocode_table``, ``--geocoder``, or the table first and then the server.
+
+    Raises:
+        NotEvaluated: neither is given, or the table cannot be read.
+    """
+    return _open(os.environ.get(TABLE_VARIABLE, ""), os.environ.get(SERVER_VARIABLE, ""))
+
+
+@functools.lru_cache(maxsize=4)
+def _open(table: str, server: str) -> Geocoder:
+    try:
+        entries = GeocodeTable.read(Path(table)) if table else None
+    except DataError as error:
+        raise NotEvaluated(str(error)) from error
+    if server:
+        from lmms_eval.tasks.megabench.nominatim import AnswerMemory, Nominatim
+
+        memory = AnswerMemory(server)
+        return ChainedGeocoder(Nominatim(server, memory), memory, entries)
+    if entries is None:
+        raise NotEvaluated(f"there is no geocoder: {REMEDY}")
+    return entries
+
+
+def geocoder_identity() -> str:
+    """What the answers depend on: the content of the table and the server's name.
+
+    Raises:
+        DataError: the table cannot be read; said before the run instead of after it.
+    """
+    table = os.environ.get(TABLE_VARIABLE, "")
+    content = ""
+    if table:
+        GeocodeTable.read(Path(table))
+        content = hashlib.sha256(Path(table).read_bytes()).hexdigest()
+    return f"{content} {os.environ.get(SERVER_VARIABLE, '')}".strip()

@@ -1,0 +1,113 @@
+"""What a judge is asked about a query: one question for each field with a judge metric."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval.api.judging import JudgeQuestion
+from lmms_eval.errors import TaskError
+from lmms_eval.judges.prompts import bounded_picture, fill_template, user_turn
+from lmms_eval.tasks.megabench.ascii_pictures import draw
+from lmms_eval.tasks.megabench.conversions.literals import unwrap_string
+from lmms_eval.tasks.megabench.metrics.judged import asks_about_art, read_rating
+from lmms_eval.tasks.megabench.rows import is_video
+from lmms_eval.tasks.megabench.scoring import parse_reply, response_of
+from lmms_eval.tasks.megabench.task_scoring import TaskScoring
+
+if TYPE_CHECKING:
+    from lmms_eval.api.messages import ChatMessages
+
+VIDEO_FRAMES = 8
+"""Evenly spaced pictures of a video that go along with a question."""
+GENERATION: Mapping[str, Any] = {"temperature": 0, "max_new_tokens": 1024}
+ART_QUESTION = (
+    "Here are two pictures of ASCII art. Do both of them show the same object? Reply with one word only: yes if they "
+    "do, no if they do not."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedQuery:
+    """What the questions need of a query beside the reply."""
+
+    answer: Mapping[str, Any]
+    """Field -> true answer."""
+    text: str
+    """The query's text."""
+    images: Sequence[str]
+    """Media of the query as the data set writes them."""
+    context: Mapping[str, Any]
+    """See ``read_context``."""
+    find: Callable[[str], Path]
+    """From a medium's name to its file; called only when the prompt is rendered."""
+
+
+def questions(reply: str | None, query: JudgedQuery, spec: TaskScoring) -> list[JudgeQuestion]:
+    """One question for each judged field, named like the field; none where the score does not depend on a judge.
+
+    A prompt that cannot be filled on this sample gives no question: ``score_query`` then scores the field 0.
+    """
+    judged = {field: metric for field, metric in spec.metrics.items() if metric.judged and field in query.answer}
+    if not judged:
+        return []
+    parsed = parse_reply(reply, query.answer, spec)
+    found = []
+    for field, metric in judged.items():
+        response = response_of(metric, parsed, field)
+        if metric.name == "ascii_art_gpt4o_judge":
+            question = _art_question(field, response, unwrap_string(query.answer[field]))
+        else:
+            question = _rating_question(field, response, query, spec)
+        if question is not None:
+            found.append(question)
+    return found
+
+
+def _rating_question(field: str, response: Any, query: JudgedQuery, spec: TaskScoring) -> JudgeQuestion | None:
+    prompt = spec.judge
+    assert prompt is not None, "parse_task_scoring refuses a judge metric without its configuration"
+    values = prompt.values(response, query.text, query.answer, query.context)
+    try:
+        text = fill_template(prompt.template, values, f"task {spec.task_name}")
+    except TaskError:
+        return None
+    images = tuple(query.images) if prompt.with_image else ()
+    has_video = any(is_video(name) for name in images)
+    return JudgeQuestion(
+        name=field,
+        build_messages=functools.partial(_rating_messages, text, images, query.find),
+        accepts=lambda said: read_rating(said) is not None,
+        generation=GENERATION,
+        details={"frames_per_video": VIDEO_FRAMES} if has_video else {},
+    )
+
+
+def _rating_messages(text: str, images: Sequence[str], find: Callable[[str], Path]) -> ChatMessages:
+    pictures: list[Any] = []
+    for name in images:
+        if is_video(name):
+            pictures += [bounded_picture(frame) for frame in _frames(find(name))]
+        else:
+            pictures.append(bounded_picture(str(find(name))))
+    return user_turn(text, pictures)
+
+
+def _frames(path: Path) -> list[Any]:
+    from lmms_eval.media import Sampling, read_frames
+
+    return read_frames(path, Sampling(count=VIDEO_FRAMES)).images()
+
+
+def _art_question(field: str, response: Any, truth: Any) -> JudgeQuestion | None:
+    if not asks_about_art(response, truth):
+        return None
+    return JudgeQuestion(
+        name=field,
+        build_messages=lambda: user_turn(ART_QUESTION, [draw(response), draw(truth)]),
+        accepts=lambda said: "yes" in said.lower() or "no" in said.lower(),
+        generation=GENERATION,
+    )

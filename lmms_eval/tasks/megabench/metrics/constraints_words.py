@@ -1,0 +1,161 @@
+"""Constraints on words: which occur, where and how often; how many there are; with which letters the lines begin."""
+
+from __future__ import annotations
+
+import functools
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lmms_eval.tasks._task_utils.linguistic import Linguistics
+from lmms_eval.tasks.megabench.conversions.containers import str_to_list
+from lmms_eval.tasks.megabench.conversions.literals import ConversionError, read_literal
+
+MAX_CHARS = 50_000
+"""Longer texts are not searched for words: splitting them into sentences and words takes seconds."""
+MAX_SENTENCES = 2_500
+"""Different sentences of one text; each costs some 0.2 ms."""
+
+_WORD = re.compile(r"\w+")
+_BOLD = "**"
+_BOUNDS: Mapping[str, Callable[[int, int], bool]] = {">": operator.gt, "<": operator.lt}
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """A phrase in a sentence."""
+
+    sentence: int
+    """Number of the sentence, from 1."""
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class WordConstraint:
+    """A constraint such as ``contain1##position`` with the value ``[boat, vessel]##2``."""
+
+    kind: str
+    """``contain`` or ``contain_only``."""
+    words: Any
+    """The text that lists the words."""
+    limits: Mapping[str, Any]
+    """``position_only``, ``position`` and ``times``, as far as they are given."""
+
+
+def parse_constraint(name: str, value: str) -> WordConstraint:
+    """Read a constraint's name and value. Raises ``ConversionError`` if their parts do not fit together."""
+    names = [part.rstrip("0123456789").lower() for part in name.split("##")]
+    values = [_plain(part) for part in value.split("##")]
+    if len(names) != len(values):
+        raise ConversionError(f"constraint {name!r}: {len(names)} names, but {len(values)} values")
+    parts: dict[str, Any] = dict(zip(names, values, strict=True))
+    kind = next((kind for kind in ("contain_only", "contain") if kind in parts), None)
+    if kind is None:
+        raise ConversionError(f"constraint {name!r} is neither contain nor contain_only")
+    return WordConstraint(kind, parts[kind], parts)
+
+
+def _plain(part: str) -> str | int:
+    text = part.strip().strip('"')
+    return int(text) if re.fullmatch("[0-9]+", text) else text
+
+
+def contain(text: str, name: str, value: str, linguistics: Callable[[], Linguistics]) -> bool:
+    """Whether the words of a constraint occur in the text, in the sentences and as often as it says.
+
+    Raises:
+        ConversionError: an unreadable constraint, or a text over the limits of this module.
+        NotEvaluated: ``linguistics`` has no data.
+    """
+    constraint = parse_constraint(name, value)
+    groups = _groups(constraint)
+    text = text.replace(_BOLD, "")
+    if len(text) > MAX_CHARS:
+        raise ConversionError(f"{len(text)} characters are too many to be searched for words")
+    language = linguistics()
+    sentences = _lemmatised_sentences(text, language)
+    found = [_occurrences((_lemmatised(phrase, language) for phrase in group), sentences) for group in groups]
+    hits = [occurrences for occurrences in found if occurrences]
+    if not hits or (constraint.kind == "contain_only" and len(hits) > 1):
+        return False
+    return _within_limits(hits[0], constraint.limits)
+
+
+def _groups(constraint: WordConstraint) -> list[Any]:
+    """Lists of phrases: the only one of ``contain``, the alternatives of ``contain_only``."""
+    if constraint.kind == "contain":
+        return [str_to_list(constraint.words)]
+    groups = read_literal(_WORD.sub(r'"\g<0>"', constraint.words))
+    return list(groups)
+
+
+def _within_limits(occurrences: list[Occurrence], limits: Mapping[str, Any]) -> bool:
+    """``position_only`` decides alone; a ``times`` overrides a ``position``, as in the official evaluator."""
+    if "position_only" in limits:
+        return [occurrence.sentence for occurrence in occurrences] == [limits["position_only"]]
+    if "times" in limits:
+        return bool(sum(occurrence.count for occurrence in occurrences) == limits["times"])
+    if "position" in limits:
+        return any(occurrence.sentence == limits["position"] for occurrence in occurrences)
+    return True
+
+
+def _occurrences(phrases: Iterable[str], sentences: list[str]) -> list[Occurrence]:
+    """Where each phrase occurs as part of a text, also inside a word."""
+    counts = (
+        Occurrence(number, sentence.count(phrase))
+        for phrase in phrases
+        for number, sentence in enumerate(sentences, start=1)
+    )
+    return [occurrence for occurrence in counts if occurrence.count]
+
+
+@functools.lru_cache(maxsize=4)
+def _lemmatised_sentences(text: str, language: Linguistics) -> list[str]:
+    """A reply is searched once for each of its constraints, so the last ones are kept."""
+    sentences = language.sentences(text)
+    different = set(sentences)
+    if len(different) > MAX_SENTENCES:
+        raise ConversionError(f"{len(different)} sentences are too many to be searched for words")
+    lemmatised = {sentence: _lemmatised(sentence, language) for sentence in different}
+    return [lemmatised[sentence] for sentence in sentences]
+
+
+def _lemmatised(text: str, language: Linguistics) -> str:
+    return " ".join(map(language.lemmatizer.lemma, language.words(text.lower())))
+
+
+def length(text: str, value: str) -> bool:
+    """Whether the number of words lies strictly above (``>5``) or below (``<5``) a bound; false for no number.
+
+    Raises ``ConversionError`` for any other relation.
+    """
+    try:
+        bound = int(value[1:])
+    except ValueError:
+        return False
+    if value[0] not in _BOUNDS:
+        raise ConversionError(f"{value!r} is no bound of a length: write >N or <N")
+    return _BOUNDS[value[0]](sum(1 for _ in _WORD.finditer(text)), bound)
+
+
+def acrostic(text: str, letters: str, *, alliteration: bool) -> bool:
+    """Whether each line begins with its letter; a blank stands for an empty line.
+
+    With ``alliteration`` every word must begin with the letter of its line; raises ``IndexError`` for a doubled blank.
+    """
+    lines = [line.strip() for line in text.replace(_BOLD, "").strip().lower().splitlines()]
+    if len(lines) != len(letters):
+        return False
+    return all(
+        _begins(line, letter, alliteration=alliteration) for line, letter in zip(lines, letters.lower(), strict=False)
+    )
+
+
+def _begins(line: str, letter: str, *, alliteration: bool) -> bool:
+    if letter == " " or not line:
+        return letter == " " and not line
+    words = line.split(" ") if alliteration else [line]
+    return all(word[0] == letter for word in words)

@@ -1,0 +1,105 @@
+"""Scoring all queries of one submitted task: what a worker process of the evaluator does."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lmms_eval.api.judging import Verdict
+from lmms_eval.sandbox.policy import Policy, using
+from lmms_eval.tasks.megabench.scoring import read_context, score_query
+from lmms_eval.tasks.megabench.task_scoring import TaskScoring, parse_task_scoring
+
+
+@dataclass(frozen=True, slots=True)
+class QueryJob:
+    """One query as submitted, with its evaluation context."""
+
+    response: str | None
+    correct_answer: Mapping[str, Any]
+    eval_context: str
+    verdicts: tuple[Verdict, ...] = ()
+    """What a judge said of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskJob:
+    """The queries of one task."""
+
+    task_name: str
+    metric_info: str
+    queries: tuple[QueryJob, ...]
+    allow_unsafe_code: bool = False
+    """Programs are run also where no sandbox can confine them."""
+
+    def spec(self) -> TaskScoring:
+        """How they are scored. Raises ``TaskError`` for a configuration that cannot be used."""
+        return _spec(self.metric_info, self.task_name, tuple(self.queries[0].correct_answer))
+
+
+@functools.lru_cache(maxsize=1024)
+def _spec(metric_info: str, task_name: str, fields: tuple[str, ...]) -> TaskScoring:
+    return parse_task_scoring(metric_info, task_name, fields)
+
+
+def score_job(job: TaskJob) -> list[dict[str, Any]]:
+    """For each query its ``scores`` entry, with ``scorer_error`` beside where a metric raised. JSON values only."""
+    spec = job.spec()
+    with using(Policy(job.allow_unsafe_code)):
+        return [_score(query, spec) for query in job.queries]
+
+
+def _score(query: QueryJob, spec: TaskScoring) -> dict[str, Any]:
+    verdicts = {verdict.name: verdict for verdict in query.verdicts}
+    context = read_context(query.eval_context)
+    outcome = score_query(query.response, query.correct_answer, spec, context, verdicts)
+    entry: dict[str, Any] = {"scores": outcome.as_dict()}
+    if outcome.scorer_errors:
+        entry["scorer_error"] = dict(outcome.scorer_errors)
+    if verdicts:
+        entry["judge"] = {name: verdict.as_record() for name, verdict in verdicts.items()}
+    return entry
+
+
+def to_line(job: TaskJob) -> bytes:
+    """A job for a worker process."""
+    queries = [
+        [query.response, query.correct_answer, query.eval_context, [verdict.as_record() for verdict in query.verdicts]]
+        for query in job.queries
+    ]
+    return json.dumps([job.task_name, job.metric_info, queries, job.allow_unsafe_code]).encode()
+
+
+def from_line(line: bytes) -> TaskJob:
+    """Undo ``to_line``."""
+    name, metric_info, queries, allow_unsafe_code = json.loads(line)
+    return TaskJob(name, metric_info, tuple(_query(*query) for query in queries), allow_unsafe_code)
+
+
+def _query(response: str | None, answer: Mapping[str, Any], context: str, verdicts: list[dict[str, Any]]) -> QueryJob:
+    said = tuple(Verdict.from_record(verdict) for verdict in verdicts)
+    return QueryJob(response, answer, context, said)
+
+
+def results_from_line(line: bytes) -> Sequence[dict[str, Any]]:
+    """What a worker process answered to a job."""
+    found: Sequence[dict[str, Any]] = json.loads(line)
+    return found
+
+
+def main() -> None:
+    """Answer jobs until standard input ends; whatever a library prints goes to standard error."""
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    for line in sys.stdin.buffer:
+        replies.write(json.dumps(score_job(from_line(line))).encode() + b"\n")
+        replies.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""What a run prints of MEGA-Bench as a whole: core, open, overall and the breakdown by keywords."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from loguru import logger
+
+from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
+from lmms_eval.plots.figure import PlotUnavailable
+from lmms_eval.tasks.megabench.breakdown import output
+from lmms_eval.tasks.megabench.breakdown.merge import TaskResult, merge
+from lmms_eval.tasks.megabench.breakdown.statistics import Breakdown, breakdown
+from lmms_eval.tasks.megabench.facts import labels
+
+SETS: Mapping[str, tuple[str, ...]] = {
+    "full": ("megabench_core", "megabench_open"),
+    "single_image": ("megabench_core_si", "megabench_open_si"),
+}
+"""Tasks that make one leaderboard row."""
+
+
+def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkReport | None:
+    """A breakdown of the full and of the single-image set, as far as the run holds them.
+
+    With ``stem`` the leaderboard's files, our intervals and a plot go to ``STEM_megabench_SET/``.
+
+    Raises:
+        DataError: a file cannot be written.
+    """
+    texts: list[str] = []
+    parts: dict[str, Any] = {}
+    files: list[str] = []
+    for name, members in SETS.items():
+        numbers = [tasks[member] for member in members if member in tasks]
+        results = merge([_results(number) for number in numbers])
+        if not results:
+            continue
+        found = breakdown(results, labels())
+        gaps = _gaps(numbers, found)
+        texts.append(_text(name, found, gaps))
+        parts[name] = {**found.as_dict(), "intervals": found.intervals(), "is_partial": bool(gaps), "gaps": gaps}
+        if stem is not None:
+            files += _write(stem.with_name(f"{stem.name}_megabench_{name}"), results, found)
+    if not texts:
+        return None
+    return BenchmarkReport("\n".join(texts), {"megabench_breakdown": parts}, tuple(files))
+
+
+def _results(numbers: TaskNumbers) -> list[TaskResult]:
+    found = numbers.details.get("megabench", {}).get("tasks", {})
+    return [
+        TaskResult(
+            name,
+            task["mean_task_score"],
+            task["eval_type"],
+            task["num_demo"],
+            task["num_query"],
+            task["fixed_mean_task_score"],
+        )
+        for name, task in found.items()
+        if task["mean_task_score"] is not None
+    ]
+
+
+def _gaps(numbers: list[TaskNumbers], found: Breakdown) -> list[str]:
+    """Why these are not the set's official numbers; empty if they are."""
+    return [*(number.withheld for number in numbers if number.withheld), *found.warnings()]
+
+
+def _text(name: str, found: Breakdown, gaps: list[str]) -> str:
+    title = f"MEGA-Bench, {name.replace('_', ' ')} set"
+    if gaps:
+        title += f": partial, no leaderboard number ({'; '.join(gaps)})"
+    return f"{title}\n\n{output.table(found)}"
+
+
+def _write(folder: Path, results: list[TaskResult], found: Breakdown) -> list[str]:
+    output.write(folder, results, found)
+    written = [str(folder)]
+    try:
+        written += [str(path) for path in output.plot(found, folder, "MEGA-Bench")]
+    except PlotUnavailable as absent:
+        logger.info("{}", absent)
+    return written

@@ -1,0 +1,173 @@
+"""Many tasks from one YAML file and a table: a task for every row, groups from its columns.
+
+``task_table`` of a YAML file names a tab-separated file whose first line holds the names of the columns. In the texts
+below it ``{column}`` stands for the row's cell; every other key of the file holds for all its tasks.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from lmms_eval.errors import TaskError
+from lmms_eval.tasks.yaml_loader import StatedPath, YamlReader, read_text
+
+TABLE_KEY = "task_table"
+_KEYS = ("file", "task", "set", "groups")
+_COLUMN = re.compile(r"(?<!\{)\{(\w+)\}(?!\})")
+"""A cell's place. Doubled braces are left alone: they belong to Jinja templates."""
+
+Row = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTable:
+    """The table of one YAML file."""
+
+    where: str
+    """The YAML file, for messages."""
+    rows: Mapping[str, Row]
+    """Row by name of its task, in order."""
+    set: Mapping[str, Any]
+    """Keys of every task whose texts name columns."""
+    groups: Mapping[str, Mapping[str, Any]]
+    """Keys of every group by its name, members included, in order of their first row."""
+
+    def keys_of(self, name: str, common: Mapping[str, Any]) -> dict[str, Any]:
+        """The keys of one task or group of the table; ``common`` are the file's other keys.
+
+        Raises:
+            TaskError: the table has no such task, or a text names a column that it has not.
+        """
+        if name in self.rows:
+            own = filled(dict(self.set), self.rows[name], f"{self.where}: {TABLE_KEY}.set")
+            return {**common, **own, "task": name}
+        if name in self.groups:
+            return dict(self.groups[name])
+        raise TaskError(f"{self.where}: {TABLE_KEY} has neither a task nor a group {name!r}; was the table changed?")
+
+
+def filled(value: Any, row: Row, where: str) -> Any:
+    """A copy of a YAML value with the row's cells in its texts.
+
+    Raises:
+        TaskError: a text names a column that the table has not.
+    """
+    if isinstance(value, StatedPath):
+        return StatedPath(_text(str(value), row, where), value.folder)
+    if isinstance(value, str):
+        return _text(value, row, where)
+    if isinstance(value, Mapping):
+        return {key: filled(item, row, where) for key, item in value.items()}
+    if isinstance(value, list):
+        return [filled(item, row, where) for item in value]
+    return value
+
+
+def _text(template: str, row: Row, where: str) -> str:
+    pieces = _pieces(template)
+    if len(pieces) == 1:
+        return template
+    try:
+        return "".join([row[piece] if number % 2 else piece for number, piece in enumerate(pieces)])
+    except KeyError as error:
+        raise TaskError(f"{where}: the table has no column {error}; there is: {', '.join(row)}") from None
+
+
+@functools.lru_cache(maxsize=4096)
+def _pieces(template: str) -> tuple[str, ...]:
+    """Texts and names of columns in turn."""
+    return tuple(_COLUMN.split(template))
+
+
+def keys_of(reader: YamlReader, file: Path, name: str) -> dict[str, Any]:
+    """The keys of a task or group: those of its file, or of its row where the file holds a table.
+
+    Raises:
+        TaskError: the file or its table cannot be read.
+    """
+    data = reader.read(file)
+    if TABLE_KEY not in data:
+        return data
+    return table_of(data, file).keys_of(name, {key: value for key, value in data.items() if key != TABLE_KEY})
+
+
+def table_of(data: Mapping[str, Any], file: Path) -> TaskTable:
+    """The table that the mapping of a YAML file names.
+
+    Raises:
+        TaskError: wrong keys, an unreadable table, or a name that stands twice.
+    """
+    spec, where = data[TABLE_KEY], str(file)
+    if not isinstance(spec, Mapping) or not isinstance(spec.get("file"), str) or not isinstance(spec.get("task"), str):
+        raise TaskError(f"{where}: {TABLE_KEY} needs file (a table with tab-separated columns) and task (a name)")
+    unknown = next((key for key in spec if key not in _KEYS), None)
+    if unknown is not None:
+        raise TaskError(f"{where}: {TABLE_KEY}: unknown key {unknown!r}; there is: {', '.join(_KEYS)}")
+    rows = read_table(spec["file"].beside if isinstance(spec["file"], StatedPath) else file.parent / spec["file"])
+    named = _named(rows, spec["task"], where)
+    return TaskTable(where, named, spec.get("set") or {}, dict(_groups(named, spec.get("groups") or [], where)))
+
+
+def read_table(path: Path) -> Sequence[Row]:
+    """The rows of a tab-separated file as mappings, cell by column name; lines that are empty are passed over.
+
+    Raises:
+        TaskError: it cannot be read, or a line has too few or too many cells.
+    """
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise TaskError(f"{path}: cannot be read: {error.strerror or error}") from error
+    return _read_table(path, found.st_mtime_ns, found.st_size)
+
+
+@functools.lru_cache(maxsize=32)
+def _read_table(path: Path, _modified: int, _size: int) -> Sequence[Row]:
+    lines = [(number, line) for number, line in enumerate(read_text(path).splitlines(), 1) if line.strip()]
+    if not lines:
+        raise TaskError(f"{path}: the table is empty: its first line must hold the names of the columns")
+    columns = [name.strip() for name in lines[0][1].split("\t")]
+    rows = []
+    for number, line in lines[1:]:
+        cells = [cell.strip() for cell in line.split("\t")]
+        if len(cells) != len(columns):
+            raise TaskError(f"{path}, line {number}: {len(cells)} cells in a table of {len(columns)} columns")
+        rows.append(MappingProxyType(dict(zip(columns, cells, strict=True))))
+    return tuple(rows)
+
+
+def _named(rows: Sequence[Row], template: str, where: str) -> dict[str, Row]:
+    named: dict[str, Row] = {}
+    for row in rows:
+        name = _text(template, row, f"{where}: {TABLE_KEY}.task")
+        if name in named:
+            raise TaskError(f"{where}: {TABLE_KEY} gives two tasks the name {name!r}")
+        named[name] = row
+    return named
+
+
+def _groups(named: Mapping[str, Row], levels: Sequence[Any], where: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Groups by name: the first level holds tasks, each further one the groups of the level before it."""
+    place = f"{where}: {TABLE_KEY}.groups"
+    if not isinstance(levels, list):
+        raise TaskError(f"{place} must be a list, from the innermost group outwards")
+    made: dict[str, dict[str, Any]] = {}
+    for name, row in named.items():
+        child = name
+        for level in levels:
+            keys = {"group": level} if isinstance(level, str) else level
+            if not isinstance(keys, Mapping) or not isinstance(keys.get("group"), str):
+                raise TaskError(f"{place}: an entry is a name, or a mapping with 'group': {level!r:.80}")
+            group = _text(keys["group"], row, place)
+            if group not in made:
+                made[group] = {**filled(dict(keys), row, place), "task": []}
+            if child not in made[group]["task"]:
+                made[group]["task"].append(child)
+            child = group
+    yield from made.items()

@@ -1,0 +1,68 @@
+"""Which devices of its machine a process of a launch (accelerate, torchrun, SLURM) has for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
+
+from lmms_eval.errors import ModelError
+
+LAUNCHER_VARIABLES = frozenset({
+    "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK",
+    "ROLE_WORLD_SIZE", "ROLE_NAME", "MASTER_ADDR", "MASTER_PORT",
+})  # fmt: skip
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+
+def local_processes(environ: Mapping[str, str]) -> int:
+    """Processes of the launch that see the same GPUs as this one, this one among them.
+
+    A launcher that does not say how many run on this machine, but shows each its GPUs (SLURM), has told them apart.
+    """
+    if environ.get("LOCAL_WORLD_SIZE", "").isdigit():
+        return int(environ["LOCAL_WORLD_SIZE"])
+    return 1 if environ.get(VISIBLE) else int(environ.get("WORLD_SIZE") or 1)
+
+
+def visible_gpus(environ: Mapping[str, str], count: Callable[[], int]) -> list[str]:
+    """Names of the GPUs that this process may use; ``count`` counts those of the machine."""
+    told = environ.get(VISIBLE)
+    return [name.strip() for name in told.split(",") if name.strip()] if told else [str(n) for n in range(count())]
+
+
+def own_gpus(environ: Mapping[str, str], gpus: Sequence[str], each: int, name: str) -> Sequence[str]:
+    """The GPUs among ``gpus`` for this process, where each process of the machine takes ``each``.
+
+    Raises:
+        ModelError: there are not enough for all.
+    """
+    processes = local_processes(environ)
+    if processes == 1 or (each == 1 and not gpus):
+        return gpus
+    if each * processes > len(gpus):
+        raise ModelError(
+            f"{name} takes {each} GPU(s) in each of the {processes} processes on this machine, which has {len(gpus)}: "
+            "start fewer processes, or one plain `python -m lmms_eval` without accelerate or torchrun, in which "
+            f"{name} starts its own"
+        )
+    first = int(environ.get("LOCAL_RANK") or 0) * each
+    return gpus[first : first + each]
+
+
+@contextmanager
+def without_launcher(environ: MutableMapping[str, str], instead: Mapping[str, str]) -> Iterator[None]:
+    """Hide the launch, and set ``instead``, for a while.
+
+    An engine that starts processes of its own must take no place of the launch for theirs.
+    """
+    before = dict(environ)
+    for name in before:
+        if name in LAUNCHER_VARIABLES or name.startswith("TORCHELASTIC_"):
+            del environ[name]
+    environ.update(instead)
+    try:
+        yield
+    finally:
+        for name in instead:
+            environ.pop(name, None)
+        environ.update({name: value for name, value in before.items() if name in instead or name not in environ})

@@ -1,0 +1,292 @@
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from lmms_eval.api.judging import JudgeQuestion
+from lmms_eval.api.model import Model, RequestStream
+from lmms_eval.api.request import Request, Response, ResponseError
+from lmms_eval.api.task import Answer
+from lmms_eval.engine import judging
+from lmms_eval.engine.cache_file import CacheFile
+from lmms_eval.engine.cache_key import CacheKeys
+from lmms_eval.engine.judgements import JudgementStore
+from lmms_eval.engine.response_cache import ResponseCache
+from lmms_eval.engine.stream import StreamLimits
+from lmms_eval.errors import JournalError
+from lmms_eval.judges.providers import Judge
+from tests.engine.fakes import FakeModel, FakeTask, right_answer
+from tests.engine.judged import JudgedTask, Script, failure, run, scripted
+
+
+def outcome(result: object) -> tuple[int, int, int]:
+    found = result.tasks[0].outcome  # type: ignore[attr-defined]
+    return found.scored, found.unscored, found.failed
+
+
+def value(result: object) -> object:
+    return result.tasks[0].metrics[0].value  # type: ignore[attr-defined]
+
+
+def test_every_question_is_asked_once_and_scored(tmp_path: Path) -> None:
+    script = Script(lambda text, _: "1" if text.startswith("form") else "3")
+    result = run(tmp_path, JudgedTask(30), FakeModel(), scripted(script))
+    assert outcome(result) == (30, 0, 0)
+    assert value(result) == 2.0
+    assert len(script.asked) == len(set(script.asked)) == 60
+    tally = result.tasks[0].tally
+    assert (tally.judge_questions, tally.judge_answered, tally.judge_replies) == (60, 60, 60)
+    assert result.asking.judge_asked == 60
+
+
+def test_without_a_judge_the_samples_are_unscored(tmp_path: Path) -> None:
+    result = run(tmp_path, JudgedTask(5), FakeModel(), None)
+    assert outcome(result) == (0, 5, 0)
+    assert result.tasks[0].outcome.reasons == {"unscored: a judge is needed": 5}
+
+
+def test_tasks_without_questions_and_failed_answers_pass_by_the_judge(tmp_path: Path) -> None:
+    script = Script()
+    assert outcome(run(tmp_path / "a", FakeTask(5), FakeModel(), scripted(script))) == (5, 0, 0)
+
+    def one_fails(request: Request) -> Response:
+        return failure(request) if request.doc_id == 2 else right_answer(request)
+
+    assert outcome(run(tmp_path / "b", JudgedTask(5), FakeModel(one_fails), scripted(script))) == (4, 0, 1)
+    assert not any(request.startswith("fake/2/") for request in script.asked)
+
+
+def test_judging_overlaps_with_the_generation(tmp_path: Path) -> None:
+    judged_first = threading.Event()
+    seen: list[bool] = []
+
+    def answer(request: Request) -> Response:
+        if request.doc_id == 9:  # the last one waits until a verdict on an earlier one is there
+            seen.append(judged_first.wait(10))
+        return right_answer(request)
+
+    def says(_text: str, _attempt: int) -> str:
+        judged_first.set()
+        return "1"
+
+    run(tmp_path, JudgedTask(10), FakeModel(answer, batch=1), scripted(Script(says)))
+    assert seen == [True]
+
+
+def test_an_unreadable_reply_is_asked_again_and_counted(tmp_path: Path) -> None:
+    script = Script(lambda text, attempt: "well ..." if attempt == 0 and text.startswith("form") else "1")
+    result = run(tmp_path / "again", JudgedTask(4), FakeModel(), scripted(script), retries=1)
+    assert value(result) == 1.0
+    assert len(script.asked) == 12
+    assert result.tasks[0].tally.judge_unparsable == 0
+    result = run(tmp_path / "never", JudgedTask(4), FakeModel(), scripted(script), retries=0)
+    assert value(result) == 0.5  # as the benchmark defines it: here, 0 for that question
+    assert outcome(result) == (4, 0, 0)
+    assert result.tasks[0].tally.judge_unparsable == 4
+
+
+def test_a_dead_judge_leaves_everything_unscored_and_the_generation_complete(tmp_path: Path) -> None:
+    script = Script(lambda *_: ResponseError("connection", "refused"))
+    model = FakeModel()
+    result = run(tmp_path, JudgedTask(60), model, scripted(script))
+    assert len(model.asked) == 60
+    assert outcome(result) == (0, 60, 0)
+    assert result.state == "complete"
+    assert result.asking.judge_give_up.startswith("the first 16 requests all failed")
+    assert len(script.asked) < 40
+    assert all("refused" in reason for reason in result.tasks[0].outcome.reasons)
+    again = run(tmp_path, JudgedTask(60), FakeModel(failure), scripted(Script()))
+    assert outcome(again) == (60, 0, 0)  # the answers are in the journal: only the judge is asked
+
+
+def test_a_refused_key_stops_the_judging_at_once(tmp_path: Path) -> None:
+    script = Script(lambda *_: ResponseError("auth", "HTTP 401: check the key"))
+    model = FakeModel()
+    result = run(tmp_path, JudgedTask(50), model, scripted(script))
+    assert len(model.asked) == 50
+    assert len(script.asked) <= 8  # one taken batch
+    assert outcome(result) == (0, 50, 0)
+    assert result.asking.judge_give_up == "HTTP 401: check the key"
+
+
+def test_single_errors_leave_single_samples_unscored(tmp_path: Path) -> None:
+    def says(text: str, _attempt: int) -> str | ResponseError:
+        return ResponseError("timeout", "too slow") if text == "form of answer 3" else "1"
+
+    result = run(tmp_path, JudgedTask(10), FakeModel(), scripted(Script(says)))
+    assert outcome(result) == (9, 1, 0)
+    assert list(result.tasks[0].outcome.reasons) == ["unscored: the judge gave no reply: timeout: too slow"]
+    script = Script()
+    assert outcome(run(tmp_path, JudgedTask(10), FakeModel(), scripted(script))) == (10, 0, 0)
+    assert script.asked == ["fake/3/judge/form/0"]  # its other verdict is in the journal
+
+
+def test_questions_that_raise_or_collide_fail_their_sample_alone(tmp_path: Path) -> None:
+    class Colliding(JudgedTask):
+        def judge_questions(self, doc_id: int, answers: Sequence[Answer]) -> Sequence[JudgeQuestion]:
+            made = super().judge_questions(doc_id, answers)
+            return [made[0], made[0]] if doc_id == 1 else made
+
+    result = run(tmp_path, Colliding(5, unscorable=[4]), FakeModel(), scripted(Script()))
+    assert outcome(result) == (3, 0, 2)
+    assert any("no such criterion" in reason for reason in result.tasks[0].outcome.reasons)
+    assert any("same name" in reason for reason in result.tasks[0].outcome.reasons)
+
+
+def test_verdicts_are_journaled_before_anything_else_and_reused(tmp_path: Path) -> None:
+    class Dying(JudgedTask):
+        def score(self, *arguments: object, **more: object) -> object:  # type: ignore[override]
+            raise KeyboardInterrupt  # as if the process ended between verdict and score
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, Dying(3), FakeModel(), scripted(Script()))
+    script = Script()
+    result = run(tmp_path, JudgedTask(3), FakeModel(failure), scripted(script))
+    assert outcome(result) == (3, 0, 0)
+    assert len(script.asked) < 6
+    journal = (tmp_path / "judgements-0.jsonl").read_text().splitlines()
+    assert len(journal) == 6
+
+
+def test_another_judge_or_another_prompt_is_asked_anew(tmp_path: Path) -> None:
+    def once(name: str, task: JudgedTask) -> int:
+        script = Script()
+        (tmp_path / "scores-0.jsonl").unlink(missing_ok=True)
+        run(tmp_path, task, FakeModel(), scripted(script, name))
+        return len(script.asked)
+
+    class Other(JudgedTask):
+        def judge_questions(self, doc_id: int, answers: Sequence[Answer]) -> Sequence[JudgeQuestion]:
+            changed = [Answer(f"the reply {answers[0].value}")]
+            return super().judge_questions(doc_id, changed)
+
+    assert once("first", JudgedTask(4)) == 8
+    assert once("first", JudgedTask(4)) == 0
+    assert once("second", JudgedTask(4)) == 8
+    assert once("first", Other(4)) == 8
+    assert once("first", JudgedTask(4)) == 0
+
+
+def test_the_response_cache_serves_judges_too(tmp_path: Path) -> None:
+    def once(folder: str, script: Script) -> dict[str, int]:
+        judge = scripted(script)
+        cache = ResponseCache(CacheFile(tmp_path / "cache.db"), CacheKeys(judge.identity(), False), "judge")
+        try:
+            return run(tmp_path / folder, JudgedTask(5), FakeModel(), judge, cache=cache).asking.judge_cache
+        finally:
+            cache.close()
+
+    first, second = Script(lambda text, _: "1" if "form" in text else "unreadable"), Script()
+    assert once("a", first)["stored"] == 5
+    assert once("b", second)["hit"] == 5
+    assert len(second.asked) == 5  # what could not be read was not kept
+
+
+def test_asynchronous_judges_and_back_pressure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judging, "QUEUE_LENGTH", 2)
+    monkeypatch.setattr(judging, "LEAST_OPEN", 4)
+    most = 0
+
+    class Asynchronous(Model):
+        concurrency = 1
+
+        async def respond(self, stream: RequestStream) -> AsyncIterator[Response]:  # type: ignore[override]
+            nonlocal most
+            while requests := await stream.take_async(3):
+                for request in requests:
+                    most = max(most, len(open_places(stream)))
+                    yield Response(request.id, text="1")
+
+    def open_places(stream: object) -> set[str]:
+        return {request.id.split("/")[1] for request in list(stream._ready)}  # type: ignore[attr-defined]
+
+    result = run(tmp_path, JudgedTask(40), FakeModel(), Judge(Asynchronous(), "quick", "scripted"))
+    assert value(result) == 1.0
+    assert most <= 4
+
+
+def test_a_broken_judge_is_no_broken_run(tmp_path: Path) -> None:
+    class Broken(Model):
+        def respond(self, stream: RequestStream) -> object:  # type: ignore[override]
+            stream.take(1)
+            raise RuntimeError("no kernel for this device")
+            yield
+
+    result = run(tmp_path, JudgedTask(5), FakeModel(), Judge(Broken(), "broken", "scripted"))
+    assert outcome(result) == (0, 5, 0)
+    assert "no kernel for this device" in result.asking.judge_give_up
+
+
+def test_a_full_disk_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise JournalError("no space left")
+
+    monkeypatch.setattr(JudgementStore, "add", full)
+    with pytest.raises(JournalError, match="no space left"):
+        run(tmp_path, JudgedTask(300), FakeModel(), scripted(Script()))
+
+
+@pytest.mark.parametrize("when", ["asking", "judging"])
+def test_a_signal_finishes_what_the_judge_has_in_flight(tmp_path: Path, when: str) -> None:
+    begun = threading.Event()
+
+    def says(_text: str, _attempt: int) -> str:
+        begun.set()
+        time.sleep(0.02)
+        return "1"
+
+    def answer(request: Request) -> Response:
+        if when == "asking" and request.doc_id > 20:
+            time.sleep(0.02)
+        return right_answer(request)
+
+    def interrupt() -> None:
+        begun.wait(5)
+        time.sleep(0.3)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    killer = threading.Thread(target=interrupt)
+    killer.start()
+    script = Script(says)
+    result = run(tmp_path, JudgedTask(300), FakeModel(answer), scripted(script))
+    killer.join()
+    assert result.asking.interrupted == signal.SIGTERM
+    assert result.state == "interrupted"
+    asked = set(script.asked)
+    rest = Script()
+    again = run(tmp_path, JudgedTask(300), FakeModel(), scripted(rest))
+    assert outcome(again) == (300, 0, 0)
+    assert not asked & set(rest.asked)  # everything in flight had been finished
+
+
+def test_what_the_judge_has_answered_makes_room_for_more(tmp_path: Path) -> None:
+    """Payloads of a megabyte, room for two: more than one is open at a time until the end."""
+
+    class Heavy(Model):
+        concurrency = 2
+
+        def __init__(self) -> None:
+            self.together: list[int] = []
+
+        def prepare(self, request: Request) -> Request:
+            return request.with_payload(b"", 1 << 20)
+
+        def respond(self, stream: RequestStream) -> Iterator[Response]:
+            while requests := stream.take(2):
+                time.sleep(0.01)
+                more = stream.take_ready(2 - len(requests)) or []
+                self.together.append(len(requests) + len(more))
+                for request in [*requests, *more]:
+                    yield Response(request.id, text="1")
+
+    heavy = Heavy()
+    limits = StreamLimits(max_bytes=3 << 20)
+    result = run(tmp_path, JudgedTask(30), FakeModel(), Judge(heavy, "heavy", "scripted"), limits=limits)
+    assert value(result) == 1.0
+    assert 2 in heavy.together[-10:]

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+
+from lmms_eval.errors import TaskError
+from lmms_eval.judges.replies import READERS, parse_json, parse_score, reader
+
+
+@pytest.mark.parametrize(
+    ("name", "readable", "unreadable"),
+    [
+        ("text", "well", " \n"),
+        ("score", "about -3.5", "none"),
+        ("binary", "[0]", "yes"),
+        ("yes_no", "No.", "nobody knows"),
+        ("comparative", "8 7\nbecause", "8\n7"),
+        ("json", 'so: {"a": 1}', "{a: 1}"),
+    ],
+)
+def test_readers_by_name(name: str, readable: str, unreadable: str) -> None:
+    assert READERS[name](readable)
+    assert not READERS[name](unreadable)
+    assert reader(name, "here")(readable)
+
+
+def test_a_tasks_own_reader_refuses_by_none_false_or_an_error() -> None:
+    accepts = reader(int, "here")
+    assert accepts("0")
+    assert not accepts("zero")
+    assert not reader(lambda text: None if text == "a" else text, "here")("a")
+    assert not reader(lambda text: False, "here")("a")
+    with pytest.raises(TaskError, match="here: reader 'number'"):
+        reader("number", "here")
+
+
+def test_scores_are_held_within_their_range() -> None:
+    assert parse_score("12", (1, 10)) == 10
+    assert parse_score("-2", (1, 10)) == 1
+    assert parse_score("none") == 0
+
+
+@pytest.mark.parametrize("text", ["[1]", "{" * 100_000 + "}" * 100_000, '{"a": [1}'])
+def test_what_is_no_object_is_empty(text: str) -> None:
+    assert parse_json(text) == {}

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lmms_eval.tasks.data import sizes
+
+PICTURE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+
+
+def picture(data: bytes | None, path: str | None = None) -> dict[str, Any]:
+    return {"bytes": data, "path": path}
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "found"),
+    [
+        ([picture(b"abc", "a.png"), picture(None, "b.png"), picture(None), None], PICTURE, [[3], ["b.png"], [], []]),
+        (
+            [[picture(b"a"), picture(b"bc")], [], None, [picture(None, "x.jpg")]],
+            pa.list_(PICTURE),
+            [[1, 2], [], [], ["x.jpg"]],
+        ),
+        ([b"abcd", None], pa.binary(), [[4], []]),
+        (["a.wav", None], pa.string(), [["a.wav"], []]),
+        ([7, None], pa.int64(), [[None], []]),
+    ],
+)
+def test_media_by_offsets(values: list[Any], kind: pa.DataType, found: list[Any]) -> None:
+    whole = pa.chunked_array([values[:1], values[1:]], type=kind)
+    assert sizes.stored_media(whole) == found
+    assert sizes.stored_media(whole.slice(1)) == found[1:]
+
+
+def test_lengths_of_texts_and_lists() -> None:
+    assert sizes.text_lengths(pa.chunked_array([["äöü", None, ""]])) == [3, 0, 0]
+    assert sizes.list_lengths(pa.chunked_array([[["a", "b"], None, []]])) == [2, 0, 0]
+
+
+def test_cells_are_views_in_the_order_asked_for() -> None:
+    table = pa.table({"n": pa.chunked_array([[0, 1], [2, 3, 4]])})
+    assert sizes.cells(table, "n", [4, 1, 1]).to_pylist() == [4, 1, 1]
+    assert sizes.cells(table, "n", range(1, 4)).to_pylist() == [1, 2, 3]
+    assert sizes.cells(table, "n", range(0)).to_pylist() == []

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmms_eval.api.outcome import NotEvaluated
+from lmms_eval.errors import DataError
+from lmms_eval.tasks.megabench.geocoding import (
+    SERVER_VARIABLE,
+    TABLE_VARIABLE,
+    ChainedGeocoder,
+    Coordinates,
+    GeocodeTable,
+    Known,
+    Query,
+    geocoder_identity,
+    open_geocoder,
+)
+
+PARIS = {"query": {"country": "France", "city": "Paris"}, "lat": 48.8566, "lon": "2.3522"}
+NOWHERE = {"query": {"country": "France", "city": "Nowhere"}, "lat": None, "lon": None}
+
+
+class Told:
+    """A server and its memory, with what they were asked."""
+
+    def __init__(self, answer: Coordinates | Exception | None) -> None:
+        self.answer, self.asked, self.kept = answer, [], {}  # type: ignore[var-annotated]
+
+    def ask(self, query: Query) -> Coordinates | None:
+        self.asked.append(dict(query))
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+    def find(self, query: Query) -> Known | None:
+        return self.kept.get(str(query))
+
+    def keep(self, query: Query, found: Coordinates | None) -> None:
+        self.kept[str(query)] = Known(found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps([PARIS, NOWHERE], indent=1),
+        f"{json.dumps(PARIS)}\n\n{json.dumps(NOWHERE)}\n",
+        json.dumps({"entries": [PARIS, NOWHERE]}),
+    ],
+    ids=["list", "lines", "object"],
+)
+def test_forms_of_a_table(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "places.json"
+    path.write_text(text)
+    table = GeocodeTable.read(path)
+    assert table.locate({"city": "Paris", "country": "France"}) == Coordinates(48.8566, 2.3522)
+    assert table.locate(NOWHERE["query"]) is None  # type: ignore[arg-type]
+    with pytest.raises(NotEvaluated, match=r"has no \{.*Lyon.*--geocoder nominatim"):
+        table.locate({"country": "France", "city": "Lyon"})
+
+
+def test_one_line_is_a_table(tmp_path: Path) -> None:
+    (tmp_path / "one.jsonl").write_text(json.dumps(PARIS))
+    assert len(GeocodeTable.read(tmp_path / "one.jsonl").entries) == 1
+
+
+def test_a_complete_table_knows_every_place() -> None:
+    table = GeocodeTable.from_entries([PARIS], complete=True)
+    assert table.locate({"country": "France", "city": "Lyon"}) is None
+    assert table.locate({"country": "France", "city": "paris"}) is None
+    assert table.locate({"country": "France", "city": "Paris", "state": "x"}) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "no 'query'|Expecting|property name"),
+        ('[{"query": {}, "lat": 1}]', "no 'lon'"),
+        ('[{"query": {}, "lat": 91, "lon": 0}]', "no point on the Earth"),
+        ('[{"query": {}, "lat": NaN, "lon": 0}]', "no point on the Earth"),
+        ('[{"query": {}, "lat": "north", "lon": 0}]', "could not convert"),
+        ('[{"query": "Paris", "lat": 1, "lon": 0}]', "dictionary"),
+        ("[5]", "not subscriptable"),
+        ("[" * 100_000, "recursion|Expecting"),
+    ],
+)
+def test_unusable_tables(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "places.json"
+    path.write_text(text)
+    with pytest.raises(DataError, match=rf"--geocode_table: .*places\.json: .*({message})"):
+        GeocodeTable.read(path)
+
+
+def test_the_chain_asks_for_what_is_new_and_keeps_answers() -> None:
+    told = Told(None)
+    chain = ChainedGeocoder(told, told, GeocodeTable.from_entries([PARIS]))
+    lyon = {"country": "France", "city": "Lyon"}
+    assert chain.locate(PARIS["query"]) == Coordinates(48.8566, 2.3522)  # type: ignore[arg-type]
+    assert chain.locate(lyon) is chain.locate(lyon) is None
+    assert told.asked == [lyon]
+
+
+def test_failures_are_never_kept() -> None:
+    told = Told(NotEvaluated("down"))
+    chain = ChainedGeocoder(told, told)
+    for _ in range(2):
+        with pytest.raises(NotEvaluated, match="down"):
+            chain.locate({"country": "France", "city": "Lyon"})
+    assert len(told.asked) == 2 and not told.kept
+
+
+def test_identity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(TABLE_VARIABLE, raising=False)
+    monkeypatch.delenv(SERVER_VARIABLE, raising=False)
+    seen: set[Any] = {geocoder_identity()}
+    assert seen == {""}
+    path = tmp_path / "places.json"
+    monkeypatch.setenv(TABLE_VARIABLE, str(path))
+    for entries in ([PARIS], [PARIS, NOWHERE]):
+        path.write_text(json.dumps(entries))
+        seen.add(geocoder_identity())
+    monkeypatch.setenv(SERVER_VARIABLE, "nominatim")
+    seen.add(geocoder_identity())
+    assert len(seen) == 4
+    (tmp_path / "copy.json").write_text(path.read_text())
+    monkeypatch.setenv(TABLE_VARIABLE, str(tmp_path / "copy.json"))
+    assert geocoder_identity() in seen
+    path.write_text("[5]")
+    monkeypatch.setenv(TABLE_VARIABLE, str(path))
+    with pytest.raises(DataError):
+        geocoder_identity()
+
+
+def test_the_options_choose_the_geocoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "places.json"
+    path.write_text(json.dumps([PARIS]))
+    monkeypatch.setenv(TABLE_VARIABLE, str(path))
+    monkeypatch.delenv(SERVER_VARIABLE, raising=False)
+    assert isinstance(open_geocoder(), GeocodeTable)
+    monkeypatch.setenv(SERVER_VARIABLE, "http://127.0.0.1:9")
+    chain = open_geocoder()
+    assert isinstance(chain, ChainedGeocoder) and chain.table is not None

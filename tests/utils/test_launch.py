@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import pytest
+
+from lmms_eval.errors import ModelError
+from lmms_eval.utils.launch import local_processes, own_gpus, visible_gpus, without_launcher
+
+TORCHRUN = {"WORLD_SIZE": "8", "RANK": "6", "LOCAL_RANK": "2", "LOCAL_WORLD_SIZE": "4"}
+
+
+@pytest.mark.parametrize(
+    ("environ", "processes"),
+    [
+        ({}, 1),
+        (TORCHRUN, 4),
+        ({**TORCHRUN, "LOCAL_WORLD_SIZE": "1", "LOCAL_RANK": "0"}, 1),
+        ({"WORLD_SIZE": "8"}, 8),
+        ({"WORLD_SIZE": "8", "CUDA_VISIBLE_DEVICES": "3"}, 1),
+        ({"WORLD_SIZE": ""}, 1),
+    ],
+)
+def test_processes_that_see_the_same_gpus(environ: dict[str, str], processes: int) -> None:
+    assert local_processes(environ) == processes
+
+
+def test_gpus_that_are_visible() -> None:
+    assert visible_gpus({}, lambda: 2) == ["0", "1"]
+    assert visible_gpus({"CUDA_VISIBLE_DEVICES": "4, GPU-1a"}, lambda: 8) == ["4", "GPU-1a"]
+
+
+@pytest.mark.parametrize(
+    ("environ", "gpus", "each", "own"),
+    [
+        (TORCHRUN, "abcd", 1, "c"),
+        (TORCHRUN, "abcdefgh", 2, "ef"),
+        ({}, "abcd", 3, "abcd"),
+        ({**TORCHRUN, "LOCAL_WORLD_SIZE": "1", "LOCAL_RANK": "0"}, "abcd", 4, "abcd"),
+        (TORCHRUN, "", 1, ""),
+    ],
+)
+def test_gpus_of_one_process(environ: dict[str, str], gpus: str, each: int, own: str) -> None:
+    assert own_gpus(environ, gpus, each, "vllm") == own
+
+
+@pytest.mark.parametrize(("gpus", "each"), [("abc", 1), ("abcdef", 2), ("", 2)])
+def test_too_few_gpus_for_all(gpus: str, each: int) -> None:
+    with pytest.raises(ModelError, match=f"vllm takes {each} GPU.* 4 processes .* has {len(gpus)}: start fewer"):
+        own_gpus(TORCHRUN, gpus, each, "vllm")
+
+
+def test_the_launch_is_hidden_and_put_back() -> None:
+    environ = {**TORCHRUN, "TORCHELASTIC_USE_AGENT_STORE": "True", "HOME": "/h", "CUDA_VISIBLE_DEVICES": "0,1"}
+    before = dict(environ)
+    with without_launcher(environ, {"CUDA_VISIBLE_DEVICES": "1", "NEW": "2"}):
+        assert environ == {"HOME": "/h", "CUDA_VISIBLE_DEVICES": "1", "NEW": "2"}
+        environ["ENGINE"] = "set by the engine"
+    assert environ == {**before, "ENGINE": "set by the engine"}
+
+
+def test_the_launch_comes_back_after_a_failed_start() -> None:
+    environ = dict(TORCHRUN)
+    with pytest.raises(ZeroDivisionError), without_launcher(environ, {}):
+        raise ZeroDivisionError
+    assert environ == TORCHRUN
