@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import parts
 import torch
+from cases import Case, Picture
 from PIL import Image
-from scenes import Case
 
 FACTOR = parts.PATCH * parts.MERGE
 
@@ -50,6 +50,8 @@ class Row:
     """One over the square root of the reply's length at its tokens, else zero."""
     patches: np.ndarray
     grids: list[tuple[int, int]]
+    labels: np.ndarray
+    """Of the pictures' tokens, ``[tokens, labels]``."""
 
 
 class CaseEncoder:
@@ -69,7 +71,7 @@ class CaseEncoder:
 
     def encode(self, case: Case) -> Row:
         ids, places, position = [self._user], [np.zeros((3, 1), dtype=np.int64)], 1
-        found = [patches_of(image) for image in case.images]
+        found = [patches_of(picture.image) for picture in case.pictures]
         for _, (rows, columns) in found:
             high, wide = rows // parts.MERGE, columns // parts.MERGE
             ids += [self._start, *[self._pad] * (high * wide), self._stop]
@@ -89,6 +91,7 @@ class CaseEncoder:
         return Row(
             np.array(ids), np.concatenate(places, axis=1), np.array(turn), np.array(learn),
             np.array(weight), np.concatenate([patches for patches, _ in found]), [grid for _, grid in found],
+            np.concatenate([picture.labels for picture in case.pictures]),
         )  # fmt: skip
 
 
@@ -99,8 +102,31 @@ class Batch:
     inputs: dict[str, Any]
     chosen: torch.Tensor
     targets: torch.Tensor
+    labels: torch.Tensor
     weights: torch.Tensor
     """Of the targets: a long reply weighs more than a short one, but less than in proportion."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Look:
+    """Pictures without questions, as the eye takes them."""
+
+    pixels: torch.Tensor
+    grids: torch.Tensor
+    labels: torch.Tensor
+
+
+def look_at(pictures: Sequence[Picture]) -> Look:
+    found = [patches_of(picture.image) for picture in pictures]
+    return Look(
+        pixels_of([patches for patches, _ in found]), torch.tensor([(1, *grid) for _, grid in found]),
+        torch.from_numpy(np.concatenate([picture.labels for picture in pictures])),
+    )  # fmt: skip
+
+
+def pixels_of(patches: Sequence[np.ndarray]) -> torch.Tensor:
+    """From bytes to the range of -1 to 1."""
+    return torch.from_numpy(np.concatenate(patches).astype(np.float32) / 127.5 - 1)
 
 
 def collate(rows: Sequence[Row], pad: int) -> Batch:
@@ -116,7 +142,6 @@ def collate(rows: Sequence[Row], pad: int) -> Batch:
     seen = (turn[:, None, :] == turn[:, :, None]) | (turn[:, None, :] == 0)
     seen &= np.tri(width, dtype=bool)[None]
     seen |= np.eye(width, dtype=bool)[None]
-    pixels = np.concatenate([row.patches for row in rows]).astype(np.float32) / 127.5 - 1
     grids = [(1, *grid) for row in rows for grid in row.grids]
     chosen = learn[:, 1:].reshape(-1)
     weights = weight[:, 1:].reshape(-1)[chosen]
@@ -124,9 +149,9 @@ def collate(rows: Sequence[Row], pad: int) -> Batch:
     return Batch(
         {
             "input_ids": tokens, "position_ids": torch.from_numpy(places),
-            "attention_mask": torch.from_numpy(seen[:, None]), "pixel_values": torch.from_numpy(pixels),
+            "attention_mask": torch.from_numpy(seen[:, None]), "pixel_values": pixels_of([row.patches for row in rows]),
             "image_grid_thw": torch.tensor(grids),
         },
         torch.from_numpy(chosen), tokens[:, 1:].reshape(-1)[torch.from_numpy(chosen)],
-        torch.from_numpy(weights / weights.sum()),
+        torch.from_numpy(np.concatenate([row.labels for row in rows])), torch.from_numpy(weights / weights.sum()),
     )  # fmt: skip

@@ -23,14 +23,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", type=Path, default=DEFAULT)
     parser.add_argument("--seed", type=int, default=99)
-    parser.add_argument("--cases", type=int, default=640)
+    parser.add_argument("--cases", type=int, default=1600)
     parser.add_argument("--blind", action="store_true", help="white pictures: what can be guessed from the question")
     arguments = parser.parse_args()
     import torch
     from batches import CaseEncoder, collate
+    from cases import TASK_BY_NAME
     from guard import Guard
-    from scenes import NARROW, TASK_BY_NAME, draw_case
-    from train import EVALUATION
+    from mixture import draw_case
+    from train import EVALUATION, reply_logits
     from transformers import AutoModelForImageTextToText, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(arguments.model)
@@ -39,13 +40,15 @@ def main() -> int:
     names = {task.description: name for name, task in TASK_BY_NAME.items()}
     right, asked = Counter[str](), Counter[str]()
     for _ in range(0, arguments.cases, AT_ONCE):
-        cases = [draw_case(random, guard, NARROW) for _ in range(AT_ONCE)]
+        cases = [draw_case(random, guard) for _ in range(AT_ONCE)]
         batch = collate([encoder.encode(case) for case in cases], tokenizer.pad_token_id)
         if arguments.blind:
             batch.inputs["pixel_values"].fill_(1.0)
         with torch.inference_mode():
-            hidden = model.model(**batch.inputs, use_cache=False).last_hidden_state
-            chosen = model.lm_head(hidden[:, :-1].reshape(-1, hidden.shape[-1])[batch.chosen]).argmax(dim=-1)
+            seen = model.model.visual(
+                batch.inputs["pixel_values"], grid_thw=batch.inputs["image_grid_thw"]
+            ).pooler_output
+            chosen = reply_logits(model, batch, seen).argmax(dim=-1)
         correct = iter((chosen == batch.targets).tolist())
         for case in cases:
             for turn in case.turns:

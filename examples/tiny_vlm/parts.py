@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from labels import HUES, KINDS, SIGN_WORDS, STEPS
 from megabench_demo_tasks import TASKS
 
 PAD, END, USER, ASSISTANT = "<|pad|>", "<|end|>", "<|user|>", "<|assistant|>"
@@ -15,7 +15,9 @@ SPECIAL = (PAD, END, USER, ASSISTANT, VISION_START, VISION_END, IMAGE_PAD, VIDEO
 PATCH, MERGE = 8, 2
 MIN_PIXELS, MAX_PIXELS = 32 * 32, 120 * 120
 MAX_POSITIONS = 8192
-VOCABULARY = 640
+WIDTH = 128
+_SPACE = "\u0120"
+"""How byte-level pieces write a space."""
 TEMPLATE = (
     "{% for message in messages %}<|ROLE|>{% if message['content'] is string %}{{ message['content'] }}{% else %}"
     "{% for part in message['content'] %}{% if part['type'] == 'image' %}<|vision_start|><|image_pad|><|vision_end|>"
@@ -23,38 +25,49 @@ TEMPLATE = (
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 ).replace("ROLE", "{{ 'assistant' if message['role'] == 'assistant' else 'user' }}")
 PHRASES = (
-    "\nA solved case of this task:\nExample 1:\n", "<image>", "<video>", "\nExample Question: ",
-    "\nExample Response:\n", "\nQuestion: ", "Answer: ",
+    "A solved case of this task:\nExample 1:\n", "<image>", "<video>", "\nExample Question: ", "\nExample Response:\n",
+    "\n<image>\nQuestion: ", "<image>\nQuestion: ", "<video>\nQuestion: ", "\n<video>\nQuestion: ", "\nQuestion: ",
+    "Answer: ",
     '\nNow solve the new question below and end your reply with a line "Answer: " followed by your answer.\n',
     "\nNow solve the new question below and end your reply with one JSON object with the same keys.\n",
-    "How many circles are there?", "How many shapes are", "What lies in the middle?", "What is written here?",
-    "Which shape is cut out?", "What is the result?", "Which colours are there?", "In which order do they stand?",
-    "Give the numbers of the pictures,", "What is there?", "Where are the squares?", "Where is the circle?",
-    "Follow the growing dots.", "Which way does it go, left or right?", "Is it red or blue?",
-    "Does the clip start as in the picture? Answer yes or no.", "How many times as high as the",
-    "What kind of shape is the", "as seen from the", "Which word is it?", "Build a tower of", "Press either of the",
+    "How many circles are there?", "How many shapes are", "What colour is the", "What lies in the middle?",
+    "What is written here?", "Which shape is cut out?", "What is the result?", "Which colours are there?",
+    "In which order do they stand?", "Give the numbers of the pictures,", " youngest plant first.",
+    " oldest plant first.", "What is there?", "Where are the squares?", "Where is the circle?", "Where is the",
+    ", as seen from the", "Follow the growing dots.", "Which way does it go, left or right?", "Is it red or blue?",
+    "Does the clip start as in the picture? Answer yes or no.", "How many times as high as the", " bar is the",
+    "How high is the", "What kind of shape is the", "Which word is it?", "Build a tower of", ". Build a tower of",
+    "Press either of the", "Press the", " (A) a", " (B) a", " (C) a", "Which shape is first?",
+    "Which shape is second?", "Which shape is third?", "Which shape is fourth?", "Which shape is fifth?",
+    "Which shape is last?", " [video start]", "[video end] Question: ", ", ", "', '", "['", "']", "{'", "': ", ", '",
+    "), (", ")]", "(stack", "(unstack", ")\n(stack", "<point>", "</point>", '{"count": "', '", "boxes": "[(', ')]"}',
+    '{"axis": "', '", "side": "', '"}',
 )  # fmt: skip
-"""Fixed pieces of prompts that are one token each, beside the tasks' descriptions: prompts stay short."""
+"""Fixed pieces of prompts and replies that are one token each, beside the tasks' descriptions."""
+WORDS = (
+    *HUES, *KINDS, *SIGN_WORDS, "one", "buttons", "button", "bar", "lies", "on", "horizontal", "vertical", "left",
+    "right", "above", "below", "up", "down", "yes", "no",
+)  # fmt: skip
+"""Words that are one token each, with and without a space before, and with a capital."""
 
 
-def build_tokenizer(texts: Iterable[str]) -> Any:
-    """Byte-level pairs over words, single digits and decimals; fixed phrases are tokens of their own."""
-    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+def build_tokenizer() -> Any:
+    """Fewest pieces over words, twentieths and bytes; fixed phrases are tokens of their own."""
+    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
-    core = Tokenizer(models.BPE())
+    forms = [form for word in WORDS for form in (" " + word, word, word.capitalize())]
+    numbers = [f"{step / STEPS:g}" for step in range(1, STEPS)]
+    pieces = [piece.replace(" ", _SPACE) for piece in dict.fromkeys([*forms, *numbers])]
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    scored = [(name, 0.0) for name in SPECIAL] + [(piece, -1.0) for piece in pieces] + [(one, -2.0) for one in alphabet]
+    core = Tokenizer(models.Unigram(scored, unk_id=0))
     words = pre_tokenizers.Split(Regex(r" ?[A-Za-z]+|0\.\d+|\d| ?[^\sA-Za-z0-9]+|\s"), "isolated")
     core.pre_tokenizer = pre_tokenizers.Sequence(
         [words, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
     )
     core.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=VOCABULARY,
-        special_tokens=list(SPECIAL),
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    core.train_from_iterator(texts, trainer)
+    core.add_special_tokens([AddedToken(name, normalized=False) for name in SPECIAL])
     phrases = [*dict.fromkeys([*(task.description + "\n" for task in TASKS), *PHRASES])]
     core.add_tokens([AddedToken(phrase, normalized=False) for phrase in phrases])
     tokenizer = PreTrainedTokenizerFast(
@@ -66,25 +79,29 @@ def build_tokenizer(texts: Iterable[str]) -> Any:
 
 
 def build_model(tokenizer: Any) -> Any:
-    """A Qwen2-VL of under a million parameters, randomly initialised."""
-    from transformers import Qwen2VLConfig, Qwen2VLForConditionalGeneration
+    """A Qwen3-VL of under a million parameters, randomly initialised."""
+    from transformers import Qwen3VLConfig, Qwen3VLForConditionalGeneration
 
     token = tokenizer.convert_tokens_to_ids
-    config = Qwen2VLConfig(
+    config = Qwen3VLConfig(
         text_config={
-            "vocab_size": len(tokenizer), "hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 4,
-            "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": MAX_POSITIONS,
-            "rope_parameters": {"rope_type": "default", "rope_theta": 1000.0, "mrope_section": [4, 6, 6]},
+            "vocab_size": len(tokenizer), "hidden_size": WIDTH, "intermediate_size": 192, "num_hidden_layers": 4,
+            "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32,
+            "max_position_embeddings": MAX_POSITIONS,
+            "rope_parameters": {
+                "rope_type": "default", "rope_theta": 1000.0, "mrope_section": [6, 5, 5], "mrope_interleaved": True,
+            },
             "tie_word_embeddings": True, "bos_token_id": None, "eos_token_id": token(END), "pad_token_id": token(PAD),
         },
         vision_config={
-            "depth": 3, "embed_dim": 64, "num_heads": 4, "hidden_size": 128, "mlp_ratio": 2, "patch_size": PATCH,
-            "temporal_patch_size": 1, "spatial_merge_size": MERGE,
+            "depth": 4, "hidden_size": 80, "intermediate_size": 192, "num_heads": 4, "out_hidden_size": WIDTH,
+            "patch_size": PATCH, "temporal_patch_size": 1, "spatial_merge_size": MERGE,
+            "num_position_embeddings": 16 * 16, "deepstack_visual_indexes": [],
         },
         image_token_id=token(IMAGE_PAD), video_token_id=token(VIDEO_PAD), vision_start_token_id=token(VISION_START),
         vision_end_token_id=token(VISION_END), tie_word_embeddings=True,
     )  # fmt: skip
-    model = Qwen2VLForConditionalGeneration(config)
+    model = Qwen3VLForConditionalGeneration(config)
     settings = model.generation_config
     settings.eos_token_id, settings.pad_token_id, settings.bos_token_id = token(END), token(PAD), None
     return model
@@ -94,12 +111,12 @@ def save_processor(tokenizer: Any, folder: Path) -> None:
     """Tokenizer and processor files as published models have them; torchvision is not needed."""
     tokenizer.save_pretrained(folder)
     image = {
-        "image_processor_type": "Qwen2VLImageProcessor", "processor_class": "Qwen2VLProcessor",
+        "image_processor_type": "Qwen2VLImageProcessor", "processor_class": "Qwen3VLProcessor",
         "size": {"shortest_edge": MIN_PIXELS, "longest_edge": MAX_PIXELS}, "patch_size": PATCH,
         "temporal_patch_size": 1, "merge_size": MERGE, "image_mean": [0.5] * 3, "image_std": [0.5] * 3,
     }  # fmt: skip
     for name, content in (
         ("preprocessor_config.json", image),
-        ("processor_config.json", {"processor_class": "Qwen2VLProcessor"}),
+        ("processor_config.json", {"processor_class": "Qwen3VLProcessor"}),
     ):
         (folder / name).write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")

@@ -1,16 +1,18 @@
 """Train the model that the package ships: ``python examples/tiny_vlm/train.py [--out FOLDER]``.
 
-A Qwen2-VL of 0.9 million parameters, from random weights, on drawings made here; two CPU threads, some minutes.
-The seed decides the result (up to floating point on another machine).
+A Qwen3-VL of under a million parameters, from random weights, on drawings made here; two CPU threads, some minutes.
+First the eye alone learns what each part of a picture shows, then the whole model learns to answer. The seed decides
+the result (up to floating point on another machine).
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
+import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -21,35 +23,42 @@ sys.path[:0] = [str(EXAMPLES), str(EXAMPLES / "tiny_vlm")]
 PACKAGE = EXAMPLES.parent / "lmms_eval"
 DEFAULT_OUT = PACKAGE / "models" / "embedded"
 EVALUATION = PACKAGE / "tasks" / "megabench" / "demo" / "data"
-BATCH = 24
-"""Cases in a step; each has up to four questions."""
+LOOKS, BATCH = 32, 24
+"""Pictures in a step of the first stage; cases in one of the second, each with up to six questions."""
 CHUNK = 16
 """Batches that are drawn at once and sorted by length, so that little is padded."""
+REPORT_EVERY, WARM_UP = 20, 40
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A part of the training with its own drawings; optimizers and learning rates begin anew."""
+    """A part of the training; optimizers and learning rates begin anew."""
 
-    mixture: str
-    """Name of a mixture in ``scenes``."""
+    name: str
     steps: int
-    weighted: bool
-    """Short replies weigh more than their share of tokens."""
+    batches: Iterator[Any]
+    loss: Callable[[Any, float], Any]
+    """Of a batch, at a time between 0 and 1."""
 
 
-STAGES = (Stage("BROAD", 700, weighted=False), Stage("NARROW", 760, weighted=True))
+def looks(seed: int) -> Iterator[Any]:
+    from batches import look_at
+    from guard import Guard
+    from mixture import draw_scene
+
+    random, guard = Random(seed), Guard(EVALUATION)
+    while True:
+        yield look_at([draw_scene(random, guard).picture for _ in range(LOOKS)])
 
 
-def batches(tokenizer: Any, mixture: str, seed: int) -> Iterator[Any]:
-    import scenes
+def questions(tokenizer: Any, seed: int) -> Iterator[Any]:
     from batches import CaseEncoder, collate
     from guard import Guard
+    from mixture import draw_case
 
     random, guard, encoder = Random(seed), Guard(EVALUATION), CaseEncoder(tokenizer)
-    chances = getattr(scenes, mixture)
     while True:
-        rows = [encoder.encode(scenes.draw_case(random, guard, chances)) for _ in range(CHUNK * BATCH)]
+        rows = [encoder.encode(draw_case(random, guard)) for _ in range(CHUNK * BATCH)]
         rows.sort(key=lambda row: len(row.ids))
         groups = [rows[start : start + BATCH] for start in range(0, len(rows), BATCH)]
         random.shuffle(groups)
@@ -57,64 +66,92 @@ def batches(tokenizer: Any, mixture: str, seed: int) -> Iterator[Any]:
             yield collate(group, tokenizer.pad_token_id)
 
 
-def optimizers(model: Any) -> list[Any]:
-    """Muon for the matrices, AdamW for embeddings, patches, norms and biases."""
+def ahead(batches: Iterator[Any]) -> Iterator[Any]:
+    """The same batches, the next one made while one is used."""
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(next, batches)
+        while True:
+            batch, following = following.result(), pool.submit(next, batches)
+            yield batch
+
+
+def optimizers(modules: Any) -> list[Any]:
+    """Muon for the matrices, AdamW for embeddings, patches, norms, biases and heads."""
     import torch
 
-    matrices = [value for name, value in model.named_parameters() if value.ndim == 2 and "embed_tokens" not in name]
+    named = list(modules.named_parameters())
+    matrices = [value for name, value in named if value.ndim == 2 and "embed" not in name and "heads" not in name]
     chosen = {id(value) for value in matrices}
-    others = [value for value in model.parameters() if id(value) not in chosen]
+    others = [value for _, value in named if id(value) not in chosen]
     return [
         torch.optim.Muon(matrices, lr=0.012, weight_decay=0.01, momentum=0.95, adjust_lr_fn="original"),
         torch.optim.AdamW(others, lr=0.004, weight_decay=0.0, betas=(0.9, 0.97)),
     ]
 
 
-def loss_of(model: Any, batch: Any, weighted: bool) -> Any:
-    """Cross-entropy of the replies' tokens."""
-    from torch.nn.functional import cross_entropy
+def reply_logits(model: Any, batch: Any, seen: Any) -> Any:
+    """Of the tokens that are learned, ``[tokens, vocabulary]``, given what the eye sees."""
+    ids = batch.inputs["input_ids"]
+    embedded = model.model.language_model.embed_tokens(ids)
+    embedded = embedded.masked_scatter((ids == model.config.image_token_id)[..., None], seen)
+    hidden = model.model.language_model(
+        inputs_embeds=embedded, attention_mask=batch.inputs["attention_mask"],
+        position_ids=batch.inputs["position_ids"], use_cache=False,
+    ).last_hidden_state  # fmt: skip
+    return model.lm_head(hidden[:, :-1].reshape(-1, hidden.shape[-1])[batch.chosen])
 
-    hidden = model.model(**batch.inputs, use_cache=False).last_hidden_state
-    logits = model.lm_head(hidden[:, :-1].reshape(-1, hidden.shape[-1])[batch.chosen])
-    if not weighted:
-        return cross_entropy(logits, batch.targets)
-    return (cross_entropy(logits, batch.targets, reduction="none") * batch.weights).sum()
+
+def pace(when: float) -> float:
+    """One for a while, then falling to nothing at the end, at 1."""
+    return min(1.0, (1 - when) * 1.6)
 
 
-def train(model: Any, tokenizer: Any, stage: Stage, seed: int) -> None:
+def train(modules: Any, stage: Stage) -> None:
     import torch
 
-    used = optimizers(model)
+    used = optimizers(modules)
     schedules = [
-        torch.optim.lr_scheduler.LambdaLR(one, lambda step: min(1, (step + 1) / 40, (1 - step / stage.steps) * 1.6))
+        torch.optim.lr_scheduler.LambdaLR(one, lambda step: min((step + 1) / WARM_UP, pace(step / stage.steps)))
         for one in used
     ]
     start, total = time.perf_counter(), 0.0
-    model.train()
-    for step, batch in enumerate(itertools.islice(batches(tokenizer, stage.mixture, seed), stage.steps), start=1):
-        loss = loss_of(model, batch, stage.weighted)
+    modules.train()
+    for step, batch in zip(range(stage.steps), stage.batches, strict=False):
+        loss = stage.loss(batch, step / stage.steps)
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(modules.parameters(), 1.0)
         for one in [*used, *schedules]:
             one.step()
-        model.zero_grad(set_to_none=True)
+        modules.zero_grad(set_to_none=True)
         total += float(loss.detach())
-        if step % 20 == 0:
-            print(f"{stage.mixture} {step}  loss {total / 20:.3f}  {time.perf_counter() - start:.0f} s", flush=True)
+        if (step + 1) % REPORT_EVERY == 0:
+            taken = time.perf_counter() - start
+            print(f"{stage.name} {step + 1}  loss {total / REPORT_EVERY:.3f}  {taken:.0f} s", flush=True)
             total = 0.0
 
 
-def build(seed: int) -> tuple[Any, Any]:
-    """The tokenizer, fitted to drawn prompts and replies, and the model with random weights."""
-    import parts
-    from scenes import BROAD, draw_case
+def stages(model: Any, heads: Any, tokenizer: Any, arguments: argparse.Namespace) -> Iterator[tuple[Any, Stage]]:
+    """What is trained, and how: the labels' weight against the replies' falls with the pace."""
+    import torch
 
-    random = Random(seed)
-    cases = [draw_case(random, lambda _: True, BROAD) for _ in range(4000)]
-    tokenizer = parts.build_tokenizer(
-        text for case in cases for turn in case.turns for text in (turn.prompt, turn.reply)
+    eye = model.model.visual
+
+    def look(batch: Any, _: float) -> Any:
+        return heads(eye(batch.pixels, grid_thw=batch.grids).pooler_output, batch.labels)
+
+    def answer(batch: Any, when: float) -> Any:
+        seen = eye(batch.inputs["pixel_values"], grid_thw=batch.inputs["image_grid_thw"]).pooler_output
+        losses = torch.nn.functional.cross_entropy(reply_logits(model, batch, seen), batch.targets, reduction="none")
+        return (losses * batch.weights).sum() + pace(when) * heads(seen, batch.labels)
+
+    yield (
+        torch.nn.ModuleDict({"eye": eye, "heads": heads}),
+        Stage("look", arguments.looks, ahead(looks(arguments.seed)), look),
     )
-    return tokenizer, parts.build_model(tokenizer)
+    yield (
+        torch.nn.ModuleDict({"model": model, "heads": heads}),
+        Stage("answer", arguments.answers, ahead(questions(tokenizer, arguments.seed + 1)), answer),
+    )
 
 
 def save(model: Any, tokenizer: Any, folder: Path) -> None:
@@ -128,34 +165,27 @@ def save(model: Any, tokenizer: Any, folder: Path) -> None:
     parts.save_processor(tokenizer, folder)
 
 
-def load(folder: Path) -> tuple[Any, Any]:
-    """Tokenizer and model of a stage, in single precision."""
-    import torch
-    from transformers import AutoModelForImageTextToText, AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    return tokenizer, AutoModelForImageTextToText.from_pretrained(folder, dtype=torch.float32)
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=DEFAULT_OUT)
     parser.add_argument("--seed", type=int, default=20)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--start", type=Path, help="folder that the first stage wrote: only the second stage runs")
+    parser.add_argument("--looks", type=int, default=800, help="steps of the first stage")
+    parser.add_argument("--answers", type=int, default=1200, help="steps of the second")
     arguments = parser.parse_args()
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # a thread that waits leaves its core to others
+    import parts
     import torch
+    from heads import Heads
 
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(arguments.seed)
-    tokenizer, model = load(arguments.start) if arguments.start else build(arguments.seed)
+    tokenizer = parts.build_tokenizer()
+    model = parts.build_model(tokenizer)
     print(f"{sum(value.numel() for value in model.parameters()):,} parameters, {len(tokenizer)} tokens", flush=True)
-    for number, stage in enumerate(STAGES):
-        if arguments.start and number == 0:
-            continue
-        train(model, tokenizer, stage, arguments.seed + number)
-        save(model, tokenizer, arguments.out)
-        tokenizer, model = load(arguments.out)
+    for modules, stage in stages(model, Heads(model.model.visual), tokenizer, arguments):
+        train(modules, stage)
+    save(model, tokenizer, arguments.out)
     return 0
 
 
