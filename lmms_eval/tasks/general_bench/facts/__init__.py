@@ -1,0 +1,152 @@
+"""The 699 tasks of the benchmark's workbook, in its order: how they are named, scored, and what specialists reach.
+
+``tasks.tsv`` has a line for each row of the workbook, ``skills.tsv`` the names of the 145 skills, ``metrics.tsv`` the
+63 metrics (``facts.metrics``).
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
+
+from lmms_eval.errors import UnknownNameError
+
+MODALITIES = ("Image", "Video", "Audio", "3D")
+"""The modalities of levels 2 to 4."""
+LANGUAGE = "NLP"
+"""The sheet, and the modality, of the language tasks, which enter level 5 only."""
+PARADIGMS = ("comprehension", "generation")
+Correction = Literal["", "fraction", "name", "mapped"]
+"""What is wrong with a specialist's score as published: it is a percentage where the mapping expects a fraction; its
+metric is spelt as no mapping knows it; it is raw where the model's score is mapped."""
+_FIRST_CJK = 0x2E80
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TaskFacts:
+    """A row of the workbook; there is one object for each, so that they are told apart by identity."""
+
+    sheet: str
+    modality: str
+    paradigm: str
+    """``comprehension``, ``generation``, or empty for language."""
+    row: int
+    """From 0, in its sheet."""
+    number: int
+    """``No`` of the workbook."""
+    name: str
+    """As in the workbook, irregular spaces included."""
+    short_name: str
+    spelling: str
+    """The metric as the workbook spells it."""
+    metric: str
+    """Its key in ``facts.metrics``."""
+    needs: str
+    """Of the score: ``offline-text``, ``offline-array``, ``network``, ``human``, ``llm-judge`` or ``unspecified``."""
+    skill: str
+    """Code; its name is in ``skills()``."""
+    specialist: float
+    """The specialist's score as published."""
+    correction: Correction
+    note: str
+
+    @property
+    def sound_specialist(self) -> float:
+        """The specialist's score in the unit that the mapping expects (before the mapping)."""
+        return self.specialist / 100 if self.correction == "fraction" else self.specialist
+
+
+def sheet_name(modality: str, paradigm: str) -> str:
+    """The workbook's sheet of a modality and paradigm; language has one sheet."""
+    return LANGUAGE if modality == LANGUAGE else f"{modality}-{paradigm.capitalize()}"
+
+
+@functools.cache
+def tasks() -> tuple[TaskFacts, ...]:
+    """All 699 tasks, in the order of the workbook."""
+    found: list[TaskFacts] = []
+    rows: dict[str, int] = {}
+    for line in read_table("tasks.tsv"):
+        sheet = sheet_name(line["modality"], line["paradigm"])
+        rows[sheet] = rows.get(sheet, -1) + 1
+        found.append(_task(line, sheet, rows[sheet]))
+    return tuple(found)
+
+
+@functools.cache
+def sheets() -> Mapping[str, tuple[TaskFacts, ...]]:
+    """The tasks by sheet, in the order of the workbook."""
+    found: dict[str, list[TaskFacts]] = {}
+    for task in tasks():
+        found.setdefault(task.sheet, []).append(task)
+    return MappingProxyType({name: tuple(rows) for name, rows in found.items()})
+
+
+@functools.cache
+def skills() -> Mapping[str, str]:
+    """Names of the 145 skills by code."""
+    return MappingProxyType({line["skill"]: line["name"] for line in read_table("skills.tsv")})
+
+
+@functools.cache
+def _named_tasks() -> Mapping[str, TaskFacts]:
+    return MappingProxyType({task.name: task for task in tasks()})
+
+
+@functools.cache
+def folded_tasks() -> Mapping[str, TaskFacts]:
+    """The tasks by their folded names, which are all different."""
+    return MappingProxyType({fold(task.name): task for task in tasks()})
+
+
+def fold(name: str) -> str:
+    """A task's name without case, spaces, punctuation, full-width forms and the workbook's Chinese remarks."""
+    normal = unicodedata.normalize("NFKC", name).casefold()
+    return "".join(character for character in normal if character.isalnum() and ord(character) < _FIRST_CJK)
+
+
+def find_task(name: str) -> TaskFacts:
+    """The task of a name, however it is spaced, cased or punctuated.
+
+    Raises:
+        UnknownNameError: no such task; the message has the nearest names.
+    """
+    task = _named_tasks().get(name) or folded_tasks().get(fold(name))
+    if task is None:
+        raise UnknownNameError("task", name, [task.name for task in tasks()])
+    return task
+
+
+def read_table(name: str) -> Iterator[dict[str, str]]:
+    """Lines of a table of this folder as dictionaries."""
+    with open(Path(__file__).with_name(name), encoding="utf-8", newline="") as file:
+        yield from csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+
+
+def _task(line: Mapping[str, str], sheet: str, row: int) -> TaskFacts:
+    correction: Correction = ""
+    match line["correction"]:
+        case "fraction" | "name" | "mapped" as known:
+            correction = known
+    return TaskFacts(
+        sheet=sheet,
+        modality=line["modality"],
+        paradigm=line["paradigm"],
+        row=row,
+        number=int(line["no"]),
+        name=line["task"],
+        short_name=line["short_name"],
+        spelling=line["metric"],
+        metric=line["key"],
+        needs=line["needs"],
+        skill=line["skill"],
+        specialist=float(line["specialist"]),
+        correction=correction,
+        note=line["note"],
+    )

@@ -1,0 +1,98 @@
+"""The 63 metrics that the workbook names, under one key each: spellings, unit, direction, range, mapping.
+
+Facts only; how a metric is computed is no part of this table.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from lmms_eval.errors import UnknownNameError
+from lmms_eval.tasks.general_bench.facts import read_table
+
+Unit = Literal["percent", "fraction", "raw"]
+Rule = Literal["", "inverse", "tanh", "complement", "symmetric", "opinion"]
+"""How a value becomes a score from 0 to 100 (``levels.normalise``); empty: it is one already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A canonical metric."""
+
+    key: str
+    title: str
+    spellings: tuple[str, ...]
+    """Those of the workbook first, then others in use."""
+    unit: Unit
+    """Of the value in a result table."""
+    higher_is_better: bool
+    low: float
+    """Least value that can be; minus infinity where there is none."""
+    high: float
+    mapping: Rule
+    constant: float
+    """T of the mapping; 0 where it has none."""
+
+
+@functools.cache
+def metrics() -> Mapping[str, Metric]:
+    """All metrics by key."""
+    return MappingProxyType({line["key"]: _metric(line) for line in read_table("metrics.tsv")})
+
+
+@functools.cache
+def _spellings() -> Mapping[str, Metric]:
+    found: dict[str, Metric] = {}
+    for metric in metrics().values():
+        for spelling in (metric.key, *metric.spellings):
+            found.setdefault(fold_metric(spelling), metric)
+    return MappingProxyType(found)
+
+
+@functools.cache
+def fold_metric(spelling: str) -> str:
+    """A spelling without case, spaces, hyphens, ``_``, ``@`` and explanations in brackets."""
+    normal = unicodedata.normalize("NFKC", spelling).casefold()
+    return re.sub(r"\([^)]*\)|[\s_@-]", "", normal)
+
+
+def find_metric(spelling: str) -> Metric:
+    """The metric that a spelling means.
+
+    Raises:
+        UnknownNameError: no metric is spelt so; the message has the nearest spellings.
+    """
+    metric = _spellings().get(fold_metric(spelling))
+    if metric is None:
+        known = [one for metric in metrics().values() for one in (metric.key, *metric.spellings)]
+        raise UnknownNameError("metric", spelling, known)
+    return metric
+
+
+def _metric(line: Mapping[str, str]) -> Metric:
+    unit: Unit = "percent"
+    match line["unit"]:
+        case "fraction" | "raw" as other:
+            unit = other
+    mapping: Rule = ""
+    match line["mapping"]:
+        case "inverse" | "tanh" | "complement" | "symmetric" | "opinion" as known:
+            mapping = known
+    return Metric(
+        key=line["key"],
+        title=line["title"],
+        spellings=tuple(line["spellings"].split("; ")),
+        unit=unit,
+        higher_is_better=line["direction"] == "higher",
+        low=float(line["low"] or -math.inf),
+        high=float(line["high"] or math.inf),
+        mapping=mapping,
+        constant=float(line["constant"] or 0),
+    )

@@ -1,0 +1,131 @@
+"""The formulas of levels 2 to 5 (arXiv 2505.04620, General-Level; General-Bench specification §8.2, §8.3).
+
+``C`` and ``G`` are a modality's comprehension and generation rows, M and N of them. Divisors are always numbers of
+rows, so that a task without a score counts as zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lmms_eval.tasks.general_bench.facts import LANGUAGE, MODALITIES
+from lmms_eval.tasks.general_bench.levels.normalise import adjusted_rmse
+
+REFERENCE_EPSILON = 1e-6
+"""What the reference adds to the denominator of level 4."""
+WHOLE_LANGUAGE = 100.0
+"""S_total of level 5; the paper does not define it, the reference takes 100."""
+LEVELS = (2, 3, 4, 5)
+
+
+def mean_of_rows(scores: Sequence[float]) -> float:
+    """The sum of the finite scores over the number of rows; 0 for no rows."""
+    return math.fsum(score for score in scores if math.isfinite(score)) / len(scores) if scores else 0.0
+
+
+def winning_mean(specialists: Sequence[float], scores: Sequence[float]) -> float:
+    """The sum of the scores that reach the specialist's (``>=``), over the number of the specialists' rows."""
+    won = [score for theirs, score in zip(specialists, scores, strict=False) if is_win(theirs, score)]
+    return math.fsum(won) / len(specialists) if specialists else 0.0
+
+
+def is_win(specialist: float, score: float) -> bool:
+    """Both have a score, and the model's is not below the specialist's."""
+    return math.isfinite(specialist) and math.isfinite(score) and score >= specialist
+
+
+def level4(comprehension: float, generation: float, epsilon: float = 0.0) -> float:
+    """The harmonic mean of the winning means; 0 if one of them is 0."""
+    if comprehension == 0 or generation == 0:
+        return 0.0
+    return 2.0 * comprehension * generation / (comprehension + generation + epsilon)
+
+
+def reference_language(metrics: Sequence[str], specialists: Sequence[float], scores: Sequence[float]) -> float:
+    """The reference's mean over won language rows (0 to 100).
+
+    Nothing is mapped but the model's first RMSE; the specialist's stays raw.
+
+    Raises:
+        DataError: that RMSE is 0.
+    """
+    adjusted = list(scores)
+    for row, metric in enumerate(metrics[: len(adjusted)]):
+        if metric.upper() == "RMSE":
+            raw = adjusted[row]
+            adjusted[row] = 100.0 * adjusted_rmse(raw) if math.isfinite(raw) else 0.0
+            break
+    return winning_mean(specialists, adjusted)
+
+
+def level5(level4_score: float, language: float) -> float:
+    """Level 4, weighted by the language tasks won: S4 · L / 100."""
+    return level4_score * language / WHOLE_LANGUAGE
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMeans:
+    """A sheet's mean over all rows, and over all rows with only the won ones counted."""
+
+    mean: float
+    winning: float
+
+
+@dataclass(frozen=True, slots=True)
+class ModalityLevels:
+    """Levels of one modality."""
+
+    level2: float
+    level3: float
+    level4: float
+
+
+def modality_levels(groups: Sequence[GroupMeans], epsilon: float = 0.0) -> ModalityLevels:
+    """Levels 2 to 4 of a modality from its one or two paradigms.
+
+    Levels 2 and 3 are the mean of the paradigms' means (not of all M + N tasks); a single paradigm has no level 4.
+    """
+    share = 1.0 / len(groups)
+    fourth = level4(groups[0].winning, groups[1].winning, epsilon) if len(groups) > 1 else 0.0
+    return ModalityLevels(
+        level2=share * math.fsum(group.mean for group in groups),
+        level3=share * math.fsum(group.winning for group in groups),
+        level4=fourth,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AllLevels:
+    """Levels of every modality, of language, and of the whole."""
+
+    modalities: Mapping[str, ModalityLevels]
+    language: float
+    final: Mapping[int, float]
+
+
+def combine(groups: Mapping[str, GroupMeans], epsilon: float = 0.0) -> AllLevels:
+    """All levels from the means of each sheet, by the sheets' names.
+
+    Levels 2 to 4 are means of the modalities that have sheets, equally weighted; language takes part in level 5 only.
+    """
+    found: dict[str, ModalityLevels] = {}
+    for modality in MODALITIES:
+        own = [group for name, group in groups.items() if name.split("-")[0] == modality]
+        if own:
+            found[modality] = modality_levels(own, epsilon)
+    language = groups[LANGUAGE].winning if LANGUAGE in groups else 0.0
+    fourth = mean_of_modalities([levels.level4 for levels in found.values()])
+    final = {
+        2: mean_of_modalities([levels.level2 for levels in found.values()]),
+        3: mean_of_modalities([levels.level3 for levels in found.values()]),
+        4: fourth,
+        5: level5(fourth, language),
+    }
+    return AllLevels(found, language, final)
+
+
+def mean_of_modalities(scores: Sequence[float]) -> float:
+    """A level of the whole: modalities weigh the same, however many tasks they have; 0 for none."""
+    return math.fsum(scores) / len(scores) if scores else 0.0

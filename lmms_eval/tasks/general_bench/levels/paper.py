@@ -1,0 +1,278 @@
+"""Profile ``paper``: General-Level as the paper describes it (arXiv 2505.04620), on sound specialist scores.
+
+What the reference does otherwise stands in ``levels.reference``. Here rows are found by task names, metrics by any of
+their spellings; both sides are mapped and clipped; a task without a score counts as 0 and never wins; a lower-is-better
+value of 0 is perfect; level 4 has no epsilon (General-Bench specification §10).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lmms_eval.errors import DataError, UnknownNameError
+from lmms_eval.tasks.general_bench.facts import LANGUAGE, TaskFacts, find_task, sheets
+from lmms_eval.tasks.general_bench.facts.metrics import Metric, find_metric, metrics
+from lmms_eval.tasks.general_bench.levels.formulas import GroupMeans, combine, mean_of_rows
+from lmms_eval.tasks.general_bench.levels.normalise import paper_score
+from lmms_eval.tasks.general_bench.levels.report import Entry, LanguageReport, ModalityReport, Ranked, Support
+from lmms_eval.tasks.general_bench.levels.scopes import Scope, find_scope
+from lmms_eval.tasks.general_bench.levels.tables import SPECIALIST_COLUMN, Row, Sheet, Table, column, exact_number
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """Units that a table may declare otherwise than expected."""
+
+    wer_in_percent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Scores of a table by the row they belong to, and what could not be used."""
+
+    scores: Mapping[TaskFacts, float]
+    problems: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def rank_paper(
+    model: str,
+    table: Table,
+    scope: Scope | None = None,
+    other: Table | None = None,
+    units: Units | None = None,
+) -> Ranked:
+    """Rank a column of a result table.
+
+    Args:
+        other: a specialists' table in place of the shipped one. Cells equal to a published score take its correction.
+
+    Raises:
+        DataError: no sheet has the model's column.
+    """
+    scope = scope or find_scope("A")
+    found = read_values(model, table, scope, units or Units())
+    specialists, problems = _specialists(scope, other)
+    entries = {
+        name: tuple(_entry(task, found.scores.get(task), specialists[task]) for task in rows)
+        for name, rows in scope.rows.items()
+    }
+    return _ranked(model, scope, entries, Values(found.scores, (*found.problems, *problems), found.warnings))
+
+
+def read_values(model: str, table: Table, scope: Scope, units: Units) -> Values:
+    """The model's scores by task; whatever cannot be used is named, and counts as missing.
+
+    Raises:
+        DataError: no sheet has the model's column.
+    """
+    reader = _Reader(table, units)
+    readable = 0
+    for name in scope.rows:
+        readable += reader.read_sheet(name, model)
+    if not readable:
+        raise DataError(f"{table.source}: nothing to rank. {'; '.join(reader.problems)}")
+    unknown = [name for name in table.task_sheets if name not in sheets()]
+    reader.problems += [f"sheet {name!r}: no sheet of the benchmark; it is passed over" for name in unknown]
+    in_scope = {task for rows in scope.rows.values() for task in rows}
+    scores = {task: score for task, score in reader.scores.items() if task in in_scope}
+    return Values(scores, tuple(reader.problems), tuple(unit_warnings(scores)))
+
+
+class _Reader:
+    """Collects the scores of a table sheet by sheet."""
+
+    def __init__(self, table: Table, units: Units) -> None:
+        self.table, self.units = table, units
+        self.scores: dict[TaskFacts, float] = {}
+        self.problems: list[str] = []
+
+    def read_sheet(self, name: str, model: str) -> bool:
+        """Whether the sheet is there and has the model's column."""
+        sheet = self.table.task_sheets.get(name)
+        if sheet is None:
+            self.problems.append(f"sheet {name} is missing: its {len(sheets()[name])} tasks count as missing")
+            return False
+        try:
+            rows = column(sheet, f"sheet {name}", model)
+        except DataError as error:
+            self.problems.append(f"{error}; its {len(sheets()[name])} tasks count as missing")
+            return False
+        given: dict[TaskFacts, list[int]] = {}
+        for place, row in enumerate(rows):
+            self._read_row(name, place, row, given)
+        self._drop_repeated(name, given)
+        return True
+
+    def _read_row(self, sheet: str, place: int, row: Row, given: dict[TaskFacts, list[int]]) -> None:
+        try:
+            value = exact_number(row.cell)
+            if not row.name and value is None:
+                return
+            task = _task_of(row.name, sheet)
+            given.setdefault(task, []).append(place)
+            if value is not None:
+                self.scores[task] = checked(task, row.metric, value, self.units)
+        except (DataError, UnknownNameError) as error:
+            self.problems.append(f"sheet {sheet}, row {place + 2} ({row.name!r}): {error}")
+
+    def _drop_repeated(self, sheet: str, given: Mapping[TaskFacts, Sequence[int]]) -> None:
+        for task, places in given.items():
+            if len(places) > 1:
+                where = ", ".join(str(place + 2) for place in places)
+                self.problems.append(f"sheet {sheet}, {task.name!r} stands in rows {where}: counts as missing")
+                self.scores.pop(task, None)
+
+
+def _task_of(name: str, sheet: str) -> TaskFacts:
+    task = find_task(name)
+    if task.sheet != sheet:
+        raise DataError(f"this task belongs to sheet {task.sheet}")
+    return task
+
+
+def checked(task: TaskFacts, spelling: str, value: float, units: Units) -> float:
+    """A value of a task's row, in the unit of the row.
+
+    Raises:
+        DataError: it is of another metric than the row's, or outside the metric's range.
+        UnknownNameError: an unknown metric.
+    """
+    metric = metrics()[task.metric]
+    if spelling != task.spelling and find_metric(spelling).key != metric.key:
+        raise DataError(f"a score by {spelling!r}, where the benchmark asks for {task.spelling!r}")
+    if metric.key == "wer" and units.wer_in_percent:
+        value /= 100
+    check_range(metric, value)
+    return value
+
+
+def check_range(metric: Metric, value: float) -> None:
+    """Refuse what the metric cannot be.
+
+    Raises:
+        DataError: the value is outside the metric's range.
+    """
+    if not metric.low <= value <= metric.high:
+        raise DataError(f"{value} is outside the range of {metric.spellings[0]} ({metric.low:g} to {metric.high:g})")
+
+
+def unit_warnings(scores: Mapping[TaskFacts, float]) -> list[str]:
+    """What looks like another unit than the one that is taken; nothing is converted for it."""
+    found = []
+    language = [score for task, score in scores.items() if task.sheet == LANGUAGE and _is_percent(task)]
+    if language and max(language) <= 1 and any(language):
+        found.append(f"all {len(language)} NLP scores lie between 0 and 1, and are read as percentages")
+    rates = [score for task, score in scores.items() if task.metric == "wer" and score > 1]
+    if rates:
+        found.append(
+            f"{len(rates)} word error rates are above 1, and are read as fractions (or say --wer_unit percent)"
+        )
+    return found
+
+
+def _is_percent(task: TaskFacts) -> bool:
+    return metrics()[task.metric].unit == "percent"
+
+
+def _specialists(scope: Scope, other: Table | None) -> tuple[dict[TaskFacts, float], list[str]]:
+    """Sound specialist scores, raw, of the scope's tasks."""
+    found = {task: task.sound_specialist for rows in scope.rows.values() for task in rows}
+    if other is None:
+        return found, []
+    problems = []
+    for name, rows in scope.rows.items():
+        given = {_folded(row.name): row for row in _specialist_rows(other, name)}
+        for task in rows:
+            row = given.get(task.name)
+            try:
+                value = exact_number(row.cell) if row else None
+            except DataError as error:
+                value, why = None, str(error)
+            else:
+                why = "no score"
+            if value is None:
+                problems.append(f"{other.source}, sheet {name}, {task.name!r}: {why}; the shipped score is taken")
+            else:
+                found[task] = task.sound_specialist if value == task.specialist else value
+    return found, problems
+
+
+def _folded(name: str) -> str:
+    try:
+        return find_task(name).name
+    except UnknownNameError:
+        return name
+
+
+def _specialist_rows(other: Table, name: str) -> tuple[Row, ...]:
+    if name not in other.task_sheets:
+        raise DataError(f"{other.source}: no sheet {name}; give a specialists' table of the benchmark")
+    sheet: Sheet = other.task_sheets[name]
+    return column(sheet, f"{other.source}, sheet {name}", SPECIALIST_COLUMN)
+
+
+@functools.lru_cache(maxsize=4096)
+def _mapped_specialist(key: str, value: float) -> float:
+    return paper_score(metrics()[key], value)
+
+
+def _entry(task: TaskFacts, value: float | None, specialist: float) -> Entry:
+    mapped = _mapped_specialist(task.metric, specialist)
+    score = None if value is None else paper_score(metrics()[task.metric], value)
+    return Entry(
+        sheet=task.sheet,
+        task=task.name,
+        metric=task.metric,
+        raw=value,
+        score=score,
+        raw_specialist=specialist,
+        specialist=mapped,
+        won=score is not None and score >= mapped,
+    )
+
+
+def group_means(entries: Sequence[Entry]) -> GroupMeans:
+    """A sheet's mean over all rows, and with only the won ones counted."""
+    return GroupMeans(
+        mean_of_rows([entry.counted for entry in entries]), mean_of_rows([entry.winning for entry in entries])
+    )
+
+
+def support(entries: Sequence[Entry]) -> Support:
+    """``supported`` counts scores above zero."""
+    return Support(
+        sum(entry.score is not None and entry.score > 0 for entry in entries),
+        len(entries),
+        sum(entry.won for entry in entries),
+    )
+
+
+def _ranked(model: str, scope: Scope, entries: Mapping[str, tuple[Entry, ...]], found: Values) -> Ranked:
+    levels = combine({name: group_means(rows) for name, rows in entries.items()})
+    modalities = {}
+    for modality, scores in levels.modalities.items():
+        parts = [entries.get(f"{modality}-{part}", ()) for part in ("Comprehension", "Generation")]
+        modalities[modality] = ModalityReport(
+            comprehension_rows=len(parts[0]),
+            generation_rows=len(parts[1]),
+            support=support((*parts[0], *parts[1])),
+            level2=scores.level2,
+            level3=scores.level3,
+            level4=scores.level4,
+        )
+    language = entries.get(LANGUAGE)
+    return Ranked(
+        model=model,
+        profile="paper",
+        scope=scope.name,
+        modalities=modalities,
+        language=LanguageReport(support(language), levels.language) if language else None,
+        levels={level: levels.final[level] for level in scope.levels},
+        epsilon=0.0,
+        entries=entries,
+        problems=found.problems,
+        warnings=found.warnings,
+    )

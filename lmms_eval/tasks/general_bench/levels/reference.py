@@ -1,0 +1,214 @@
+"""Profile ``reference``: what the reference's ranker computes, defects included (General-Bench specification §8, §9).
+
+Rows are paired by position, metric names are compared exactly, negative values of mapped metrics are refused, missing
+mapped values become 0 (and beat a negative specialist), NLP stays raw, and level 4 has an epsilon.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lmms_eval.errors import DataError
+from lmms_eval.tasks.general_bench.facts import LANGUAGE, MODALITIES, TaskFacts, sheets
+from lmms_eval.tasks.general_bench.levels.formulas import (
+    REFERENCE_EPSILON,
+    AllLevels,
+    GroupMeans,
+    combine,
+    is_win,
+    mean_of_rows,
+    reference_language,
+    winning_mean,
+)
+from lmms_eval.tasks.general_bench.levels.normalise import adjusted_rmse, map_score, ranker_score
+from lmms_eval.tasks.general_bench.levels.report import Entry, LanguageReport, ModalityReport, Ranked, Support
+from lmms_eval.tasks.general_bench.levels.tables import (
+    SPECIALIST_COLUMN,
+    Row,
+    Table,
+    column,
+    reference_number,
+)
+
+_MAPPED_NAME = {"rte": "RTE", "chamfer_distance": "CD"}
+"""Spellings under which the ranker maps the metrics that the workbook spells otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """A sheet's specialists and scores, row by row."""
+
+    sheet: str
+    names: tuple[str, ...]
+    metrics: tuple[str, ...]
+    raw_specialists: tuple[float, ...]
+    raw_scores: tuple[float, ...]
+    specialists: tuple[float, ...]
+    scores: tuple[float, ...]
+    """May be fewer than the specialists, if the model's sheet is shorter."""
+
+    @property
+    def support(self) -> Support:
+        both = [
+            (theirs, ours)
+            for theirs, ours in zip(self.specialists, self.scores, strict=False)
+            if math.isfinite(theirs) and math.isfinite(ours)
+        ]
+        supported = sum(theirs != 0 and ours != 0 for theirs, ours in both)
+        return Support(supported, len(self.specialists), sum(is_win(*pair) for pair in both))
+
+
+def specialists(corrected: bool = False) -> Mapping[str, tuple[Row, ...]]:
+    """The specialists' table that ships with the package; ``corrected``: as a sound scorer would have it."""
+    return {name: tuple(_specialist(task, corrected) for task in rows) for name, rows in sheets().items()}
+
+
+def _specialist(task: TaskFacts, corrected: bool) -> Row:
+    if not corrected or not task.correction:
+        return Row(task.name, task.spelling, task.specialist)
+    if task.correction == "mapped":
+        return Row(task.name, task.spelling, map_score(task.spelling, task.specialist))
+    return Row(task.name, _MAPPED_NAME.get(task.metric, task.spelling), task.sound_specialist)
+
+
+def rank_reference(model: str, table: Table, other: Mapping[str, Sequence[Row]] | Table | None = None) -> Ranked:
+    """Rank a column of a result table as the reference does.
+
+    Args:
+        other: the specialists' table; the published one if not given.
+
+    Raises:
+        DataError: sheets differ, the model's column is missing, a mapped value is negative, or an NLP RMSE is 0.
+    """
+    theirs = other if other is not None else specialists()
+    if isinstance(theirs, Table):
+        theirs = {name: column(sheet, name, SPECIALIST_COLUMN) for name, sheet in theirs.task_sheets.items()}
+    _check_sheets(set(table.task_sheets), set(theirs), table.source)
+    pairs: dict[str, Pairs] = {}
+    warnings: list[str] = []
+    for name, sheet in table.task_sheets.items():
+        rows = column(sheet, f"{table.source}, sheet {name}", model)
+        pairs[name] = pair(name, theirs[name], rows)
+        warnings += _order_warnings(name, theirs[name], rows)
+    return _ranked(model, pairs, warnings)
+
+
+def pair(sheet: str, theirs: Sequence[Row], rows: Sequence[Row]) -> Pairs:
+    """Pair a sheet's rows by position and map them; the language sheet stays raw.
+
+    Raises:
+        DataError: a negative value of a mapped metric.
+    """
+    ours = rows[: len(theirs)]
+    metrics = tuple(row.metric for row in theirs)
+    raw_theirs = tuple(reference_number(row.cell) for row in theirs)
+    raw_ours = tuple(reference_number(row.cell) for row in ours)
+    is_raw = sheet == LANGUAGE
+    return Pairs(
+        sheet=sheet,
+        names=tuple(row.name for row in theirs),
+        metrics=metrics,
+        raw_specialists=raw_theirs,
+        raw_scores=raw_ours,
+        specialists=raw_theirs if is_raw else _mapped(sheet, theirs, metrics, raw_theirs),
+        scores=raw_ours if is_raw else _mapped(sheet, ours, metrics, raw_ours),
+    )
+
+
+def _mapped(sheet: str, rows: Sequence[Row], metrics: Sequence[str], values: Sequence[float]) -> tuple[float, ...]:
+    found = []
+    for row, metric, value in zip(rows, metrics, values, strict=False):
+        try:
+            found.append(ranker_score(metric, value))
+        except DataError as error:
+            raise DataError(f"sheet {sheet}, {row.name!r}: {error}") from error
+    return tuple(found)
+
+
+def reference_levels(pairs: Mapping[str, Pairs]) -> AllLevels:
+    """All levels from the paired sheets; sheets of other modalities are passed over.
+
+    Raises:
+        DataError: the RMSE of the language sheet is 0.
+    """
+    groups = {
+        name: GroupMeans(mean_of_rows(one.scores), winning_mean(one.specialists, one.scores))
+        for name, one in sorted(pairs.items())
+        if name != LANGUAGE and name.split("-")[0] in MODALITIES
+    }
+    if LANGUAGE in pairs:
+        one = pairs[LANGUAGE]
+        groups[LANGUAGE] = GroupMeans(0.0, reference_language(one.metrics, one.specialists, one.scores))
+    return combine(groups, REFERENCE_EPSILON)
+
+
+def _ranked(model: str, pairs: Mapping[str, Pairs], warnings: Sequence[str]) -> Ranked:
+    levels = reference_levels(pairs)
+    modalities = {}
+    for modality, scores in levels.modalities.items():
+        comprehension, generation = (pairs.get(f"{modality}-{part}") for part in ("Comprehension", "Generation"))
+        modalities[modality] = ModalityReport(
+            comprehension_rows=len(comprehension.specialists) if comprehension else 0,
+            generation_rows=len(generation.specialists) if generation else 0,
+            support=_sum([one.support for one in (comprehension, generation) if one]),
+            level2=scores.level2,
+            level3=scores.level3,
+            level4=scores.level4,
+        )
+    language = LanguageReport(pairs[LANGUAGE].support, levels.language) if LANGUAGE in pairs else None
+    return Ranked(
+        model=model,
+        profile="reference",
+        scope="A",
+        modalities=modalities,
+        language=language,
+        levels=levels.final,
+        epsilon=REFERENCE_EPSILON,
+        entries={name: _entries(one) for name, one in pairs.items()},
+        warnings=tuple(warnings),
+    )
+
+
+def _entries(pairs: Pairs) -> tuple[Entry, ...]:
+    found, rmse_is_due = [], pairs.sheet == LANGUAGE
+    for row, name in enumerate(pairs.names):
+        raw, score = (pairs.raw_scores[row], pairs.scores[row]) if row < len(pairs.scores) else (math.inf, math.inf)
+        if rmse_is_due and pairs.metrics[row].upper() == "RMSE":
+            score = 100.0 * adjusted_rmse(raw) if math.isfinite(raw) else 0.0
+            rmse_is_due = False
+        found.append(
+            Entry(
+                sheet=pairs.sheet,
+                task=name,
+                metric=pairs.metrics[row],
+                raw=raw if math.isfinite(raw) else None,
+                score=score if math.isfinite(score) else None,
+                raw_specialist=pairs.raw_specialists[row],
+                specialist=pairs.specialists[row],
+                won=is_win(pairs.specialists[row], score),
+            )
+        )
+    return tuple(found)
+
+
+def _sum(parts: Sequence[Support]) -> Support:
+    return Support(
+        sum(part.supported for part in parts), sum(part.total for part in parts), sum(part.wins for part in parts)
+    )
+
+
+def _check_sheets(ours: set[str], theirs: set[str], source: str) -> None:
+    if ours != theirs:
+        absent, unknown = sorted(theirs - ours), sorted(ours - theirs)
+        parts = [f"missing: {', '.join(absent)}"] * bool(absent) + [f"unknown: {', '.join(unknown)}"] * bool(unknown)
+        raise DataError(f"{source}: the sheets are not those of the specialists' table ({'; '.join(parts)})")
+
+
+def _order_warnings(sheet: str, theirs: Sequence[Row], ours: Sequence[Row]) -> list[str]:
+    if [row.name for row in ours] == [row.name for row in theirs]:
+        return []
+    if len(ours) != len(theirs):
+        return [f"sheet {sheet}: {len(ours)} rows beside {len(theirs)} of the specialists; paired by position"]
+    return [f"sheet {sheet}: rows are named otherwise than the specialists'; paired by position all the same"]

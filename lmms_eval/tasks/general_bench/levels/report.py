@@ -1,0 +1,92 @@
+"""What ranking a model gives: levels, counts, missing rows, problems."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Profile = Literal["paper", "reference"]
+PROFILES: tuple[Profile, ...] = ("paper", "reference")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A task as the levels see it."""
+
+    sheet: str
+    task: str
+    metric: str
+    raw: float | None
+    """The value of the table; ``None``: there is none."""
+    score: float | None
+    """Between 0 and 100 (profile ``reference``: whatever its mapping gives)."""
+    raw_specialist: float
+    specialist: float
+    won: bool
+
+    @property
+    def counted(self) -> float:
+        return self.score or 0.0
+
+    @property
+    def winning(self) -> float:
+        return self.counted if self.won else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """``supported``: tasks with a score other than 0; ``wins``: tasks on which the specialist is reached."""
+
+    supported: int
+    total: int
+    wins: int
+
+
+@dataclass(frozen=True, slots=True)
+class ModalityReport:
+    """One modality: M comprehension rows, N generation rows."""
+
+    comprehension_rows: int
+    generation_rows: int
+    support: Support
+    level2: float
+    level3: float
+    level4: float
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageReport:
+    """The T language rows; ``score`` is L of level 5, from 0 to 100."""
+
+    support: Support
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """The levels of one model."""
+
+    model: str
+    profile: Profile
+    scope: str
+    modalities: Mapping[str, ModalityReport]
+    language: LanguageReport | None
+    """``None`` where the scope leaves language out."""
+    levels: Mapping[int, float]
+    """Levels that the scope has, by number."""
+    epsilon: float
+    entries: Mapping[str, tuple[Entry, ...]] = field(repr=False)
+    """By sheet."""
+    problems: tuple[str, ...] = ()
+    """Items that could not be used; each counts as missing."""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def reached(self) -> int | None:
+        """The highest level whose score is above zero (General-Bench specification §10.10)."""
+        return max((level for level, score in self.levels.items() if score > 0), default=None)
+
+    @property
+    def missing(self) -> tuple[Entry, ...]:
+        return tuple(entry for rows in self.entries.values() for entry in rows if entry.raw is None)

@@ -1,0 +1,148 @@
+"""Scores of tasks on their way into a result table: what scorers write, and how it is read back."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lmms_eval.errors import DataError, UsageError
+
+_NAMES = ("task_name", "task")
+_DEPTHS = ("", "*/", "*/*/", "*/*/*/")
+"""Where a data set has its files: at the top, or as deep as a task's folder."""
+NOT_SCORED = "not evaluated: predictions are not scored in this version; give result files (docs of the task)"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """The score of one task. ``modality`` and ``task_type`` (the paradigm) may be left out: names are all different."""
+
+    task_name: str
+    metric: str
+    score: Any
+    modality: str = ""
+    task_type: str = ""
+    unit: str = ""
+    """``percent``, ``fraction``, ``raw``; empty: the unit of the result table."""
+    items_scored: int | None = None
+    items_expected: int | None = None
+    source: str = ""
+
+    @property
+    def label(self) -> str:
+        return f"{self.source + ': ' if self.source else ''}{self.task_name!r} ({self.metric})"
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What files hold: results, files with predictions (which nothing here scores), and what cannot be read."""
+
+    results: tuple[TaskResult, ...]
+    not_evaluated: tuple[str, ...]
+    problems: tuple[str, ...]
+
+
+def gather(paths: Iterable[Path]) -> Gathered:
+    """Read result files; each that cannot be read, and each entry that is no result, is named."""
+    results: list[TaskResult] = []
+    not_evaluated: list[str] = []
+    problems: list[str] = []
+    for path in paths:
+        try:
+            records = _records(path)
+        except DataError as error:
+            problems.append(str(error))
+            continue
+        if records and all(_is_prediction(record) for record in records):
+            not_evaluated.append(f"{path}: {NOT_SCORED}")
+            continue
+        for place, record in enumerate(records):
+            try:
+                results.append(_result(record, str(path)))
+            except DataError as error:
+                problems.append(f"{path}, entry {place}: {error}")
+    return Gathered(tuple(results), tuple(not_evaluated), tuple(problems))
+
+
+def files_of(dataset: Path, name: str) -> list[Path]:
+    """The files of a name in a data set's folder: at the top and in the tasks' folders, sorted.
+
+    Raises:
+        DataError: there is no such folder, or no such file in it.
+        UsageError: the name is a path.
+    """
+    if Path(name).name != name:
+        raise UsageError(f"-p {name}: give the bare name of the files; their folder, or one file, goes to -d")
+    if dataset.is_file():
+        return [dataset]
+    if not dataset.is_dir():
+        raise DataError(f"{dataset}: no such folder; name the data set or a result file (-d)")
+    found = sorted({path for depth in _DEPTHS for path in dataset.glob(f"{depth}{name}") if path.is_file()})
+    if not found:
+        raise DataError(f"{dataset}: no file {name} in it or in its tasks' folders; name it (-p)")
+    return found
+
+
+def _records(path: Path) -> list[Any]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot be read: {error}") from error
+    try:
+        if path.suffix == ".csv":
+            return list(csv.DictReader(text.splitlines()))
+        if path.suffix == ".jsonl":
+            return [json.loads(line) for line in text.splitlines() if line.strip()]
+        content = json.loads(text)
+    except (ValueError, RecursionError, csv.Error) as error:
+        raise DataError(f"{path}: cannot be read: {error}") from error
+    if isinstance(content, Mapping):
+        content = next((content[key] for key in ("results", "data") if key in content), [content])
+    if not isinstance(content, list):
+        raise DataError(f"{path}: a list of results is expected, not {type(content).__name__}")
+    return content
+
+
+def _is_prediction(record: Any) -> bool:
+    return (
+        isinstance(record, Mapping)
+        and "score" not in record
+        and any(str(key).startswith("prediction") for key in record)
+    )
+
+
+def _result(record: Any, source: str) -> TaskResult:
+    if not isinstance(record, Mapping):
+        raise DataError(f"a result is an object, not {type(record).__name__}")
+    name = next((record[key] for key in _NAMES if record.get(key)), None)
+    absent = [key for key, value in (("task_name", name), ("metric", record.get("metric"))) if not value]
+    absent += ["score"] * ("score" not in record)
+    if absent:
+        raise DataError(f"no {', '.join(absent)} in it")
+    counts = dict(_counts(record))
+    return TaskResult(
+        task_name=str(name),
+        metric=str(record["metric"]),
+        score=record["score"],
+        modality=str(record.get("modality") or ""),
+        task_type=str(record.get("task_type") or ""),
+        unit=str(record.get("unit") or ""),
+        items_scored=counts.get("items_scored"),
+        items_expected=counts.get("items_expected"),
+        source=source,
+    )
+
+
+def _counts(record: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    for key in ("items_scored", "items_expected"):
+        value = record.get(key)
+        if value in (None, ""):
+            continue
+        try:
+            yield key, int(value)
+        except (TypeError, ValueError):
+            raise DataError(f"{key} is {value!r}, no whole number") from None

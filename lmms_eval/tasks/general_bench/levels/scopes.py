@@ -1,0 +1,72 @@
+"""The leaderboards' scopes (General-Bench specification §1, §10.9).
+
+A: everything. B: one or more modalities. C: one paradigm of one modality. D: one skill.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lmms_eval.errors import UnknownNameError, UsageError
+from lmms_eval.tasks.general_bench.facts import LANGUAGE, MODALITIES, TaskFacts, sheets, skills
+
+_FORMS = "A, B:MODALITY[+MODALITY...], C:MODALITY-PARADIGM, D:SKILL"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which rows count, and which level can be reached with them."""
+
+    name: str
+    rows: Mapping[str, tuple[TaskFacts, ...]]
+    """By sheet."""
+    levels: tuple[int, ...]
+
+
+def find_scope(text: str) -> Scope:
+    """The scope that a text names; letters' case does not matter.
+
+    Raises:
+        UsageError: no such scope, or one of language alone, which has no levels of its own.
+    """
+    letter, _, what = (part.strip() for part in text.partition(":"))
+    match letter.upper():
+        case "A" if not what:
+            return Scope("A", sheets(), (2, 3, 4, 5))
+        case "B" if what:
+            return _modalities(what)
+        case "C" if what:
+            return _paradigm(what)
+        case "D" if what:
+            return _skill(what)
+    raise UsageError(f"scope {text!r}: give {_FORMS}")
+
+
+def _modalities(what: str) -> Scope:
+    names = [_known("modality", name.strip(), (*MODALITIES, LANGUAGE)) for name in what.split("+")]
+    if set(names) == {LANGUAGE}:
+        raise UsageError(f"scope B:{what}: {LANGUAGE} has no levels of its own; it enters level 5 of scope A")
+    rows = {name: tasks for name, tasks in sheets().items() if name.split("-")[0] in names}
+    return Scope(f"B:{'+'.join(names)}", rows, (2, 3, 4, 5) if LANGUAGE in names else (2, 3, 4))
+
+
+def _paradigm(what: str) -> Scope:
+    name = _known("sheet", what, [name for name in sheets() if name != LANGUAGE])
+    return Scope(f"C:{name}", {name: sheets()[name]}, (2, 3))
+
+
+def _skill(what: str) -> Scope:
+    code = _known("skill", what, tuple(skills()))
+    rows = {name: tuple(task for task in tasks if task.skill == code) for name, tasks in sheets().items()}
+    rows = {name: tasks for name, tasks in rows.items() if tasks}
+    if LANGUAGE in rows:
+        raise UsageError(f"scope D:{code}: a skill of {LANGUAGE}, which has no levels of its own")
+    return Scope(f"D:{code}", rows, (2, 3))
+
+
+def _known(kind: str, name: str, names: tuple[str, ...] | list[str]) -> str:
+    for one in names:
+        if one.casefold() == name.casefold():
+            return one
+    raise UnknownNameError(kind, name, names, f"(one of {len(names)}: {', '.join(names[:9])})")

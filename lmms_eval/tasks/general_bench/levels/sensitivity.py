@@ -1,0 +1,133 @@
+"""How far the levels depend on which tasks there are, and on those that have no score."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lmms_eval.errors import UsageError
+from lmms_eval.tasks.general_bench.facts import LANGUAGE
+from lmms_eval.tasks.general_bench.levels.formulas import GroupMeans, combine
+from lmms_eval.tasks.general_bench.levels.report import Entry, Ranked
+
+DRAWS = 300
+SEED = 29
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The middle of the draws."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class LevelSensitivity:
+    """What one level hangs on."""
+
+    interval: Range | None
+    """Of the level over resampled tasks; ``None`` where no draws were asked for."""
+    missing_rows: int
+    """Tasks without a score among those that enter the level."""
+    if_at_specialist: float
+    """The level if each of those tasks had the specialist's score: what the missing rows can hold it down by."""
+    wins_needed: int | None
+    """The least number of missing tasks to win for the level to be above zero; 0 where it is; ``None``: they cannot."""
+
+
+def sensitivity(
+    ranked: Ranked, draws: int = DRAWS, seed: int = SEED, level: float = 0.95
+) -> dict[int, LevelSensitivity]:
+    """Every level's interval under resampling of tasks, and its dependence on missing rows.
+
+    Tasks are drawn with replacement within each sheet (so that M, N and T stay), ``draws`` times by one generator
+    seeded with ``seed``; the interval holds the middle ``level`` of the draws. 0 draws: no intervals.
+
+    Raises:
+        UsageError: one draw, a negative number, or a level that is no share.
+    """
+    if draws < 0 or draws == 1 or not 0 < level < 1:
+        raise UsageError(
+            f"sensitivity: {draws} draws at level {level}; give 0, or at least 2, and a share such as 0.95"
+        )
+    sampled = _drawn_levels(ranked, draws, seed)
+    filled = combine({name: _filled(rows) for name, rows in ranked.entries.items()}, ranked.epsilon).final
+    return {
+        number: LevelSensitivity(
+            interval=_interval(sorted(one[number] for one in sampled), level) if sampled else None,
+            missing_rows=sum(entry.raw is None for entry in _entering(ranked, number)),
+            if_at_specialist=filled[number],
+            wins_needed=_wins_needed(ranked, number),
+        )
+        for number in ranked.levels
+    }
+
+
+def _drawn_levels(ranked: Ranked, draws: int, seed: int) -> list[Mapping[int, float]]:
+    # a complex number carries a row's score and its winning part, so that one sum adds both
+    rows = {name: [complex(e.counted, e.winning) for e in entries] for name, entries in ranked.entries.items()}
+    source = random.Random(seed)
+    found = []
+    for _ in range(draws):
+        groups = {}
+        for name, values in rows.items():
+            total = sum(source.choices(values, k=len(values))) / len(values)
+            groups[name] = GroupMeans(total.real, total.imag)
+        found.append(combine(groups, ranked.epsilon).final)
+    return found
+
+
+def _interval(values: Sequence[float], level: float) -> Range:
+    def quantile(q: float) -> float:
+        place = q * (len(values) - 1)
+        below = math.floor(place)
+        above = min(below + 1, len(values) - 1)
+        return values[below] + (place - below) * (values[above] - values[below])
+
+    return Range(quantile(0.5 - level / 2), quantile(0.5 + level / 2))
+
+
+def _entering(ranked: Ranked, number: int) -> list[Entry]:
+    return [e for name, rows in ranked.entries.items() if number == 5 or name != LANGUAGE for e in rows]
+
+
+def _filled(entries: Sequence[Entry]) -> GroupMeans:
+    """A sheet's means with the specialists' scores in place of missing ones."""
+    counted = [entry.specialist if _is_open(entry) else entry.counted for entry in entries]
+    winning = [entry.specialist if _is_open(entry) else entry.winning for entry in entries]
+    return GroupMeans(math.fsum(counted) / len(entries), math.fsum(winning) / len(entries))
+
+
+def _is_open(entry: Entry) -> bool:
+    """The model has no score, and the specialist has one."""
+    return entry.raw is None and math.isfinite(entry.specialist)
+
+
+def _wins_needed(ranked: Ranked, number: int) -> int | None:
+    if ranked.levels[number] > 0:
+        return 0
+    needs = {name: _group_need(rows) for name, rows in ranked.entries.items()}
+    sheets = [name for name in needs if name != LANGUAGE]
+    if number in (2, 3):
+        return 1 if any(needs[name] is not None for name in sheets) else None
+    options = [_sum(needs, [name for name in sheets if name.split("-")[0] == one]) for one in ranked.modalities]
+    fourth = min((need for need in options if need is not None), default=None)
+    if number == 4 or fourth is None:
+        return fourth
+    language = needs.get(LANGUAGE)
+    return None if language is None else fourth + language
+
+
+def _group_need(entries: Sequence[Entry]) -> int | None:
+    """Wins that a sheet lacks (0 or 1); ``None`` if no missing task can bring one."""
+    if any(entry.winning > 0 for entry in entries):
+        return 0
+    return 1 if any(_is_open(entry) and entry.specialist > 0 for entry in entries) else None
+
+
+def _sum(needs: Mapping[str, int | None], names: Sequence[str]) -> int | None:
+    found = [needs[name] for name in names]
+    return None if len(found) < 2 or None in found else sum(need or 0 for need in found)

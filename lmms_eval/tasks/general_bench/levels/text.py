@@ -1,0 +1,168 @@
+"""What a ranking prints, its log, and its JSON and CSV form."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from lmms_eval.tasks.general_bench.facts import LANGUAGE
+from lmms_eval.tasks.general_bench.levels.report import Entry, Ranked
+from lmms_eval.tasks.general_bench.levels.sensitivity import LevelSensitivity
+from lmms_eval.utils.markdown import Column, markdown_table
+
+Sensitivities = Mapping[int, LevelSensitivity]
+
+
+def summary(ranked: Ranked, found: Sensitivities) -> str:
+    """The blocks that are printed: modalities, language, levels; two decimals."""
+    scope = f", scope {ranked.scope}" if ranked.scope != "A" else ""
+    lines = [f"General-Level of {ranked.model} (profile {ranked.profile}{scope})", "", _modalities(ranked), ""]
+    if ranked.language:
+        part = ranked.language
+        lines.append(
+            f"{LANGUAGE}: {part.support.supported} of T = {part.support.total} supported,"
+            f" {part.support.wins} wins, {part.score:.2f} of 100 for level 5"
+        )
+    lines += ["", _levels(ranked, found), ""]
+    lines.append(f"level reached: {ranked.reached or 'none'}")
+    lines.append(f"tasks without a score: {len(ranked.missing)} of {sum(map(len, ranked.entries.values()))}")
+    return "\n".join(lines)
+
+
+def _modalities(ranked: Ranked) -> str:
+    numbers = [number for number in ranked.levels if number < 5]
+    rows = []
+    for name, part in ranked.modalities.items():
+        levels = {2: part.level2, 3: part.level3, 4: part.level4}
+        support = part.support
+        counts = (str(part.comprehension_rows), str(part.generation_rows), f"{support.supported} of {support.total}")
+        rows.append((name, *counts, str(support.wins), *(f"{levels[number]:.2f}" for number in numbers)))
+    headings = ("modality", "M", "N", "supported", "wins", *(f"level {number}" for number in numbers))
+    return _table(headings, rows)
+
+
+def _levels(ranked: Ranked, found: Sensitivities) -> str:
+    rows = []
+    for level, score in ranked.levels.items():
+        one = found[level]
+        interval = f"{one.interval.low:.2f} to {one.interval.high:.2f}" if one.interval else ""
+        needed = "out of reach" if one.wins_needed is None else str(one.wins_needed)
+        rows.append(
+            (str(level), f"{score:.2f}", interval, str(one.missing_rows), f"{one.if_at_specialist:.2f}", needed)
+        )
+    return _table(("level", "score", "95% interval", "no score", "if these at specialist", "wins needed"), rows)
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    columns = zip(*rows, strict=True) if rows else ((),) * len(headings)
+    return markdown_table(
+        [Column(name, tuple(cells), True) for name, cells in zip(headings, columns, strict=True)]
+    ).rstrip("\n")
+
+
+def log(ranked: Ranked, found: Sensitivities) -> str:
+    """What is printed, every task's score as given and as mapped beside the specialist's, and all remarks."""
+    lines = [summary(ranked, found), ""]
+    lines += [f"error: {problem}" for problem in ranked.problems]
+    lines += [f"warning: {warning}" for warning in ranked.warnings]
+    for name, entries in ranked.entries.items():
+        lines += ["", f"{name}: score and specialist, as given -> from 0 to 100"]
+        lines += [_line(entry) for entry in entries]
+    return "\n".join(lines) + "\n"
+
+
+def _line(entry: Entry) -> str:
+    given = "none" if entry.raw is None else f"{entry.raw:g} -> {entry.counted:.4f}"
+    theirs = f"{entry.raw_specialist:g} -> {entry.specialist:.4f}"
+    return f"  {entry.task} [{entry.metric}]: {given}; specialist {theirs}{'; win' if entry.won else ''}"
+
+
+def as_json(ranked: Ranked, found: Sensitivities) -> str:
+    """Everything, unrounded."""
+    content: dict[str, Any] = {
+        "model": ranked.model,
+        "profile": ranked.profile,
+        "scope": ranked.scope,
+        "levels": {f"level{number}": score for number, score in ranked.levels.items()},
+        "level_reached": ranked.reached,
+        "modalities": {name: _modality(ranked, name) for name in ranked.modalities},
+        "language": None,
+        "sensitivity": {f"level{number}": _sensitivity(one) for number, one in found.items()},
+        "missing": [{"sheet": entry.sheet, "task": entry.task} for entry in ranked.missing],
+        "problems": list(ranked.problems),
+        "warnings": list(ranked.warnings),
+        "tasks": [_task(entry) for rows in ranked.entries.values() for entry in rows],
+    }
+    if ranked.language:
+        part = ranked.language
+        content["language"] = {
+            "T": part.support.total,
+            "supported": part.support.supported,
+            "wins": part.support.wins,
+            "score": part.score,
+        }
+    return json.dumps(content, ensure_ascii=False)  # indented, it takes ten times as long
+
+
+def _modality(ranked: Ranked, name: str) -> dict[str, Any]:
+    part = ranked.modalities[name]
+    levels = {2: part.level2, 3: part.level3, 4: part.level4}
+    return {
+        "M": part.comprehension_rows,
+        "N": part.generation_rows,
+        "supported": part.support.supported,
+        "total": part.support.total,
+        "wins": part.support.wins,
+        **{f"level{number}": score for number, score in levels.items() if number in ranked.levels},
+    }
+
+
+def _sensitivity(one: LevelSensitivity) -> dict[str, Any]:
+    return {
+        "interval": [one.interval.low, one.interval.high] if one.interval else None,
+        "missing_rows": one.missing_rows,
+        "if_at_specialist": one.if_at_specialist,
+        "wins_needed": one.wins_needed,
+    }
+
+
+def _task(entry: Entry) -> dict[str, Any]:
+    return {
+        "sheet": entry.sheet,
+        "task": entry.task,
+        "metric": entry.metric,
+        "value": entry.raw,
+        "score": entry.score,
+        "specialist_value": _finite(entry.raw_specialist),
+        "specialist": _finite(entry.specialist),
+        "win": entry.won,
+    }
+
+
+def _finite(value: float) -> float | None:
+    """JSON has no infinity, which stands for a specialist without score."""
+    return value if math.isfinite(value) else None
+
+
+def as_csv(ranked: Ranked) -> str:
+    """A line for each modality, and one for the whole."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("part", "supported", "total", "wins", *(f"level{number}" for number in ranked.levels)))
+    writer.writerows(_csv_rows(ranked))
+    return text.getvalue()
+
+
+def _csv_rows(ranked: Ranked) -> Iterator[list[Any]]:
+    for name, part in ranked.modalities.items():
+        levels = {2: part.level2, 3: part.level3, 4: part.level4, 5: ""}
+        counts = [part.support.supported, part.support.total, part.support.wins]
+        yield [name, *counts, *(levels[number] for number in ranked.levels)]
+    if ranked.language:
+        counts = [ranked.language.support.supported, ranked.language.support.total, ranked.language.support.wins]
+        yield [LANGUAGE, *counts, *("" for _ in ranked.levels)]
+    yield ["all", "", "", "", *ranked.levels.values()]

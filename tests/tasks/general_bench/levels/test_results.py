@@ -1,0 +1,85 @@
+import json
+
+import pytest
+
+from lmms_eval.errors import DataError, UsageError
+from lmms_eval.tasks.general_bench.levels.results import files_of, gather
+
+RESULT = {"task_name": "Causal Reasoning", "metric": "ACC", "score": 70}
+
+
+def written(path, content):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.json", [RESULT]),
+        ("b.json", RESULT),
+        ("c.json", {"results": [RESULT]}),
+        ("d.jsonl", json.dumps(RESULT) + "\n\n"),
+        ("e.csv", "task_name,metric,score\nCausal Reasoning,ACC,70\n"),
+        ("f.json", [{"model": "x", "task": "Causal Reasoning", "metric": "ACC", "score": "70"}]),
+    ],
+)
+def test_forms_of_result_files(tmp_path, name, content):
+    found = gather([written(tmp_path / name, content)])
+    assert not found.problems
+    (result,) = found.results
+    assert (result.task_name, result.metric, float(result.score)) == ("Causal Reasoning", "ACC", 70)
+
+
+@pytest.mark.parametrize("content", ['[{"task_name": ', "3", '{"a"', "[" * 100_000])
+def test_damaged_files_are_named_and_others_read(tmp_path, content):
+    bad, good = written(tmp_path / "bad.json", content), written(tmp_path / "good.json", [RESULT])
+    found = gather([bad, good])
+    assert len(found.results) == 1
+    assert len(found.problems) == 1
+    assert str(bad) in found.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        (3, "an object"),
+        ({}, "no task_name, metric, score"),
+        ({"task_name": "x", "score": 3}, "no metric"),
+        ({**RESULT, "items_scored": "few"}, "no whole number"),
+    ],
+)
+def test_bad_entries_are_named_and_others_read(tmp_path, entry, reason):
+    found = gather([written(tmp_path / "a.json", [RESULT, entry])])
+    assert len(found.results) == 1
+    assert "entry 1" in found.problems[0]
+    assert reason in found.problems[0]
+
+
+def test_predictions_are_not_evaluated(tmp_path):
+    lists = written(tmp_path / "nlp" / "a" / "prediction.json", [{"id": 1, "prediction": "x"}])
+    objects = written(tmp_path / "nlp" / "b" / "prediction.json", {"task": "T", "data": [{"id": 1, "prediction": "x"}]})
+    found = gather([lists, objects])
+    assert not found.results
+    assert not found.problems
+    assert [part.partition(":")[0] for part in found.not_evaluated] == [str(lists), str(objects)]
+
+
+def test_files_of_a_data_set(tmp_path):
+    names = ("prediction.json", "nlp/a/prediction.json", "3D/generation/b/prediction.json")
+    for name in names:
+        written(tmp_path / name, [RESULT])
+    assert {str(path.relative_to(tmp_path)) for path in files_of(tmp_path, "prediction.json")} == set(names)
+    assert files_of(tmp_path / names[0], "anything") == [tmp_path / names[0]]
+    with pytest.raises(DataError, match="no such folder"):
+        files_of(tmp_path / "absent", "prediction.json")
+    with pytest.raises(DataError, match=r"no file result\.json"):
+        files_of(tmp_path, "result.json")
+    with pytest.raises(UsageError, match="bare name"):
+        files_of(tmp_path, str(tmp_path / names[0]))
+
+
+def test_lines_longer_than_the_heading(tmp_path):
+    found = gather([written(tmp_path / "a.csv", "task_name,metric\nCausal Reasoning,ACC,70\n")])
+    assert "no score" in found.problems[0]
