@@ -30,6 +30,8 @@ class JudgeQuestion:
     """Generation options by their family names, ``temperature`` and ``max_new_tokens`` among them."""
     details: Mapping[str, Any] = field(default_factory=dict)
     """What the record says of the question beside its prompt (frames taken of a video, ...); JSON values."""
+    asking: int = 1
+    """Counts the askings of one question (``--judge_repeats``): no reply to one is taken for that to another."""
 
 
 @dataclass(frozen=True, slots=True)

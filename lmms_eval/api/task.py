@@ -56,6 +56,8 @@ class TaskOptions:
     trust_remote_code: bool = False
     allow_unsafe_code: bool = False
     """Programs of the model are run also where no sandbox can confine them."""
+    judge_repeats: int = 1
+    """How often each question to the judge is asked; the repeats are named ``NAME~2``, ..."""
 
 
 @dataclass(frozen=True, slots=True)

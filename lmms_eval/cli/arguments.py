@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
 
-from lmms_eval.config.options import LEVELS
 from lmms_eval.errors import UsageError
+
+Action = Callable[[Sequence[str]], int]
+"""From the words behind it to the exit code."""
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -21,7 +24,22 @@ def command_parser(name: str, description: str) -> CommandParser:
     return CommandParser(prog=f"lmms-eval {name}", description=description, allow_abbrev=False)
 
 
+def run_action(name: str, description: str, actions: Mapping[str, Action], words: Sequence[str]) -> int:
+    """Run ``lmms-eval NAME ACTION ...``.
+
+    Raises:
+        UsageError: no action, or an unknown one.
+    """
+    if not words or words[0] not in actions:
+        parser = command_parser(name, description)
+        parser.add_argument("action", choices=tuple(actions), help="each has a --help of its own")
+        parser.parse_args(list(words))
+    return actions[words[0]](list(words[1:]))
+
+
 def add_catalogue_flags(parser: CommandParser, verbosity: str = "WARNING") -> None:
     """The flags of commands that read the task catalogue."""
+    from lmms_eval.config.options import LEVELS  # many commands need none of the options
+
     parser.add_argument("--include-path", "--include_path", metavar="DIR", help="folder with more task YAML files")
     parser.add_argument("--verbosity", default=verbosity, type=str.upper, choices=LEVELS, metavar="LEVEL")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval.cli.arguments import CommandParser, command_parser
+from lmms_eval.cli.arguments import CommandParser, command_parser, run_action
 from lmms_eval.cli.output import complain, emit
 from lmms_eval.errors import DataError, UsageError
 
@@ -31,12 +31,9 @@ SUBSETS = {
 
 
 def run(arguments: Sequence[str]) -> int:
-    words = list(arguments)
-    if not words or words[0] not in _ACTIONS:
-        parser = command_parser("megabench", "score MEGA-Bench submissions and derive the leaderboard's numbers")
-        parser.add_argument("action", choices=tuple(_ACTIONS), help="each has a --help of its own")
-        parser.parse_args(words)
-    return _ACTIONS[words[0]](words[1:])
+    return run_action(
+        "megabench", "score MEGA-Bench submissions and derive the leaderboard's numbers", _ACTIONS, arguments
+    )
 
 
 def _evaluate(words: Sequence[str]) -> int:

@@ -15,6 +15,7 @@ log = logging.getLogger(__name__)
 _ARGUMENT_OPTIONS = (
     "model_args",
     "judge_args",
+    "t2i_args",
     "gen_kwargs",
     "task_kwargs",
     "launcher_args",

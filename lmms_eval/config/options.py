@@ -125,9 +125,6 @@ class RunConfig:
     gen_kwargs: str | dict[str, Any] = _option(
         "", GENERATION, "generation options, over those of every task", metavar="K=V,..."
     )
-    task_kwargs: str | dict[str, Any] = _option(
-        "", GENERATION, "settings of the tasks' own, over lmms_eval_specific_kwargs of every task", metavar="K=V,..."
-    )
     reasoning_tags: str = _run(
         DEFAULT_REASONING_TAGS, GENERATION, "JSON list of [open, close] pairs removed before scoring, or none"
     )
@@ -170,6 +167,9 @@ class RunConfig:
         metavar="DIR",
         optional_value=True,
     )
+    task_kwargs: str | dict[str, Any] = _option(
+        "", GENERATION, "settings of the tasks' own, over lmms_eval_specific_kwargs of every task", metavar="K=V,..."
+    )
     data_root: str | None = _run(None, TASKS, "folder with local data of benchmarks", metavar="DIR")
     grace: float | None = _run(
         None,
@@ -195,6 +195,28 @@ class RunConfig:
     )
     judge_args: str | dict[str, Any] = _run("", JUDGE, "further arguments of the judge's back end", metavar="K=V,...")
     judge_retries: int = _run(2, JUDGE, "how often a reply of the judge that cannot be read is asked again")
+    judge_repeats: int = _run(1, JUDGE, "how often each question to the judge is asked, to measure its agreement")
+    judge_prompts: str | None = _run(
+        None,
+        JUDGE,
+        "file with the texts of a benchmark's own judge prompts (MMIE), in place of ours",
+        metavar="FILE",
+        variables=("LMMS_EVAL_JUDGE_PROMPTS",),
+    )
+    human_scores: str | None = _run(
+        None,
+        JUDGE,
+        "file with human scores of some of the answers, by which the judge is calibrated (MMIE)",
+        metavar="FILE",
+        variables=("LMMS_EVAL_HUMAN_SCORES",),
+    )
+    t2i: str | None = _option(
+        None,
+        MODEL,
+        "model that draws the pictures which answers describe: a name on an images API, or diffusers:PATH",
+        metavar="NAME",
+    )
+    t2i_args: str | dict[str, Any] = _option("", MODEL, "arguments of the model that draws", metavar="K=V,...")
     bootstrap_iters: int = _run(100_000, STATISTICS, "draws of bootstrap errors; 0 leaves them out")
     nltk_data: str | None = _run(
         None,
@@ -293,6 +315,13 @@ class RunConfig:
         from lmms_eval.config.convert import argument_mapping
 
         return argument_mapping(self.judge_args, "judge_args")
+
+    @property
+    def t2i_arguments(self) -> dict[str, Any]:
+        """``t2i_args`` as keyword arguments."""
+        from lmms_eval.config.convert import argument_mapping
+
+        return argument_mapping(self.t2i_args, "t2i_args")
 
     @property
     def generation_arguments(self) -> dict[str, Any]:

@@ -181,6 +181,10 @@ def answer_options(config: RunConfig) -> dict[str, Any]:
     chosen["model_args"] = {
         key: value for key, value in arguments.items() if value != REDACTED and key not in RUN_ONLY_MODEL_ARGS
     }
+    drawing: dict[str, Any] = redact(config.t2i_arguments)
+    chosen["t2i_args"] = {
+        key: value for key, value in drawing.items() if value != REDACTED and key not in RUN_ONLY_MODEL_ARGS
+    }
     chosen["gen_kwargs"] = config.generation_arguments
     chosen["task_kwargs"] = config.task_arguments
     chosen["repeats"] = config.repeats or 1  # what a task says itself is in its own fingerprint

@@ -16,6 +16,7 @@ _LEAST: dict[str, float] = {
     "max_batch_size": 1,
     "repeats": 1,
     "judge_retries": 0,
+    "judge_repeats": 1,
     "grace": 0,
     "chunk_size": 1,
     "prefetch_mb": 1,
@@ -94,7 +95,13 @@ def _shots(config: RunConfig) -> Iterator[str]:
 
 def _texts(config: RunConfig) -> Iterator[str]:
     """Options with a grammar of their own are read once here, so that a mistake shows before any model is loaded."""
-    for argument in ("model_arguments", "judge_arguments", "generation_arguments", "reasoning_tag_pairs"):
+    for argument in (
+        "model_arguments",
+        "judge_arguments",
+        "t2i_arguments",
+        "generation_arguments",
+        "reasoning_tag_pairs",
+    ):
         getattr(config, argument)
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -107,6 +114,12 @@ def _texts(config: RunConfig) -> Iterator[str]:
 def _judge(config: RunConfig) -> Iterator[str]:
     if config.judge_args and not (config.judge_model or config.judge_base_url):
         yield "--judge_args: name the judge with --judge_model or --judge_base_url"
+    for name in ("judge_prompts", "human_scores"):
+        path = getattr(config, name)
+        if path and not Path(path).is_file():
+            yield f"--{name}: there is no file {path}"
+    if config.t2i_args and not config.t2i:
+        yield "--t2i_args: name the model that draws with --t2i"
 
 
 def _paths(config: RunConfig) -> Iterator[str]:

@@ -238,7 +238,7 @@ def _headline(value: Any, withheld: str | None, outcome: TaskOutcome, interrupte
 
 
 def _call(definition: MetricDefinition, task: Task, values: Sequence[Any], arguments: Any) -> Any:
-    """Call the aggregation exactly once, with the command line if it takes ``args`` and the task if it takes ``task``."""
+    """Call the aggregation exactly once, with the command line and the task if it takes ``args`` and ``task``."""
     function = definition.aggregation
     try:
         taken = () if definition.aggregation_name is not None else tuple(inspect.signature(function).parameters)[1:]

@@ -10,21 +10,18 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
-import select
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from lmms_eval.engine import codec
+from lmms_eval.utils.line_process import LineProcess, ProcessEnded
 
 if TYPE_CHECKING:
     from lmms_eval.api.task import Task
 
+_MODULE = "lmms_eval.engine.worker_process"
 BUILD_TIMEOUT_S = 600.0
 """Starting the interpreter, building the task and opening its data."""
 ENDING_S = 1.0
@@ -39,23 +36,9 @@ class WorkerProcess:
     """One child process and its two pipes."""
 
     def __init__(self, specs: Mapping[str, Mapping[str, Any]]) -> None:
-        root = str(Path(__file__).parents[2])
-        path = os.pathsep.join([root, *(entry for entry in sys.path if entry)])
         self._first = codec.dumps({"specs": specs}) + b"\n"
         """Goes out with the first job."""
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "lmms_eval.engine.worker_process"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": path, "TOKENIZERS_PARALLELISM": "false"},
-            start_new_session=True,  # a Ctrl-C reaches the parent alone, which ends the worker in order
-        )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._jobs, self._replies = self._process.stdin, self._process.stdout
-        self._poll = select.poll()  # select.select() takes no file numbers above 1023
-        self._poll.register(self._replies, select.POLLIN)
-        self._buffer = b""
+        self._process = LineProcess(_MODULE, {"TOKENIZERS_PARALLELISM": "false"})
 
     @property
     def pid(self) -> int:
@@ -63,52 +46,22 @@ class WorkerProcess:
 
     def call(self, line: bytes, timeout_s: float) -> bytes:
         """Send one job, wait for its record; ``timeout_s`` bounds the scoring alone. Raises ``WorkerDied``."""
-        self._send(self._first + line + b"\n")
-        self._first = b""
-        self._line(BUILD_TIMEOUT_S)
-        return self._line(timeout_s)
+        try:
+            self._process.send(self._first + line)
+            self._first = b""
+            self._process.receive(BUILD_TIMEOUT_S)
+            return self._process.receive(timeout_s)
+        except ProcessEnded as ended:
+            how = str(ended) if ended.code is None else f"the scoring process ended with code {ended.code}"
+            raise WorkerDied(how) from ended
 
     def kill(self) -> None:
         """End the process and what it has started, at once; from any thread. ``close`` is still to be called."""
-        if self._process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):  # it ended by itself meanwhile
-                os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.kill()
 
     def close(self) -> None:
         """End the process in order, or by force if it does not end."""
-        for pipe in (self._jobs, self._replies):
-            with contextlib.suppress(OSError):  # the child is gone already
-                pipe.close()
-        try:
-            self._process.wait(timeout=2 * ENDING_S)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            self._process.wait()
-
-    def _line(self, timeout_s: float) -> bytes:
-        deadline = time.monotonic() + timeout_s
-        while b"\n" not in self._buffer:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise WorkerDied(f"no answer within {timeout_s:g} s")
-            if not self._poll.poll(left * 1000):
-                continue
-            chunk = os.read(self._replies.fileno(), 1 << 20)
-            if not chunk:
-                raise self._ended()
-            self._buffer += chunk
-        line, _, self._buffer = self._buffer.partition(b"\n")
-        return line
-
-    def _send(self, data: bytes) -> None:
-        try:
-            self._jobs.write(data)
-            self._jobs.flush()
-        except OSError as error:
-            raise self._ended() from error
-
-    def _ended(self) -> WorkerDied:
-        return WorkerDied(f"the scoring process ended with code {self._process.wait()}")
+        self._process.close(patience_s=2 * ENDING_S)
 
 
 def main() -> None:

@@ -20,8 +20,10 @@ from lmms_eval.engine.response_cache import ResponseCache
 from lmms_eval.evaluation.collect import Collected
 from lmms_eval.utils.redaction import redact_text
 
-RENDERING = ("apply_chat_template", "system_instruction", "image_encode_format", "image_jpeg_quality")
-"""Options that change what a back end sends for the same messages."""
+RENDERING = (
+    "apply_chat_template", "system_instruction", "image_encode_format", "image_jpeg_quality", "t2i", "t2i_args",
+)  # fmt: skip
+"""Options that change what a back end sends for the same messages, or what becomes of its answer."""
 _USER_INFO = re.compile(r"(?<=://)[^/@\s]*@")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -100,6 +100,7 @@ def task_options(config: RunConfig, choice: ModelChoice) -> TaskOptions:
         fewshot_seed=config.seed[3],
         trust_remote_code=config.trust_remote_code,
         allow_unsafe_code=config.allow_unsafe_code,
+        judge_repeats=config.judge_repeats,
     )
 
 
@@ -133,40 +134,59 @@ def collect(
     _refuse_check(config, choice, place or Place(), model.collective_forward)
     if place is not None and place.size > 1 and isinstance(model, LegacyAdapter):
         model.set_world(place.rank, place.size)
+    if config.t2i and recorded is None:
+        model = _illustrated(config, model, place or Place(), given is None)
+    is_resumable = _is_known(config, choice, model)
+    keys = _keys(config, choice, plans, judge_key(config, judge))
+    key = run_key(
+        {
+            **keys.asked,
+            "model": dict(model.identity()),
+            "object": None if is_resumable else _launch_name(place or Place()),
+        }
+    )
+    return Collected(
+        selection, plans, model, choice, key, run_key(keys.scoring), run_key(keys.common),
+        given is None or config.t2i is not None,
+        is_resumable, judge,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """What the keys of a run are hashes of."""
+
+    asked: Mapping[str, Any]
+    """All that can change an answer, the model itself apart."""
+    scoring: Mapping[str, Any]
+    """All that can change a score of given answers."""
+    common: Mapping[str, Any]
+    """What must be the same in all processes of a launch."""
+
+
+def _keys(config: RunConfig, choice: ModelChoice, plans: Sequence[TaskPlan], judge: Any) -> _Keys:
     fingerprints = {plan.task.name: dict(plan.task.fingerprint()) for plan in plans}
     asked = {  # scoring functions change no answer: with others the same answers are only scored again
         task: {part: value for part, value in parts.items() if part != "scoring"}
         for task, parts in fingerprints.items()
     }
-    is_resumable = _is_known(config, choice, model)
-    key = run_key(
-        {
-            "options": answer_options(config),
-            "backend": choice.backend,
-            "model": dict(model.identity()),
-            "object": None if is_resumable else _launch_name(place or Place()),
-            "tasks": asked,
-        }
-    )
-    scoring = run_key(
-        {
+    questions = {"options": answer_options(config), "backend": choice.backend}
+    return _Keys(
+        asked={**questions, "tasks": asked},
+        scoring={
             "tasks": fingerprints,
             "reasoning_tags": config.reasoning_tag_pairs,
             "predict_only": config.predict_only,
             "media": config.process_with_media,
-            "judge": judge_key(config, judge),
-        }
-    )
-    common = run_key(
-        {
-            "options": answer_options(config),
-            "backend": choice.backend,
+            "judge": judge,
+        },
+        common={
+            **questions,
             "tasks": {task: {part: parts[part] for part in ("config", "functions")} for task, parts in asked.items()},
             "documents": [plan.requested for plan in plans],
-            "judge": judge_key(config, judge),
-        }
+            "judge": judge,
+        },
     )
-    return Collected(selection, plans, model, choice, key, scoring, common, given is None, is_resumable, judge)
 
 
 def _launch_name(place: Place) -> str:
@@ -221,6 +241,19 @@ def _build(config: RunConfig, registry: ModelRegistry, choice: ModelChoice, plac
             f"model {config.model!r} cannot be built: {type(error).__name__}: {error}; check --model_args; "
             "--verbosity DEBUG shows where"
         ) from error
+
+
+def _illustrated(config: RunConfig, model: Model, place: Place, owns_model: bool) -> Model:
+    """The model with the pictures drawn that its answers describe; ``model`` is closed with it where it is our own.
+
+    Raises:
+        ModelError: what draws cannot be built.
+    """
+    from lmms_eval.models.text_to_image.illustrated import IllustratedModel
+    from lmms_eval.models.text_to_image.opening import open_text_to_image
+
+    painter = open_text_to_image(str(config.t2i), config.t2i_arguments, config.device or _own_device(place))
+    return IllustratedModel(model, painter, owns_model)
 
 
 def _own_device(place: Place) -> str | None:

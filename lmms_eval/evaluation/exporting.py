@@ -17,17 +17,21 @@ VARIABLES: Mapping[str, str] = MappingProxyType(
         "nltk_data": "NLTK_DATA",
         "geocode_table": "LMMS_EVAL_GEOCODE_TABLE",
         "geocoder": "LMMS_EVAL_GEOCODER",
+        "judge_prompts": "LMMS_EVAL_JUDGE_PROMPTS",
+        "human_scores": "LMMS_EVAL_HUMAN_SCORES",
     }
 )
 """Option -> environment variable."""
+_FILES = ("geocode_table", "judge_prompts", "human_scores")
 
 
 @contextmanager
 def exported(config: RunConfig) -> Iterator[None]:
     """Set the variables of the options that are given, and put the earlier values back at the end."""
     given = {variable: str(value) for name, variable in VARIABLES.items() if (value := getattr(config, name))}
-    if config.geocode_table:
-        given[VARIABLES["geocode_table"]] = str(Path(config.geocode_table).absolute())
+    for name in _FILES:
+        if VARIABLES[name] in given:
+            given[VARIABLES[name]] = str(Path(given[VARIABLES[name]]).absolute())
     earlier = {variable: os.environ.get(variable) for variable in given}
     os.environ.update(given)
     try:

@@ -46,7 +46,9 @@ def build_judge(config: RunConfig, plans: tuple[TaskPlan, ...], device: str | No
 
 def judge_key(config: RunConfig, judge: Judge | None) -> Any:
     """The judge's part of the scoring key."""
-    return None if judge is None else {**judge.identity(), "retries": config.judge_retries}
+    if judge is None:
+        return None
+    return {**judge.identity(), "retries": config.judge_retries, "repeats": config.judge_repeats}
 
 
 def open_setup(

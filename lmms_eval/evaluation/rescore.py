@@ -26,8 +26,9 @@ from lmms_eval.evaluation.run import RunReport, Start, start_run
 from lmms_eval.results.naming import model_folder
 
 GIVEN = (
-    "allow_unsafe_code", "error_budget", "geocode_table", "geocoder", "judge_args", "judge_base_url", "judge_model",
-    "judge_retries", "log_samples", "nltk_data", "score_workers", "show_config", "use_cache", "verbosity",
+    "allow_unsafe_code", "error_budget", "geocode_table", "geocoder", "human_scores", "judge_args", "judge_base_url",
+    "judge_model", "judge_prompts", "judge_repeats", "judge_retries", "log_samples", "nltk_data", "score_workers",
+    "show_config", "use_cache", "verbosity",
 )  # fmt: skip
 """Options that may be given anew; all others are the recorded ones."""
 JUDGE_OPTIONS = ("judge_args", "judge_base_url", "judge_model", "judge_retries")

@@ -14,7 +14,7 @@ MODEL_VARIABLE, URL_VARIABLE, KEY_VARIABLE = (
     "MEGABENCH_OPEN_API_KEY",
 )
 PROVIDERS = (
-    "anthropic", "azure", "gemini", "hf", "litellm", "openai", "replay", "scripted", "sglang", "vllm",
+    "anthropic", "azure", "gemini", "hf", "internvl", "litellm", "openai", "replay", "scripted", "sglang", "vllm",
 )  # fmt: skip
 REMEDY = (
     "name one with --judge_model NAME (its key in OPENAI_API_KEY), or with --judge_base_url URL for a server of "

@@ -13,7 +13,7 @@ from lmms_eval.errors import ModelError
 from lmms_eval.judges.options import KEY_VARIABLE, REMEDY, URL_VARIABLE, JudgeOptions
 from lmms_eval.utils.redaction import REDACTED, redact
 
-_ARGUMENT = {"hf": "pretrained", "replay": "path", "scripted": "name"}
+_ARGUMENT = {"hf": "pretrained", "internvl": "pretrained", "replay": "path", "scripted": "name"}
 """Which argument of the back end the name is, where that is not ``model``."""
 _SERVERS = ("openai", "azure", "anthropic", "gemini", "litellm")
 
@@ -88,6 +88,10 @@ def _build(provider: str, arguments: Mapping[str, Any], options: JudgeOptions) -
         from lmms_eval.judges.scripted import ScriptedJudge
 
         return ScriptedJudge(**arguments)
+    if provider == "internvl":
+        from lmms_eval.judges.internvl.loading import build_internvl
+
+        return build_internvl({"device": options.device or "auto", **arguments})
     from lmms_eval.models.building import BuildOptions, build_model
     from lmms_eval.models.legacy import LegacyAdapter
     from lmms_eval.models.registry import ModelRegistry

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from lmms_eval.api.task import Task
 
 log = logging.getLogger(__name__)
+APART = 1000
+"""Between the numbers of two askings of a question; attempts count on from there."""
 
 
 @dataclass(slots=True)
@@ -36,6 +38,7 @@ class Interview:
     def request(self) -> Request:
         """The next request; ``build_messages`` notes the prompt's fingerprint."""
         attempt = len(self.replies)
+        number = attempt + APART * (self.question.asking - 1)
         return Request(
             id=f"{self.place}/judge/{self.question.name}/{attempt}",
             kind="generate_until",
@@ -43,8 +46,8 @@ class Interview:
             doc_id=self.doc_id,
             build_messages=self._build,
             generation=dict(self.question.generation),
-            repeat=attempt,
-            seed=attempt,
+            repeat=number,
+            seed=number,
         )
 
     def is_over(self, response: Response) -> bool:

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lmms_eval.plots.figure import new_figure
+from lmms_eval.plots.figure import COLOURS, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _ROW_INCHES, _PANEL_INCHES = 0.24, 0.45
-_COLOURS = ("#4c72b0", "#dd8452", "#55a868", "#8172b3", "#c44e52", "#937860", "#64b5cd", "#ccb974")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,7 @@ def bar_panels(title: str, panels: Sequence[Panel], axis: str, limits: tuple[flo
         return figure
     rows = figure.subplots(len(shown), 1, sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights})
     for number, (panel, axes) in enumerate(zip(shown, rows[:, 0], strict=True)):
-        _draw(axes, panel, _COLOURS[number % len(_COLOURS)])
+        _draw(axes, panel, COLOURS[number % len(COLOURS)])
         axes.set_xlim(*limits)
     rows[-1, 0].set_xlabel(axis)
     return figure

@@ -1,6 +1,8 @@
 """Uncertainty, comparison and power: pure functions, no scipy; numpy only inside the bootstrap."""
 
+from lmms_eval.stats.agreement import cosine, krippendorff_alpha, pearson, weighted_kappa
 from lmms_eval.stats.bootstrap import NAMED_STATISTICS, bootstrap_interval, bootstrap_stderr
+from lmms_eval.stats.calibration import CorrectedMean, HumanAgreement, corrected_mean, human_agreement
 from lmms_eval.stats.error import (
     ItemErrors,
     clustered_stderr,
@@ -31,6 +33,8 @@ from lmms_eval.stats.student import t_cdf, t_ppf, two_sided_p
 
 __all__ = [
     "NAMED_STATISTICS",
+    "CorrectedMean",
+    "HumanAgreement",
     "Interval",
     "ItemErrors",
     "PairedResult",
@@ -44,13 +48,18 @@ __all__ = [
     "combined_sample_stderr",
     "consensus_accuracy",
     "consistency_rate",
+    "corrected_mean",
+    "cosine",
     "expected_accuracy",
+    "human_agreement",
     "internal_variance",
     "item_errors",
     "item_number",
+    "krippendorff_alpha",
     "mean_stderr",
     "normal_interval",
     "paired_ttest",
+    "pearson",
     "pooled_sample_stderr",
     "pop_stddev",
     "power_analysis",
@@ -61,5 +70,6 @@ __all__ = [
     "t_ppf",
     "two_sided_p",
     "unweighted_group_stderr",
+    "weighted_kappa",
     "wilson_interval",
 ]

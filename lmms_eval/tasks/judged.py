@@ -1,13 +1,14 @@
 """``doc_to_judge`` of task YAML: mappings that a task's function gives, as questions to a judge.
 
 A task with several filter pipelines or repeats asks about each set of answers that it scores: the names of all but the
-first carry a scope, ``@PIPELINE#ANSWER/NAME``.
+first carry a scope, ``@PIPELINE#ANSWER/NAME``. With ``--judge_repeats`` each question is asked again as ``NAME~2``, ...
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,20 @@ def verdicts_in(verdicts: Sequence[Verdict], prefix: str) -> dict[str, Verdict]:
     return {
         verdict.name.removeprefix(prefix): verdict for verdict in verdicts if verdict.name.startswith(prefix)
     }  # fmt: skip
+
+
+def repeat_name(name: str, number: int) -> str:
+    """Name of a question's asking, counted from 1: the first has the question's own name."""
+    return name if number == 1 else f"{name}~{number}"
+
+
+def repeated(found: Iterable[JudgeQuestion], times: int) -> list[JudgeQuestion]:
+    """Every question ``times`` times."""
+    return [
+        replace(question, name=repeat_name(question.name, number), asking=number)
+        for question in found
+        for number in range(1, times + 1)
+    ]
 
 
 def questions(

@@ -82,6 +82,11 @@ def accepts(function: Callable[..., Any], name: str) -> bool:
     return name in names or any_keyword
 
 
+def has_parameter(function: Callable[..., Any], name: str) -> bool:
+    """The function names ``name`` among its parameters; taking any keyword does not count."""
+    return name in _parameters(function)[0]
+
+
 def keywords_for(function: Callable[..., Any], offered: Mapping[str, Any]) -> dict[str, Any]:
     """The offered keyword arguments that the function takes."""
     return {name: value for name, value in offered.items() if accepts(function, name)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 import math
 from collections.abc import Mapping, Sequence
@@ -22,7 +21,7 @@ from lmms_eval.tasks import judged
 from lmms_eval.tasks.config import GENERATING, TaskConfig
 from lmms_eval.tasks.metrics import BYPASS, TaskMetric, metric_function, score_text
 from lmms_eval.tasks.prompts import Prompts
-from lmms_eval.tasks.render import RenderError, keywords_for
+from lmms_eval.tasks.render import RenderError, has_parameter, keywords_for
 
 log = logging.getLogger(__name__)
 SETTINGS = "lmms_eval_specific_kwargs"
@@ -202,7 +201,7 @@ class AnswerScorer:
         offered: dict[str, Any] = {} if self.full_docs is None else {"full_docs": self.full_docs}
         if self.config.doc_to_judge is not None:
             offered["verdicts"] = verdicts
-        if SETTINGS in inspect.signature(function).parameters:
+        if has_parameter(function, SETTINGS):
             offered[SETTINGS] = self.prompts.kwargs
         made = function(doc, results, **keywords_for(function, offered))
         if not isinstance(made, Mapping):

@@ -57,7 +57,7 @@ def _known_names(name: str, catalogue: Catalogue) -> list[str]:
 
 
 def _from_file(path: Path, name: str, catalogue: Catalogue) -> list[str]:
-    """One YAML file: its task or group, or all tasks of its table; the members of a group file are also looked up beside it."""
+    """One YAML file: its task or group, or all of its table; members of a group are also looked up beside it."""
     if not path.is_file():
         raise UsageError(f"--tasks {name}: there is no such file")
     for neighbour in yaml_files(path.parent, recursive=False):

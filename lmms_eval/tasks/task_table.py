@@ -7,6 +7,7 @@ below it ``{column}`` stands for the row's cell; every other key of the file hol
 from __future__ import annotations
 
 import functools
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,10 +16,10 @@ from types import MappingProxyType
 from typing import Any
 
 from lmms_eval.errors import TaskError
-from lmms_eval.tasks.yaml_loader import StatedPath, YamlReader, read_text
+from lmms_eval.tasks.yaml_loader import StatedPath, YamlReader, decode, encode, read_text
 
 TABLE_KEY = "task_table"
-_KEYS = ("file", "task", "set", "groups")
+_KEYS = ("file", "task", "where", "set", "groups")
 _COLUMN = re.compile(r"(?<!\{)\{(\w+)\}(?!\})")
 """A cell's place. Doubled braces are left alone: they belong to Jinja templates."""
 
@@ -109,7 +110,15 @@ def table_of(data: Mapping[str, Any], file: Path) -> TaskTable:
     unknown = next((key for key in spec if key not in _KEYS), None)
     if unknown is not None:
         raise TaskError(f"{where}: {TABLE_KEY}: unknown key {unknown!r}; there is: {', '.join(_KEYS)}")
-    rows = read_table(spec["file"].beside if isinstance(spec["file"], StatedPath) else file.parent / spec["file"])
+    path = spec["file"].beside if isinstance(spec["file"], StatedPath) else file.parent / spec["file"]
+    return _table(json.dumps(encode(spec)), where, path, _state(path))
+
+
+@functools.lru_cache(maxsize=32)
+def _table(encoded: str, where: str, path: Path, state: tuple[int, int]) -> TaskTable:
+    """Hundreds of tasks of one table ask for it one after the other."""
+    spec = decode(json.loads(encoded))
+    rows = _chosen(_read_table(path, state), spec.get("where") or {}, where)
     named = _named(rows, spec["task"], where)
     return TaskTable(where, named, spec.get("set") or {}, dict(_groups(named, spec.get("groups") or [], where)))
 
@@ -120,15 +129,20 @@ def read_table(path: Path) -> Sequence[Row]:
     Raises:
         TaskError: it cannot be read, or a line has too few or too many cells.
     """
+    return _read_table(path, _state(path))
+
+
+def _state(path: Path) -> tuple[int, int]:
+    """What changes when a file does."""
     try:
         found = path.stat()
     except OSError as error:
         raise TaskError(f"{path}: cannot be read: {error.strerror or error}") from error
-    return _read_table(path, found.st_mtime_ns, found.st_size)
+    return found.st_mtime_ns, found.st_size
 
 
 @functools.lru_cache(maxsize=32)
-def _read_table(path: Path, _modified: int, _size: int) -> Sequence[Row]:
+def _read_table(path: Path, _state: tuple[int, int]) -> Sequence[Row]:
     lines = [(number, line) for number, line in enumerate(read_text(path).splitlines(), 1) if line.strip()]
     if not lines:
         raise TaskError(f"{path}: the table is empty: its first line must hold the names of the columns")
@@ -140,6 +154,13 @@ def _read_table(path: Path, _modified: int, _size: int) -> Sequence[Row]:
             raise TaskError(f"{path}, line {number}: {len(cells)} cells in a table of {len(columns)} columns")
         rows.append(MappingProxyType(dict(zip(columns, cells, strict=True))))
     return tuple(rows)
+
+
+def _chosen(rows: Sequence[Row], wanted: Any, where: str) -> Sequence[Row]:
+    """The rows whose cells are those of ``where``; all without it."""
+    if not isinstance(wanted, Mapping) or any(column not in row for row in rows[:1] for column in wanted):
+        raise TaskError(f"{where}: {TABLE_KEY}.where must map columns of the table to texts, not {wanted!r:.80}")
+    return [row for row in rows if all(row[column] == str(text) for column, text in wanted.items())]
 
 
 def _named(rows: Sequence[Row], template: str, where: str) -> dict[str, Row]:

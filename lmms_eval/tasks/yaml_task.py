@@ -23,6 +23,7 @@ from lmms_eval.tasks.data.splits import DataRequest
 from lmms_eval.tasks.exchange import NOT_SENT, exchange_for
 from lmms_eval.tasks.fewshot import few_shot
 from lmms_eval.tasks.functions import describe_all, module_source, resolve_all
+from lmms_eval.tasks.judged import repeated
 from lmms_eval.tasks.media_folders import media_folders
 from lmms_eval.tasks.metrics import BYPASS, task_metrics
 from lmms_eval.tasks.prompts import Conversation, Prompts
@@ -176,7 +177,7 @@ class YamlTask(Task):
         scorer = self._scorer
         assert scorer is not None
         with self.seeding.scoring(doc_id):
-            return scorer.judge_questions(self.documents[doc_id], answers)
+            return repeated(scorer.judge_questions(self.documents[doc_id], answers), self.options.judge_repeats)
 
     def score(self, doc_id: int, answers: Sequence[Answer], verdicts: Sequence[Verdict] = ()) -> ScoredDoc:
         documents, scorer = self.documents, self._scorer

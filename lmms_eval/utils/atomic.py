@@ -10,10 +10,13 @@ from typing import IO
 
 
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
+def replacing(path: Path, survives_power_loss: bool = True) -> Iterator[IO[bytes]]:
     """A binary file to write into; it takes the place of ``path`` when the block ends, and is removed if it raises.
 
     The folder is made if it is missing.
+
+    Args:
+        survives_power_loss: wait until the disk has it; not needed for what the same command makes again.
 
     Raises:
         OSError: the folder cannot be made, or the file not be written.
@@ -24,7 +27,8 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         with open(temporary, "wb", buffering=1 << 20) as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            if survives_power_loss:
+                os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):

@@ -49,7 +49,9 @@ def _layout(column: Column) -> _Layout:
     all_numbers = bool(filled) and all(filled)
     if all_numbers:
         decimals = max(len(_trimmed(cell).partition(".")[2]) for cell in cells if cell.strip())
-        cells = tuple(f"{float(cell):.{decimals}f}" if "." in cell or decimals else cell for cell in _blanked(cells))
+        cells = tuple(
+            f"{float(cell):.{decimals}f}" if cell and ("." in cell or decimals) else cell for cell in _blanked(cells)
+        )
     elif filled and filled[0]:
         cells = tuple(_trimmed(cell) if number else cell for cell, number in zip(cells, is_number, strict=True))
     else:

@@ -87,9 +87,15 @@ def test_the_command_line_goes_to_those_that_take_args_alone(tmp_path: Path) -> 
         seen.append(more)
         return 1.0
 
+    def with_task(values: list[float], args: Any, task: Any) -> float:
+        seen.append((args, task.name))
+        return 1.0
+
     one(tmp_path / "a", with_args, arguments="command line")
     one(tmp_path / "b", without, arguments="command line")
-    assert seen == ["command line", "untouched"]
+    result = one(tmp_path / "c", with_task, arguments="command line")
+    assert seen == ["command line", "untouched", ("command line", "fake")]
+    assert result.value == 1.0
 
 
 @pytest.mark.parametrize(

@@ -34,15 +34,18 @@ TEXT = {"example_text": "", "example_media": [], "query_text": "Write.", "query_
 
 @pytest.fixture(autouse=True)
 def _plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for variable in ("NLTK_DATA", "LMMS_EVAL_GEOCODE_TABLE", "LMMS_EVAL_GEOCODER"):
+    for variable in VARIABLES.values():
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
 
 
 def test_variables_are_set_for_the_run_and_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NLTK_DATA", "/before")
-    given = RunConfig(nltk_data="/during", geocode_table="places.json", geocoder="nominatim", media_root=None)
+    given = RunConfig(
+        nltk_data="/during", geocode_table="places.json", geocoder="nominatim", media_root=None, judge_prompts="p.py"
+    )
     with exported(given):
+        assert os.environ["LMMS_EVAL_JUDGE_PROMPTS"] == str(Path.cwd() / "p.py")
         assert os.environ["NLTK_DATA"] == "/during"
         assert os.environ["LMMS_EVAL_GEOCODE_TABLE"] == str(Path.cwd() / "places.json")
         assert os.environ["LMMS_EVAL_GEOCODER"] == "nominatim"
@@ -50,7 +53,7 @@ def test_variables_are_set_for_the_run_and_put_back(monkeypatch: pytest.MonkeyPa
     with pytest.raises(KeyError), exported(given):
         raise KeyError
     assert os.environ["NLTK_DATA"] == "/before"
-    assert "LMMS_EVAL_GEOCODER" not in os.environ
+    assert "LMMS_EVAL_GEOCODER" not in os.environ and "LMMS_EVAL_JUDGE_PROMPTS" not in os.environ
     with exported(RunConfig()):
         assert os.environ["NLTK_DATA"] == "/before"
 

@@ -15,6 +15,7 @@ URL = "http://user:hunter2@127.0.0.1:9/v1?key=secret"
         ("qwen2.5:7b", "openai", "qwen2.5:7b"),
         ("openai:qwen2.5:7b", "openai", "qwen2.5:7b"),
         ("hf:org/small", "hf", "org/small"),
+        ("internvl:org/small", "internvl", "org/small"),
         (None, "openai", DEFAULT_JUDGE_MODEL),
     ],
 )

@@ -1,16 +1,21 @@
 """Wire forms of other services, as translations from and to chat completions: the stub decides in one form.
 
 The address tells the form: ``.../responses`` (OpenAI), ``.../messages`` (Anthropic), ``...:generateContent``
-(Gemini); ``.../chat/completions`` needs none (Azure uses it at another address).
+(Gemini), ``.../images/generations`` (pictures: one of the description's colour); ``.../chat/completions`` needs none
+(Azure uses it at another address).
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tests.painting import png
+
 KEY_HEADERS = ("authorization", "api-key", "x-api-key", "x-goog-api-key")
-ENDS = ("/chat/completions", "/responses", "/messages", ":generateContent")
+ENDS = ("/chat/completions", "/responses", "/messages", ":generateContent", "/images/generations")
 TEXT_TYPES = ("text", "input_text", "output_text")
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGD4DwABBAEAwUyiKAAAAABJRU5ErkJggg=="
 """A picture of one pixel (PNG)."""
@@ -40,6 +45,8 @@ def read(path: str, body: dict[str, Any]) -> dict[str, Any]:
             for turn in body["contents"]
         ]
         return {"model": model, "messages": messages}
+    if path.endswith("/images/generations"):
+        return {"model": body["model"], "messages": [{"role": "user", "content": body["prompt"]}]}
     return body
 
 
@@ -66,7 +73,7 @@ def write(path: str, reply: dict[str, Any]) -> dict[str, Any]:
     choice = choices[0]
     message, usage = choice["message"], reply.get("usage") or {}
     finish = choice.get("finish_reason", "stop")
-    form = {"/responses": _responses, "/messages": _messages, "generateContent": _gemini_answer}
+    form = {"/responses": _responses, "/messages": _messages, "generateContent": _gemini_answer, "/generations": _drawn}
     make: Callable[..., dict[str, Any]] = next(value for end, value in form.items() if path.endswith(end))
     return make(message, finish, usage, reply.get("model", ""))
 
@@ -136,6 +143,12 @@ def _messages(message: Mapping[str, Any], finish: str, usage: Mapping[str, Any],
             "output_tokens_details": {"thinking_tokens": 7 if message.get("reasoning_content") else 0},
         },
     }
+
+
+def _drawn(message: Mapping[str, Any], finish: str, usage: Mapping[str, Any], model: str) -> dict[str, Any]:
+    """A picture that tells its description: the answer's text gives the colour."""
+    said = "".join(_texts(message)).encode()
+    return {"data": [{"b64_json": base64.b64encode(png(hashlib.sha256(said).digest()[0])).decode()}]}
 
 
 def _gemini_answer(message: Mapping[str, Any], finish: str, usage: Mapping[str, Any], model: str) -> dict[str, Any]:

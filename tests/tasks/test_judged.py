@@ -1,18 +1,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from PIL import Image
 
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.messages import ChatMessages
-from lmms_eval.api.task import Answer, TaskOptions
+from lmms_eval.api.task import Answer, Task, TaskOptions
 from lmms_eval.errors import TaskError
 from lmms_eval.judges.prompts import user_turn
+from lmms_eval.judges.questions import Interview
 from lmms_eval.tasks import Catalogue, select_tasks
-from lmms_eval.tasks.judged import questions, scope, verdicts_in
+from lmms_eval.tasks.judged import questions, repeat_name, repeated, scope, verdicts_in
 from tests.evaluation.judged_kit import NAME, rated_task
 
 
@@ -109,3 +110,18 @@ def test_a_task_that_cannot_take_verdicts_is_refused(tmp_path: Path) -> None:
     (tmp_path / "rated_utils.py").write_text(source.replace("results, verdicts):", "results):\n    verdicts = {}"))
     with pytest.raises(TaskError, match="verdicts"):
         select_tasks((NAME,), Catalogue([str(tmp_path)]), TaskOptions())
+
+
+def test_repeats_of_a_question_have_names_and_numbers_of_their_own(tmp_path: Path) -> None:
+    asked = repeated(made({"name": "a", "prompt": "x"}, {"name": "b", "prompt": "y"}), 3)
+    assert [question.name for question in asked] == ["a", "a~2", "a~3", "b", "b~2", "b~3"]
+    assert [question.asking for question in asked] == [1, 2, 3, 1, 2, 3]
+    assert [repeat_name("a", number) for number in (1, 2)] == ["a", "a~2"]
+    requests = [Interview(question, "task/0", cast("Task", None), 0).request() for question in asked]
+    assert len({request.id for request in requests}) == 6
+    assert len({(request.repeat, request.seed) for request in requests}) == 3  # no reply is taken for another's
+    rated_task(tmp_path, 1)
+    for times in (1, 2):
+        (task,) = select_tasks([NAME], Catalogue([str(tmp_path)]), TaskOptions(judge_repeats=times)).tasks
+        task.load()
+        assert len(task.judge_questions(0, [Answer("a0")])) == times

@@ -41,6 +41,10 @@ def chance(doc, results):
 def count(doc, results, full_docs):
     return {"n": len(full_docs)}
 
+
+def told(doc, results, lmms_eval_specific_kwargs):
+    return {"n": lmms_eval_specific_kwargs["size"]}
+
 def total(items):
     return sum(items)
 
@@ -159,6 +163,11 @@ def test_random_is_seeded_by_document(tmp_path: Path) -> None:
 
 def test_the_whole_split_for_those_who_want_it(tmp_path: Path) -> None:
     assert one(spying(tmp_path, process_results=Function("utils.count"), full_docs=True), "x")[0].metrics == {"n": 3}
+
+
+def test_settings_for_those_who_want_them(tmp_path: Path) -> None:
+    task = spying(tmp_path, process_results=Function("utils.told"), lmms_eval_specific_kwargs={"size": 7})
+    assert one(task, "x")[0].metrics == {"n": 7}
 
 
 def test_predict_only_scores_nothing(tmp_path: Path) -> None:

@@ -31,6 +31,16 @@ def test_prompt_settings_of_a_model(stated: Any, name: str, canonical: str, want
     assert recorded == (wanted if stated is None or wanted != {"pre": "k"} else stated)
 
 
+@pytest.mark.parametrize(
+    ("name", "wanted"), [("known", {"pre": "x", "n": 1}), ("other", {**STATED, "pre": "x", "n": 1})]
+)
+def test_settings_of_the_command_line_beat_those_of_the_task(name: str, wanted: Any) -> None:
+    options = TaskOptions(model_name=name, task_kwargs={"pre": "x", "n": 1})
+    assert specific_kwargs(STATED, options) == wanted
+    assert specific_kwargs(None, options) == recorded_specific_kwargs(None, options) == {"pre": "x", "n": 1}
+    assert recorded_specific_kwargs(STATED, options) == {**STATED, "pre": "x", "n": 1}
+
+
 def config(**changes: Any) -> Any:
     return task_config({**BASE, **changes}, "x.yaml")
 

@@ -29,3 +29,14 @@ def test_a_parent_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x")
     with pytest.raises(OSError, match="file"), replacing(tmp_path / "file" / "below"):
         pass
+
+
+def test_what_can_be_made_again_waits_for_no_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[int] = []
+    monkeypatch.setattr("os.fsync", waited.append)
+    with replacing(tmp_path / "file", survives_power_loss=False) as file:
+        file.write(b"one")
+    assert (waited, (tmp_path / "file").read_bytes()) == ([], b"one")
+    with replacing(tmp_path / "file"):
+        pass
+    assert len(waited) == 1

@@ -96,6 +96,10 @@ def test_numbers_and_texts_in_columns() -> None:
     ]
 
 
+def test_a_blank_cell_in_a_column_of_decimals_stays_blank() -> None:
+    assert markdown_table([Column("n", ("1.50", " ", "2"))]).splitlines()[2:] == ["|1.5|", "|   |", "|2.0|"]
+
+
 def test_cells_cannot_break_the_table() -> None:
     table = markdown_table([Column("a", ("x|y", "two\nlines"))])
     assert [line.count("|") - line.count("\\|") for line in table.splitlines()] == [2, 2, 2, 2]

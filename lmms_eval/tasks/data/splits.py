@@ -154,7 +154,7 @@ def _of_function(request: DataRequest, split: str) -> Source:
         return TableSource(pa.Table.from_pylist([dict(row) for row in made.rows]), made.files)
     except pa.ArrowException as error:
         names = ", ".join(str(file) for file in made.files)
-        raise DataError(f"{request.where}: the rows of {names} do not have one type for each column: {error}") from error
+        raise DataError(f"{request.where}: rows of {names}: not one type for each column: {error}") from error
 
 
 def _local_builder(request: DataRequest, builder: str) -> DataSet:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.errors import MediaError
-from lmms_eval.tasks.megabench.prompts import MediaAccess, image_part, open_image, split_segment
+from lmms_eval.tasks._task_utils.pictures import image_part, open_image
+from lmms_eval.tasks.megabench.prompts import MediaAccess, split_segment
 from lmms_eval.tasks.megabench.rows import Row, is_video
 
 if TYPE_CHECKING:

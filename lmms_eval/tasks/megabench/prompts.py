@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.errors import DataError
+from lmms_eval.tasks._task_utils.pictures import image_part, open_image
 from lmms_eval.tasks.megabench.rows import Row, Segment, is_video
 
 if TYPE_CHECKING:
-    from PIL import Image
-
     from lmms_eval.media import VideoFrames
 
 MAX_FRAMES = 64
@@ -97,33 +96,6 @@ def media_parts(name: str, media: MediaAccess, *, as_frames: bool) -> list[dict[
     if not as_frames:
         return [{"type": "video", "url": video_path(name, media)}]
     return [{"type": "image", "url": image} for image in frames(name, media).images()]
-
-
-def image_part(path: Path) -> dict[str, Any]:
-    """A picture: its path where the file shows exactly what the benchmark prescribes, else the picture transformed."""
-    from lmms_eval.media.encode import WireOptions, is_untouched
-    from lmms_eval.media.image import header
-
-    if is_untouched(header(path), WireOptions()):
-        return {"type": "image", "url": str(path)}
-    return {"type": "image", "url": open_image(path)}
-
-
-def open_image(path: Path) -> Image.Image:
-    """A picture as RGB: mode RGBA over opaque white, any other mode simply converted; neither resized nor turned.
-
-    Raises:
-        MediaError: the file is missing or cannot be read.
-    """
-    from lmms_eval.media import flatten_alpha, load_image
-
-    image = load_image(path, rotate=False)
-    if image.mode == "RGBA":
-        return flatten_alpha(image)
-    image.info.pop("transparency", None)  # else Pillow carries a transparent colour into the RGB picture
-    converted = image.convert("RGB")
-    converted.info.pop("exif", None)
-    return converted
 
 
 def video_path(name: str, media: MediaAccess) -> str:

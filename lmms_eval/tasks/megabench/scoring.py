@@ -144,6 +144,8 @@ def _fixed(official: QueryScore, parsed: Parsed, reply: str, sample: _Sample) ->
     for name, metric, target in _targets(answer, spec, sample.context):
         if metric.judged or not (metric.fixed or is_reread):
             continue
+        if metric.runs_programs and official.fields[name] == 1.0:  # it passes every test: not run a second time
+            continue
         response = repaired if name in spec.auxiliary else response_of(metric, repaired, name)
         outcome = _score_field(metric.load_fixed, response, target, metric.gives_info)
         if outcome.missing is None and outcome.score != official.fields[name] and not math.isnan(outcome.score):

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from hypothesis import settings
 from hypothesis import strategies as st
 
-FUZZ = settings(max_examples=10_000 if "--fuzz" in sys.argv else 200, deadline=None)
+IS_THOROUGH = "--fuzz" in sys.argv
+FUZZ = settings(max_examples=10_000 if IS_THOROUGH else 200, deadline=None)
 
 _PIECES = [
     *"{}[]()<>'\"\\`*:,.-_=$%^#/ \n\t0123456789abAB",

@@ -144,7 +144,7 @@ def test_parsers_without_a_fault_are_never_repaired() -> None:
 @given(reply_text)
 def test_never_raise(reply: str) -> None:
     for mode in ("plain", "ascii", "verbatim"):
-        assert isinstance(parse_answer(reply, mode, single_line=True), str)  # type: ignore[arg-type]
+        assert isinstance(parse_answer(reply, mode, single_line=True), str)
     assert isinstance(PARSERS["json"](reply, SHAPE), dict | list | set)
     for name, parser in PARSERS.items():
         repaired, official = parse_repaired(name, reply, SHAPE), parser(reply, SHAPE)

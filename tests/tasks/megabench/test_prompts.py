@@ -10,6 +10,7 @@ from PIL import Image
 from lmms_eval.errors import DataError, MediaError
 from lmms_eval.media import uniform_indices
 from lmms_eval.media import video as video_module
+from lmms_eval.tasks._task_utils import pictures
 from lmms_eval.tasks.megabench import prompts
 from lmms_eval.tasks.megabench.interleave import Budget, interleaved_messages
 from lmms_eval.tasks.megabench.prompts import MediaAccess
@@ -93,8 +94,8 @@ def test_transparency_is_laid_over_white_only_for_rgba(media: MediaAccess) -> No
 def test_pictures_are_not_turned(tmp_path: Path) -> None:
     path = tmp_path / "turned.jpg"
     path.write_bytes(rotated_jpeg())
-    assert prompts.open_image(path).size == (40, 30)
-    part = prompts.image_part(path)
+    assert pictures.open_image(path).size == (40, 30)
+    part = pictures.image_part(path)
     assert isinstance(part["url"], Image.Image) and part["url"].size == (40, 30)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lmms_eval.tasks.megabench.metrics import METRICS
+from tests.tasks.megabench.fuzzing import IS_THOROUGH
 from tests.tasks.megabench.stalls import (
     SANDBOXED,
     TEXTS,
@@ -19,7 +20,8 @@ LIMIT_S = 10.0
 """Far above the second that a free machine needs at most."""
 FAST = [name for name, spec in METRICS.items() if name not in SANDBOXED and spec.needs is None]
 SOME = ("unclosed fence", "digits", "words", "powers in LaTeX", "balanced brackets, shallow", "quoted words")
-"""For the metrics that take texts of any kind alike."""
+"""Without ``--fuzz``; each module's own tests have more."""
+CHOSEN = {text: content for text, content in TEXTS.items() if IS_THOROUGH or text in SOME}
 
 
 def check(case: Case) -> None:
@@ -27,7 +29,7 @@ def check(case: Case) -> None:
     assert seconds < LIMIT_S, f"{case.target} on {case.text}: {seconds:.1f} s"
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("text", CHOSEN)
 def test_parsers(text: str) -> None:
     for case in parser_cases(text):
         check(case)
@@ -35,17 +37,10 @@ def test_parsers(text: str) -> None:
 
 @pytest.mark.parametrize("name", FAST)
 def test_metrics(name: str) -> None:
-    for case in metric_cases(name, {**{text: TEXTS[text] for text in SOME}, **VALUES}):
+    for case in metric_cases(name, {**CHOSEN, **VALUES}):
         check(case)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", FAST)
-def test_metrics_on_all_texts(name: str) -> None:
-    for case in metric_cases(name, TEXTS):
-        check(case)
-
-
-@pytest.mark.parametrize("case", context_cases(), ids=lambda case: f"{case.target}: {case.text}")
+@pytest.mark.parametrize("case", list(context_cases()), ids=lambda case: f"{case.target}: {case.text}")
 def test_contexts(case: Case) -> None:
     check(case)

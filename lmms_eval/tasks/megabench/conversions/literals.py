@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import json
+import re
 import threading
 import warnings
 from collections.abc import Iterator
@@ -12,7 +14,9 @@ from typing import Any
 from lmms_eval.errors import LmmsEvalError
 
 MAX_LITERAL_CHARS = 200_000
-"""Longer texts are never read as a literal: the syntax tree of a megabyte takes seconds and a gigabyte of memory."""
+"""Longer texts are read only where they are JSON too: the syntax tree of a megabyte takes seconds and a gigabyte."""
+_JSON_ONLY = re.compile(r"\\|\b(?:true|false|null|NaN|Infinity)\b")
+"""What JSON and Python read differently."""
 
 _WARNINGS_LOCK = threading.Lock()
 
@@ -46,7 +50,7 @@ def read_literal(value: Any) -> Any:
     if not isinstance(value, str):
         raise LiteralError(f"a {type(value).__name__} is no text of a literal")
     if len(value) > MAX_LITERAL_CHARS:
-        raise LiteralError(f"{len(value)} characters are too many for a literal")
+        return _read_long(value)
     try:
         with quiet_parser():
             return ast.literal_eval(value)
@@ -56,6 +60,17 @@ def read_literal(value: Any) -> Any:
         raise LiteralError("too deeply nested for the Python parser", memory=True) from None
     except (ValueError, TypeError, RecursionError) as error:
         raise LiteralError(f"no literal: {error}") from None
+
+
+def _read_long(text: str) -> Any:
+    """The value of a literal that JSON spells alike."""
+    try:
+        text.encode()  # half surrogates are no Python
+        if not _JSON_ONLY.search(text):
+            return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    raise LiteralError(f"{len(text)} characters are too many for a literal that is not JSON")
 
 
 def unwrap_string(value: Any) -> Any:

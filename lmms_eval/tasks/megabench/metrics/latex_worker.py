@@ -108,8 +108,9 @@ def _too_large(expression: Any) -> bool:
 
 def _is_long(limit: Any) -> bool:
     """Whether a sum runs over numbers, and over too many."""
-    first, last = limit[1:] if len(limit) == 3 else (None, None)
-    return getattr(first, "is_Number", False) and getattr(last, "is_Number", False) and last - first > MAX_TERMS
+    if len(limit) != 3 or not (limit[1].is_Number and limit[2].is_Number):
+        return False
+    return bool(limit[2] - limit[1] > MAX_TERMS)
 
 
 def _expands_far(power: Any) -> bool:

@@ -1,7 +1,13 @@
 import pytest
 from hypothesis import given
 
-from lmms_eval.tasks.megabench.conversions.latex import normalize_latex, unbox, unwrap_delimiters
+from lmms_eval.tasks.megabench.conversions.latex import (
+    first_tokens,
+    normalize_latex,
+    token_count,
+    unbox,
+    unwrap_delimiters,
+)
 from lmms_eval.tasks.megabench.conversions.literals import ConversionError
 from tests.tasks.megabench.fuzzing import FUZZ, NASTY, cpu_limit, reply_text
 
@@ -57,3 +63,17 @@ def test_nasty_texts_are_quick(name: str) -> None:
         normalize_latex(NASTY[name])
         unbox(NASTY[name])
         unwrap_delimiters(NASTY[name], "[", "]")
+
+
+def test_tokens() -> None:
+    assert token_count(r"\frac{1}{23} + \alpha_b") == 12
+    assert first_tokens(r"\frac{1}{2}+x", 4) == r"\frac{1}"
+    assert first_tokens("a b c", 2) == "a b"
+    assert first_tokens("a b", 5) == "a b"
+    assert first_tokens("", 5) == ""
+
+
+def test_of_vertical_bars_and_blanks_there_are_limits() -> None:
+    assert first_tokens("|a" * 40, 1000) == "|a" * 16
+    assert first_tokens("|a" * 8, 1000) == "|a" * 8
+    assert len(first_tokens("a" + "\n" * 1_000_000 + "b", 250)) == 10_000

@@ -40,6 +40,21 @@ def test_refuses_long_texts() -> None:
         read_literal("'" + "a" * MAX_LITERAL_CHARS + "'")
 
 
+LONG = "[" + "1.5, " * (MAX_LITERAL_CHARS // 4)
+
+
+def test_long_texts_are_read_where_json_spells_them_alike() -> None:
+    value = read_literal(LONG + '{"a": -2, "b": [1e999]}]')
+    assert value[-1] == {"a": -2, "b": [float("inf")]}
+    assert len(value) == MAX_LITERAL_CHARS // 4 + 1
+
+
+@pytest.mark.parametrize("end", ["true]", "NaN]", "'a']", '"\\n"]', "(1, 2)]", "1", '"\ud800"]', "[" * 100_000 + "]"])
+def test_long_texts_that_json_spells_differently_are_refused(end: str) -> None:
+    with pytest.raises(LiteralError, match="too many"):
+        read_literal(LONG + end)
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

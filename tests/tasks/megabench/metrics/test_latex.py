@@ -37,6 +37,18 @@ def test_text_and_formulas_must_both_match() -> None:
     assert latex.text_with_latex_expr_equality("no formula", "no-formula") == 1
 
 
+def test_the_head_of_a_long_response_counts() -> None:
+    assert latex.latex_expr_equality(r"\frac{x+1}{2}" + ". I added both sides" * 2_000, r"\frac{1+x}{2}") == 1
+    assert latex.latex_expr_equality("x+2" + ". I added both sides" * 2_000, "x+1") == 0
+
+
+def test_a_long_truth_is_compared_in_full() -> None:
+    truth = "+".join(f"x_{{{number}}}" for number in range(60))
+    assert latex.token_count(truth) > latex.MAX_LATEX_TOKENS
+    assert latex.latex_expr_equality(truth + "+y", truth) == 0
+    assert latex.latex_expr_equality("y+" + truth, truth + "+y") == 1
+
+
 def test_a_slow_comparison_falls_back_to_the_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     def slow(job: str, *arguments: str, limit: float) -> str:
         raise LimitExceeded("slow")

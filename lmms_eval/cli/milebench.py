@@ -1,0 +1,127 @@
+"""``lmms-eval milebench``: the stand-alone scripts (scores of predictions, collected scores) and the report."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lmms_eval.cli.arguments import command_parser, run_action
+from lmms_eval.cli.output import complain, emit
+from lmms_eval.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from lmms_eval.tasks.milebench.evaluation import Evaluation
+
+OK, HAS_ERRORS, WITHHELD = 0, 2, 3
+
+
+def run(arguments: Sequence[str]) -> int:
+    return run_action("milebench", "score MileBench predictions, collect and report scores", ACTIONS, arguments)
+
+
+def evaluate(words: Sequence[str]) -> int:
+    """Score the predictions in a model's folder, one data set or all that are there."""
+    parser = command_parser("milebench evaluate", "score pred.json files; writes eval.json and others beside them")
+    parser.add_argument("--data-dir", "--data_dir", required=True, type=Path, metavar="DIR", help="root of the data")
+    parser.add_argument("--dataset", metavar="NAME", help="one data set (all that the result folder has)")
+    parser.add_argument(
+        "--result-dir", "--result_dir", required=True, type=Path, metavar="DIR", help="a model's folder: outputs/MODEL"
+    )
+    parser.add_argument("--adv", action="store_true", help="the predictions answer the adversarial annotations")
+    parser.add_argument(
+        "--allow_partial", "--allow-partial", action="store_true",
+        help="score what is there if samples are missing or failed, and say how many",
+    )  # fmt: skip
+    given = parser.parse_args(list(words))
+    names = [given.dataset] if given.dataset else _found(given.result_dir)
+    codes = [_evaluate_one(name, given) for name in names]
+    if len(codes) > 1 and any(codes):
+        complain(f"{sum(code != OK for code in codes)} of {len(codes)} data sets have no new result (see above)")
+    return HAS_ERRORS if HAS_ERRORS in codes else max(codes)
+
+
+def _found(folder: Path) -> list[str]:
+    """The data sets with predictions in a model's folder, the benchmark's own first, in its order."""
+    from lmms_eval.tasks.milebench.facts import datasets
+    from lmms_eval.tasks.milebench.submitted import PREDICTIONS
+
+    there = sorted(path.parent.name for path in folder.glob(f"*/{PREDICTIONS}"))
+    if not there:
+        raise UsageError(f"no folder with a {PREDICTIONS} in {folder}; --result-dir names one model's folder")
+    return [*(name for name in datasets() if name in there), *(name for name in there if name not in datasets())]
+
+
+def _evaluate_one(name: str, given: argparse.Namespace) -> int:
+    from lmms_eval.tasks.milebench import evaluation, submitted
+
+    folder: Path = given.result_dir / name
+    path = folder / submitted.PREDICTIONS
+    try:
+        annotation = submitted.read_annotation(given.data_dir, name, given.adv)
+        found = evaluation.evaluate_dataset(annotation, submitted.read_predictions(path), given.allow_partial)
+        if not (given.allow_partial and found.result.n_scored) and found.failures:
+            return _withheld(found, name)
+        evaluation.write_evaluation(found, folder, submitted.fingerprint(path))
+    except DataError as error:
+        complain(f"error: {name}: {error}")
+        return HAS_ERRORS
+    _report(found, name, given.result_dir.absolute().name)
+    return OK
+
+
+def _withheld(found: Evaluation, name: str) -> int:
+    hint = "--allow_partial scores the others" if found.result.n_scored else "no sample is left to score"
+    complain(f"error: {name}: {len(found.failures)} samples of {found.where} failed: {found.failure_text()}; {hint}")
+    return WITHHELD
+
+
+def _report(found: Evaluation, name: str, model: str) -> None:
+    emit(f"{model}:  {name}:  {found.result.as_eval()}")
+    for warning in found.warnings:
+        complain(f"warning: {name}: {warning}")
+    if found.failures:
+        complain(f"warning: {name}: {len(found.failures)} samples failed: {found.failure_text()}")
+    if found.coverage < 1:
+        complain(f"warning: {name}: scored {found.result.n_scored} of {found.n_samples} samples ({found.coverage:.1%})")
+
+
+def score(words: Sequence[str]) -> int:
+    """Collect the results of several models into one table."""
+    from lmms_eval.tasks.milebench.collection import RESULT_CSV, RESULT_JSON, collect, write_collection
+
+    parser = command_parser("milebench score", "collect eval.json files into result.json and result.csv")
+    parser.add_argument(
+        "--result-dir", "--result_dir", required=True, type=Path, metavar="DIR", help="holds a folder for each model"
+    )
+    parser.add_argument("--models", required=True, nargs="+", metavar="MODEL", help="names of folders, order kept")
+    given = parser.parse_args(list(words))
+    collection = collect(given.result_dir, given.models)
+    write_collection(collection, given.result_dir)
+    for model, names in collection.absent.items():
+        complain(f"notice: {model} has no result of {len(names)} data sets: {', '.join(names)}")
+    emit(f"results: {given.result_dir / RESULT_JSON}, {given.result_dir / RESULT_CSV}")
+    return OK
+
+
+def report(words: Sequence[str]) -> int:
+    """Print the paper's numbers of one model."""
+    from lmms_eval.tasks.milebench.evaluated import report_of
+
+    parser = command_parser("milebench report", "groups and overall figures of a model, from what evaluate wrote")
+    parser.add_argument(
+        "--result-dir", "--result_dir", required=True, type=Path, metavar="DIR", help="a model's folder: outputs/MODEL"
+    )
+    parser.add_argument(
+        "--output_dir", "--output-dir", type=Path, metavar="DIR", help="tables and pictures go to DIR/MODEL_milebench"
+    )
+    given = parser.parse_args(list(words))
+    found = report_of(given.result_dir, given.output_dir)
+    emit(found.text)
+    for file in found.files:
+        emit(f"file: {file}")
+    return OK
+
+
+ACTIONS: Mapping[str, Callable[[Sequence[str]], int]] = {"evaluate": evaluate, "score": score, "report": report}

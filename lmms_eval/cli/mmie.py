@@ -1,0 +1,192 @@
+"""``lmms-eval mmie``: the benchmark's stand-alone script (a judge scores a file of answers)."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval.cli.arguments import CommandParser, command_parser, run_action
+from lmms_eval.cli.output import complain, emit
+from lmms_eval.errors import UsageError
+from lmms_eval.tasks.mmie.routing import CATEGORIES
+
+if TYPE_CHECKING:
+    from lmms_eval.evaluation.mmie_judging import Finished, Places
+    from lmms_eval.judges import Judge, JudgeOptions
+    from lmms_eval.tasks.mmie.judge_prompts import JudgePrompts
+    from lmms_eval.tasks.mmie.standalone import Input
+
+OK, HAS_ERRORS, WITHHELD = 0, 2, 3
+DEFAULT_MODEL = "MMIE/MMIE-Score"
+LOCAL = ("internvl", "hf", "vllm", "sglang")
+"""Judges that may run code of a checkpoint."""
+SHOWN_NUMBERS = (
+    "scored", "unparsable", "unscored", "skipped", "mean", "percent", "strict_mean", "strict_percent",
+)  # fmt: skip
+SHOWN = 20
+"""Lines of a kind on the screen; the summary file has all."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    return run_action("mmie", "judge a file of MMIE answers as the benchmark's script does", ACTIONS, arguments)
+
+
+def judge(words: Sequence[str]) -> int:
+    """Judge a file of answers; returns the exit code."""
+    from lmms_eval.judges import open_judge
+
+    given = parser().parse_args(list(words))
+    return judge_file(given, lambda: open_judge(judge_options(given)))
+
+
+def parser() -> CommandParser:
+    """Both spellings of the benchmark's flags, and our own."""
+    made = command_parser("mmie judge", "a judge scores the answers in a file from 0 to 6")
+    add = made.add_argument
+    add("--model_path", "--model-path", metavar="M", help=f"InternVL checkpoint that judges ({DEFAULT_MODEL})")
+    add("--input_dir", "--input-dir", default="./eval_inputs", metavar="DIR", help="holds the file and its pictures")
+    add("--input_name", "--input_file", "--input-name", "--input-file", default="data.json", metavar="NAME",
+        help="JSON list of records (data.json)")  # fmt: skip
+    add("--output_dir", "--output-dir", default="./eval_outputs", metavar="DIR")
+    add("--output_name", "--output_file", "--output-name", "--output-file", default="eval_result.json", metavar="NAME")
+    add("--save_step", "--save-step", type=int, default=10, metavar="N",
+        help="the temporary file is written after so many judgements (10)")  # fmt: skip
+    add("--judge_model", "--judge-model", metavar="NAME", help="judge in place of --model_path: NAME or PROVIDER:NAME")
+    add("--judge_base_url", "--judge-base-url", metavar="URL", help="the judge's server")
+    add("--judge_args", "--judge-args", default="", metavar="K=V,...", help="further arguments of its back end")
+    add("--judge_prompts", "--judge-prompts", type=Path, metavar="FILE",
+        help="Python file with the texts for the judge (read, never run); else our own wording")  # fmt: skip
+    add("--judge_retries", "--judge-retries", type=int, default=0, metavar="N",
+        help="how often a reply without a score is asked again (0)")  # fmt: skip
+    add("--trust_remote_code", "--trust-remote-code", action="store_true",
+        help="run the code that the checkpoint ships")  # fmt: skip
+    add("--device", metavar="NAME", help="of a local judge: auto, cpu, cuda:0, ...")
+    add("--view", choices=("official", "full_text"), default="official",
+        help="cut answers after the third picture as the benchmark does, or show all texts")  # fmt: skip
+    add("--max_images", "--max-images", type=int, default=4, metavar="N", help="samples with more are skipped (4)")
+    add("--strict_images", "--strict-images", action="store_true", help="a picture that is not there fails its record")
+    add("--category_by", "--category-by", choices=("id", "name"), default="id",
+        help="what decides where a record's id and category disagree")  # fmt: skip
+    add("--force", action="store_true", help="judge everything again, whatever is finished")
+    return made
+
+
+def judge_options(given: argparse.Namespace) -> JudgeOptions:
+    """The judge that the flags name.
+
+    Raises:
+        UsageError: two judges are named.
+    """
+    from lmms_eval.judges import JudgeOptions
+    from lmms_eval.utils import simple_parse_args_string
+
+    arguments: dict[str, Any] = dict(simple_parse_args_string(given.judge_args))
+    model = given.judge_model
+    if not (given.judge_model or given.judge_base_url):
+        model = f"internvl:{given.model_path or DEFAULT_MODEL}"
+    elif given.model_path:
+        raise UsageError("--model_path and --judge_model or --judge_base_url name two judges: give one of them")
+    options = JudgeOptions(model, given.judge_base_url, arguments, given.device)
+    if given.trust_remote_code and options.provider not in LOCAL:
+        raise UsageError(
+            f"--trust_remote_code is for a judge in this process ({', '.join(LOCAL)}), not {options.model}"
+        )
+    if given.trust_remote_code:
+        arguments["trust_remote_code"] = True
+    return options
+
+
+def judge_file(given: argparse.Namespace, open_it: Callable[[], Judge]) -> int:
+    """Read, judge what is not finished, write and report; returns the exit code.
+
+    Raises:
+        DataError: the input or the prompts cannot be used, or the output cannot be written.
+        ModelError: the judge cannot be built.
+    """
+    from lmms_eval.evaluation.mmie_judging import Judging, Places
+    from lmms_eval.tasks.mmie.judge_prompts import built_in, load_prompts
+
+    _check(given)
+    prompts = load_prompts(given.judge_prompts) if given.judge_prompts else built_in()
+    data = _read(given)
+    places = Places.of(Path(given.output_dir), given.output_name)
+    judging = Judging(data, prompts, places, given.save_step)
+    finished = judging.finish(open_it, given.judge_retries, given.force)
+    _show_scores(given, finished, prompts)
+    _show_notices(finished.summary, places)
+    return _exit_code(finished.summary)
+
+
+def _check(given: argparse.Namespace) -> None:
+    for name, least in (("save_step", 1), ("judge_retries", 0), ("max_images", 1)):
+        if getattr(given, name) < least:
+            raise UsageError(f"--{name} must be at least {least}, not {getattr(given, name)}")
+
+
+def _read(given: argparse.Namespace) -> Input:
+    from lmms_eval.tasks.mmie.standalone import Reading, read_input
+    from lmms_eval.tasks.mmie.view import ViewOptions, in_folder
+    from lmms_eval.utils.json_files import read_json
+
+    path = os.path.join(given.input_dir, given.input_name)
+    view = ViewOptions(given.view, given.max_images)
+    reading = Reading(in_folder(given.input_dir), view, given.strict_images, given.category_by == "name")
+    data = read_input(read_json(Path(path)), path, reading)
+    for sample in data.everyone():
+        for name in sample.view.missing:
+            emit(f"{name} not found!")
+    return data
+
+
+def _show_scores(given: argparse.Namespace, finished: Finished, prompts: JudgePrompts) -> None:
+    """The benchmark's own lines, then all numbers."""
+    from lmms_eval.utils.markdown import Column, markdown_table
+
+    rows: Mapping[str, Mapping[str, Any]] = finished.summary["categories"]
+    overall = rows.get("AVG", {})
+    emit([f"File: {given.input_name}", f"Sample size: {overall.get('scored', 0)}"])
+    emit([f"{name}: {rows.get(name, {}).get('official')}" for name in ("AVG", *CATEGORIES)])
+    source = "official" if prompts.is_official else prompts.source
+    emit(f"\n{prompts.metric}: judge {finished.judge}, prompts {source}; percent = mean / 6 x 100")
+    columns = [Column("", tuple(rows), is_text=True)]
+    for name in SHOWN_NUMBERS:
+        columns.append(Column(name, tuple(_cell(row[name]) for row in rows.values())))
+    if rows:
+        emit(markdown_table(columns))
+
+
+def _cell(value: Any) -> str:
+    return "N/A" if value is None else f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+def _show_notices(summary: Mapping[str, Any], places: Places) -> None:
+    emit([f"feedback: {places.output}", f"scores: {places.scores}", f"summary: {places.summary}"])
+    _list("warning", summary["warnings"])
+    cut = [f"{_name(one)}: {one['texts']} texts and {one['images']} pictures not shown" for one in summary["cut"]]
+    _list("cut", cut)
+    for outcome in ("skipped", "unparsable", "unscored"):
+        _list(outcome, [f"{_name(one)}: {one['reason']}" for one in summary[outcome]])
+    _list("error", [f"{_name(one)}: {one['error']}" for one in summary["failed"]])
+
+
+def _name(entry: Mapping[str, Any]) -> str:
+    return f"record {entry['position']} ({entry['id']!r})"
+
+
+def _list(kind: str, lines: Sequence[str]) -> None:
+    for line in lines[:SHOWN]:
+        complain(f"{kind}: {line}")
+    if len(lines) > SHOWN:
+        complain(f"{kind}: {len(lines) - SHOWN} more, in the summary file")
+
+
+def _exit_code(summary: Mapping[str, Any]) -> int:
+    if summary["failed"]:
+        return HAS_ERRORS
+    return WITHHELD if summary["unscored"] else OK
+
+
+ACTIONS: Mapping[str, Callable[[Sequence[str]], int]] = {"judge": judge}

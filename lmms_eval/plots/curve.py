@@ -1,0 +1,152 @@
+"""Lines with bands of uncertainty, in panels on one horizontal scale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lmms_eval.plots.figure import COLOURS, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_PANEL_INCHES = 3.0
+_MARKERS = "osD^vPX*"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A value at ``x`` with its interval."""
+
+    x: float
+    y: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Points joined by a line, in the given order; the band is drawn where every point has an interval."""
+
+    label: str
+    points: tuple[Point, ...]
+    is_dashed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePanel:
+    """Curves under one heading; a panel without points is left out."""
+
+    title: str
+    curves: tuple[Curve, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A named range of the horizontal axis, marked by its borders."""
+
+    label: str
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """What an axis shows; without ``limits`` or ``ticks`` those that fit the points."""
+
+    label: str
+    limits: tuple[float, float] | None = None
+    is_log: bool = False
+    ticks: tuple[float, ...] = ()
+
+
+def curve_panels(title: str, panels: Sequence[CurvePanel], x: Axis, y: Axis, regions: Sequence[Region] = ()) -> Figure:
+    """A figure with one panel below the other, all on one horizontal scale. Raises ``PlotUnavailable``."""
+    shown = [panel for panel in panels if any(curve.points for curve in panel.curves)]
+    figure = new_figure(9.0, 0.8 + _PANEL_INCHES * max(1, len(shown)))
+    figure.suptitle(title, fontsize=12)
+    if not shown:
+        return figure
+    rows = figure.subplots(len(shown), 1, sharex=True, squeeze=False)
+    for panel, axes in zip(shown, rows[:, 0], strict=True):
+        _draw(axes, panel)
+        _scale(axes, x, y)
+        _mark(axes, regions)
+    rows[-1, 0].set_xlabel(x.label)
+    return figure
+
+
+def _draw(axes: Axes, panel: CurvePanel) -> None:
+    for number, curve in enumerate(panel.curves):
+        if not curve.points:
+            continue
+        colour = COLOURS[number % len(COLOURS)]
+        places = [point.x for point in curve.points]
+        axes.plot(
+            places,
+            [point.y for point in curve.points],
+            color=colour,
+            linestyle="--" if curve.is_dashed else "-",
+            marker=_MARKERS[number % len(_MARKERS)],
+            markersize=4,
+            linewidth=1.4,
+            label=curve.label,
+            clip_on=False,
+        )
+        _band(axes, curve, colour)
+    axes.set_title(panel.title, loc="left", fontsize=9)
+    axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+
+
+def _band(axes: Axes, curve: Curve, colour: str) -> None:
+    """A single point gets a bar: a band has no width there."""
+    limits = [(point.low, point.high) for point in curve.points if point.low is not None and point.high is not None]
+    if len(limits) != len(curve.points):
+        return
+    places = [point.x for point in curve.points]
+    low, high = [low for low, _ in limits], [high for _, high in limits]
+    if len(places) == 1:
+        axes.plot(places * 2, [low[0], high[0]], color=colour, linewidth=1.0, marker="_", markersize=6)
+    else:
+        axes.fill_between(places, low, high, color=colour, alpha=0.15, linewidth=0)
+
+
+def _scale(axes: Axes, x: Axis, y: Axis) -> None:
+    if x.is_log:
+        axes.set_xscale("log")
+    if y.is_log:
+        axes.set_yscale("log")
+    if x.ticks:
+        axes.set_xticks(x.ticks, [f"{tick:g}" for tick in x.ticks])
+        axes.minorticks_off()
+    if y.ticks:
+        axes.set_yticks(y.ticks, [f"{tick:g}" for tick in y.ticks])
+    if x.limits is not None:
+        axes.set_xlim(*x.limits)
+    if y.limits is not None:
+        axes.set_ylim(*y.limits)
+    axes.set_ylabel(y.label, fontsize=8)
+    axes.tick_params(labelsize=8)
+    axes.grid(linewidth=0.4, alpha=0.5)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+
+
+def _mark(axes: Axes, regions: Sequence[Region]) -> None:
+    """Borders between regions, and each name in the middle of the visible part of its range."""
+    left, right = axes.get_xlim()
+    is_log = axes.get_xscale() == "log"
+    for region in regions:
+        low, high = max(region.low, left), min(region.high, right)
+        if low >= high:
+            continue
+        if region.low > left:
+            axes.axvline(region.low, color="#888888", linewidth=0.8, linestyle=":")
+        middle = (low * high) ** 0.5 if is_log else (low + high) / 2
+        axes.text(
+            middle, 0.98, region.label, transform=axes.get_xaxis_transform(),
+            ha="center", va="top", fontsize=8, color="#666666",
+        )  # fmt: skip

@@ -1,0 +1,72 @@
+"""Values over two axes as coloured cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lmms_eval.plots.figure import new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
+
+_CELL_INCHES, _PANEL_INCHES = 0.35, 1.0
+_WIDE = 1.6
+"""A cell is this much wider than high."""
+_DARK_BELOW = 0.55
+"""Share of the scale under which the colour is dark and its number white."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Rows of cells under one heading; ``None`` is a cell without a value."""
+
+    title: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    cells: tuple[tuple[float | None, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GridScale:
+    """Names of both axes and of the value, and the values of the darkest and of the brightest cell."""
+
+    rows: str
+    columns: str
+    value: str
+    limits: tuple[float, float] = (0.0, 100.0)
+
+
+def grid_panels(title: str, grids: Sequence[Grid], scale: GridScale) -> Figure:
+    """A figure with one grid below the other, on one scale of colours. Raises ``PlotUnavailable``."""
+    shown = [grid for grid in grids if grid.rows and grid.columns]
+    heights = [len(grid.rows) * _CELL_INCHES + _PANEL_INCHES for grid in shown]
+    most = max((len(grid.columns) for grid in shown), default=0)
+    figure = new_figure(max(6.0, 2.5 + most * _CELL_INCHES * _WIDE), 0.8 + sum(heights))
+    figure.suptitle(title, fontsize=12)
+    if not shown:
+        return figure
+    panels = figure.subplots(len(shown), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
+    images = [_draw(axes, grid, scale) for grid, axes in zip(shown, panels[:, 0], strict=True)]
+    figure.colorbar(images[0], ax=list(panels[:, 0]), label=scale.value, shrink=0.8)
+    return figure
+
+
+def _draw(axes: Axes, grid: Grid, scale: GridScale) -> AxesImage:
+    low, high = scale.limits
+    values = [[float("nan") if cell is None else cell for cell in row] for row in grid.cells]
+    image = axes.imshow(values, vmin=low, vmax=high, cmap="viridis", aspect="auto")
+    axes.set_xticks(range(len(grid.columns)), grid.columns, fontsize=7, rotation=45, ha="right")
+    axes.set_yticks(range(len(grid.rows)), grid.rows, fontsize=7)
+    axes.set_xlabel(scale.columns, fontsize=8)
+    axes.set_ylabel(scale.rows, fontsize=8)
+    axes.set_title(grid.title, loc="left", fontsize=9)
+    for row, cells in enumerate(grid.cells):
+        for column, cell in enumerate(cells):
+            if cell is not None:
+                colour = "white" if cell - low < _DARK_BELOW * (high - low) else "black"
+                axes.text(column, row, f"{cell:.0f}", ha="center", va="center", fontsize=7, color=colour)
+    return image

@@ -1,0 +1,40 @@
+"""Pictures of a task's local files, as benchmarks open them: RGB, neither resized nor turned."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+
+def image_part(path: Path) -> dict[str, Any]:
+    """A message part: the path where the file shows exactly what ``open_image`` gives, else that picture.
+
+    Raises:
+        MediaError: the file is missing or cannot be read.
+    """
+    from lmms_eval.media.encode import WireOptions, is_untouched
+    from lmms_eval.media.image import header
+
+    if is_untouched(header(path), WireOptions()):
+        return {"type": "image", "url": str(path)}
+    return {"type": "image", "url": open_image(path)}
+
+
+def open_image(path: Path) -> Image.Image:
+    """A picture as RGB: mode RGBA over opaque white, any other mode simply converted; neither resized nor turned.
+
+    Raises:
+        MediaError: the file is missing or cannot be read.
+    """
+    from lmms_eval.media import flatten_alpha, load_image
+
+    image = load_image(path, rotate=False)
+    if image.mode == "RGBA":
+        return flatten_alpha(image)
+    image.info.pop("transparency", None)  # else Pillow carries a transparent colour into the RGB picture
+    converted = image.convert("RGB")
+    converted.info.pop("exif", None)
+    return converted

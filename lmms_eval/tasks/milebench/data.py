@@ -1,0 +1,209 @@
+"""Where MileBench's data lie, how its archives are unpacked, and its annotation files as documents."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from loguru import logger
+
+from lmms_eval.errors import DataError
+from lmms_eval.tasks.data.snapshot import hf_home
+from lmms_eval.tasks.data.splits import Rows
+from lmms_eval.tasks.milebench.archives import unpack
+from lmms_eval.tasks.milebench.facts import datasets, find
+from lmms_eval.tasks.milebench.settings import Settings
+
+REPOSITORY = "FreedomIntelligence/MileBench"
+FOLDER = "milebench_data"
+"""Below ``HF_HOME``: where archives are unpacked."""
+_QUESTION_TYPES = {"multi-choice": "accuracy", "open-ended": "rouge_l"}
+_BY_NAME = ("NeedleInAHaystack", "MMCoQA")
+
+
+def documents(name: str, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None) -> Rows:
+    """The documents of a data set (``dataset_path: !function data.documents``).
+
+    Raises:
+        DataError: the data are missing (the message says what to fetch) or not as MileBench writes them.
+    """
+    settings = Settings.of(lmms_eval_specific_kwargs)
+    file = annotation_file(root(name, settings), name, settings)
+    annotation = read_annotation(file)
+    _warn_of_type(name, annotation, file)
+    return Rows(rows(annotation, name, settings), [file])
+
+
+def rows(annotation: Annotation, name: str, settings: Settings) -> list[dict[str, Any]]:
+    """The samples of an annotation as documents: plain columns, the instruction looked up.
+
+    Raises:
+        DataError: a sample is not as MileBench writes it; the message names file and sample.
+    """
+    return [_row(annotation, number, name, settings) for number in range(len(annotation.data))]
+
+
+def root(name: str, settings: Settings) -> Path:
+    """The folder that holds the data set's folder: ``ROOT/NAME/NAME.json``.
+
+    Looked for below the settings' own folder, ``--data_root`` and ``$HF_HOME/milebench_data``; where only the archive
+    is found, there or in the hub's cache, it is unpacked into the latter.
+
+    Raises:
+        DataError: neither is there, or the archive is damaged.
+    """
+    if settings.folder is not None:
+        return settings.folder
+    return _root(name, settings.data_root, str(hf_home()))
+
+
+@functools.lru_cache(maxsize=256)
+def _root(name: str, data_root: str | None, home: str) -> Path:
+    folders = list(_folders(data_root, Path(home)))
+    for folder in folders:
+        if (folder / name / f"{name}.json").is_file():
+            return folder
+    target, archive = Path(home) / FOLDER, archive_name(name)
+    for folder in (*folders, *_snapshots(Path(home))):
+        if (folder / archive).is_file():
+            unpack(folder / archive, target, name)
+            return target
+    raise DataError(_missing(name, folders, target))
+
+
+def archive_name(name: str) -> str:
+    """The file on the hub that holds a data set."""
+    return f"MileBench_part{find(name).part}.tar.gz"
+
+
+def _folders(data_root: str | None, home: Path) -> Iterator[Path]:
+    if data_root is not None:
+        given = Path(data_root).expanduser()
+        yield from (given, given / "MileBench", given / REPOSITORY, given / REPOSITORY.replace("/", "__"))
+    yield home / FOLDER
+
+
+def _snapshots(home: Path) -> list[Path]:
+    cached = Path(os.environ.get("HF_HUB_CACHE") or home / "hub") / f"datasets--{REPOSITORY.replace('/', '--')}"
+    return sorted(cached.glob("snapshots/*"))
+
+
+def _missing(name: str, folders: list[Path], target: Path) -> str:
+    facts, archive = find(name), archive_name(name)
+    others = [other.name for other in datasets().values() if other.part == facts.part and other.name != name]
+    tried = ", ".join(str(folder / name / f"{name}.json") for folder in folders)
+    return (
+        f"the data of MileBench's {name} are not there; looked for {tried}. Download {archive} ({facts.part_gb} GB; it "
+        f"also holds {', '.join(others)}) from the data set repository {REPOSITORY} (`hf download {REPOSITORY} "
+        f"{archive} --repo-type dataset`: it is then found and unpacked by itself), or unpack it so that "
+        f"{target / name} exists, or give a folder that holds {name}/{name}.json and {name}/images/ with "
+        f"--data_root DIR"
+    )
+
+
+def annotation_file(root: Path, name: str, settings: Settings) -> Path:
+    """The annotation that the settings choose: adversarial, of N > 1 sheets where that was made, else the regular one.
+
+    Raises:
+        DataError: there is no adversarial variant.
+    """
+    folder = root / name
+    if settings.adversarial:
+        file = folder / f"{name}-adv.json"
+        if not file.is_file():
+            known = "" if find(name).has_adversarial else " (MileBench has none; every task of milebench_realistic has)"
+            raise DataError(f"{name} has no adversarial variant here: {file} does not exist{known}")
+        return file
+    combined = folder / f"{name}_combined_{settings.combine_image}.json"
+    return combined if settings.combine_image > 1 and combined.is_file() else folder / f"{name}.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """The content of an annotation file."""
+
+    where: str
+    meta: Mapping[str, Any]
+    data: tuple[Mapping[str, Any], ...]
+
+
+def read_annotation(file: Path) -> Annotation:
+    """An annotation file.
+
+    Raises:
+        DataError: it cannot be read, or its top level is not ``meta_data`` and ``data``.
+    """
+    try:
+        whole = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{file} cannot be read as JSON: {error}") from error
+    meta, data = (whole.get("meta_data"), whole.get("data")) if isinstance(whole, Mapping) else (None, None)
+    if not isinstance(meta, Mapping) or not isinstance(data, list) or not all(isinstance(x, Mapping) for x in data):
+        raise DataError(f"{file}: no MileBench annotation: it must hold meta_data (a mapping) and data (a list)")
+    return Annotation(str(file), meta, tuple(data))
+
+
+def _warn_of_type(name: str, annotation: Annotation, file: Path) -> None:
+    kind = annotation.meta.get("question_type")
+    expected = find(name).metric
+    if not any(part in name for part in _BY_NAME) and _QUESTION_TYPES.get(str(kind), expected) != expected:
+        logger.warning("{}: question_type is {!r}, which is scored so; the paper reports {}", file, kind, expected)
+
+
+def _row(annotation: Annotation, number: int, name: str, settings: Settings) -> dict[str, Any]:
+    """One document: plain columns, the instruction looked up, the sheets that the settings ask for if it has any."""
+    entry = annotation.data[number]
+    where = f"{annotation.where}: data[{number}]"
+    instance = entry.get("task_instance")
+    if not isinstance(instance, Mapping):
+        raise DataError(f"{where}: no task_instance")
+    if not isinstance(instance.get("context"), str) or "response" not in entry:
+        raise DataError(f"{where}: needs task_instance.context (a text) and response")
+    choices = instance.get("choice_list")
+    sheets = instance.get(f"combined_{settings.combine_image}_images") if settings.combine_image else None
+    return {
+        "sample_id": _sample_id(entry.get("sample_id"), where),
+        "dataset": name,
+        "instruction": _instruction(annotation, entry, where),
+        "context": instance["context"],
+        "images_path": _texts(instance.get("images_path"), where, "images_path"),
+        "choice_list": None if choices is None else [str(choice) for choice in choices],
+        "response": str(entry["response"]),
+        "question_type": str(annotation.meta.get("question_type")),
+        "image_quantity_level": entry.get("image_quantity_level"),
+        "sheets": None if sheets is None else _texts(sheets, where, "combined images"),
+        "needle_depth": _number(entry.get("depth")),
+        "needle_length": _number(entry.get("length")),
+    }
+
+
+def _sample_id(value: Any, where: str) -> int:
+    try:
+        return int(value)
+    except (TypeError, ValueError):
+        raise DataError(f"{where}: sample_id {value!r} is no whole number") from None
+
+
+def _instruction(annotation: Annotation, entry: Mapping[str, Any], where: str) -> str:
+    known, number = annotation.meta.get("task_instruction"), entry.get("task_instruction_id")
+    if isinstance(known, list) and isinstance(number, int) and 0 <= number < len(known):
+        return str(known[number])
+    raise DataError(f"{where}: task_instruction_id {number!r} is no entry of meta_data.task_instruction")
+
+
+def _texts(value: Any, where: str, key: str) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise DataError(f"{where}: {key} must be a list of paths, not {value!r:.80}")
+    for path in value:
+        if path.startswith("/") or ".." in path.split("/") or "\\" in path or "\0" in path:
+            raise DataError(f"{where}: {key} names {path!r}, which is outside the folder of pictures")
+    return list(value)
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

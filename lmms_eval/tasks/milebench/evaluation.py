@@ -1,0 +1,217 @@
+"""Predictions of one data set → scores and the reference's files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lmms_eval.errors import DataError
+from lmms_eval.tasks.milebench.scoring import DatasetResult, SampleScore, aggregate, score_sample
+from lmms_eval.tasks.milebench.submitted import Annotation, Predictions
+from lmms_eval.tasks.milebench.summary import DatasetSummary, summarise
+from lmms_eval.utils.atomic import replacing
+
+EVAL, SCORES, EXTRACTED = "eval.json", "eval_score.json", "pred_with_extracted.json"
+FIXED = "eval_fixed.json"
+"""Ours: the scores by the fixed rules, counts, and which predictions they were computed from."""
+SOURCE, SUMMARY = "pred_sha256", "summary"
+"""Keys of that file."""
+_SHOWN = 5
+_SUMMARISED = ("score", "fixed", "sequence", "metric", "n_images", "step", "fixed_step")
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A prediction with its sample's annotation and score."""
+
+    record: Mapping[str, Any]
+    sample: Mapping[str, Any]
+    score: SampleScore
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """A data set's predictions, judged, in the order of the prediction file."""
+
+    where: str
+    """The prediction file, for messages."""
+    result: DatasetResult
+    judged: tuple[Judged, ...]
+    n_samples: int
+    """Number of samples in the annotation."""
+    variant: str = ""
+    """``adversarial``, or empty."""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def coverage(self) -> float:
+        """Scored samples by samples of the annotation."""
+        return self.result.n_scored / self.n_samples
+
+    @property
+    def failures(self) -> tuple[SampleScore, ...]:
+        return tuple(judged.score for judged in self.judged if judged.score.error is not None)
+
+    def failure_text(self) -> str:
+        """Which samples failed, and why; empty if none did."""
+        lines = [f"sample {score.sample_id}: {score.error}" for score in self.failures[:_SHOWN]]
+        more = len(self.failures) - len(lines)
+        return "; ".join(lines) + (f"; and {more} more" if more else "")
+
+
+def evaluate_dataset(annotation: Annotation, predictions: Predictions, allow_partial: bool = False) -> Evaluation:
+    """Judge all predictions of a data set.
+
+    Args:
+        allow_partial: score what is there: missing samples are left out, predictions of unknown samples are passed
+            over, and of several predictions for one sample the last counts, each with a warning.
+
+    Raises:
+        DataError: without ``allow_partial``, the predictions are not exactly one for each sample.
+    """
+    by_number: dict[int, Mapping[str, Any]] = {}
+    repeated: list[int] = []
+    for number, record in predictions.numbered():
+        if number in by_number:
+            repeated.append(number)
+        by_number[number] = record
+    mismatch = list(_mismatch(annotation, by_number, repeated))
+    if mismatch and not allow_partial:
+        raise DataError(
+            f"{predictions.where} does not fit {annotation.where}: {'; '.join(mismatch)}; "
+            "--allow_partial scores what is there"
+        )
+    judged = tuple(
+        _judge(annotation, annotation.samples[number], record)
+        for number, record in by_number.items()
+        if number in annotation.samples
+    )
+    if not judged:
+        raise DataError(f"{predictions.where} has no prediction for any sample of {annotation.where}")
+    scores = [one.score for one in judged]
+    notes = (*mismatch, *_other_answers(judged), *_notes(scores))
+    result = aggregate(annotation.facts, scores)
+    return Evaluation(predictions.where, result, judged, len(annotation.samples), annotation.variant, notes)
+
+
+def _judge(annotation: Annotation, sample: Mapping[str, Any], record: Mapping[str, Any]) -> Judged:
+    score = score_sample(annotation.facts, sample, record.get("pred_response"), record.get("gt_response"))
+    return Judged(record, sample, score)
+
+
+def _mismatch(annotation: Annotation, found: Mapping[int, Any], repeated: Sequence[int]) -> Iterator[str]:
+    missing = [number for number in annotation.samples if number not in found]
+    unknown = [number for number in found if number not in annotation.samples]
+    for numbers, what in ((missing, "without a prediction"), (unknown, "unknown"), (repeated, "predicted repeatedly")):
+        if numbers:
+            shown = ", ".join(map(str, numbers[:_SHOWN])) + (", ..." if len(numbers) > _SHOWN else "")
+            yield f"{len(numbers)} of {len(annotation.samples)} samples {what} ({shown})"
+
+
+def _other_answers(judged: Sequence[Judged]) -> Iterator[str]:
+    """The reference takes the gold answer from the prediction file: say where that is another one."""
+    other = [
+        one.score.sample_id
+        for one in judged
+        if "response" in one.sample and str(one.sample["response"]) != one.record.get("gt_response")
+    ]
+    if other:
+        yield (
+            f"{len(other)} gt_response differ from the annotation, first in sample {other[0]}: official scores follow "
+            "the prediction file, fixed scores the annotation"
+        )
+
+
+def _notes(scores: Sequence[SampleScore]) -> Iterator[str]:
+    noted = [score for score in scores if score.note]
+    if noted:
+        yield f"{len(noted)} samples, first {noted[0].sample_id}: {noted[0].note}"
+
+
+def write_evaluation(evaluation: Evaluation, folder: Path, source: str) -> None:
+    """Write the reference's files, and ours, into the folder of the predictions.
+
+    Args:
+        source: fingerprint of the predictions; the collector compares it.
+
+    Raises:
+        DataError: a file cannot be written.
+    """
+    result = evaluation.result
+    fixed = {
+        **result.as_fixed(),
+        "samples": evaluation.n_samples,
+        SOURCE: source,
+        SUMMARY: summary(evaluation).as_dict() if result.n_scored else None,
+    }
+    files = {SCORES: json.dumps(score_records(evaluation), indent=4), FIXED: json.dumps(fixed, indent=4)}
+    if any(one.score.normalised for one in evaluation.judged):
+        files[EXTRACTED] = json.dumps([extracted_record(one) for one in evaluation.judged], indent=4)
+    files[EVAL] = json.dumps(result.as_eval())  # the last: the others are complete when it is there
+    for name, text in files.items():
+        write_text(folder / name, text)
+
+
+def summary(evaluation: Evaluation) -> DatasetSummary:
+    """What the benchmark's report needs of the scored samples, of which there must be one."""
+    return summarise(
+        [
+            {
+                **{name: getattr(one.score, name) for name in _SUMMARISED},
+                "no_answer": int(one.score.is_empty),
+                "needle_depth": one.sample.get("depth"),
+                "needle_length": one.sample.get("length"),
+            }
+            for one in evaluation.judged
+            if one.score.error is None
+        ],
+        evaluation.result.name,
+        evaluation.variant,
+    )
+
+
+def score_records(evaluation: Evaluation) -> list[dict[str, str]]:
+    """The content of ``eval_score.json``; failed samples have no record."""
+    return [
+        {"id": str(one.record["sample_id"]), "score": reported(one.score.score)}
+        for one in evaluation.judged
+        if one.score.score is not None
+    ]
+
+
+def reported(score: int | float) -> str:
+    """``0`` or ``1``; ROUGE to three decimals."""
+    return str(score) if isinstance(score, int) else str(round(score, 3))
+
+
+def extracted_record(judged: Judged) -> dict[str, Any]:
+    """An entry of ``pred_with_extracted.json``; a failed sample keeps its texts, with nothing extracted."""
+    record, instance, normalised = judged.record, judged.sample["task_instance"], judged.score.normalised
+    texts: dict[str, Any] = {"choice_list": instance["choice_list"]}
+    if normalised is not None:
+        texts = {"gt_response": normalised.gold, "pred_response": normalised.prediction}
+        texts["choice_list"] = list(normalised.choices)
+    return {
+        **record,
+        "image": instance["images_path"],
+        **texts,
+        "image_quantity_level": judged.sample["image_quantity_level"],
+        "extracted": judged.score.extracted,
+        "result": judged.score.score,
+    }
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace a file as a whole. What these scripts write can be made again, so that no disk is waited for.
+
+    Raises:
+        DataError: it cannot be written.
+    """
+    try:
+        with replacing(path.absolute(), survives_power_loss=False) as file:
+            file.write(text.encode("utf-8", "surrogatepass"))
+    except OSError as error:
+        raise DataError(f"{path} cannot be written: {error.strerror or error}") from error

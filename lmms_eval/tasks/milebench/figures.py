@@ -1,0 +1,156 @@
+"""The numbers of MileBench over its data sets: groups, Realistic and Diagnostic.
+
+Intervals (95 %) treat data sets as given and samples as drawn: of a data set that of its mean (``Moments.interval``);
+of a weighted mean of data sets x = sum(w x_d), with the data sets' limits l_d and u_d,
+[x - sqrt(sum(w_d^2 (x_d - l_d)^2)), x + sqrt(sum(w_d^2 (u_d - x_d)^2))] (Zou and Donner 2008, "Construction of
+confidence intervals about effect measures": for symmetric limits this is x +- 1.96 sqrt(sum(w_d^2 SE_d^2))).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lmms_eval.tasks.milebench.facts import Dataset
+from lmms_eval.tasks.milebench.summary import DatasetSummary, Moments
+
+PERCENT = 100.0
+REALISTIC, DIAGNOSTIC, NEEDLES = "Realistic", "Diagnostic", "Needles only"
+NEEDLE_LABELS = ("N-1", "N-2")
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A score in percent with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def as_dict(self) -> dict[str, float]:
+        return {"score": self.value, "low": self.low, "high": self.high}
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A number by the ``official`` and by the ``fixed`` rules."""
+
+    official: Figure
+    fixed: Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A data set, a group or an overall figure."""
+
+    name: str
+    title: str
+    scores: Pair | None
+    """``None`` where nothing of it was scored. With ``gaps`` only over what is there."""
+    samples: int
+    """Scored ones."""
+    published: int
+    """Samples of the benchmark."""
+    gaps: tuple[str, ...] = ()
+    """Why this is not the benchmark's number; empty if it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A data set of the run."""
+
+    facts: Dataset
+    summary: DatasetSummary | None
+    """``None`` where nothing was scored."""
+    withheld: str = ""
+
+
+def figure(moments: Moments) -> Figure | None:
+    """In percent; ``None`` over no scores."""
+    interval = moments.interval
+    if interval is None:
+        return None
+    return Figure(PERCENT * moments.mean, PERCENT * interval.low, PERCENT * interval.high)
+
+
+def combined(figures: Sequence[Figure], weights: Sequence[float] | None = None) -> Figure:
+    """The mean of at least one figure, weighted by ``weights`` (default: all alike), with its interval."""
+    given = [1.0] * len(figures) if weights is None else list(weights)
+    shares = [weight / math.fsum(given) for weight in given]
+    parts = list(zip(shares, figures, strict=True))
+    value = math.fsum(share * part.value for share, part in parts)
+    below = math.sqrt(math.fsum((share * (part.value - part.low)) ** 2 for share, part in parts))
+    above = math.sqrt(math.fsum((share * (part.high - part.value)) ** 2 for share, part in parts))
+    return Figure(value, value - below, value + above)
+
+
+def combined_pair(pairs: Sequence[Pair], weights: Sequence[float] | None = None) -> Pair | None:
+    """``None`` for no pairs."""
+    if not pairs:
+        return None
+    return Pair(combined([pair.official for pair in pairs], weights), combined([pair.fixed for pair in pairs], weights))
+
+
+def dataset_entry(scored: Scored) -> Entry:
+    """A data set of the run."""
+    facts, summary = scored.facts, scored.summary
+    count = summary.count if summary is not None else 0
+    gaps = [f"{facts.name}: withheld, {scored.withheld}"] if scored.withheld else []
+    if summary is None and not scored.withheld:
+        gaps.append(f"{facts.name}: nothing was scored")
+    if summary is not None and not scored.withheld and not _is_demo(summary) and count != facts.samples:
+        gaps.append(f"{facts.name}: {count} of {facts.samples} samples")
+    pair = None if summary is None else pair_of(summary.pooled(), summary.pooled(is_fixed=True))
+    return Entry(facts.name, facts.title, pair, count, facts.samples, tuple(gaps))
+
+
+def _is_demo(summary: DatasetSummary) -> bool:
+    return summary.variant.startswith("demo")
+
+
+def pair_of(official: Moments, fixed: Moments) -> Pair | None:
+    """Both figures; ``None`` over no scores."""
+    figures = figure(official), figure(fixed)
+    return None if figures[0] is None or figures[1] is None else Pair(figures[0], figures[1])
+
+
+def mean_entry(name: str, title: str, members: Sequence[Entry]) -> Entry:
+    """The unweighted mean of the members that have a score; gaps of any member are its gaps."""
+    pairs = [member.scores for member in members if member.scores is not None]
+    return Entry(
+        name,
+        title,
+        combined_pair(pairs),
+        sum(member.samples for member in members),
+        sum(member.published for member in members),
+        tuple(dict.fromkeys(gap for member in members for gap in member.gaps)),
+    )
+
+
+def group_entries(known: Mapping[str, Dataset], entries: Mapping[str, Entry]) -> dict[str, Entry]:
+    """All groups by label, in the order of the facts; a data set that the run lacks is a gap.
+
+    Args:
+        known: the benchmark's data sets by name. entries: those of the run.
+    """
+    members: dict[str, list[Entry]] = {}
+    titles: dict[str, str] = {}
+    for facts in known.values():
+        titles[facts.label] = facts.title
+        absent = Entry(facts.name, facts.title, None, 0, facts.samples, (f"{facts.name}: not in the run",))
+        members.setdefault(facts.label, []).append(entries.get(facts.name, absent))
+    return {label: mean_entry(label, titles[label], found) for label, found in members.items()}
+
+
+def overall_entries(known: Mapping[str, Dataset], groups: Mapping[str, Entry]) -> list[Entry]:
+    """Realistic (mean of T-1 to S-5), Diagnostic (mean of N-1, N-2, I-1), and the mean of N-1 and N-2 alone."""
+    sets = {facts.label: facts.set for facts in known.values()}
+    realistic = [groups[label] for label in groups if sets[label] == "realistic"]
+    diagnostic = [groups[label] for label in groups if sets[label] == "diagnostic"]
+    needles = [groups[label] for label in NEEDLE_LABELS]
+    return [
+        mean_entry(REALISTIC, f"mean of {len(realistic)} groups", realistic),
+        mean_entry(DIAGNOSTIC, "mean of N-1, N-2, I-1", diagnostic),
+        mean_entry(NEEDLES, "mean of N-1, N-2", needles),
+    ]

@@ -1,0 +1,135 @@
+"""Scores over the number of images: levels, the curve, and grids of needles."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lmms_eval.tasks.milebench.facts import datasets
+from lmms_eval.tasks.milebench.figures import PERCENT, Pair, combined_pair, pair_of
+from lmms_eval.tasks.milebench.scoring.levels import FIRST_MEDIUM, LAST_MEDIUM, LEVELS
+from lmms_eval.tasks.milebench.summary import DatasetSummary, Moments, NeedleCell
+
+LEVEL_RANGES: Mapping[str, tuple[int, float]] = dict(
+    zip(LEVELS, ((0, FIRST_MEDIUM - 1), (FIRST_MEDIUM, LAST_MEDIUM), (LAST_MEDIUM + 1, math.inf)), strict=True)
+)
+BINS: Mapping[str, tuple[int, float]] = {
+    "up to 2": (0, 2), "3": (3, 3), "4": (4, 4), "5": (5, 5),
+    "6-8": (6, 8), "9-12": (9, 12), "13-20": (13, 20), "21-31": (21, 31),
+    "32-48": (32, 48), "49-72": (49, 72), "73 and more": (73, math.inf),
+}  # fmt: skip
+"""Numbers of images, first and last, of the curve's points; no bin crosses a border between levels."""
+ALL, REALISTIC, DIAGNOSTIC = "all", "realistic", "diagnostic"
+MAX_TICKS = 12
+"""More depths or lengths of needles than these are put together, ``GRID_BINS`` ranges of one width each."""
+GRID_BINS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The samples of a scope with certain numbers of images."""
+
+    scope: str
+    label: str
+    samples: int
+    images: float
+    """Mean number of images."""
+    datasets: int
+    by_sample: Pair
+    """Every sample counts alike."""
+    by_dataset: Pair
+    """Every data set with such samples counts alike."""
+
+
+@dataclass(frozen=True, slots=True)
+class NeedleGrid:
+    """Official scores (percent) of a needle data set by depth (rows) and length (columns)."""
+
+    dataset: str
+    depths: tuple[str, ...]
+    lengths: tuple[str, ...]
+    cells: tuple[tuple[float | None, ...], ...]
+    """``None`` where there is no sample."""
+    counts: tuple[tuple[int, ...], ...]
+
+
+def scopes(summaries: Sequence[DatasetSummary]) -> dict[str, list[DatasetSummary]]:
+    """All data sets, the two sets, and each diagnostic group; scopes without a data set are left out."""
+    facts = datasets()
+    found: dict[str, list[DatasetSummary]] = {ALL: list(summaries)}
+    for name in (REALISTIC, DIAGNOSTIC):
+        found[name] = [summary for summary in summaries if facts[summary.dataset].set == name]
+    for summary in found[DIAGNOSTIC]:
+        found.setdefault(facts[summary.dataset].label, []).append(summary)
+    return {name: members for name, members in found.items() if members}
+
+
+def pools(found: Mapping[str, Sequence[DatasetSummary]], ranges: Mapping[str, tuple[int, float]]) -> list[Pool]:
+    """One for each scope and range of numbers of images that has samples."""
+    made = [_pool(scope, label, members) for scope, members in found.items() for label in ranges.items()]
+    return [pool for pool in made if pool is not None]
+
+
+def _pool(scope: str, span: tuple[str, tuple[int, float]], summaries: Sequence[DatasetSummary]) -> Pool | None:
+    label, (least, most) = span
+    pairs: list[Pair] = []
+    counts: list[float] = []
+    images = 0
+    for summary in summaries:
+        pair = pair_of(summary.within(least, most), summary.within(least, most, is_fixed=True))
+        if pair is not None:
+            pairs.append(pair)
+            counts.append(summary.within(least, most).count)
+            images += sum(number * one.count for number, one in summary.official.items() if least <= number <= most)
+    by_sample, by_dataset = combined_pair(pairs, counts), combined_pair(pairs)
+    if by_sample is None or by_dataset is None:
+        return None
+    samples = round(math.fsum(counts))
+    return Pool(scope, label, samples, images / samples, len(pairs), by_sample, by_dataset)
+
+
+def needle_grids(summaries: Sequence[DatasetSummary]) -> list[NeedleGrid]:
+    """Of every data set whose data name depth and length of all needles."""
+    return [_grid(summary.dataset, summary.needles) for summary in summaries if summary.needles]
+
+
+def _grid(name: str, cells: Sequence[NeedleCell]) -> NeedleGrid:
+    depths, lengths = _Ticks.of([cell.depth for cell in cells]), _Ticks.of([cell.length for cell in cells])
+    members: dict[tuple[int, int], list[NeedleCell]] = {}
+    for cell in cells:
+        members.setdefault((depths.place(cell.depth), lengths.place(cell.length)), []).append(cell)
+    rows, counts = [], []
+    for row in range(len(depths.labels)):
+        found = [members.get((row, column), []) for column in range(len(lengths.labels))]
+        rows.append(tuple(_mean(group) for group in found))
+        counts.append(tuple(sum(cell.official.count for cell in group) for group in found))
+    return NeedleGrid(name, depths.labels, lengths.labels, tuple(rows), tuple(counts))
+
+
+def _mean(cells: Sequence[NeedleCell]) -> float | None:
+    return PERCENT * Moments.pooled(cell.official for cell in cells).mean if cells else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Ticks:
+    """The distinct values of an axis, or ranges of one width where they are many."""
+
+    labels: tuple[str, ...]
+    values: tuple[float, ...]
+    """The distinct values, or the lower ends of the ranges."""
+
+    @classmethod
+    def of(cls, given: Sequence[float]) -> _Ticks:
+        values = sorted(set(given))
+        if len(values) <= MAX_TICKS:
+            return cls(tuple(f"{value:g}" for value in values), tuple(values))
+        width = (values[-1] - values[0]) / GRID_BINS
+        edges = [values[0] + number * width for number in range(GRID_BINS + 1)]
+        labels = tuple(f"{low:.3g}-{high:.3g}" for low, high in itertools.pairwise(edges))
+        return cls(labels, tuple(edges[:-1]))
+
+    def place(self, value: float) -> int:
+        """The last tick that is not above the value."""
+        return max(place for place, tick in enumerate(self.values) if tick <= value)

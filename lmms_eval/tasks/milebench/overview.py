@@ -1,0 +1,162 @@
+"""Everything that the report says of one variant of MileBench, as plain JSON too."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lmms_eval.tasks.milebench.facts import datasets
+from lmms_eval.tasks.milebench.figures import (
+    PERCENT,
+    Entry,
+    Figure,
+    Pair,
+    Scored,
+    combined,
+    dataset_entry,
+    group_entries,
+    overall_entries,
+)
+from lmms_eval.tasks.milebench.image_counts import (
+    BINS,
+    LEVEL_RANGES,
+    NeedleGrid,
+    Pool,
+    needle_grids,
+    pools,
+    scopes,
+)
+from lmms_eval.tasks.milebench.summary import DatasetSummary
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The numbers of one variant."""
+
+    variant: str
+    """Empty for the benchmark's usual data and prompts."""
+    overall: tuple[Entry, ...]
+    """Realistic, Diagnostic, Needles only."""
+    groups: Mapping[str, Entry]
+    """By label, those with a score or a data set in the run."""
+    datasets: Mapping[str, Entry]
+    """Those of the run, by name, in the benchmark's order."""
+    summaries: Mapping[str, DatasetSummary]
+    levels: tuple[Pool, ...]
+    curve: tuple[Pool, ...]
+    grids: tuple[NeedleGrid, ...]
+
+    @property
+    def is_partial(self) -> bool:
+        return any(entry.gaps for entry in self.overall)
+
+    @property
+    def no_answer(self) -> int:
+        """Empty answers."""
+        return sum(summary.no_answer for summary in self.summaries.values())
+
+    def steps(self, is_fixed: bool) -> Mapping[str, int]:
+        """How many samples each rule decided, the most frequent first."""
+        total: Counter[str] = Counter()
+        for summary in self.summaries.values():
+            total.update(summary.fixed_steps if is_fixed else summary.steps)
+        return dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The content of ``report.json``: scores in percent (README.md of this folder describes it)."""
+        return {
+            "variant": self.variant,
+            "is_partial": self.is_partial,
+            "overall": {entry.name: _entry(entry) for entry in self.overall},
+            "groups": {label: _entry(entry) for label, entry in self.groups.items()},
+            "datasets": {name: {**_entry(entry), **self._counts(name)} for name, entry in self.datasets.items()},
+            "image_levels": [_pool(pool, "level") for pool in self.levels],
+            "by_images": [_pool(pool, "images") for pool in self.curve],
+            "needle_grids": {grid.dataset: _grid(grid) for grid in self.grids},
+            "no_answer": self.no_answer,
+            "steps": self.steps(is_fixed=False),
+            "fixed_steps": self.steps(is_fixed=True),
+        }
+
+    def _counts(self, name: str) -> dict[str, Any]:
+        summary = self.summaries.get(name)
+        if summary is None:
+            return {}
+        content: dict[str, Any] = {"metric": summary.metric, "no_answer": summary.no_answer}
+        if summary.sequence.count:
+            content["sequence_rouge_l"] = PERCENT * summary.sequence.mean
+        return {**content, "steps": dict(summary.steps), "fixed_steps": dict(summary.fixed_steps)}
+
+
+def build(found: Sequence[Scored], variant: str) -> Overview:
+    """The overview of the data sets of a run, in any order."""
+    known = datasets()
+    order = list(known)
+    ordered = sorted(found, key=lambda scored: order.index(scored.facts.name))
+    entries = {scored.facts.name: dataset_entry(scored) for scored in ordered}
+    groups = group_entries(known, entries)
+    summaries = {scored.facts.name: scored.summary for scored in ordered if scored.summary is not None}
+    members = scopes(list(summaries.values()))
+    present = {scored.facts.label for scored in ordered}
+    return Overview(
+        variant=variant,
+        overall=tuple(overall_entries(known, groups)),
+        groups={label: entry for label, entry in groups.items() if label in present},
+        datasets=entries,
+        summaries=summaries,
+        levels=tuple(pools(members, LEVEL_RANGES)),
+        curve=tuple(pools(members, BINS)),
+        grids=tuple(needle_grids(list(summaries.values()))),
+    )
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    """Without a gap ``official`` and ``fixed`` hold the scores; else they are ``null`` beside ``partial``."""
+    scores = None if entry.scores is None else _pair(entry.scores)
+    content: dict[str, Any] = {
+        "title": entry.title,
+        "official": None if scores is None or entry.gaps else scores["official"],
+        "fixed": None if scores is None or entry.gaps else scores["fixed"],
+        "samples": entry.samples,
+        "published_samples": entry.published,
+    }
+    if entry.gaps:
+        content |= {"partial": scores, "gaps": list(entry.gaps)}
+    return content
+
+
+def _pair(pair: Pair) -> dict[str, dict[str, float]]:
+    return {"official": pair.official.as_dict(), "fixed": pair.fixed.as_dict()}
+
+
+def _pool(pool: Pool, name: str) -> dict[str, Any]:
+    return {
+        "scope": pool.scope,
+        name: pool.label,
+        "samples": pool.samples,
+        "datasets": pool.datasets,
+        "mean_images": pool.images,
+        "by_sample": _pair(pool.by_sample),
+        "by_dataset": _pair(pool.by_dataset),
+    }
+
+
+def _grid(grid: NeedleGrid) -> dict[str, Any]:
+    return {
+        "depths": list(grid.depths),
+        "lengths": list(grid.lengths),
+        "official": [list(row) for row in grid.cells],
+        "samples": [list(row) for row in grid.counts],
+    }
+
+
+def recomputed(groups: Mapping[str, float]) -> dict[str, float]:
+    """The overall figures from the scores of all groups alone (published tables), by name."""
+    exact = {
+        label: Entry(label, "", Pair(Figure(value, value, value), Figure(value, value, value)), 0, 0)
+        for label, value in groups.items()
+    }
+    found = overall_entries(datasets(), exact)
+    return {entry.name: combined([entry.scores.official]).value for entry in found if entry.scores is not None}

@@ -1,0 +1,80 @@
+"""What a model answered, in the format of the authors' generation script: ``pred.json``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from loguru import logger
+
+from lmms_eval.errors import DataError
+from lmms_eval.tasks.milebench.prompts import Prompt
+from lmms_eval.utils import sanitize_model_name
+from lmms_eval.utils.atomic import replacing
+from lmms_eval.utils.names import model_name_from_args
+
+FILE = "pred.json"
+_KEYS = ("sample_id", "image", "question", "gt_response", "gen_model_id", "pred_response", "gen_kwargs")
+
+
+def record(doc: Mapping[str, Any], prompt: Prompt, root: Path, answer: str) -> dict[str, Any]:
+    """What the file needs of one sample: its document, its prompt below the data's root, the model's answer."""
+    return {
+        "sample_id": int(doc["sample_id"]),
+        "n_images": len(doc["images_path"]),
+        "image": [f"{root}/{path}" for path in prompt.images],
+        "question": prompt.text,
+        "gt_response": str(doc["response"]),
+        "pred_response": answer,
+    }
+
+
+def in_order(records: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Records in the order of the authors' script: by the annotation's number of pictures, groups as they first occur.
+
+    Of records with one ``sample_id`` the first gives the place and the last the content, with a warning.
+    """
+    groups: dict[int, list[Mapping[str, Any]]] = {}
+    for item in records:
+        groups.setdefault(round(item["n_images"]), []).append(item)
+    found: dict[Any, Mapping[str, Any]] = {}
+    for group in groups.values():
+        for item in group:
+            if item["sample_id"] in found:
+                logger.warning("sample_id {} stands twice in the data: {} keeps the last", item["sample_id"], FILE)
+            found[item["sample_id"]] = item
+    return list(found.values())
+
+
+def dumps(records: Iterable[Mapping[str, Any]], model: str, generation: Mapping[str, Any]) -> str:
+    """The text of ``pred.json``: a list, four-space indent, non-ASCII kept."""
+    same = {"gen_model_id": model, "gen_kwargs": dict(generation)}
+    rows = [{key: {**item, **same}[key] for key in _KEYS} for item in in_order(records)]
+    return json.dumps(rows, ensure_ascii=False, indent=4)
+
+
+def write(text: str, path: Path) -> None:
+    """Write the file so that at any instant the old or the new one is there, complete.
+
+    Raises:
+        DataError: it cannot be written.
+    """
+    try:
+        with replacing(path) as file:
+            file.write(text.encode("utf-8", "surrogatepass"))
+    except OSError as error:
+        raise DataError(f"predictions {path} cannot be written: {error.strerror or error}") from error
+
+
+def model_name(args: Any) -> str:
+    """The model of a run: the name that its arguments give, else the text of ``--model``."""
+    stated = getattr(args, "model_args", None) or ""
+    text = ",".join(f"{key}={value}" for key, value in stated.items()) if isinstance(stated, Mapping) else str(stated)
+    return model_name_from_args(text) or str(getattr(args, "model", "") or "model")
+
+
+def folder(output_path: str, args: Any, marks: Sequence[str], top: str) -> Path:
+    """``OUT/TOP/MODEL``, a model's folder as the stand-alone scorers take it; ``marks`` tell its variants apart."""
+    return Path(output_path) / top / "-".join([sanitize_model_name(model_name(args)), *marks])

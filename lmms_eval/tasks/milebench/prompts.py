@@ -1,0 +1,248 @@
+"""From a sample to its prompt: question, pictures in their places, and what is left out where the context is short.
+
+``official`` puts the text and the list of pictures together as the authors' script does: pictures take their places
+by position, whatever the placeholders say. ``by_index`` puts every picture where its placeholder stands.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from lmms_eval.errors import DataError
+from lmms_eval.tasks.milebench.counting import Tokenizer
+
+MARKER = "<ImageHere>"
+"""The place of a picture in a finished prompt."""
+IMAGE_TOKEN = "<image>"
+"""The place of a picture in the text for models of the simple interface."""
+NO_LETTERS = "GPR1200"
+"""The data set whose options carry no letters."""
+_PLACEHOLDER = re.compile(r"(\{(?:image|table)#\d+\})")
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What a prompt is made from."""
+
+    sample_id: int
+    dataset: str
+    instruction: str
+    context: str
+    """With placeholders ``{image#k}`` and ``{table#k}``, k from 1."""
+    images: tuple[str, ...]
+    """Paths below the folder of pictures."""
+    choices: tuple[str, ...] | None = None
+    sheets: tuple[str, ...] | None = None
+    """File names of its combined sheets."""
+
+    @property
+    def question(self) -> str:
+        """The context with the list of choices, where there is one."""
+        if self.choices is None:
+            return self.context
+        plain = self.dataset == NO_LETTERS
+        options = [text if plain else f"{chr(65 + place)}. {text}" for place, text in enumerate(self.choices)]
+        return f"{self.context}\nChoice list: \n" + "\n".join(options) + "\nYour answer is: "
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much fits into a context."""
+
+    max_context_len: int
+    n_tokens_per_image: int
+    tokenizer: Tokenizer
+
+    def left(self, instruction: str) -> int:
+        """Tokens for everything but the instruction; may be negative."""
+        return self.max_context_len - len(self.tokenizer.encode(instruction))
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture in its place."""
+
+    path: str
+
+
+Part = str | Picture
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A finished prompt."""
+
+    text: str
+    """With a marker for every place of a picture."""
+    images: tuple[str, ...]
+    """Paths of the pictures that were kept, in order."""
+    parts: tuple[Part, ...]
+    """Texts and pictures as a chat model gets them, without markers."""
+
+    @property
+    def simple_text(self) -> str:
+        """The text with an image token for every picture."""
+        return "".join(IMAGE_TOKEN if isinstance(part, Picture) else part for part in self.parts)
+
+
+def official(sample: Sample, folder: str, budget: Budget | None = None, combine: int = 0) -> Prompt:
+    """The prompt as the authors' script makes it; cut from the front, the instruction kept, with a ``budget``.
+
+    Args:
+        sample: the sample.
+        folder: its folder of pictures.
+        budget: without one nothing is cut.
+        combine: number of sheets that were asked for; 0 for separate pictures.
+
+    Raises:
+        DataError: sheets are asked for and the sample has not exactly one.
+    """
+    context = sample.question
+    for number in range(1, len(sample.images) + 1):
+        place = f"<Image {number}> " if combine else MARKER
+        context = context.replace(f"{{image#{number}}}", place).replace(f"{{table#{number}}}", place)
+    if combine:
+        sheets = _sheets(sample, folder, combine)
+        if len(sheets) != 1:
+            raise DataError(
+                f"MileBench, {sample.dataset}, sample {sample.sample_id}: {len(sheets)} sheets, and the official "
+                "prompt takes one; use combine_image=1, or prompt_mode=index, which takes any number"
+            )
+        kept = _Walk(budget, sample.instruction, None).run(context)
+        text, images = f"{MARKER}\n{sample.instruction}\n{kept.text}", sheets
+    else:
+        kept = _Walk(budget, sample.instruction, _paths(sample, folder)).run(context)
+        text, images = f"{sample.instruction}\n{kept.text}", kept.images
+    return Prompt(text, tuple(images), _by_position(text, images))
+
+
+def by_index(sample: Sample, folder: str, budget: Budget | None = None, combine: int = 0) -> Prompt:
+    """The prompt with every picture where its placeholder stands, as often as it is named.
+
+    Pictures that no placeholder names stand in front, in order; so do sheets, of which there may be any number. With a
+    ``budget`` the end is kept: texts are cut from the front, a picture that does not fit ends the prompt there.
+
+    Raises:
+        DataError: sheets are asked for and the sample has none.
+    """
+    paths = [] if combine else _paths(sample, folder)
+    parts: list[Part] = []
+    for piece in _PLACEHOLDER.split(sample.question):
+        number = int(piece[piece.index("#") + 1 : -1]) if _PLACEHOLDER.fullmatch(piece) else 0
+        if 1 <= number <= len(sample.images):
+            parts.append(f"<Image {number}>" if combine else Picture(paths[number - 1]))
+        elif piece:
+            parts.append(piece)
+    named = {part.path for part in parts if isinstance(part, Picture)}
+    parts = [*(Picture(path) for path in paths if path not in named), *parts]
+    if budget is not None:
+        parts = _fitting(parts, budget, budget.left(sample.instruction))
+    if combine:
+        sheets = [Picture(path) for path in _sheets(sample, folder, combine)]
+        parts = [*sheets, f"\n{sample.instruction}\n", *parts]
+    else:
+        parts = [f"{sample.instruction}\n", *parts]
+    text = "".join(MARKER if isinstance(part, Picture) else part for part in parts)
+    images = tuple(part.path for part in parts if isinstance(part, Picture))
+    return Prompt(text, images, _joined(parts))
+
+
+def _paths(sample: Sample, folder: str) -> list[str]:
+    return [f"{folder}/{path}" for path in sample.images]
+
+
+def _sheets(sample: Sample, folder: str, combine: int) -> list[str]:
+    """Paths of the sheets. Every occurrence of the folder's name in its path is replaced, as the authors do it."""
+    if sample.sheets is None:
+        raise DataError(f"MileBench, {sample.dataset}, sample {sample.sample_id}: no combined_{combine}_images")
+    other = folder.replace(PurePosixPath(folder).name, f"combined_{combine}_images")
+    return [f"{other}/{name}" for name in sample.sheets]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    text: str
+    images: list[str]
+
+
+class _Walk:
+    """Keeps the end of a text and its pictures: from the last fragment between markers to the first."""
+
+    def __init__(self, budget: Budget | None, instruction: str, images: Sequence[str] | None) -> None:
+        self._budget, self._left = budget, list(images or ())
+        self._separate = images is not None
+        self._room = None if budget is None else budget.left(instruction)
+        self._fragments: list[str] = []
+        self._images: list[str] = []
+        self._total = 0
+        self._leads = False
+
+    def run(self, context: str) -> _Kept:
+        for fragment in reversed(context.split(MARKER)):
+            if not self._keep(fragment) or (self._separate and not self._place_picture()):
+                break
+        return _Kept((MARKER if self._leads else "") + MARKER.join(self._fragments), self._images)
+
+    def _keep(self, fragment: str) -> bool:
+        if self._budget is None or self._room is None:
+            self._fragments.insert(0, fragment)
+        else:
+            tokens = self._budget.tokenizer.encode(fragment)
+            if len(tokens) + self._total > self._room:
+                if not self._fragments:  # a room of 0 keeps everything, a negative one cuts from the front
+                    self._fragments.append(self._budget.tokenizer.decode(tokens[-self._room :]))
+                return False
+            self._fragments.insert(0, self._budget.tokenizer.decode(tokens))
+            self._total += len(tokens)
+        self._leads = False
+        return True
+
+    def _place_picture(self) -> bool:
+        each = 0 if self._budget is None else self._budget.n_tokens_per_image
+        if self._room is not None and each + self._total > self._room:
+            return False
+        if self._left:
+            self._images.insert(0, self._left.pop())
+            self._leads = True
+            self._total += each
+        return True
+
+
+def _fitting(parts: Sequence[Part], budget: Budget, room: int) -> list[Part]:
+    """The last parts that fit into ``room`` tokens, the first text among them cut from its front."""
+    kept: list[Part] = []
+    for part in reversed(parts):
+        tokens: Sequence[Any] = () if isinstance(part, Picture) else budget.tokenizer.encode(part)
+        cost = budget.n_tokens_per_image if isinstance(part, Picture) else len(tokens)
+        if cost > room:
+            if tokens and room > 0:
+                kept.insert(0, budget.tokenizer.decode(tokens[-room:]))
+            break
+        kept.insert(0, part)
+        room -= cost
+    return kept
+
+
+def _by_position(text: str, images: Sequence[str]) -> tuple[Part, ...]:
+    """The first marker is the first picture, and so on; markers beyond the pictures show nothing."""
+    parts: list[Part] = []
+    for number, fragment in enumerate(text.split(MARKER)):
+        if 0 < number <= len(images):
+            parts.append(Picture(images[number - 1]))
+        parts.append(fragment)
+    return _joined(parts)
+
+
+def _joined(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """Texts that meet become one; empty ones are left out."""
+    made: list[Part] = []
+    for part in parts:
+        if isinstance(part, str) and made and isinstance(made[-1], str):
+            made[-1] += part
+        elif part != "":
+            made.append(part)
+    return tuple(made)

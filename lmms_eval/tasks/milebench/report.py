@@ -1,0 +1,74 @@
+"""What a run prints and writes of MileBench as a whole: groups, overall figures, scores by number of pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from loguru import logger
+
+from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
+from lmms_eval.plots.figure import PlotUnavailable
+from lmms_eval.tasks.milebench import report_files
+from lmms_eval.tasks.milebench.facts import datasets
+from lmms_eval.tasks.milebench.figures import Scored
+from lmms_eval.tasks.milebench.overview import build
+from lmms_eval.tasks.milebench.report_text import report_text
+from lmms_eval.tasks.milebench.summary import KEY, DatasetSummary
+
+DEMO = "demo"
+_PREFIX = "milebench_"
+
+
+def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkReport | None:
+    """One report for each variant (usual data and prompts, adversarial, demonstration, ...) in the run.
+
+    With ``stem`` the files of ``report_files`` go to ``STEM_milebench/``, those of a variant to
+    ``STEM_milebench_VARIANT/``.
+
+    Raises:
+        DataError: a file cannot be written, or a task's details are no summary.
+    """
+    texts: list[str] = []
+    parts: dict[str, Any] = {}
+    files: list[str] = []
+    for variant, found in _by_variant(tasks).items():
+        overview = build(found, variant)
+        if not overview.summaries:
+            continue
+        texts.append(report_text(overview))
+        parts[variant or "milebench"] = overview.as_dict()
+        if stem is not None:
+            folder = stem.with_name("_".join([stem.name, "milebench", *([variant] if variant else [])]))
+            report_files.write(overview, folder)
+            files.append(str(folder))
+            try:
+                files += [str(path) for path in report_files.draw(overview, folder)]
+            except PlotUnavailable as absent:
+                logger.info("{}", absent)
+    return BenchmarkReport("\n\n".join(texts), {"milebench_report": parts}, tuple(files)) if texts else None
+
+
+def _by_variant(tasks: Mapping[str, TaskNumbers]) -> dict[str, list[Scored]]:
+    """A task of which nothing was scored does not say its variant: it counts to every one of its own kind of data."""
+    found: dict[str, list[Scored]] = {}
+    silent: list[tuple[bool, Scored]] = []
+    for name, numbers in tasks.items():
+        details = numbers.details.get(KEY)
+        if details is None:
+            silent += _silent(name, numbers)
+            continue
+        summary = DatasetSummary.from_details(details)
+        found.setdefault(summary.variant, []).append(Scored(datasets()[summary.dataset], summary, numbers.withheld))
+    for variant, members in found.items():
+        members += [scored for is_demo, scored in silent if is_demo == variant.startswith(DEMO)]
+    return found
+
+
+def _silent(task: str, numbers: TaskNumbers) -> list[tuple[bool, Scored]]:
+    own = task.removeprefix(_PREFIX)
+    is_demo = own.startswith(f"{DEMO}_")
+    own = own.removeprefix(f"{DEMO}_")
+    known = [facts for facts in datasets().values() if facts.task == own]
+    return [(is_demo, Scored(facts, None, numbers.withheld)) for facts in known]

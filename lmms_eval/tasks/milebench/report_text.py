@@ -1,0 +1,207 @@
+"""The report as text: tables for a terminal and rows for spreadsheets."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+
+from lmms_eval.tasks.milebench.facts import datasets
+from lmms_eval.tasks.milebench.figures import Entry, Figure
+from lmms_eval.tasks.milebench.image_counts import ALL, DIAGNOSTIC, REALISTIC, NeedleGrid, Pool
+from lmms_eval.tasks.milebench.overview import Overview
+from lmms_eval.tasks.milebench.scoring.model import ROUGE
+from lmms_eval.utils.markdown import Column, markdown_table
+
+METHOD = (
+    "Scores in percent by the official and, beside them, the fixed rules; groups are unweighted means of data sets.\n"
+    "95 % intervals by samples within data sets. Of a data set: mean +- 1.96 s/sqrt(n), Wilson's if all scores are\n"
+    "alike; of a mean of data sets: +- sqrt(sum of (weight x distance of the data set's limit)^2)."
+)
+CONVENTIONS = (
+    "Diagnostic is the mean of N-1, N-2 and I-1; the paper's rows of GPT-4V and GPT-4o print the mean of N-1 and N-2\n"
+    "alone (here: Needles only)."
+)
+COMPOSITION = "Data sets differ from row to row: a difference between rows is not the number of pictures alone."
+NO_GRID = "Needles: the annotations name no depth and length, so there is no grid of them (by pictures: images.csv)."
+TERMINAL_SCOPES = (ALL, REALISTIC, DIAGNOSTIC)
+_SHOWN_GAPS = 5
+
+
+def title(overview: Overview) -> str:
+    """The benchmark and, in brackets, what sets these numbers apart from its own."""
+    marks = (
+        overview.variant.replace("demo", "demonstration data").replace("_", " ").split("-") if overview.variant else []
+    )
+    marks += ["partial"] if overview.is_partial else []
+    return "MileBench" + (f" ({', '.join(marks)})" if marks else "")
+
+
+def report_text(overview: Overview) -> str:
+    """All tables with their explanations."""
+    parts = [f"{title(overview)}\n\n{score_table(overview)}{METHOD}\n{CONVENTIONS}"]
+    parts += [_gap_lines(overview)] if overview.is_partial else []
+    parts.append(
+        f"By number of pictures: levels\n\n{_pool_table(overview.levels, 'Level', TERMINAL_SCOPES)}{COMPOSITION}"
+    )
+    parts.append(
+        f"By number of pictures: all data sets\n\n{_pool_table(overview.curve, 'Pictures', (ALL,))}".rstrip("\n")
+    )
+    labels = {datasets()[name].label for name in overview.datasets}
+    if overview.grids:
+        parts += [_grid_table(grid).rstrip("\n") for grid in overview.grids]
+    elif labels & {"N-1", "N-2"}:
+        parts.append(NO_GRID)
+    parts.append("\n".join(_count_lines(overview)))
+    return "\n\n".join(parts)
+
+
+def score_table(overview: Overview) -> str:
+    """Overall figures, then every group with its data sets."""
+    rows = [(entry.name, entry) for entry in overview.overall if entry.scores is not None]
+    for label, group in overview.groups.items():
+        rows.append((f"{label} {group.title}", group))
+        rows += [
+            (f"- {entry.name}", entry) for name, entry in overview.datasets.items() if datasets()[name].label == label
+        ]
+    summaries = overview.summaries
+    empty = {name: str(summaries[name].no_answer) for name in overview.datasets if name in summaries}
+    return markdown_table(
+        [
+            Column("Part", tuple(_part(name, entry, overview) for name, entry in rows), is_text=True),
+            Column("Samples", tuple(f"{entry.samples}" for _, entry in rows)),
+            Column("Official", tuple(_value(_official(entry)) for _, entry in rows)),
+            Column("CI95", tuple(_range(_official(entry)) for _, entry in rows), is_text=True),
+            Column("Fixed", tuple(_value(_fixed(entry)) for _, entry in rows)),
+            Column("CI95", tuple(_range(_fixed(entry)) for _, entry in rows), is_text=True),
+            Column("Empty", tuple(empty.get(name.removeprefix("- "), "") for name, _ in rows)),
+        ]
+    )
+
+
+def _part(name: str, entry: Entry, overview: Overview) -> str:
+    summary = overview.summaries.get(entry.name)
+    unit = " (ROUGE-L)" if summary is not None and summary.metric == ROUGE else ""
+    return f"{name}{unit}{' *' if entry.gaps else ''}"
+
+
+def _official(entry: Entry) -> Figure | None:
+    return None if entry.scores is None else entry.scores.official
+
+
+def _fixed(entry: Entry) -> Figure | None:
+    return None if entry.scores is None else entry.scores.fixed
+
+
+def _value(figure: Figure | None) -> str:
+    return "N/A" if figure is None else f"{figure.value:.1f}"
+
+
+def _range(figure: Figure | None) -> str:
+    return "" if figure is None else f"[{figure.low:.1f}, {figure.high:.1f}]"
+
+
+def _gap_lines(overview: Overview) -> str:
+    by_reason: dict[str, list[str]] = {}
+    for gap in dict.fromkeys(gap for entry in overview.overall for gap in entry.gaps):
+        name, _, reason = gap.partition(": ")
+        by_reason.setdefault(reason, []).append(name)
+    return "\n".join(
+        [
+            "* not the benchmark's numbers but means over what is there:",
+            *(f"  {reason}: {_some(names)}" for reason, names in by_reason.items()),
+        ]
+    )
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _SHOWN_GAPS
+    return ", ".join(names[:_SHOWN_GAPS]) + (f" and {more} more" if more > 0 else "")
+
+
+def _pool_table(pools: Sequence[Pool], heading: str, scopes: Sequence[str]) -> str:
+    rows = [pool for pool in pools if pool.scope in scopes]
+    columns = [Column("Data sets", tuple(f"{pool.scope} ({pool.datasets})" for pool in rows), is_text=True)]
+    columns.append(Column(heading, tuple(pool.label for pool in rows), is_text=True))
+    columns.append(Column("Samples", tuple(str(pool.samples) for pool in rows)))
+    for name, pairs in (
+        ("By sample", [pool.by_sample for pool in rows]),
+        ("By data set", [pool.by_dataset for pool in rows]),
+    ):
+        columns += [
+            Column(name, tuple(f"{pair.official.value:.1f}" for pair in pairs)),
+            Column("CI95", tuple(_range(pair.official) for pair in pairs), is_text=True),
+            Column("Fixed", tuple(f"{pair.fixed.value:.1f}" for pair in pairs)),
+        ]
+    return markdown_table(columns)
+
+
+def _grid_table(grid: NeedleGrid) -> str:
+    columns = [Column("Depth", grid.depths, is_text=True)]
+    for place, length in enumerate(grid.lengths):
+        cells = tuple("" if row[place] is None else f"{row[place]:.1f}" for row in grid.cells)
+        columns.append(Column(length, cells))
+    heading = f"{grid.dataset}: official score by depth (rows) and length (columns) of the needle"
+    return f"{heading}\n\n{markdown_table(columns)}"
+
+
+def _count_lines(overview: Overview) -> Iterator[str]:
+    samples = sum(summary.count for summary in overview.summaries.values())
+    yield f"Empty answers: {overview.no_answer} of {samples}; to a choice question one is C officially, wrong if fixed."
+    for name, is_fixed in (("official", False), ("fixed", True)):
+        steps = ", ".join(f"{step or 'none'} {count}" for step, count in overview.steps(is_fixed).items())
+        yield f"Samples by the {name} rule that decided: {steps}"
+
+
+def scores_csv(overview: Overview) -> str:
+    """A row for each overall figure, group and data set; scores in percent with two decimals, as in ``result.csv``."""
+    header = ("kind", "name", "title", "metric", "samples", "published_samples", "official", "official_low",
+              "official_high", "fixed", "fixed_low", "fixed_high", "no_answer", "is_partial")  # fmt: skip
+    rows: list[Sequence[str | int]] = [header]
+    for kind, entries in (
+        ("overall", {entry.name: entry for entry in overview.overall}),
+        ("group", overview.groups),
+        ("dataset", overview.datasets),
+    ):
+        rows += [_csv_row(kind, name, entry, overview) for name, entry in entries.items()]
+    return _csv(rows)
+
+
+def _csv_row(kind: str, name: str, entry: Entry, overview: Overview) -> list[str | int]:
+    summary = overview.summaries.get(name)
+    return [
+        kind, name, entry.title, "" if summary is None else summary.metric, entry.samples, entry.published,
+        *_cells(_official(entry)), *_cells(_fixed(entry)),
+        "" if summary is None else summary.no_answer, "yes" if entry.gaps else "no",
+    ]  # fmt: skip
+
+
+def _cells(figure: Figure | None) -> list[str]:
+    return ["", "", ""] if figure is None else [f"{number:.2f}" for number in (figure.value, figure.low, figure.high)]
+
+
+def images_csv(overview: Overview) -> str:
+    """A row for each scope and level, and for each scope and point of the curve."""
+    rows: list[Sequence[str | int]] = [
+        ("kind", "scope", "images", "mean_images", "samples", "datasets", *_names("by_sample"), *_names("by_dataset"))
+    ]
+    for kind, pools in (("level", overview.levels), ("images", overview.curve)):
+        rows += [
+            [
+                kind, pool.scope, pool.label, f"{pool.images:.2f}", pool.samples, pool.datasets,
+                *_cells(pool.by_sample.official), *_cells(pool.by_sample.fixed),
+                *_cells(pool.by_dataset.official), *_cells(pool.by_dataset.fixed),
+            ]
+            for pool in pools
+        ]  # fmt: skip
+    return _csv(rows)
+
+
+def _names(pooling: str) -> list[str]:
+    return [f"{pooling}_{rules}{limit}" for rules in ("official", "fixed") for limit in ("", "_low", "_high")]
+
+
+def _csv(rows: Sequence[Sequence[str | int]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()

@@ -1,0 +1,139 @@
+"""Choice questions by the ``fixed`` rules: which option an answer names, read from its raw text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from lmms_eval.tasks.milebench.scoring.letters import fixed_letters
+from lmms_eval.tasks.milebench.scoring.occurrence import possible
+
+_STATEMENT = re.compile(
+    r"\b(?:answer|option|choice)\b\s*+(?:is\b\s*+)?(?::\s*+)?(?:[(\[]\s*+)?([a-z]{1,3})(?!\w)", re.IGNORECASE
+)
+_LEADING = re.compile(r"\s*+(?:\(([A-Za-z]{1,3})\)|([A-Za-z]{1,3})[.)])")
+_RUNNING_TEXT = re.compile(r"\s+\w")
+_WORD = re.compile(r"\w*")
+_ENGLISH_WORDS = frozenset("ai")
+"""Lower-case letters that are words too: in running text they name no option."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The option that an answer names, and the rule that found it (``none`` without an option)."""
+
+    index: int | None
+    step: str
+
+
+NO_CHOICE = Choice(None, "none")
+
+
+def read_choice(answer: str, options: Sequence[str]) -> Choice:
+    """The option named by the first rule that hits.
+
+    1. ``statement``: the last "answer", "option" or "choice" that an option letter follows (with optional "is",
+       colon, bracket); 2. ``leading letter``: ``L.``, ``L)`` or ``(L)`` at the start; 3. ``one letter``: nothing
+       else in the text; 4. ``text``: the longest option found with word borders; a tie is no match.
+    """
+    letters = fixed_letters(len(options))
+    found = _stated(answer, letters)
+    if found is not None:
+        return Choice(found, "statement")
+    lead = _LEADING.match(answer)
+    found = _index(lead.group(1) or lead.group(2), letters) if lead else None
+    if found is not None:
+        return Choice(found, "leading letter")
+    found = _index(answer.strip(), letters)
+    if found is not None:
+        return Choice(found, "one letter")
+    found = _longest_option(plain(answer), options)
+    return NO_CHOICE if found is None else Choice(found, "text")
+
+
+def plain(text: str) -> str:
+    """Texts that differ in case or in runs of white space only are equal."""
+    return " ".join(text.split()).lower()
+
+
+def _stated(answer: str, letters: Mapping[str, int]) -> int | None:
+    last = None
+    for match in _STATEMENT.finditer(answer):
+        letter = match.group(1)
+        if letter in _ENGLISH_WORDS and _RUNNING_TEXT.match(answer, match.end()):
+            continue
+        found = _index(letter, letters)
+        last = last if found is None else found
+    return last
+
+
+def _index(letter: str, letters: Mapping[str, int]) -> int | None:
+    """One letter counts in either case, several only in upper case (they might be a word)."""
+    return letters.get(letter.upper() if len(letter) == 1 else letter)
+
+
+def _longest_option(answer: str, options: Sequence[str]) -> int | None:
+    first: dict[str, int] = {}
+    for index, option in enumerate(options):
+        first.setdefault(plain(option), index)
+    first.pop("", None)
+    distinct = list(first)
+    inside = [distinct[index] for index in possible(answer, distinct) if distinct[index] in answer]
+    words = _Words(answer)
+    for _, same_length in groupby(sorted(inside, key=len, reverse=True), key=len):
+        found = [option for option in same_length if words.hold(option)]
+        if found:
+            return first[found[0]] if len(found) == 1 else None
+    return None
+
+
+def occurs(piece: str, text: str) -> bool:
+    """Whether ``piece`` occurs in ``text`` between word borders; a number is not found inside another number."""
+    return _Words(text).hold(piece)
+
+
+class _Words:
+    """A text in which pieces are looked for between word borders."""
+
+    __slots__ = ("_ends", "_text")
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._ends: dict[int, int] = {}
+
+    def hold(self, piece: str) -> bool:
+        text, start = self._text, self._text.find(piece)
+        while start >= 0:
+            if _begins_apart(text, start) and _ends_apart(text, start + len(piece)):
+                return True
+            start = text.find(piece, max(self._end_of_word(start), start + 1))
+        return False
+
+    def _end_of_word(self, start: int) -> int:
+        """What begins with a word character begins where a word does: nothing before this place counts."""
+        if start not in self._ends:
+            run = _WORD.match(self._text, start)
+            self._ends[start] = run.end() if run else start
+        return self._ends[start]
+
+
+def _begins_apart(text: str, start: int) -> bool:
+    if start == 0 or not _is_word(text[start]):
+        return True
+    before = text[start - 1]
+    is_in_number = before in ".," and start > 1 and text[start - 2].isdigit() and text[start].isdigit()
+    return not _is_word(before) and not is_in_number
+
+
+def _ends_apart(text: str, end: int) -> bool:
+    if end == len(text) or not _is_word(text[end - 1]):
+        return True
+    after = text[end]
+    is_in_number = after in ".," and text[end - 1].isdigit() and text[end + 1 : end + 2].isdigit()
+    return not _is_word(after) and not is_in_number
+
+
+def _is_word(character: str) -> bool:
+    return character.isalnum() or character == "_"

@@ -1,0 +1,158 @@
+"""What scoring takes and gives: a data set's rule, a sample's score, a data set's result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from lmms_eval.errors import DataError
+from lmms_eval.tasks.milebench.scoring.levels import LEVELS, Level
+
+Rule = Literal["choice", "rouge", "token", "substring"]
+ACCURACY, ROUGE = "Accuracy", "Rouge-L f"
+_BY_QUESTION_TYPE: Mapping[str, Rule] = {"multi-choice": "choice", "open-ended": "rouge"}
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetFacts:
+    """A data set as scoring sees it: its name and the ``question_type`` of its annotation file."""
+
+    name: str
+    question_type: str | None = None
+
+    @property
+    def rule(self) -> Rule:
+        """How answers are judged: by the name first, then by the question type.
+
+        Raises:
+            DataError: the question type is needed and is neither ``multi-choice`` nor ``open-ended``.
+        """
+        if "NeedleInAHaystack" in self.name:
+            return "token"
+        if "MMCoQA" in self.name:
+            return "substring"
+        rule = _BY_QUESTION_TYPE.get(self.question_type) if isinstance(self.question_type, str) else None
+        if rule is None:
+            raise DataError(
+                f"{self.name}: meta_data.question_type is {self.question_type!r}; it must be multi-choice or open-ended"
+            )
+        return rule
+
+    @property
+    def metric(self) -> str:
+        """``Accuracy`` or ``Rouge-L f``. Raises as :attr:`rule` does."""
+        return ROUGE if self.rule == "rouge" else ACCURACY
+
+
+@dataclass(frozen=True, slots=True)
+class SampleScore:
+    """One answer, judged by the ``official`` and by the ``fixed`` rules.
+
+    Scores are fractions (0 to 1): ``int`` where the rule says right or wrong, ``float`` for ROUGE-L.
+    A sample with an ``error`` *failed*: it has no scores.
+    """
+
+    sample_id: str
+    metric: str
+    """``Accuracy`` or ``Rouge-L f``."""
+    level: Level
+    n_images: int
+    score: int | float | None = None
+    """By the ``official`` rules; ``None`` if the sample failed."""
+    fixed: int | float | None = None
+    """By the ``fixed`` rules; ``None`` if the sample failed."""
+    sequence: float | None = None
+    """F1 of the ordinary (word sequence) ROUGE-L; only for ROUGE data sets."""
+    step: str = ""
+    """The rule that decided the official score, e.g. ``text`` or ``bare letter``."""
+    fixed_step: str = ""
+    """The rule that decided the fixed score; ``none`` if no rule hit."""
+    extracted: str | None = None
+    """The letters read from the answer by the official rules; only for choice questions."""
+    fixed_extracted: str | None = None
+    """The letter read by the fixed rules; only for choice questions, ``None`` if no rule hit."""
+    is_empty: bool = False
+    """The answer is empty or white space: counted as ``no_answer``."""
+    normalised: Normalised | None = None
+    """The normalised texts, as ``pred_with_extracted.json`` shows them."""
+    note: str = ""
+    """What the reference would have crashed on, where a specified value stands instead."""
+    error: str | None = None
+    """Why the sample failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Normalised:
+    """Texts after the official normalisation."""
+
+    prediction: str
+    gold: str
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pooled:
+    """A sum of scores over a number of samples."""
+
+    total: int | float = 0
+    count: int = 0
+
+    @property
+    def mean(self) -> int | float:
+        """0 over no samples, as in ``eval.json``."""
+        return self.total / self.count if self.count else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Scores of a data set by one set of rules: over all samples, and by image level."""
+
+    overall: Pooled = field(default_factory=Pooled)
+    levels: Mapping[Level, Pooled] = field(default_factory=dict)
+
+    def as_eval(self, metric: str) -> dict[str, Any]:
+        """The content of ``eval.json``; the level keys say ``Accuracy`` whatever the metric, as in the reference."""
+        parts = {level: self.levels.get(level, Pooled()) for level in LEVELS}
+        return {
+            metric: float(self.overall.mean),
+            "image_quantity_level-Accuracy": {level: part.mean for level, part in parts.items()},
+            "image_quantity_level-Result": {level: [part.total, part.count] for level, part in parts.items()},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetResult:
+    """All scores of one data set. Failed samples count in ``n_failed`` and nowhere else."""
+
+    name: str
+    metric: str
+    official: Scores
+    fixed: Scores
+    sequence: Pooled
+    """Of the word-sequence ROUGE-L; empty for other data sets."""
+    n_scored: int
+    n_failed: int
+    no_answer: int
+    steps: Mapping[str, int]
+    """How many samples each official rule decided."""
+    fixed_steps: Mapping[str, int]
+
+    def as_eval(self) -> dict[str, Any]:
+        """The content of ``eval.json``."""
+        return self.official.as_eval(self.metric)
+
+    def as_fixed(self) -> dict[str, Any]:
+        """The content of ``eval_fixed.json``: the fixed scores in the same form, and counts beside them."""
+        content = self.fixed.as_eval(self.metric)
+        if self.sequence.count:
+            content["Rouge-L sequence f"] = float(self.sequence.mean)
+        return {
+            **content,
+            "official": float(self.official.overall.mean),
+            "scored": self.n_scored,
+            "failed": self.n_failed,
+            "no_answer": self.no_answer,
+            "matching_steps": dict(sorted(self.steps.items())),
+            "fixed_matching_steps": dict(sorted(self.fixed_steps.items())),
+        }

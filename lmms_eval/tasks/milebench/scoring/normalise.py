@@ -1,0 +1,47 @@
+"""Text normalisation: as MileBench's evaluator does it, and without its slips."""
+
+from __future__ import annotations
+
+import re
+
+MARKS = ';/[]"{}()=+\\_-><@`,?!'
+"""The 21 marks that are deleted or become a blank."""
+OFFICIAL_STOPS = 32
+"""How many full stops the reference deletes at most (a flag lands in the place of the count)."""
+
+_TOUCHED = re.compile(r"""[\n\t.;/\[\]"{}()=+\\_\-><@`,?!]""")
+_THOUSANDS = re.compile(r"\d,\d")
+_COMMA_OF_NUMBER = re.compile(r"(?<=\d),(?=\d)")
+_STOP = re.compile(r"\.(?!\d)")
+
+
+def normalise(text: str) -> str:
+    """``text`` as the reference compares it: marks away, full stops away, lower case.
+
+    A mark is deleted wherever it occurs if it stands next to a blank anywhere, or if the text holds a thousands
+    separator anywhere; else it becomes a blank. Only the first 32 full stops that no digit follows are deleted.
+    """
+    if _TOUCHED.search(text) is None:
+        return _trim(text.strip())
+    text = text.replace("\n", " ").replace("\t", " ").strip()
+    cleaned = text.translate(_replacements(text, deletes_all=_THOUSANDS.search(text) is not None))
+    return _trim(_STOP.sub("", cleaned, count=OFFICIAL_STOPS))
+
+
+def normalise_fixed(text: str) -> str:
+    """As :func:`normalise`, but a thousands separator loses only its own comma, and all full stops go."""
+    text = _COMMA_OF_NUMBER.sub("", text.replace("\n", " ").replace("\t", " ").strip())
+    return _trim(_STOP.sub("", text.translate(_replacements(text, deletes_all=False))))
+
+
+def _replacements(text: str, deletes_all: bool) -> dict[int, str]:
+    """What becomes of each mark that the text holds."""
+    return {
+        ord(mark): "" if deletes_all or f"{mark} " in text or f" {mark}" in text else " "
+        for mark in MARKS
+        if mark in text
+    }
+
+
+def _trim(text: str) -> str:
+    return text.strip("'").strip('"').strip().lower()

@@ -1,0 +1,88 @@
+"""What a task of MileBench can be told: ``lmms_eval_specific_kwargs``, or ``--task_kwargs`` on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from lmms_eval.errors import TaskError
+from lmms_eval.tasks._task_utils.task_options import read_options, wrong_option
+
+BENCHMARK = "MileBench"
+PROMPT_MODES = ("official", "index")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The options of a task."""
+
+    prompt_mode: Literal["official", "index"] = "official"
+    """How pictures find their places: by position, as the authors' script does it, or by the placeholder's index."""
+    combine_image: int = 0
+    """Pictures of a sample are put on at most so many sheets; 0: every picture by itself."""
+    adversarial: bool = False
+    """The variant with shuffled options and reworded references."""
+    max_context_len: int | None = None
+    """Tokens of text and pictures that a prompt may have; with it the next two must be given."""
+    n_tokens_per_image: int | None = None
+    tokenizer: str | None = None
+    """``characters``, ``words``, or a checkpoint whose tokenizer counts."""
+    font_size: int = 8
+    """Of the captions of sheets, which are drawn at four times this size."""
+    data_root: str | None = None
+    """The run's local data (``--data_root``)."""
+    data_folder: str | None = None
+    """A folder of data beside this module, which beats ``data_root``."""
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any] | None) -> Settings:
+        """The settings in a mapping; mappings in it (settings of other models) are passed over.
+
+        Raises:
+            TaskError: an unknown name or a value that does not fit.
+        """
+        settings = read_options(cls, given, BENCHMARK)
+        settings._check()
+        return settings
+
+    @property
+    def folder(self) -> Path | None:
+        """``data_folder`` as a path."""
+        return None if self.data_folder is None else Path(__file__).parent / self.data_folder
+
+    @property
+    def variant(self) -> str:
+        """What sets data and prompts apart from the benchmark's usual ones; empty for those."""
+        parts = [
+            "demo" if self.data_folder is not None else "",
+            "adversarial" if self.adversarial else "",
+            f"combined_{self.combine_image}" if self.combine_image else "",
+            "pictures_by_index" if self.prompt_mode == "index" else "",
+        ]
+        return "-".join(part for part in parts if part)
+
+    def _check(self) -> None:
+        if self.prompt_mode not in PROMPT_MODES:
+            raise wrong_option(BENCHMARK, "prompt_mode", "official or index", self.prompt_mode)
+        if not isinstance(self.adversarial, bool):
+            raise wrong_option(BENCHMARK, "adversarial", "true or false", self.adversarial)
+        if not _whole(self.combine_image, 0):
+            raise wrong_option(BENCHMARK, "combine_image", "a number of sheets, or 0 for none", self.combine_image)
+        if not _whole(self.font_size, 1):
+            raise wrong_option(BENCHMARK, "font_size", "a whole number from 1 on", self.font_size)
+        budget = {"max_context_len": self.max_context_len, "n_tokens_per_image": self.n_tokens_per_image}
+        for name, value in budget.items():
+            if value is not None and not _whole(value, 0):
+                raise wrong_option(BENCHMARK, name, "a whole number", value)
+        given = [value is not None for value in (*budget.values(), self.tokenizer)]
+        if any(given) and not all(given):
+            raise TaskError(
+                "MileBench: prompts are cut only with all three of max_context_len, n_tokens_per_image and tokenizer "
+                "(characters, words, or a checkpoint); give all or none"
+            )
+
+
+def _whole(value: Any, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least

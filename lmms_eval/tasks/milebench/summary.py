@@ -1,0 +1,238 @@
+"""What a data set's task tells the benchmark's report: the sums of its scores, by number of images.
+
+A task's estimate holds ``DatasetSummary.as_dict()`` under ``details["milebench"]``; the report reads it with
+``from_details``. All scores are fractions from 0 to 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lmms_eval.api.outcome import Estimate
+from lmms_eval.errors import DataError
+from lmms_eval.stats.interval import Interval, normal_interval, wilson_interval
+from lmms_eval.tasks.milebench.scoring.levels import LEVELS, Level, image_level
+
+KEY = "milebench"
+"""Of the summary in an estimate's details."""
+_NO_SPREAD = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Sum, number and sum of squares of scores: enough for their mean and its error, and additive."""
+
+    total: float = 0.0
+    count: int = 0
+    squares: float = 0.0
+
+    @classmethod
+    def of(cls, scores: Sequence[float]) -> Moments:
+        return cls(math.fsum(scores), len(scores), math.fsum(score * score for score in scores))
+
+    @classmethod
+    def pooled(cls, parts: Iterable[Moments]) -> Moments:
+        """Of all scores of the parts together."""
+        found = list(parts)
+        return cls(
+            math.fsum(part.total for part in found),
+            sum(part.count for part in found),
+            math.fsum(part.squares for part in found),
+        )
+
+    @property
+    def mean(self) -> float:
+        """NaN over no scores."""
+        return self.total / self.count if self.count else math.nan
+
+    @property
+    def stderr(self) -> float:
+        """Sample deviation (denominator n - 1) / sqrt(n); NaN for fewer than two scores."""
+        if self.count < 2:
+            return math.nan
+        deviations = max(0.0, self.squares - self.total * self.total / self.count)
+        return math.sqrt(deviations / (self.count - 1) / self.count)
+
+    @property
+    def interval(self) -> Interval | None:
+        """95 % interval of the mean: mean +- 1.96 errors, within 0 to 1; ``None`` over no scores.
+
+        Where the scores show no spread (one score, or all alike) Wilson's interval of ``total`` successes: of all
+        distributions on 0 to 1 with one mean, right-or-wrong scores spread most.
+        """
+        if not self.count:
+            return None
+        error = self.stderr
+        if self.count < 2 or error < _NO_SPREAD:
+            return wilson_interval(min(max(self.total, 0.0), self.count), self.count)
+        found = normal_interval(self.mean, error)
+        return None if found is None else Interval(max(0.0, found.low), min(1.0, found.high), found.method)
+
+    def as_list(self) -> list[float]:
+        return [self.total, self.count, self.squares]
+
+    @classmethod
+    def from_list(cls, given: Sequence[float]) -> Moments:
+        """Raises ``TypeError`` or ``ValueError`` for anything but three numbers."""
+        total, count, squares = given
+        return cls(float(total), int(count), float(squares))
+
+
+@dataclass(frozen=True, slots=True)
+class NeedleCell:
+    """Official scores of samples whose needle lies at one depth of a context of one length, in the data's units."""
+
+    depth: float
+    length: float
+    official: Moments
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetSummary:
+    """The scored samples of a data set."""
+
+    dataset: str
+    metric: str
+    """``Accuracy`` or ``Rouge-L f``."""
+    official: Mapping[int, Moments]
+    """By the number of images of the annotation."""
+    fixed: Mapping[int, Moments]
+    """The same samples by the ``fixed`` rules."""
+    variant: str = ""
+    """What sets data and prompts apart from the benchmark's usual ones: ``adversarial``, ``demo``, ...; else empty."""
+    sequence: Moments = Moments()
+    """Of the word-sequence ROUGE-L; empty for other data sets."""
+    no_answer: int = 0
+    """Empty answers."""
+    steps: Mapping[str, int] = field(default_factory=dict)
+    """How many samples each official rule decided."""
+    fixed_steps: Mapping[str, int] = field(default_factory=dict)
+    needles: tuple[NeedleCell, ...] = ()
+    """Empty unless the data name depth and length of every needle."""
+
+    @property
+    def count(self) -> int:
+        """Number of scored samples."""
+        return sum(moments.count for moments in self.official.values())
+
+    def side(self, is_fixed: bool) -> Mapping[int, Moments]:
+        return self.fixed if is_fixed else self.official
+
+    def pooled(self, is_fixed: bool = False) -> Moments:
+        """Of all samples."""
+        return Moments.pooled(self.side(is_fixed).values())
+
+    def level(self, level: Level, is_fixed: bool = False) -> Moments:
+        """Of the samples of an image level."""
+        return Moments.pooled(found for number, found in self.side(is_fixed).items() if image_level(number) == level)
+
+    def within(self, least: int, most: float, is_fixed: bool = False) -> Moments:
+        """Of the samples with ``least`` to ``most`` images."""
+        return Moments.pooled(found for number, found in self.side(is_fixed).items() if least <= number <= most)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON; triples are sum, number and sum of squares, ``levels`` sums and numbers as in ``eval.json``."""
+        content: dict[str, Any] = {
+            "dataset": self.dataset,
+            "variant": self.variant,
+            "metric": self.metric,
+            "scored": self.count,
+            "no_answer": self.no_answer,
+            "official": self.pooled().as_list(),
+            "fixed": self.pooled(is_fixed=True).as_list(),
+            "levels": {level: self.level(level).as_list()[:2] for level in LEVELS},
+            "by_images": {
+                str(number): {"official": moments.as_list(), "fixed": self.fixed[number].as_list()}
+                for number, moments in sorted(self.official.items())
+            },
+            "steps": dict(sorted(self.steps.items())),
+            "fixed_steps": dict(sorted(self.fixed_steps.items())),
+        }
+        if self.sequence.count:
+            content["sequence"] = self.sequence.as_list()
+        if self.needles:
+            content["needles"] = [
+                {"depth": cell.depth, "length": cell.length, "official": cell.official.as_list()}
+                for cell in self.needles
+            ]
+        return content
+
+    @classmethod
+    def from_details(cls, given: Mapping[str, Any]) -> DatasetSummary:
+        """What ``as_dict`` gave, also after a way through JSON.
+
+        Raises:
+            DataError: it is something else.
+        """
+        try:
+            by_images = {int(number): sides for number, sides in given["by_images"].items()}
+            return cls(
+                dataset=str(given["dataset"]),
+                metric=str(given["metric"]),
+                official={number: Moments.from_list(sides["official"]) for number, sides in by_images.items()},
+                fixed={number: Moments.from_list(sides["fixed"]) for number, sides in by_images.items()},
+                variant=str(given["variant"]),
+                sequence=Moments.from_list(given.get("sequence", (0, 0, 0))),
+                no_answer=int(given["no_answer"]),
+                steps=dict(given["steps"]),
+                fixed_steps=dict(given["fixed_steps"]),
+                needles=tuple(
+                    NeedleCell(float(cell["depth"]), float(cell["length"]), Moments.from_list(cell["official"]))
+                    for cell in given.get("needles", ())
+                ),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise DataError(f"no summary of a MileBench data set: {type(error).__name__}: {error}") from error
+
+
+def summarise(values: Iterable[Mapping[str, Any]], dataset: str, variant: str = "") -> DatasetSummary:
+    """The summary of the scored samples of a data set, at least one.
+
+    Args:
+        values: per sample ``score``, ``fixed``, ``metric``, ``n_images``, ``step``, ``fixed_step``, ``no_answer``, and
+            where there is one ``sequence``, ``needle_depth``, ``needle_length``. Of a sample with several answers the
+            numbers are means over these.
+        variant: see ``DatasetSummary``.
+    """
+    found = list(values)
+    official: dict[int, list[float]] = {}
+    fixed: dict[int, list[float]] = {}
+    for value in found:
+        number = round(value["n_images"])
+        official.setdefault(number, []).append(float(value["score"]))
+        fixed.setdefault(number, []).append(float(value["fixed"]))
+    return DatasetSummary(
+        dataset=dataset,
+        metric=str(found[0]["metric"]),
+        official={number: Moments.of(scores) for number, scores in official.items()},
+        fixed={number: Moments.of(scores) for number, scores in fixed.items()},
+        variant=variant,
+        sequence=Moments.of([float(value["sequence"]) for value in found if value.get("sequence") is not None]),
+        no_answer=round(math.fsum(value["no_answer"] for value in found)),
+        steps=Counter(str(value["step"]) for value in found),
+        fixed_steps=Counter(str(value["fixed_step"]) for value in found),
+        needles=_needles(found),
+    )
+
+
+def _needles(values: Iterable[Mapping[str, Any]]) -> tuple[NeedleCell, ...]:
+    """Empty where a sample does not name both depth and length."""
+    cells: dict[tuple[float, float], list[float]] = {}
+    for value in values:
+        depth, length = value.get("needle_depth"), value.get("needle_length")
+        if depth is None or length is None:
+            return ()
+        cells.setdefault((float(depth), float(length)), []).append(float(value["score"]))
+    return tuple(NeedleCell(depth, length, Moments.of(scores)) for (depth, length), scores in sorted(cells.items()))
+
+
+def estimate(values: Sequence[Mapping[str, Any]], dataset: str, variant: str = "") -> Estimate:
+    """The mean official score (a fraction) with its error, the summary in the details."""
+    summary = summarise(values, dataset, variant)
+    official = summary.pooled()
+    error = official.stderr
+    return Estimate(official.mean, None if math.isnan(error) else error, {KEY: summary.as_dict()})

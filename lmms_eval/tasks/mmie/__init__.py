@@ -1,0 +1,1 @@
+"""MMIE: interleaved comprehension and generation, judged by a model."""

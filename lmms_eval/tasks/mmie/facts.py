@@ -1,0 +1,41 @@
+"""The published results, as facts (specification §13): percent, which is mean / 6 × 100."""
+
+from __future__ import annotations
+
+import csv
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+
+_FILE = Path(__file__).with_name("published.tsv")
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedRow:
+    """A row of the leaderboard."""
+
+    text_model: str
+    image_model: str
+    """Draws for a model of text alone; empty for one that draws itself."""
+    sa: float
+    pbl: float
+    msr: float
+    avg: float
+
+    @property
+    def by_category(self) -> dict[str, float]:
+        return {"SA": self.sa, "PBL": self.pbl, "MSR": self.msr}
+
+
+@functools.lru_cache(maxsize=1)
+def published() -> tuple[PublishedRow, ...]:
+    """All rows, in the order of the paper's table."""
+    with _FILE.open(encoding="utf-8", newline="") as file:
+        return tuple(
+            PublishedRow(
+                row["text_model"],
+                row["image_model"],
+                *(float(row[name]) for name in ("SA", "PBL", "MSR", "AVG")),
+            )
+            for row in csv.DictReader(file, delimiter="\t")
+        )

@@ -1,0 +1,227 @@
+"""What a judge is told about a sample: our own wording of the paper's criteria, or the user's own texts.
+
+The benchmark's own judge was tuned on its authors' exact texts, which are not shipped: ``load_prompts`` reads them
+from a file of the user's. Fingerprints say which texts were used.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from lmms_eval.api.judging import JudgeQuestion
+from lmms_eval.api.messages import ChatContent, ChatImageContent, ChatMessage, ChatMessages, ChatTextContent
+from lmms_eval.errors import DataError
+from lmms_eval.tasks.mmie.score_parsing import is_readable
+from lmms_eval.tasks.mmie.view import Piece, View, as_text
+
+OFFICIAL: Mapping[str, str] = MappingProxyType(
+    {
+        "SA": "9e29bd376367a88051001c1592bd75851fda68326c7ea762bb79170c080331a3",
+        "PBL": "b80214d31c9c25c5ed00d62a990bf422cf2bee304bd6dd29c328692b4b889d49",
+        "MSR": "72bc495ec21b8c185bee68c351981dbc9a041aee2ba1c27bd287caa9099a9681",
+    }
+)
+"""SHA-256 (UTF-8, hexadecimal) of the texts that the published scores were made with."""
+CONSTANTS: Mapping[str, str] = MappingProxyType(
+    {"SA": "SA_SYSTEM_PROMPT", "PBL": "PBL_SYSTEM_PROMPT", "MSR": "MSR_PROMPT", "lead_in": "MSR_LEAD_IN"}
+)
+"""What the texts are called in a user's file."""
+MAX_NEW_TOKENS = 1024
+
+_TASK = """You judge how well a model has answered. You are given a question and the model's answer; both may hold \
+pictures, which stand where "Image-<number>:" names them.
+"""
+_FORM = """
+Write your judgement in two sections and nothing else:
+
+### Feedback
+A few sentences for each criterion: what is good, what is bad, and why.
+
+### Score
+One whole number from 0 to 6: how many of the six scored criteria are met{penalty}. Write the number alone.
+
+"""
+_STRICT_STYLE = """Consistency of style: do texts and pictures keep one tone and one way of drawing throughout? Be \
+strict: even small deviations count as not met."""
+_PENALTY = """
+Then the emotional effect, which can only lower the score: take off 1 if {effect}.
+"""
+_SA = f"""{_TASK}
+The question begins a story or shows a situation, and the answer is to carry it on. Judge by six criteria, each of \
+which is met (1) or not met (0):
+1. Quality of the text: is it fluent, correct and to the point?
+2. Quality of the pictures: are they clear, complete and free of faults?
+3. Text and pictures together: does each picture show what the text beside it says?
+4. Consistency with the context: do setting, characters and plot go on from the question without a break?
+5. Innovation: does the answer bring something new and interesting to the story?
+6. {_STRICT_STYLE}
+{_PENALTY.format(effect="the story leaves the reader cold or its mood does not fit the situation")}\
+{_FORM.format(penalty=", less the deduction, not below 0")}"""
+_PBL = f"""{_TASK}
+The question asks how something is done, and the answer is to lead through it step by step. Judge by six criteria, \
+each of which is met (1) or not met (0):
+1. Quality of the text: is it fluent, correct and complete?
+2. Quality of the pictures: are they clear, complete and free of faults?
+3. Text and pictures together: does each picture show the step that it belongs to?
+4. Quality of the method: are the steps right, in a sensible order and of practical use?
+5. Creativity and engagement: does the answer hold the reader's interest and invite them to try?
+6. {_STRICT_STYLE}
+{_PENALTY.format(effect="the answer discourages the reader or its tone does not fit the task")}\
+{_FORM.format(penalty=", less the deduction, not below 0")}"""
+_MSR = f"""{_TASK}
+The question is a problem of mathematics, science or a similar field; its correct answer is given too. Judge by six \
+criteria, each of which is met (1) or not met (0):
+1. The text of the question is understood.
+2. The pictures of the question are understood.
+3. The reasoning is clear: every step follows from the ones before it.
+4. The answer is correct at least in part.
+5. The final answer agrees with the correct answer.
+6. Excellence: the answer is correct throughout and easy to follow.
+{_FORM.format(penalty="")}"""
+_LEAD_IN = "Hold the final answer against this one: "
+
+
+@dataclass(frozen=True, slots=True)
+class JudgePrompts:
+    """The texts that a judge is given beside the sample."""
+
+    systems: Mapping[str, str]
+    """Text before the sample, by tag."""
+    lead_in: str
+    """What stands before the reference answer."""
+    source: str
+    """``built-in`` or the user's file."""
+
+    def fingerprints(self) -> dict[str, str]:
+        """SHA-256 of every text, for the results."""
+        return {
+            **{tag: _sha256(text) for tag, text in self.systems.items()},
+            "lead_in": _sha256(self.lead_in),
+        }
+
+    @property
+    def is_official(self) -> bool:
+        """The three texts are those of the published scores."""
+        return all(_sha256(self.systems[tag]) == expected for tag, expected in OFFICIAL.items())
+
+    @property
+    def metric(self) -> str:
+        """What a score under these texts is called."""
+        return "mmie_score" if self.is_official else "mmie_judge"
+
+
+def built_in() -> JudgePrompts:
+    """Our own wording."""
+    return JudgePrompts(MappingProxyType({"SA": _SA, "PBL": _PBL, "MSR": _MSR}), _LEAD_IN, "built-in")
+
+
+def load_prompts(path: Path) -> JudgePrompts:
+    """The texts of a user's Python file, which is parsed and never run.
+
+    Raises:
+        DataError: the file cannot be read or parsed, or lacks one of ``CONSTANTS`` as a text at its top level.
+    """
+    try:
+        tree = ast.parse(path.read_bytes(), filename=str(path))
+    except OSError as error:
+        raise DataError(f"judge prompts {path} cannot be read: {error.strerror or error}") from error
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise DataError(f"judge prompts {path} cannot be parsed as Python: {error}") from error
+    texts: dict[str, str] = {}
+    for statement in tree.body:
+        for name, value in _assigned(statement):
+            text = _constant(value)
+            if name in CONSTANTS.values() and text is not None:
+                texts[name] = text
+    lacking = [name for name in CONSTANTS.values() if name not in texts]
+    if lacking:
+        hint = f" ({CONSTANTS['lead_in']}: what stands between the header of the correct answer and the answer)"
+        raise DataError(
+            f"judge prompts {path}: no text is assigned to {', '.join(lacking)} at the top level"
+            f"{hint if CONSTANTS['lead_in'] in lacking else ''}; write NAME = '...' for each"
+        )
+    systems = {tag: texts[name] for tag, name in CONSTANTS.items() if tag != "lead_in"}
+    return JudgePrompts(MappingProxyType(systems), texts[CONSTANTS["lead_in"]], str(path))
+
+
+def judge_pieces(view: View, category: str, reference: str | None, prompts: JudgePrompts) -> list[Piece]:
+    """The whole prompt in its order; the reference answer belongs to MSR alone, and is empty where there is none."""
+    correct = ["\n### Correct Answer\n", prompts.lead_in, reference or ""] if category == "MSR" else []
+    return _joined(
+        [
+            prompts.systems[category],
+            "### Question\n",
+            *view.question_pieces,
+            "\n### Answer\n",
+            *view.answer_pieces,
+            *correct,
+            "\n### Feedback\n",
+        ]
+    )
+
+
+def judge_text(view: View, category: str, reference: str | None, prompts: JudgePrompts) -> str:
+    """The prompt as one text, a placeholder for each picture."""
+    return as_text(judge_pieces(view, category, reference, prompts))
+
+
+def judge_question(
+    view: View, category: str, reference: str | None, prompts: JudgePrompts, name: str = "mmie"
+) -> JudgeQuestion:
+    """One user turn of texts and pictures in their order, answered without sampling."""
+    pieces = judge_pieces(view, category, reference, prompts)
+
+    def build() -> ChatMessages:
+        parts = [_part(piece) for piece in pieces]
+        return ChatMessages(messages=[ChatMessage(role="user", content=parts)])
+
+    generation = {"max_new_tokens": MAX_NEW_TOKENS, "do_sample": False, "temperature": 0}
+    return JudgeQuestion(name, build, is_readable, generation, {"category": category})
+
+
+def _part(piece: Piece) -> ChatContent:
+    """Raises ``MediaError`` for what is no picture: no judge is asked about it, whether or not it would look."""
+    from lmms_eval.media import header
+
+    if isinstance(piece, str):
+        return ChatTextContent(text=piece)
+    header(piece.value)
+    return ChatImageContent(url=piece.value)
+
+
+def _joined(pieces: Sequence[Piece]) -> list[Piece]:
+    """Neighbouring texts made one, empty ones left out."""
+    found: list[Piece] = []
+    for piece in pieces:
+        if isinstance(piece, str) and found and isinstance(found[-1], str):
+            found[-1] += piece
+        elif piece != "":
+            found.append(piece)
+    return found
+
+
+def _assigned(statement: ast.stmt) -> list[tuple[str, ast.expr]]:
+    if isinstance(statement, ast.Assign):
+        return [(target.id, statement.value) for target in statement.targets if isinstance(target, ast.Name)]
+    if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value is not None:
+        return [(statement.target.id, statement.value)]
+    return []
+
+
+def _constant(value: ast.expr) -> str | None:
+    """A text, or texts joined by plus."""
+    if isinstance(value, ast.Constant):
+        return value.value if isinstance(value.value, str) else None
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
+        left, right = _constant(value.left), _constant(value.right)
+        return None if left is None or right is None else left + right
+    return None
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

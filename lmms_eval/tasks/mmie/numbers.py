@@ -1,0 +1,202 @@
+"""From judged samples to the benchmark's numbers: official and strict means with honest counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from lmms_eval import stats
+from lmms_eval.tasks.mmie.average import official_average, percent
+from lmms_eval.tasks.mmie.routing import CATEGORIES
+
+COUNTS = ("scored", "unparsable", "skipped", "unscored")
+OVERALL = "AVG"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The samples of one category, field or subfield; made of sums, so that rows of several tasks can be joined."""
+
+    scored: int = 0
+    """Samples with a score: the official mean is over these."""
+    unparsable: int = 0
+    """The judge's reply held no score."""
+    skipped: int = 0
+    """More pictures than the judge takes."""
+    unscored: int = 0
+    """No reply, or no judge."""
+    total: int = 0
+    """Sum of the scores."""
+    squares: int = 0
+
+    def __add__(self, other: Row) -> Row:
+        return Row(*(a + b for a, b in zip(self.values(), other.values(), strict=True)))
+
+    def values(self) -> tuple[int, ...]:
+        return (self.scored, self.unparsable, self.skipped, self.unscored, self.total, self.squares)
+
+    @property
+    def n(self) -> int:
+        """All samples."""
+        return self.scored + self.unparsable + self.skipped + self.unscored
+
+    @property
+    def mean(self) -> float | None:
+        """Over the samples with a score, not rounded."""
+        return self.total / self.scored if self.scored else None
+
+    @property
+    def official(self) -> float | None:
+        """As the benchmark prints it: rounded to three decimals by its rule."""
+        return None if self.mean is None else official_average([self.mean])
+
+    @property
+    def strict(self) -> float | None:
+        """Over all samples: one without a score counts 0; ``None`` where no judge replied at all."""
+        return self.total / self.n if self.scored or self.unparsable else None
+
+    @property
+    def stderr(self) -> float | None:
+        """Of the mean, by the central limit theorem."""
+        if self.scored < 2:
+            return None
+        variance = (self.squares - self.total**2 / self.scored) / (self.scored - 1)
+        return math.sqrt(max(0.0, variance) / self.scored)
+
+    @property
+    def interval(self) -> stats.Interval | None:
+        """95 %, around the mean; wider than normal for few samples."""
+        return stats.t_interval(self.mean, self.stderr, self.scored)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For the results file, means on both scales; ``from_dict`` reads it."""
+        interval = self.interval
+        around = None if interval is None else [interval.low, interval.high]
+        return {
+            "n": self.n,
+            "scored": self.scored,
+            "unparsable": self.unparsable,
+            "skipped": self.skipped,
+            "unscored": self.unscored,
+            "official": self.official,
+            "mean": self.mean,
+            "interval": around,
+            "strict_mean": self.strict,
+            "percent": percent(self.mean),
+            "percent_interval": None if around is None else [percent(end) for end in around],
+            "strict_percent": percent(self.strict),
+            "sums": [self.total, self.squares],
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Row:
+        return cls(*(content[name] for name in COUNTS), *content["sums"])
+
+    @classmethod
+    def of(cls, sample: Mapping[str, Any]) -> Row:
+        """One sample, by its ``outcome`` and ``score``."""
+        score = sample["score"] or 0
+        return cls(**{sample["outcome"]: 1}, total=score, squares=score * score)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows by category, by field and by subfield."""
+
+    categories: Mapping[str, Row]
+    """``AVG`` first, then the categories that occur."""
+    fields: Mapping[str, Row]
+    subfields: Mapping[str, Row]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "categories": {name: row.as_dict() for name, row in self.categories.items()},
+            "fields": {name: row.as_dict() for name, row in self.fields.items()},
+            "subfields": {name: row.as_dict() for name, row in self.subfields.items()},
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Table:
+        return cls(
+            *(
+                {name: Row.from_dict(row) for name, row in content[part].items()}
+                for part in ("categories", "fields", "subfields")
+            )
+        )
+
+    def __add__(self, other: Table) -> Table:
+        return Table(
+            _ordered(_joined(self.categories, other.categories)),
+            _joined(self.fields, other.fields),
+            _joined(self.subfields, other.subfields),
+        )
+
+
+def table(samples: Iterable[Mapping[str, Any]]) -> Table:
+    """The rows of all samples; AVG is over samples, not over categories."""
+    categories: dict[str, Row] = {}
+    fields: dict[str, Row] = {}
+    subfields: dict[str, Row] = {}
+    for sample in samples:
+        row = Row.of(sample)
+        for rows, name in (
+            (categories, OVERALL),
+            (categories, sample["category"]),
+            (fields, sample["field"]),
+            (subfields, sample["subfield"]),
+        ):
+            rows[name] = rows.get(name, Row()) + row
+    return Table(_ordered(categories), dict(sorted(fields.items())), dict(sorted(subfields.items())))
+
+
+def repeat_agreement(samples: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """How far the askings of one question agree (``--judge_repeats``); ``None`` where it was asked once.
+
+    Cohen's κ with quadratic weights is the mean over pairs of askings, over samples with a score in both.
+    """
+    units = [sample["repeats"] for sample in samples if sample["repeats"]]
+    if not units:
+        return None
+    askings = min(len(unit) for unit in units)
+    kappas = [kappa for pair in combinations(range(askings), 2) if (kappa := _kappa(units, *pair)) is not None]
+    return {
+        "askings": askings,
+        "n": len(units),
+        "all_alike": sum(len(set(unit)) == 1 for unit in units) / len(units),
+        "weighted_kappa": math.fsum(kappas) / len(kappas) if kappas else None,
+        "krippendorff_alpha": stats.krippendorff_alpha(units),
+        "means": [row_mean([unit[number] for unit in units]) for number in range(askings)],
+    }
+
+
+def row_mean(scores: Sequence[int | None]) -> float | None:
+    """The mean of those that are there."""
+    found = [score for score in scores if score is not None]
+    return math.fsum(found) / len(found) if found else None
+
+
+def sensitivity(samples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Correlation of the score with the answer's length in characters and with its number of pictures."""
+    scored = [sample for sample in samples if sample["score"] is not None]
+    scores = [sample["score"] for sample in scored]
+    return {
+        name: stats.pearson(scores, [sample[key] for sample in scored])
+        for name, key in (("length", "answer_chars"), ("pictures", "answer_images"))
+    }
+
+
+def _kappa(units: Sequence[Sequence[int | None]], first: int, second: int) -> float | None:
+    pairs = [(unit[first], unit[second]) for unit in units]
+    both = [(a, b) for a, b in pairs if a is not None and b is not None]
+    return stats.weighted_kappa([a for a, _ in both], [b for _, b in both])
+
+
+def _joined(one: Mapping[str, Row], other: Mapping[str, Row]) -> dict[str, Row]:
+    return {name: one.get(name, Row()) + other.get(name, Row()) for name in sorted({*one, *other})}
+
+
+def _ordered(rows: Mapping[str, Row]) -> dict[str, Row]:
+    return {name: rows[name] for name in (OVERALL, *CATEGORIES) if name in rows}

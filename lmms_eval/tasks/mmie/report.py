@@ -1,0 +1,216 @@
+"""What a run prints and writes of MMIE as a whole: AVG and the categories on both scales, fields and subfields."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import io
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from loguru import logger
+
+from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
+from lmms_eval.errors import DataError
+from lmms_eval.plots.bars import Bar, Panel, bar_panels
+from lmms_eval.plots.figure import PlotUnavailable, save
+from lmms_eval.tasks.mmie.average import percent, weighted_average
+from lmms_eval.tasks.mmie.numbers import OVERALL, Row, Table
+from lmms_eval.tasks.mmie.routing import CATEGORIES, QUESTIONS
+from lmms_eval.tasks.mmie.score_parsing import HIGHEST, LOWEST
+from lmms_eval.utils.atomic import replacing
+from lmms_eval.utils.markdown import Column, markdown_table
+
+PARTS = ("mmie_sa", "mmie_pbl", "mmie_msr")
+TITLES = {"categories": "Categories", "fields": "Fields", "subfields": "Subfields"}
+_COUNTS = ("n", "Unparsable", "Unscored", "Skipped")
+FEW = 10
+"""Samples below which a bar is pale."""
+
+
+def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkReport | None:
+    """A table for each set of the run: ``mmie`` (or its three categories joined), and the demonstration data.
+
+    With ``stem``, CSV, JSON and a plot go to ``STEM_SET/``.
+
+    Raises:
+        DataError: a file cannot be written.
+    """
+    texts: list[str] = []
+    parts: dict[str, Any] = {}
+    files: list[str] = []
+    for name, members in _sets(tasks).items():
+        found = functools.reduce(lambda one, other: one + other, (Table.from_dict(part) for part in members.values()))
+        gaps = _gaps(found, members, tasks)
+        content = _content(found, members, gaps)
+        texts.append(_text(name, found, content))
+        parts[name] = content
+        if stem is not None:
+            files += _write(stem.with_name(f"{stem.name}_{name}"), found, content)
+    if not texts:
+        return None
+    return BenchmarkReport("\n".join(texts), {"mmie_report": parts}, tuple(files))
+
+
+def _sets(tasks: Mapping[str, TaskNumbers]) -> dict[str, dict[str, Mapping[str, Any]]]:
+    """Tasks with numbers, by the set that they make."""
+    found = {name: numbers.details["mmie"] for name, numbers in tasks.items() if "mmie" in numbers.details}
+    whole = {"mmie": found["mmie"]} if "mmie" in found else {name: found[name] for name in PARTS if name in found}
+    others = {name: {name: part} for name, part in found.items() if name not in ("mmie", *PARTS)}
+    return {**({"mmie": whole} if whole else {}), **others}
+
+
+def _gaps(found: Table, members: Mapping[str, Any], tasks: Mapping[str, TaskNumbers]) -> list[str]:
+    """Why these are not the benchmark's published kind of numbers; empty if they are."""
+    gaps = [tasks[name].withheld for name in members if tasks[name].withheld]
+    if not all(part["prompts"]["official"] for part in members.values()):
+        gaps.append("judged with other texts than the benchmark's")
+    if any(part["view"] != "official" for part in members.values()):
+        gaps.append("the judge saw answers uncut (view: full_text)")
+    seen = {tag: row.n for tag, row in found.categories.items() if tag in QUESTIONS}
+    if seen != dict(QUESTIONS):
+        total = sum(QUESTIONS.values())
+        gaps.append(f"{found.categories[OVERALL].n} of {total} questions")
+    return gaps
+
+
+def _content(found: Table, members: Mapping[str, Mapping[str, Any]], gaps: list[str]) -> dict[str, Any]:
+    percents = {tag: row.mean for tag, row in found.categories.items() if tag in CATEGORIES and row.mean is not None}
+    weighted = weighted_average(percents) if set(percents) == set(CATEGORIES) else None
+    return {
+        "metric": " and ".join(dict.fromkeys(part["metric"] for part in members.values())),
+        "gaps": gaps,
+        **found.as_dict(),
+        "weighted_by_published_counts": weighted,
+        "tasks": {
+            name: {
+                key: part[key]
+                for key in ("prompts", "t2i", "notes", "sensitivity", "repeats", "calibration")
+                if key in part
+            }
+            for name, part in members.items()
+        },
+    }
+
+
+def _text(name: str, found: Table, content: Mapping[str, Any]) -> str:
+    title = f"MMIE ({name}), {content['metric']}"
+    if content["gaps"]:
+        title += f": no published number ({'; '.join(content['gaps'])})"
+    notice = "Scores of a judge; the token overlap that lmms-eval calls mmie is the task mmie_f1, another number."
+    lines = [title, notice, "", _table(found.categories), _table(found.fields)]
+    for task, part in content["tasks"].items():
+        lines += list(_remarks(task, part))
+    return "\n".join(lines)
+
+
+def _table(rows: Mapping[str, Row]) -> str:
+    """Means on both scales, the strict ones beside the official ones, with their counts."""
+    columns = {
+        "": [*rows],
+        "Mean (0-6)": [_number(row.official, 3) for row in rows.values()],
+        "Percent": [_number(percent(row.mean), 2) for row in rows.values()],
+        "95 %": [_around(row) for row in rows.values()],
+        "Strict (0-6)": [_number(row.strict, 3) for row in rows.values()],
+        "Strict percent": [_number(percent(row.strict), 2) for row in rows.values()],
+        "n": [str(row.scored) for row in rows.values()],
+        "Unparsable": [str(row.unparsable) for row in rows.values()],
+        "Unscored": [str(row.unscored) for row in rows.values()],
+        "Skipped": [str(row.skipped) for row in rows.values()],
+    }
+    return markdown_table([Column(name, tuple(cells), is_text=name not in _COUNTS) for name, cells in columns.items()])
+
+
+def _remarks(task: str, part: Mapping[str, Any]) -> Iterator[str]:
+    """What the table does not show."""
+    notes = part["notes"]
+    if notes["skipped_ids"]:
+        ids = notes["skipped_ids"]
+        yield f"{task}: skipped for their pictures: {', '.join(ids[:5])}{', ...' if len(ids) > 5 else ''}"
+    for key, words in (
+        ("cut_answers", "answers that the judge saw cut"),
+        ("missing_images", "pictures that are not there"),
+        ("undrawn_pictures", "pictures described and not drawn (--t2i)"),
+    ):
+        if notes[key]:
+            yield f"{task}: {notes[key]} {words}"
+    if "repeats" in part:
+        repeats = part["repeats"]
+        yield (
+            f"{task}: {repeats['askings']} askings of {repeats['n']} samples: weighted kappa "
+            f"{_number(repeats['weighted_kappa'], 3)}, alpha {_number(repeats['krippendorff_alpha'], 3)}, "
+            f"all alike {repeats['all_alike']:.1%}"
+        )
+    if "calibration" in part:
+        yield f"{task}: {_calibration(part['calibration'])}"
+
+
+def _calibration(found: Mapping[str, Any]) -> str:
+    text = (
+        f"against {found['n']} human scores: Pearson {_number(found['pearson'], 3)}, cosine "
+        f"{_number(found['cosine'], 3)}, MSE {_number(found['mse'], 3)}, MAE {_number(found['mae'], 3)}"
+    )
+    corrected = found["corrected"]
+    if corrected is None:
+        return f"{text}; too few for a corrected mean"
+    low, high = corrected["interval"]
+    return f"{text}; mean corrected for bias {corrected['mean']:.3f} [{low:.3f}, {high:.3f}]"
+
+
+def _write(folder: Path, found: Table, content: Mapping[str, Any]) -> list[str]:
+    try:
+        _put(folder / "report.json", json.dumps(content, indent=2))
+        _put(folder / "scores.csv", _csv(found))
+        plots = _plots(folder, found)
+    except OSError as error:
+        raise DataError(f"the report of MMIE cannot be written to {folder}: {error.strerror or error}") from error
+    return [str(folder), *plots]
+
+
+def _plots(folder: Path, found: Table) -> list[str]:
+    groups = {"categories": found.categories, "fields": found.fields, "subfields": found.subfields}
+    panels = [Panel(TITLES[part], tuple(_bars(rows))) for part, rows in groups.items() if len(rows) > 1]
+    try:
+        figure = bar_panels("MMIE", panels, "mean score in percent", (0.0, 100.0))
+        return [str(path) for path in save(figure, folder / "scores")]
+    except PlotUnavailable as absent:
+        logger.info("{}", absent)
+        return []
+
+
+def _bars(rows: Mapping[str, Row]) -> Iterator[Bar]:
+    for name, row in rows.items():
+        if row.mean is not None:
+            interval = row.interval
+            # Of few samples an interval may leave the scale; the axis does not.
+            ends = () if interval is None else (max(LOWEST, interval.low), min(HIGHEST, interval.high))
+            low, high = (percent(end) for end in ends) if ends else (None, None)
+            yield Bar(f"{name} ({row.scored})", percent(row.mean) or 0.0, low, high, row.scored < FEW)
+
+
+def _csv(found: Table) -> str:
+    text = io.StringIO(newline="")
+    names = [name for name in Row().as_dict() if name not in ("interval", "percent_interval", "sums")]
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["kind", "name", *names, "low", "high"])
+    for kind, rows in (("category", found.categories), ("field", found.fields), ("subfield", found.subfields)):
+        for name, row in rows.items():
+            values = row.as_dict()
+            writer.writerow([kind, name, *(values[key] for key in names), *(values["interval"] or ("", ""))])
+    return text.getvalue()
+
+
+def _put(path: Path, text: str) -> None:
+    with replacing(path) as file:
+        file.write(text.encode("utf-8", "replace"))
+
+
+def _number(value: float | None, decimals: int) -> str:
+    return "-" if value is None else f"{value:.{decimals}f}"
+
+
+def _around(row: Row) -> str:
+    interval = row.interval
+    return "" if interval is None else f"[{_number(percent(interval.low), 2)}, {_number(percent(interval.high), 2)}]"

@@ -1,0 +1,57 @@
+"""Which of the three categories a sample belongs to (MMIE specification §1, §6)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+CATEGORIES: Mapping[str, str] = MappingProxyType(
+    {"SA": "Situational analysis", "PBL": "Project-based learning", "MSR": "Multi-step reasoning"}
+)
+"""Tag in ids -> name, in the order in which ids are searched."""
+QUESTIONS: Mapping[str, int] = MappingProxyType({"SA": 5005, "PBL": 11482, "MSR": 3616})
+"""Questions of the whole data set, by tag."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The category of a sample, and what is odd about it."""
+
+    category: str | None
+    """Tag, or ``None``: the sample belongs to no category and cannot be judged."""
+    tags: tuple[str, ...] = ()
+    """All tags that the id holds, in the order of the search."""
+    warning: str | None = None
+
+
+def route(sample_id: Any, named: str | None = None, by_name: bool = False) -> Route:
+    """The category by the first tag that the id holds (upper case, anywhere in it).
+
+    Args:
+        sample_id: only texts hold a tag.
+        named: the record's own category, if it has one; it decides where the id holds no tag.
+        by_name: it also decides where the two disagree.
+    """
+    tags = tuple(tag for tag in CATEGORIES if isinstance(sample_id, str) and tag in sample_id)
+    own = tag_of(named)
+    if not tags:
+        warning = f"id {sample_id!r} holds no tag: {own} by its category {named!r}" if own else None
+        return Route(own, tags, warning)
+    if own is None or own == tags[0]:
+        note = f"id {sample_id!r} holds the tags {' and '.join(tags)}: {tags[0]}" if len(tags) > 1 and not own else None
+        return Route(tags[0], tags, note)
+    chosen = own if by_name else tags[0]
+    return Route(chosen, tags, f"id {sample_id!r} says {tags[0]}, its category {named!r} says {own}: {chosen} is taken")
+
+
+def tag_of(name: str | None) -> str | None:
+    """The tag that a category's name stands for: the tag itself or the name, whatever its case and hyphens."""
+    letters = _letters(name or "")
+    return next((tag for tag, full in CATEGORIES.items() if letters in (_letters(tag), _letters(full))), None)
+
+
+def _letters(text: str) -> str:
+    return re.sub(r"[^a-z]", "", text.lower())

@@ -1,0 +1,183 @@
+"""Files of scores by sample: what a run writes, what another judge's run gives, and what people have scored.
+
+Three forms are read: CSV with the columns ``id`` and ``score`` (and perhaps ``position``, which tells records of one id
+apart), a JSON list of such mappings, and the result file of ``main.py``, whose judge replies are read where it has no
+scores. What has no score is passed over.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lmms_eval import stats
+from lmms_eval.errors import DataError
+from lmms_eval.tasks.mmie.score_parsing import HIGHEST, LOWEST, read_score
+from lmms_eval.utils.atomic import replacing
+from lmms_eval.utils.json_files import read_json
+
+COLUMNS = (
+    "id", "position", "category", "field", "subfield", "outcome", "score", "answer_chars", "answer_images",
+    "lost_texts", "lost_images", "missing_images", "undrawn", "reason",
+)  # fmt: skip
+Key = tuple[str, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeComparison:
+    """Two files of scores of the same answers; measures are ``None`` where they are not defined."""
+
+    n: int
+    """Samples that both have scored."""
+    only_first: int
+    only_second: int
+    mean_first: float | None
+    mean_second: float | None
+    weighted_kappa: float | None
+    krippendorff_alpha: float | None
+    pearson: float | None
+
+
+def write_scores(samples: Iterable[Mapping[str, Any]], path: Path) -> None:
+    """A row for each sample. Raises ``OSError``."""
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, COLUMNS, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(samples)
+    with replacing(path) as file:
+        file.write(text.getvalue().encode("utf-8", "replace"))
+
+
+def write_answers(records: Iterable[Mapping[str, Any]], model: str, path: Path) -> None:
+    """The list that ``main.py`` judges: pictures by absolute paths. Raises ``OSError``."""
+    content = [{**record, "model": model} for record in records]
+    with replacing(path) as file:
+        file.write(json.dumps(content, indent=1).encode("utf-8", "replace"))
+
+
+def read_scores(path: Path) -> dict[Key, float]:
+    """Scores by id and position (``None`` where the file has none).
+
+    Raises:
+        DataError: the file cannot be read, has another form, a score that is no number from 0 to 6, or two scores of
+            one sample.
+    """
+    found: dict[Key, float] = {}
+    for number, row in enumerate(_rows(path)):
+        where = f"{path}, row {number + 1}"
+        score = _score(row, where)
+        if score is None:
+            continue
+        key = str(row["id"]), _position(row, where)
+        if key in found:
+            raise DataError(f"{where}: a second score of {row['id']!r}; give a column position where ids occur twice")
+        found[key] = score
+    return found
+
+
+def find_score(scores: Mapping[Key, float], sample: Mapping[str, Any]) -> float | None:
+    """The score of a sample: by id and position, else by the id alone."""
+    return scores.get((sample["id"], sample["position"]), scores.get((sample["id"], None)))
+
+
+def compare_judges(first: Path, second: Path) -> JudgeComparison:
+    """How far two judges agree about the same answers.
+
+    Raises:
+        DataError: as ``read_scores``.
+    """
+    one, other = read_scores(first), read_scores(second)
+    both = [key for key in one if key in other]
+    left, right = [one[key] for key in both], [other[key] for key in both]
+    return JudgeComparison(
+        n=len(both),
+        only_first=len(one) - len(both),
+        only_second=len(other) - len(both),
+        mean_first=sum(left) / len(left) if left else None,
+        mean_second=sum(right) / len(right) if right else None,
+        weighted_kappa=stats.weighted_kappa(left, right),
+        krippendorff_alpha=stats.krippendorff_alpha(list(zip(left, right, strict=True))),
+        pearson=stats.pearson(left, right),
+    )
+
+
+def calibration(samples: Sequence[Mapping[str, Any]], human: Mapping[Key, float]) -> dict[str, Any]:
+    """The judge against people over the samples that both have scored, and the mean corrected for its bias."""
+    judge_of_both: list[float] = []
+    human_of_both: list[float] = []
+    judged: list[float] = []
+    for sample in samples:
+        known = find_score(human, sample)
+        if sample["score"] is None:
+            continue
+        if known is None:
+            judged.append(sample["score"])
+        else:
+            judge_of_both.append(sample["score"])
+            human_of_both.append(known)
+    agreement = stats.human_agreement(judge_of_both, human_of_both)
+    corrected = stats.corrected_mean(judged, judge_of_both, human_of_both)
+    return {
+        "human_scores": len(human),
+        "n": agreement.n,
+        "pearson": agreement.pearson,
+        "cosine": agreement.cosine,
+        "mse": agreement.mse,
+        "mae": agreement.mae,
+        "bias": agreement.bias,
+        "corrected": None
+        if corrected is None
+        else {
+            "mean": corrected.value,
+            "percent": corrected.value / HIGHEST * 100,
+            "stderr": corrected.stderr,
+            "interval": [corrected.interval.low, corrected.interval.high],
+            "weight": corrected.weight,
+        },
+    }
+
+
+def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    if path.suffix.lower() == ".csv":
+        try:
+            content: Any = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig"), newline="")))
+        except (OSError, ValueError, csv.Error) as error:
+            raise DataError(f"{path} cannot be read as CSV: {error}") from error
+    else:
+        content = read_json(path)
+    if not isinstance(content, list):
+        raise DataError(f"{path}: a list of scores is needed, not a {type(content).__name__}")
+    for number, row in enumerate(content):
+        if not isinstance(row, Mapping) or "id" not in row or not ("score" in row or "gpt_feedback" in row):
+            raise DataError(f"{path}, row {number + 1}: needs id and score")
+        yield row
+
+
+def _score(row: Mapping[str, Any], where: str) -> float | None:
+    if "score" not in row:
+        reading = read_score(str(row["gpt_feedback"] or ""))
+        return float(reading.score) if reading.counted and reading.score is not None else None
+    if row["score"] in (None, ""):
+        return None
+    try:
+        score = float(row["score"])
+    except (TypeError, ValueError):
+        raise DataError(f"{where}: the score {row['score']!r} is no number") from None
+    if not LOWEST <= score <= HIGHEST:
+        raise DataError(f"{where}: the score {score:g} does not lie between {LOWEST} and {HIGHEST}")
+    return score
+
+
+def _position(row: Mapping[str, Any], where: str) -> int | None:
+    value = row.get("position")
+    if value in (None, ""):
+        return None
+    try:
+        return int(str(value))
+    except ValueError:
+        raise DataError(f"{where}: the position {value!r} is no whole number") from None

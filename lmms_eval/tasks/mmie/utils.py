@@ -1,0 +1,266 @@
+"""The functions that the YAML files name: document to messages, answer to judge and score, scores to numbers.
+
+The task options are those of ``settings.Settings``.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lmms_eval import stats
+from lmms_eval.api.judging import JudgeQuestion, Verdict
+from lmms_eval.api.outcome import BenchmarkReport, Estimate, TaskNumbers, Unscored
+from lmms_eval.errors import DataError, MediaError
+from lmms_eval.tasks._task_utils.pictures import image_part, open_image
+from lmms_eval.tasks._task_utils.scoring_data import depends_on
+from lmms_eval.tasks.mmie import data, f1, judging, numbers, scores_file
+from lmms_eval.tasks.mmie.records import Segment
+from lmms_eval.tasks.mmie.settings import Settings
+from lmms_eval.tasks.mmie.view import PLACEHOLDER
+from lmms_eval.utils.picture_marks import INSTRUCTION
+
+Options = Mapping[str, Any] | None
+HUMAN_VARIABLE = "LMMS_EVAL_HUMAN_SCORES"
+
+
+def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> list[dict[str, Any]]:
+    """One user turn: texts and pictures of the question in their order; a picture that is not there is left out.
+
+    Raises:
+        MediaError: a picture cannot be read, or is not there and the settings are strict.
+    """
+    settings = Settings.of(lmms_eval_specific_kwargs)
+    content: list[dict[str, Any]] = []
+    for piece in _question(doc, settings):
+        content.append({"type": "text", "text": piece} if isinstance(piece, str) else image_part(piece))
+    if asking := _asking(settings):
+        content.append({"type": "text", "text": asking})
+    return [{"role": "user", "content": content}]
+
+
+def doc_to_text(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> str:
+    """The question with ``<image>`` in place of each picture that is there."""
+    settings = Settings.of(lmms_eval_specific_kwargs)
+    lines = [piece if isinstance(piece, str) else PLACEHOLDER for piece in _question(doc, settings)]
+    return "\n".join([*lines, *([asking] if (asking := _asking(settings)) else [])])
+
+
+def doc_to_visual(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> list[Any]:
+    """The pictures of the question, opened (RGB), in order."""
+    pieces = _question(doc, Settings.of(lmms_eval_specific_kwargs))
+    return [open_image(piece) for piece in pieces if isinstance(piece, Path)]
+
+
+def doc_to_target(doc: Mapping[str, Any]) -> str:
+    """The reference answer's texts, a line ``<image>`` for each of its pictures."""
+    return f1.segments_text(f1.segments_of(doc, "gpt"))
+
+
+def doc_to_judge(
+    doc: Mapping[str, Any], results: Sequence[Any], lmms_eval_specific_kwargs: Options = None
+) -> list[JudgeQuestion]:
+    """The question to the judge."""
+    return judging.questions(doc, results[0] if results else "", Settings.of(lmms_eval_specific_kwargs))
+
+
+@depends_on(judging.prompts_identity)
+def process_results(
+    doc: Mapping[str, Any],
+    results: Sequence[Any],
+    verdicts: Mapping[str, Verdict] | None = None,
+    lmms_eval_specific_kwargs: Options = None,
+) -> dict[str, Any]:
+    """The score under the metric's name, ``Unscored`` without a reply and for skipped samples; all that is known of
+    the sample (``judged``), and its record for ``main.py`` (``answers``).
+
+    Raises:
+        MediaError: a picture is not there and the settings are strict.
+        DataError: the judge's texts cannot be read.
+    """
+    settings = Settings.of(lmms_eval_specific_kwargs)
+    answer = results[0] if results else ""
+    view = judging.view_of(doc, answer, settings)
+    judged = judging.outcome(view, verdicts or {}, settings)
+    segments = judging.answer_segments(answer)
+    sample = {
+        "id": doc["id"],
+        "position": doc["position"],
+        "category": doc["category"],
+        "field": doc["field"],
+        "subfield": doc["subfield"],
+        "outcome": judged.outcome,
+        "score": judged.score,
+        "reason": judged.reason,
+        "repeats": list(judged.repeats),
+        "answer_chars": sum(len(segment.text or "") for segment in segments),
+        "answer_images": sum(segment.image is not None for segment in segments),
+        "lost_texts": view.lost_texts,
+        "lost_images": view.lost_images,
+        "missing_images": len(view.missing),
+        "undrawn": judging.described(answer),
+    }
+    name = judging.prompts().metric
+    value: Any = {"score": judged.score, "outcome": judged.outcome}
+    if judged.outcome in ("unscored", "skipped"):
+        value = Unscored(judged.reason)
+    strict = {"score": judged.score or 0, "outcome": judged.outcome}
+    return {name: value, f"{name}_strict": strict, "judged": sample, "answers": _record(doc, segments, settings)}
+
+
+def aggregate_official(values: Sequence[Mapping[str, Any]]) -> Estimate:
+    """The mean over the samples whose score could be read, 0 to 6, with its standard error."""
+    return _mean([value["score"] for value in values if value["score"] is not None])
+
+
+def aggregate_strict(values: Sequence[Mapping[str, Any]]) -> Estimate:
+    """The mean over all samples, 0 to 6: one without a score counts 0; none where no judge replied at all."""
+    is_judged = any(value["outcome"] in ("scored", "unparsable") for value in values)
+    return _mean([value["score"] for value in values] if is_judged else [])
+
+
+def aggregate_judged(samples: Sequence[Mapping[str, Any]], args: Any, task: Any) -> Estimate:
+    """The number of scores. The details hold all that the benchmark's report needs; scores go to a file of their own.
+
+    Raises:
+        DataError: the file of human scores cannot be used, or a file cannot be written.
+    """
+    table = numbers.table(samples)
+    used = judging.prompts()
+    part: dict[str, Any] = {
+        "metric": used.metric,
+        "prompts": {"source": used.source, "official": used.is_official, "sha256": used.fingerprints()},
+        "view": Settings.of(task.prompts.kwargs).view,
+        "t2i": getattr(args, "t2i", None),
+        **table.as_dict(),
+        "notes": _notes(samples),
+        "sensitivity": numbers.sensitivity(samples),
+    }
+    if (repeats := numbers.repeat_agreement(samples)) is not None:
+        part["repeats"] = repeats
+    if human := os.environ.get(HUMAN_VARIABLE):
+        part["calibration"] = scores_file.calibration(samples, scores_file.read_scores(Path(human)))
+    details: dict[str, Any] = {"mmie": part}
+    if (path := _output(args, f"{task.name}_scores.csv")) is not None:
+        _write(lambda: scores_file.write_scores(samples, path), path)
+        details["submission_files"] = [str(path)]
+    return Estimate(table.categories[numbers.OVERALL].scored, details=details)
+
+
+def aggregate_answers(records: Sequence[Mapping[str, Any]], args: Any, task: Any) -> Estimate:
+    """Write the answers in the benchmark's own form, for ``main.py``; nothing without an output folder. No number.
+
+    Raises:
+        DataError: the file cannot be written.
+    """
+    path = _output(args, f"{task.name}_to_evaluate.json")
+    if path is None:
+        return Estimate(None)
+    model = str(getattr(args, "model_args", None) or getattr(args, "model", "") or "model")
+    _write(lambda: scores_file.write_answers(records, model, path), path)
+    return Estimate(None, details={"submission_files": [str(path)]})
+
+
+def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkReport | None:
+    """AVG and the categories, fields and subfields over the tasks of a run."""
+    from lmms_eval.tasks.mmie.report import report as whole
+
+    return whole(tasks, stem)
+
+
+def f1_doc_to_text(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> str:
+    """The question as lmms-eval asks it."""
+    settings = Settings.of(lmms_eval_specific_kwargs)
+    return f"{settings.pre_prompt}{f1.segments_text(f1.segments_of(doc, 'human'))}{settings.post_prompt}"
+
+
+def f1_doc_to_target(doc: Mapping[str, Any]) -> str:
+    """The whole reference answer as lmms-eval has it."""
+    return f1.segments_text(f1.segments_of(doc, "gpt"))
+
+
+def f1_process_results(doc: Mapping[str, Any], results: Sequence[Any]) -> dict[str, float]:
+    """Token F1 and exact match of the answer's text."""
+    reference, reply = f1_doc_to_target(doc), str(results[0]) if results else ""
+    return {"mmie_f1": f1.token_f1(reference, reply), "mmie_exact_match": f1.exact_match(reference, reply)}
+
+
+def aggregate_f1(values: Sequence[float]) -> float:
+    """The plain mean; 0 of nothing."""
+    return math.fsum(values) / len(values) if values else 0.0
+
+
+def _question(doc: Mapping[str, Any], settings: Settings) -> list[str | Path]:
+    """Texts (trimmed, none empty) and files of pictures in order."""
+    finder = data.image_finder(settings)
+    pieces: list[str | Path] = []
+    for segment in data.question_of(doc).question:
+        if segment.text and segment.text.strip():
+            pieces.append(segment.text.strip())
+        if segment.image is None:
+            continue
+        found = finder.find(segment.image)
+        if found is not None:
+            pieces.append(Path(found))
+        elif settings.strict_images:
+            raise MediaError(f"MMIE, {doc['id']}: the picture {segment.image} is not there (strict_images)")
+    return pieces
+
+
+def _asking(settings: Settings) -> str:
+    """What is added to the question for models that cannot draw."""
+    if isinstance(settings.ask_pictures, str):
+        return settings.ask_pictures
+    return INSTRUCTION if settings.ask_pictures else ""
+
+
+def _record(doc: Mapping[str, Any], segments: Sequence[Segment], settings: Settings) -> dict[str, Any]:
+    """What ``main.py`` needs of a sample, but for the model's name."""
+    finder = data.image_finder(settings)
+    return {
+        "id": doc["id"],
+        "question": [_located(segment, finder) for segment in doc["question"]],
+        "answer": [{"text": segment.text, "image": segment.image} for segment in segments],
+        "gt_answer": [dict(segment) for segment in doc["gt_answer"]],
+        "category": doc["category"],
+        "field": doc["field"],
+        "subfield": doc["subfield"],
+    }
+
+
+def _located(segment: Mapping[str, Any], finder: data.ImageFinder) -> dict[str, Any]:
+    """A segment of the question with the place of its picture; one that is not there keeps its name."""
+    image = segment["image"]
+    return {"text": segment["text"], "image": None if image is None else finder.find(image) or image}
+
+
+def _notes(samples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What the judge did not see, in samples; ids of the skipped ones."""
+    return {
+        "cut_answers": sum(sample["lost_texts"] > 0 or sample["lost_images"] > 0 for sample in samples),
+        "missing_images": sum(sample["missing_images"] for sample in samples),
+        "undrawn_pictures": sum(sample["undrawn"] for sample in samples),
+        "answers_with_pictures": sum(sample["answer_images"] > 0 for sample in samples),
+        "skipped_ids": [sample["id"] for sample in samples if sample["outcome"] == "skipped"],
+    }
+
+
+def _mean(scores: Sequence[float]) -> Estimate:
+    error = stats.mean_stderr(scores) if len(scores) > 1 else None
+    return Estimate(math.fsum(scores) / len(scores) if scores else None, error)
+
+
+def _output(args: Any, name: str) -> Path | None:
+    """A file in the run's folder of submissions; ``None`` without an output folder."""
+    folder = getattr(args, "output_path", None)
+    return None if not folder else (Path(folder) / "submissions" / name).resolve()
+
+
+def _write(write: Any, path: Path) -> None:
+    try:
+        write()
+    except OSError as error:
+        raise DataError(f"{path} cannot be written: {error.strerror or error}") from error

@@ -1,0 +1,180 @@
+"""What a judge sees of a sample: text with numbered pictures, cut and skipped as the benchmark does (specification §4).
+
+Nothing is cut, left out or skipped without a trace: a ``View`` says what its judge will not see.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from lmms_eval.tasks.mmie.records import Record, Segment
+
+Mode = Literal["official", "full_text"]
+MODES: tuple[Mode, ...] = ("official", "full_text")
+ANSWER_STOP = 3
+"""Pictures of question and answer after which the benchmark reads no more of the answer."""
+MAX_IMAGES = 4
+PLACEHOLDER = "<image>"
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture in its place."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A picture that is not there."""
+
+    name: str
+
+
+Piece = str | Picture
+Find = Callable[[Any], Picture | Missing]
+"""From what a segment has as its picture to what the judge is shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewOptions:
+    """How much of a sample is shown."""
+
+    mode: Mode = "official"
+    """``official``: nothing of the answer after the third picture, samples of too many pictures skipped.
+    ``full_text``: all texts, pictures up to the same bounds, nothing skipped."""
+    max_images: int = MAX_IMAGES
+    """Pictures of a sample at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What is shown of a sample."""
+
+    question_pieces: tuple[Piece, ...]
+    answer_pieces: tuple[Piece, ...]
+    missing: tuple[str, ...] = ()
+    """Pictures that were not found, in their order."""
+    lost_texts: int = 0
+    """Texts of the answer that are not shown."""
+    lost_images: int = 0
+    """Pictures that are there and are not shown."""
+    is_skipped: bool = False
+    """Too many pictures: the benchmark leaves the sample out."""
+
+    @property
+    def question(self) -> str:
+        return as_text(self.question_pieces)
+
+    @property
+    def answer(self) -> str:
+        return as_text(self.answer_pieces)
+
+    @property
+    def images(self) -> tuple[Any, ...]:
+        return tuple(
+            piece.value for piece in (*self.question_pieces, *self.answer_pieces) if not isinstance(piece, str)
+        )
+
+    @property
+    def is_cut(self) -> bool:
+        """Something of a sample that is shown is not shown."""
+        return not self.is_skipped and bool(self.lost_texts or self.lost_images)
+
+
+def as_text(pieces: Sequence[Piece]) -> str:
+    """The pieces as one text, a placeholder for each picture."""
+    return "".join(piece if isinstance(piece, str) else PLACEHOLDER for piece in pieces)
+
+
+def in_folder(folder: str) -> Find:
+    """Pictures by their paths relative to ``folder``, or absolute, as the benchmark joins them."""
+
+    def find(image: Any) -> Picture | Missing:
+        path = os.path.join(folder, str(image))
+        return Picture(path) if os.path.exists(path) else Missing(path)
+
+    return find
+
+
+def build_view(
+    question: Sequence[Segment], answer: Sequence[Segment], find: Find, options: ViewOptions | None = None
+) -> View:
+    """The judge's view of a question and an answer."""
+    options = options or ViewOptions()
+    builder = _Builder(find, options)
+    shown_question = builder.question(question)
+    shown_answer = builder.answer(answer)
+    return View(
+        question_pieces=tuple(shown_question),
+        answer_pieces=tuple(shown_answer),
+        missing=tuple(builder.missing),
+        lost_texts=builder.lost_texts,
+        lost_images=builder.lost_images,
+        is_skipped=options.mode == "official" and builder.n_images > options.max_images,
+    )
+
+
+def processed_record(record: Record, view: View) -> dict[str, Any]:
+    """The sample as the benchmark's files have it, without feedback."""
+    return {
+        "id": record.id,
+        "model": record.model,
+        "question": view.question,
+        "answer": view.answer,
+        "gt_answer": record.source.reference_text,
+        "images": list(view.images),
+    }
+
+
+class _Builder:
+    """Counts the pictures of one sample."""
+
+    def __init__(self, find: Find, options: ViewOptions) -> None:
+        self._find, self._options = find, options
+        self._is_official = options.mode == "official"
+        self.n_images = self.lost_texts = self.lost_images = 0
+        self.missing: list[str] = []
+
+    def question(self, segments: Sequence[Segment]) -> list[Piece]:
+        limit = None if self._is_official else self._options.max_images
+        pieces: list[Piece] = []
+        for segment in segments:
+            pieces += self._text(segment)
+            pieces += self._image(segment, limit)
+        return pieces
+
+    def answer(self, segments: Sequence[Segment]) -> list[Piece]:
+        """In the official mode everything ends at the third picture, but for the text of the first segment."""
+        pieces: list[Piece] = []
+        for number, segment in enumerate(segments):
+            pieces += self._text(segment)
+            pieces += self._image(segment, ANSWER_STOP)
+            if self._is_official and self.n_images >= ANSWER_STOP:
+                self._lose(segments[number + 1 :])
+                break
+        return pieces
+
+    def _text(self, segment: Segment) -> list[Piece]:
+        return [] if segment.text is None else [segment.text + "\n"]
+
+    def _image(self, segment: Segment, limit: int | None) -> list[Piece]:
+        if segment.image is None:
+            return []
+        if limit is not None and self.n_images >= limit:
+            self._lose([Segment(None, segment.image)])
+            return []
+        found = self._find(segment.image)
+        if isinstance(found, Missing):
+            self.missing.append(found.name)
+            return []
+        self.n_images += 1
+        return [f"Image-{self.n_images - 1}: ", found, "\n"]
+
+    def _lose(self, segments: Sequence[Segment]) -> None:
+        for segment in segments:
+            self.lost_texts += segment.text is not None
+            self.lost_images += segment.image is not None and isinstance(self._find(segment.image), Picture)

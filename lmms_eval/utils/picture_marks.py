@@ -1,0 +1,53 @@
+"""Where a text wants pictures: ``<image>description</image>``, or ``<image>`` alone after the text that it shows."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+MAX_DESCRIPTION_CHARS = 1000
+"""Of the text before a mark without description: its end says what the picture shows."""
+INSTRUCTION = (
+    "Where a picture helps, describe it on a line of its own as <image>description of the picture</image>: a "
+    "description that stands by itself, in one or two sentences. The picture is drawn from it and put in that place."
+)
+"""What a task says to a model that cannot draw."""
+_MARK = re.compile(r"<image>(?P<said>(?:(?!<image>).)*?)</image>|<image>|\[image\]", re.DOTALL | re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A picture that the text asks for."""
+
+    description: str
+
+
+def split_marks(text: str) -> list[str | Wanted]:
+    """Texts and wanted pictures in order; a mark that neither says nor follows any text is left out."""
+    pieces: list[str | Wanted] = []
+    place = told_from = 0
+    for mark in _MARK.finditer(text):
+        if before := text[place : mark.start()]:
+            pieces.append(before)
+        said = (mark["said"] or "").strip() or _without_marks(text[told_from : mark.start()])[-MAX_DESCRIPTION_CHARS:]
+        if said:
+            pieces.append(Wanted(said))
+            told_from = mark.end()
+        place = mark.end()
+    if rest := text[place:]:
+        pieces.append(rest)
+    return pieces
+
+
+def in_words(text: str) -> str:
+    """The text with descriptions in words, for a reader who would take a mark for a picture."""
+    return _MARK.sub(lambda mark: f"(picture: {said})" if (said := (mark["said"] or "").strip()) else "", text)
+
+
+def count_marks(text: str) -> int:
+    """How many pictures the text asks for."""
+    return sum(isinstance(piece, Wanted) for piece in split_marks(text))
+
+
+def _without_marks(text: str) -> str:
+    return _MARK.sub("", text).strip()

@@ -1,0 +1,119 @@
+"""MileBench: prompts, combined sheets, and the predictions that a run writes. Scoring: ``milebench_scoring``."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from PIL import Image
+
+from lmms_eval.errors import DataError
+from lmms_eval.tasks.milebench import combine, data, predictions, prompts, utils
+from lmms_eval.tasks.milebench.counting import tokenizer
+from lmms_eval.tasks.milebench.prompts import Budget, Picture, Prompt, Sample
+from lmms_eval.tasks.milebench.settings import Settings
+from tests.parity.vectors import PASSED, Vector, Verdict, deviates, failed, line_adapter, path_adapter
+
+TOKENIZERS = {"char": "characters", "word": "words"}
+DRAWN_IMAGES = 4
+"""Layouts of more pictures are compared as plans, without drawing."""
+NULL_CHOICES = "milebench_null_choices_are_none"
+
+
+@line_adapter("milebench/units/prompts.jsonl")
+def check_prompt(vector: Vector) -> Verdict:
+    record = vector.record
+    sample, sheets = sample_of(record), record["combine_image"] or 0
+    budget = Budget(record["max_context_len"], record["n_tokens_per_image"], tokenizer(TOKENIZERS[record["tokenizer"]]))
+    error = record["result"].get("error")
+    try:
+        made = prompts.official(sample, record["img_dir"], budget, sheets)
+    except DataError as refused:
+        return PASSED if error in ("AssertionError", "KeyError") else failed(f"raised {refused}")
+    if error == "TypeError" and record["sample"]["task_instance"]["choice_list"] is None:
+        return deviates(NULL_CHOICES) if "Choice list" not in made.text else failed(f"found {made.text!r}")
+    wanted = record["result"].get("item")
+    if wanted is None or (made.text, list(made.images)) != (wanted["context"], wanted["raw_img_list"]):
+        return failed(f"{made!r} instead of {record['result']!r}")
+    return parts_verdict(made)
+
+
+def sample_of(record: Mapping[str, Any]) -> Sample:
+    stated = record["sample"]
+    instance = stated["task_instance"]
+    choices, sheets = instance.get("choice_list"), instance.get(f"combined_{record['combine_image']}_images")
+    return Sample(
+        sample_id=stated["sample_id"],
+        dataset=record["dataset"],
+        instruction=record["task_instruction"][stated["task_instruction_id"]],
+        context=instance["context"],
+        images=tuple(instance["images_path"]),
+        choices=None if choices is None else tuple(map(str, choices)),
+        sheets=None if sheets is None else tuple(sheets),
+    )
+
+
+def parts_verdict(made: Prompt) -> Verdict:
+    """What a chat model gets: the kept pictures in order, where the markers stand, and no marker in a text."""
+    shown = [part.path for part in made.parts if isinstance(part, Picture)]
+    markers = made.text.count(prompts.MARKER)
+    said = [part for part in made.parts if isinstance(part, str)]
+    if shown != list(made.images[:markers]) or any(prompts.MARKER in text for text in said):
+        return failed(f"parts {made.parts!r} of {made.text!r}")
+    back = "".join(prompts.MARKER if isinstance(part, Picture) else part for part in made.parts)
+    same = back == made.text or markers > len(made.images)
+    return PASSED if same else failed(f"parts {made.parts!r} of {made.text!r}")
+
+
+@line_adapter("milebench/units/combine_layout.jsonl")
+def check_layout(vector: Vector) -> Verdict:
+    record = vector.record
+    plans = combine.plan(record["sample_id"], record["n_images"], record["max_img_num"])
+    found = [{"file": plan.file, "size": list(plan.size), "mode": "RGB", "captions": plan.captions} for plan in plans]
+    if found != record["sheets"]:
+        return failed(f"{found} instead of {record['sheets']}")
+    return drawn_verdict(plans, record) if record["n_images"] <= DRAWN_IMAGES else PASSED
+
+
+def drawn_verdict(plans: Sequence[combine.Sheet], record: Mapping[str, Any]) -> Verdict:
+    """The sheets as they are drawn from small pictures."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "small.png"
+        Image.new("RGB", (8, 6), "red").save(file)
+        drawn = [combine.draw(plan, [file] * record["n_images"]) for plan in plans]
+    found = [(list(image.size), image.mode) for image in drawn]
+    wanted = [(sheet["size"], sheet["mode"]) for sheet in record["sheets"]]
+    return PASSED if found == wanted else failed(f"drawn {found} instead of {wanted}")
+
+
+@path_adapter("milebench/generate")
+def check_generation(folder: Path) -> Sequence[Verdict]:
+    """The predictions of every run, with the echo worker in place of a model."""
+    model = yaml.safe_load((folder / "model_configs.yaml").read_text("utf-8"))["echo-cli"]
+    runs = json.loads((folder / "runs.json").read_text("utf-8"))["runs"]
+    return [run_verdict(folder, run, model) for run in runs]
+
+
+def run_verdict(folder: Path, run: Mapping[str, Any], model: Mapping[str, Any]) -> Verdict:
+    settings = Settings(
+        combine_image=run["combine_image"] or 0,
+        max_context_len=model["max_context_len"],
+        n_tokens_per_image=model["n_tokens_per_image"],
+        tokenizer="characters",
+    )
+    annotation = data.read_annotation(folder / "data" / "ToyQA" / "ToyQA.json")
+    records = []
+    for doc in data.rows(annotation, "ToyQA", settings):
+        prompt = utils.prompt_of(doc, settings)
+        echo = f"{len(prompt.images)} images, {len(prompt.text)} chars"
+        records.append(predictions.record(doc, prompt, Path("data"), echo))
+    found = json.loads(predictions.dumps(records, model["model_name"], model["gen_kwargs"]))
+    wanted = json.loads((folder / run["output"]).read_text("utf-8"))
+    if [list(item) for item in found] != [list(item) for item in wanted]:
+        return failed(f"{run['output']}: keys {[list(item) for item in found[:1]]}, {len(found)} records")
+    wrong = [(mine, theirs) for mine, theirs in zip(found, wanted, strict=True) if mine != theirs]
+    return PASSED if not wrong else failed(f"{run['output']}: {wrong[0][0]} instead of {wrong[0][1]}")

@@ -1,0 +1,26 @@
+import math
+
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from lmms_eval.plots.grid import Grid, GridScale, grid_panels
+
+SCALE = GridScale("depth", "length", "score")
+
+
+def test_cells_show_their_numbers_and_empty_ones_none():
+    grid = Grid("one", ("0", "50"), ("1k", "2k"), ((0.0, 100.0), (None, 60.4)))
+    axes, bar = grid_panels("Title", [grid, Grid("none", (), (), ())], SCALE).axes
+    assert [text.get_text() for text in axes.texts] == ["0", "100", "60"]
+    assert [text.get_color() for text in axes.texts] == ["white", "black", "black"]
+    values = axes.images[0].get_array().filled(math.nan)
+    assert values[0].tolist() == [0, 100]
+    assert math.isnan(values[1][0])
+    assert axes.images[0].get_clim() == (0, 100)
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["0", "50"]
+    assert bar.get_ylabel() == "score"
+
+
+def test_nothing_to_draw_is_an_empty_figure():
+    assert grid_panels("Title", [], SCALE).axes == []

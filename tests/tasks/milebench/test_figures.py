@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+from lmms_eval.tasks.milebench.facts import datasets, find
+from lmms_eval.tasks.milebench.figures import (
+    Entry,
+    Figure,
+    Pair,
+    Scored,
+    combined,
+    dataset_entry,
+    figure,
+    group_entries,
+    overall_entries,
+)
+from lmms_eval.tasks.milebench.summary import Moments
+from tests.tasks.milebench.summaries import summary
+
+
+def exact(score: float) -> Figure:
+    return Figure(score, score, score)
+
+
+def entry(name: str, score: float, *gaps: str) -> Entry:
+    return Entry(name, "", Pair(exact(score), exact(score)), 10, 10, gaps)
+
+
+def test_symmetric_limits_combine_as_errors_do() -> None:
+    found = combined([Figure(50, 50 - 1.96 * 3, 50 + 1.96 * 3), Figure(70, 70 - 1.96 * 4, 70 + 1.96 * 4)])
+    assert found.value == 60
+    assert found.high - found.value == pytest.approx(1.96 * math.sqrt(9 + 16) / 2)
+    assert found.value - found.low == pytest.approx(found.high - found.value)
+
+
+def test_weights_count_in_value_and_limits() -> None:
+    found = combined([Figure(0, 0, 4), Figure(100, 92, 100)], [3, 1])
+    assert (found.value, found.low, found.high) == (25, pytest.approx(23), pytest.approx(28))
+
+
+def test_means_of_means_have_the_limits_of_the_flat_mean() -> None:
+    parts = [Figure(10, 5, 18), Figure(20, 11, 22), Figure(60, 55, 64), Figure(90, 80, 95)]
+    nested = combined([combined(parts[:2]), combined(parts[2:])])
+    flat = combined(parts)
+    assert (nested.value, nested.low, nested.high) == pytest.approx((flat.value, flat.low, flat.high))
+
+
+def test_the_interval_of_a_group_covers_its_true_mean_as_often_as_it_says() -> None:
+    source = random.Random(5)
+    shares = (0.03, 0.5, 0.9)
+    hits = 0
+    for _ in range(1000):
+        sets = [Moments.of([float(source.random() < share) for _ in range(40)]) for share in shares]
+        found = combined([part for moments in sets if (part := figure(moments)) is not None])
+        hits += found.low <= 100 * sum(shares) / 3 <= found.high
+    assert 0.92 < hits / 1000 < 0.98
+
+
+def test_a_complete_data_set_has_no_gap() -> None:
+    found = dataset_entry(Scored(find("TQA"), summary("TQA", [1.0] * 50 + [0.0] * 150)))
+    assert found.gaps == ()
+    assert found.scores is not None
+    assert found.scores.official.value == 25
+    assert (found.samples, found.published) == (200, 200)
+
+
+def test_every_reason_for_a_gap_is_told() -> None:
+    few = summary("TQA", [1.0, 0.0])
+    assert dataset_entry(Scored(find("TQA"), few)).gaps == ("TQA: 2 of 200 samples",)
+    assert dataset_entry(Scored(find("TQA"), few, "3 of 5 failed")).gaps == ("TQA: withheld, 3 of 5 failed",)
+    assert dataset_entry(Scored(find("TQA"), None)).gaps == ("TQA: nothing was scored",)
+
+
+def test_groups_are_unweighted_means_and_name_what_they_lack() -> None:
+    entries = {
+        "MMCoQA": entry("MMCoQA", 30),
+        "ALFRED": entry("ALFRED", 50),
+        "GPR1200": entry("GPR1200", 5, "GPR1200: few"),
+    }
+    groups = group_entries(datasets(), entries)
+    assert list(groups) == ["T-1", "T-2", "T-3", "T-4", "S-1", "S-2", "S-3", "S-4", "S-5", "N-1", "N-2", "I-1"]
+    dialogue = groups["S-4"]
+    assert dialogue.scores is not None
+    assert (dialogue.scores.official.value, dialogue.gaps) == (40, ())
+    assert groups["I-1"].gaps == ("GPR1200: few",)
+    assert groups["S-5"].scores is None
+    assert groups["S-5"].gaps == ("nuscenes: not in the run",)
+
+
+def test_realistic_is_the_mean_of_groups_not_of_data_sets() -> None:
+    scores = {label: 0.0 for label in ("T-1", "T-2", "T-3", "T-4", "S-1", "S-2", "S-3", "S-4")} | {"S-5": 90.0}
+    needles = {"N-1": 90.0, "N-2": 60.0, "I-1": 0.0}
+    found = overall_entries(datasets(), {label: entry(label, score) for label, score in (scores | needles).items()})
+    assert [one.scores.official.value for one in found if one.scores is not None] == [10, 50, 75]
+    assert [one.name for one in found] == ["Realistic", "Diagnostic", "Needles only"]
+
+
+def test_a_gap_of_one_group_marks_the_overall_figure() -> None:
+    groups = {facts.label: entry(facts.label, 10) for facts in datasets().values()}
+    groups["N-2"] = entry("N-2", 20, "gone")
+    assert [one.gaps for one in overall_entries(datasets(), groups)] == [(), ("gone",), ("gone",)]

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from loguru import logger
+
+from lmms_eval.errors import DataError
+from lmms_eval.tasks.milebench import predictions
+from lmms_eval.tasks.milebench.prompts import Prompt
+from tests.tasks.milebench import made
+
+KEYS = ["sample_id", "image", "question", "gt_response", "gen_model_id", "pred_response", "gen_kwargs"]
+
+
+def record(number: int, images: int, answer: str = "x") -> dict[str, Any]:
+    doc = made.document(sample_id=number, images_path=["a.png"] * images)
+    return predictions.record(doc, Prompt("Ä?", ("T/images/a.png",), ("Ä?",)), Path("root"), answer)
+
+
+def test_keys_order_and_form() -> None:
+    text = predictions.dumps([record(1, 2, "ö")], "m", {"max_new_tokens": 5})
+    (found,) = json.loads(text)
+    assert list(found) == KEYS
+    assert found == {
+        "sample_id": 1, "image": ["root/T/images/a.png"], "question": "Ä?", "gt_response": "down", "gen_model_id": "m",
+        "pred_response": "ö", "gen_kwargs": {"max_new_tokens": 5},
+    }  # fmt: skip
+    assert text.startswith('[\n    {\n        "sample_id": 1,') and "Ä" in text
+
+
+def test_samples_stand_by_number_of_pictures() -> None:
+    records = [record(4, 2), record(1, 3), record(3, 2), record(2, 1), record(0, 3)]
+    assert [item["sample_id"] for item in predictions.in_order(records)] == [4, 3, 1, 0, 2]
+
+
+def test_of_a_repeated_number_the_last_counts_at_the_place_of_the_first() -> None:
+    lines: list[str] = []
+    sink = logger.add(lines.append, level="WARNING", format="{message}")
+    try:
+        found = predictions.in_order([record(1, 2, "first"), record(2, 2), record(1, 2, "last")])
+    finally:
+        logger.remove(sink)
+    assert [(item["sample_id"], item["pred_response"]) for item in found] == [(1, "last"), (2, "x")]
+    assert "sample_id 1 stands twice" in "".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "marks", "wanted"),
+    [
+        ({"model": "hf", "model_args": "pretrained=me/toy,dtype=auto"}, [], "me__toy"),
+        ({"model": "hf", "model_args": {"pretrained": "me/toy"}}, ["adv", "combined_1"], "me__toy-adv-combined_1"),
+        ({"model": "baseline", "model_args": "strategy=gold"}, [], "baseline"),
+        ({"model": "baseline", "model_args": ""}, ["adv"], "baseline-adv"),
+    ],
+)
+def test_the_folder_of_a_model(arguments: dict[str, Any], marks: list[str], wanted: str) -> None:
+    folder = predictions.folder("out", SimpleNamespace(**arguments), marks, "milebench")
+    assert folder == Path("out/milebench") / wanted
+
+
+def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file", encoding="utf-8")
+    with pytest.raises(DataError, match="cannot be written"):
+        predictions.write("[]", tmp_path / "taken" / "pred.json")

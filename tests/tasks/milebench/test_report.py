@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lmms_eval.api.outcome import TaskNumbers
+from lmms_eval.errors import DataError
+from lmms_eval.plots import figure
+from lmms_eval.tasks.milebench import report_files
+from lmms_eval.tasks.milebench.report import report
+from tests.tasks.milebench.summaries import complete, numbers
+
+
+def test_a_complete_run(tmp_path: Path) -> None:
+    found = report(complete(right=50), tmp_path / "2026_run")
+    assert found is not None
+    whole = found.parts["milebench_report"]["milebench"]
+    assert whole["overall"]["Realistic"]["official"]["score"] == pytest.approx(25)
+    assert found.text.startswith("MileBench\n")
+    assert found.files[0] == str(tmp_path / "2026_run_milebench")
+    assert (tmp_path / "2026_run_milebench" / "report.json").is_file()
+
+
+def test_a_withheld_data_set_marks_its_group(tmp_path: Path) -> None:
+    tasks = complete()
+    tasks["milebench_tqa"] = numbers("TQA", 100, 197, withheld="3 of 200 failed")
+    found = report(tasks, None)
+    assert found is not None
+    groups = found.parts["milebench_report"]["milebench"]["groups"]
+    assert groups["S-1"]["official"] is None
+    assert groups["S-1"]["gaps"] == ["TQA: withheld, 3 of 200 failed"]
+    assert groups["S-2"]["official"] is not None
+    assert found.files == ()
+
+
+def test_a_task_without_any_score_is_a_gap_too() -> None:
+    tasks = complete() | {"milebench_ocr-vqa": TaskNumbers({}, "nothing was scored")}
+    found = report(tasks, None)
+    assert found is not None
+    group = found.parts["milebench_report"]["milebench"]["groups"]["S-2"]
+    assert group["gaps"] == ["OCR-VQA: withheld, nothing was scored"]
+    assert group["partial"]["official"]["score"] == 50
+
+
+def test_variants_are_not_mixed(tmp_path: Path) -> None:
+    tasks = {
+        "milebench_tqa": numbers("TQA", 200),
+        "milebench_demo_tqa": numbers("TQA", 0, 3, variant="demo"),
+        "milebench_demo_webqa": TaskNumbers({}, "nothing was scored"),
+    }
+    found = report(tasks, tmp_path / "run")
+    assert found is not None
+    parts = found.parts["milebench_report"]
+    assert list(parts) == ["milebench", "demo"]
+    assert parts["milebench"]["datasets"]["TQA"]["official"]["score"] == 100
+    assert parts["demo"]["datasets"]["TQA"]["official"]["score"] == 0
+    assert "WebQA" not in parts["milebench"]["datasets"]
+    assert parts["demo"]["datasets"]["WebQA"]["gaps"] == ["WebQA: withheld, nothing was scored"]
+    assert (tmp_path / "run_milebench_demo" / "scores.csv").is_file()
+
+
+def test_the_rest_is_written_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(*_: object) -> list[Path]:
+        raise figure.PlotUnavailable("none")
+
+    monkeypatch.setattr(report_files, "draw", absent)
+    found = report({"milebench_tqa": numbers("TQA", 1)}, tmp_path / "run")
+    assert found is not None
+    assert found.files == (str(tmp_path / "run_milebench"),)
+
+
+def test_nothing_scored_is_no_report() -> None:
+    assert report({"milebench_tqa": TaskNumbers({}, "nothing was scored")}, None) is None
+
+
+def test_details_of_something_else_are_refused() -> None:
+    with pytest.raises(DataError, match="no summary"):
+        report({"milebench_tqa": TaskNumbers({"milebench": {"dataset": "TQA"}})}, None)
