@@ -39,7 +39,8 @@ def build_judge(config: RunConfig, plans: tuple[TaskPlan, ...], device: str | No
     judged = [plan.task.name for plan in plans if plan.task.is_judged]
     if not judged or not options.is_given:
         if judged:
-            logger.info("no judge: the judged samples of {} stay unscored (--judge_model)", ", ".join(judged))
+            names = ", ".join(judged)
+            logger.info("no judge (--judge_model): samples of {} that a judge must score stay unscored", names)
         return None
     return open_judge(options)
 
