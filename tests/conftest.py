@@ -1,5 +1,7 @@
 """Settings of the whole test suite. Plugins are named here so that xdist's controller loads them too."""
 
+import os
+
 import pytest
 from hypothesis import settings
 
@@ -13,3 +15,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--fuzz", action="store_true", help="10,000 cases per property instead of 200 (minutes, not seconds)"
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Also in xdist's processes, whose command line does not hold the flag."""
+    if config.getoption("--fuzz"):
+        os.environ["LMMS_EVAL_TEST_FUZZ"] = "1"

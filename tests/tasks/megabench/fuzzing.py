@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import sys
+import os
 import time
 from collections.abc import Iterator
 
 from hypothesis import settings
 from hypothesis import strategies as st
 
-IS_THOROUGH = "--fuzz" in sys.argv
+IS_THOROUGH = os.environ.get("LMMS_EVAL_TEST_FUZZ") == "1"
+"""``--fuzz`` was given (``tests/conftest.py``)."""
 FUZZ = settings(max_examples=10_000 if IS_THOROUGH else 200, deadline=None)
 
 _PIECES = [
