@@ -34,6 +34,10 @@ class DataError(UsageError):
     """Data of a task is missing, unreadable or of the wrong shape."""
 
 
+class AbsentDataError(DataError):
+    """A task of a benchmark has no data here: left out where a group named it, an error where it was named itself."""
+
+
 class ModelError(UsageError):
     """A model cannot be built: missing folder, wrong argument, absent package, missing key."""
 

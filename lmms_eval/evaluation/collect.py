@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.api.model import Model, lmms
-from lmms_eval.api.task import Selection, Task, TaskOptions
+from lmms_eval.api.task import Selection, TaskOptions
 from lmms_eval.config import RunConfig, answer_options
 from lmms_eval.config.resolve import option_table
 from lmms_eval.engine.plan import TaskPlan, plan_task, run_key
 from lmms_eval.engine.team import Place
-from lmms_eval.errors import LmmsEvalError, ModelError, TaskError
+from lmms_eval.errors import LmmsEvalError, ModelError
 from lmms_eval.evaluation.judge import build_judge, judge_key
+from lmms_eval.evaluation.loading import load_tasks
 from lmms_eval.judges.providers import Judge
 from lmms_eval.models.building import BuildOptions, adapt_model
 from lmms_eval.models.legacy import LegacyAdapter
@@ -124,9 +125,7 @@ def collect(
     _refuse_check(config, choice, place or Place())
     folders = [str(folder) for folder in registry.plugin_task_folders()]
     known = catalogue or Catalogue([*config.include_paths, *folders])
-    selection = select_tasks(config.task_names, known, task_options(config, choice))
-    for task in selection.tasks:
-        _load(task)
+    selection = load_tasks(select_tasks(config.task_names, known, task_options(config, choice)))
     plans = tuple(plan_task(task, config.limit, config.offset) for task in selection.tasks)
     judge = build_judge(config, plans, _own_device(place or Place()))
     model = _build(config, registry, choice, place or Place()) if recorded is None else recorded.model
@@ -205,18 +204,6 @@ def _is_known(config: RunConfig, choice: ModelChoice, model: Model) -> bool:
     if choice.object is None or config.model_args or config.resume:
         return True
     return not choice.legacy and bool(model.identity())
-
-
-def _load(task: Task) -> None:
-    try:
-        task.load()
-    except LmmsEvalError:
-        raise
-    except Exception as error:  # process_docs and the like are the task's own code
-        raise TaskError(
-            f"task {task.name!r}: preparing its data raised {type(error).__name__}: {error}; see the task's own "
-            "functions (process_docs); --verbosity DEBUG shows where"
-        ) from error
 
 
 def _build(config: RunConfig, registry: ModelRegistry, choice: ModelChoice, place: Place) -> Model:

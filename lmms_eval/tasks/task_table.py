@@ -186,6 +186,8 @@ def _groups(named: Mapping[str, Row], levels: Sequence[Any], where: str) -> Iter
             if not isinstance(keys, Mapping) or not isinstance(keys.get("group"), str):
                 raise TaskError(f"{place}: an entry is a name, or a mapping with 'group': {level!r:.80}")
             group = _text(keys["group"], row, place)
+            if group == child:  # a table whose columns agree in this row
+                continue
             if group not in made:
                 made[group] = {**filled(dict(keys), row, place), "task": []}
             if child not in made[group]["task"]:

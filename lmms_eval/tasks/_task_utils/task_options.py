@@ -2,13 +2,51 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
-from dataclasses import fields
-from typing import Any, TypeVar
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, ClassVar, Self, TypeVar
 
 from lmms_eval.errors import TaskError
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkOptions:
+    """Base of a benchmark's options: where its data lie."""
+
+    benchmark: ClassVar[str]
+    """Its name, for messages."""
+
+    data_root: str | None = None
+    """The run's local data (``--data_root``)."""
+    data_folder: str | None = None
+    """A folder of data beside the benchmark's module, which beats ``data_root``."""
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any] | None) -> Self:
+        """The options in a mapping; mappings in it (settings of other models) are passed over.
+
+        Raises:
+            TaskError: an unknown name or a value that does not fit.
+        """
+        options = read_options(cls, given, cls.benchmark)
+        options.check()
+        return options
+
+    @property
+    def folder(self) -> Path | None:
+        """``data_folder`` as a path."""
+        return None if self.data_folder is None else Path(inspect.getfile(type(self))).parent / self.data_folder
+
+    def check(self) -> None:
+        """Refuse values that do not fit.
+
+        Raises:
+            TaskError: one does not.
+        """
 
 
 def read_options(cls: type[T], given: Mapping[str, Any] | None, benchmark: str) -> T:
@@ -18,7 +56,9 @@ def read_options(cls: type[T], given: Mapping[str, Any] | None, benchmark: str) 
         TaskError: a name that is no field of ``cls``.
     """
     stated = {key: value for key, value in (given or {}).items() if not isinstance(value, Mapping)}
-    known = [field.name for field in fields(cls)]  # type: ignore[arg-type]  # every benchmark's options are a dataclass
+    names = [field.name for field in fields(cls)]  # type: ignore[arg-type]  # every benchmark's options are a dataclass
+    shared = {field.name for field in fields(BenchmarkOptions)}
+    known = sorted(names, key=shared.__contains__)  # the benchmark's own first
     for key in stated:
         if key not in known:
             raise TaskError(f"{benchmark} has no task option {key!r}; there is: {', '.join(known)}")

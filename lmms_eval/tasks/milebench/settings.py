@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from lmms_eval.errors import TaskError
-from lmms_eval.tasks._task_utils.task_options import read_options, wrong_option
+from lmms_eval.tasks._task_utils.task_options import BenchmarkOptions, wrong_option
 
 BENCHMARK = "MileBench"
 PROMPT_MODES = ("official", "index")
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings(BenchmarkOptions):
     """The options of a task."""
+
+    benchmark: ClassVar[str] = BENCHMARK
 
     prompt_mode: Literal["official", "index"] = "official"
     """How pictures find their places: by position, as the authors' script does it, or by the placeholder's index."""
@@ -31,26 +31,6 @@ class Settings:
     """``characters``, ``words``, or a checkpoint whose tokenizer counts."""
     font_size: int = 8
     """Of the captions of sheets, which are drawn at four times this size."""
-    data_root: str | None = None
-    """The run's local data (``--data_root``)."""
-    data_folder: str | None = None
-    """A folder of data beside this module, which beats ``data_root``."""
-
-    @classmethod
-    def of(cls, given: Mapping[str, Any] | None) -> Settings:
-        """The settings in a mapping; mappings in it (settings of other models) are passed over.
-
-        Raises:
-            TaskError: an unknown name or a value that does not fit.
-        """
-        settings = read_options(cls, given, BENCHMARK)
-        settings._check()
-        return settings
-
-    @property
-    def folder(self) -> Path | None:
-        """``data_folder`` as a path."""
-        return None if self.data_folder is None else Path(__file__).parent / self.data_folder
 
     @property
     def variant(self) -> str:
@@ -63,7 +43,7 @@ class Settings:
         ]
         return "-".join(part for part in parts if part)
 
-    def _check(self) -> None:
+    def check(self) -> None:
         if self.prompt_mode not in PROMPT_MODES:
             raise wrong_option(BENCHMARK, "prompt_mode", "official or index", self.prompt_mode)
         if not isinstance(self.adversarial, bool):

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
-from lmms_eval.tasks._task_utils.task_options import read_options, wrong_option
+from lmms_eval.tasks._task_utils.task_options import BenchmarkOptions, wrong_option
 from lmms_eval.tasks.mmie.view import MAX_IMAGES, MODES, Mode, ViewOptions
 
 _NAME = "MMIE"
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings(BenchmarkOptions):
     """The options of a task."""
+
+    benchmark: ClassVar[str] = _NAME
 
     view: Mode = "official"
     """What the judge sees of an answer: cut after the third picture as the benchmark does, or all texts."""
@@ -30,32 +30,12 @@ class Settings:
     pre_prompt: str = ""
     post_prompt: str = ""
     """Around the question (lmms-eval's options)."""
-    data_root: str | None = None
-    """The run's local data (``--data_root``)."""
-    data_folder: str | None = None
-    """A folder of data beside this module, which beats ``data_root``."""
-
-    @classmethod
-    def of(cls, given: Mapping[str, Any] | None) -> Settings:
-        """The settings in a mapping; mappings in it (settings of other models) are passed over.
-
-        Raises:
-            TaskError: an unknown name or a value that does not fit.
-        """
-        settings = read_options(cls, given, _NAME)
-        settings._check()
-        return settings
-
-    @property
-    def folder(self) -> Path | None:
-        """``data_folder`` as a path."""
-        return None if self.data_folder is None else Path(__file__).parent / self.data_folder
 
     @property
     def view_options(self) -> ViewOptions:
         return ViewOptions(self.view, self.max_images)
 
-    def _check(self) -> None:
+    def check(self) -> None:
         if self.view not in MODES:
             raise wrong_option(_NAME, "view", " or ".join(MODES), self.view)
         if not isinstance(self.max_images, int) or isinstance(self.max_images, bool) or self.max_images < 1:

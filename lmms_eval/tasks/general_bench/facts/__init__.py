@@ -55,6 +55,8 @@ class TaskFacts:
     """The specialist's score as published."""
     correction: Correction
     note: str
+    id: str
+    """``general_bench_`` and this is the name of its task."""
 
     @property
     def sound_specialist(self) -> float:
@@ -105,6 +107,12 @@ def folded_tasks() -> Mapping[str, TaskFacts]:
     return MappingProxyType({fold(task.name): task for task in tasks()})
 
 
+@functools.cache
+def tasks_by_id() -> Mapping[str, TaskFacts]:
+    """The tasks by ``id``."""
+    return MappingProxyType({task.id: task for task in tasks()})
+
+
 def fold(name: str) -> str:
     """A task's name without case, spaces, punctuation, full-width forms and the workbook's Chinese remarks."""
     normal = unicodedata.normalize("NFKC", name).casefold()
@@ -149,4 +157,5 @@ def _task(line: Mapping[str, str], sheet: str, row: int) -> TaskFacts:
         specialist=float(line["specialist"]),
         correction=correction,
         note=line["note"],
+        id=line["id"],
     )

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from lmms_eval.api.task import Group, Selection, Task
+from lmms_eval.errors import AbsentDataError, DataError, TaskError
+from lmms_eval.evaluation.loading import load_tasks
+
+
+class Loading:
+    def __init__(self, name: str, error: Exception | None = None) -> None:
+        self.name, self.error = name, error
+
+    def load(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+
+def selection(*tasks: Loading, direct: frozenset[str] = frozenset()) -> Selection:
+    groups = (
+        Group("all", "all", ("left", "right")),
+        Group("left", "left", ("a",)),
+        Group("right", "right", ("b", "c")),
+    )
+    return Selection(cast(tuple[Task, ...], tasks), groups, direct)
+
+
+ABSENT = AbsentDataError("no folder")
+
+
+def test_tasks_without_data_leave_their_groups_and_empty_groups_go() -> None:
+    found = load_tasks(selection(Loading("a", ABSENT), Loading("b"), Loading("c", ABSENT)))
+    assert [task.name for task in found.tasks] == ["b"]
+    assert [(group.name, group.children) for group in found.groups] == [("all", ("right",)), ("right", ("b",))]
+
+
+def test_nothing_changes_where_all_is_there() -> None:
+    given = selection(Loading("a"), Loading("b"), Loading("c"))
+    assert load_tasks(given) is given
+
+
+@pytest.mark.parametrize("direct", [frozenset({"a"}), frozenset({"a", "b"})])
+def test_a_task_that_was_named_itself_must_have_data(direct: frozenset[str]) -> None:
+    with pytest.raises(AbsentDataError, match="no folder"):
+        load_tasks(selection(Loading("a", ABSENT), Loading("b"), direct=direct))
+
+
+def test_some_task_must_have_data() -> None:
+    with pytest.raises(AbsentDataError):
+        load_tasks(selection(Loading("a", ABSENT), Loading("b", ABSENT)))
+
+
+@pytest.mark.parametrize(("error", "raised"), [(DataError("torn"), DataError), (ZeroDivisionError(), TaskError)])
+def test_damaged_data_end_the_run(error: Exception, raised: type[Any]) -> None:
+    with pytest.raises(raised):
+        load_tasks(selection(Loading("a", error), Loading("b")))
