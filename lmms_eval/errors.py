@@ -35,7 +35,14 @@ class DataError(UsageError):
 
 
 class AbsentDataError(DataError):
-    """A task of a benchmark has no data here: left out where a group named it, an error where it was named itself."""
+    """A task of a benchmark has no data here: left out where a group named it, an error where it was named itself.
+
+    ``kind`` says in a few words what is absent: tasks that are left out are counted by it.
+    """
+
+    def __init__(self, message: str, kind: str = "no data here") -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 class ModelError(UsageError):
@@ -48,6 +55,10 @@ class RunLockedError(UsageError):
 
 class MediaError(LmmsEvalError):
     """A picture, video or sound cannot be found, read or encoded."""
+
+
+class ItemError(LmmsEvalError):
+    """One document of a task is damaged: it fails, and the others are asked and scored."""
 
 
 class JournalError(LmmsEvalError):

@@ -38,6 +38,9 @@ class Estimate:
     """``None`` where it is not defined (too few values)."""
     details: Mapping[str, Any] = field(default_factory=dict)
     """Further parts of the results file, by top-level key: what this task adds there (scores by sub-task, ...)."""
+    low: float | None = None
+    high: float | None = None
+    """Ends of the 95 % interval, where the aggregation has one of its own; else it is value ± 1.96 errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,10 @@ class TaskNumbers:
     """The ``details`` of its metrics' estimates, joined."""
     withheld: str = ""
     """Why a score of the task is withheld; empty if none is."""
+    unscored: str = ""
+    """Why no document at all could be evaluated; empty if one could, or one failed."""
+    groups: frozenset[str] | None = None
+    """The groups above it that the run chose; ``None``: not known."""
 
 
 @dataclass(frozen=True, slots=True)

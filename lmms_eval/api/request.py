@@ -73,7 +73,7 @@ class Usage:
 
 ErrorKind = Literal[
     "rate_limit", "server_error", "timeout", "connection", "malformed", "bad_request", "auth", "refused",
-    "out_of_memory", "media", "internal", "budget",
+    "out_of_memory", "media", "document", "internal", "budget",
 ]  # fmt: skip
 
 

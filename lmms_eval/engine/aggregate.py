@@ -296,7 +296,10 @@ def _own_error(estimate: Estimate) -> _Errors:
     if estimate.value is None:
         return _Errors()
     error = None if estimate.stderr is None else float(estimate.stderr)
-    return _Errors(_shown(error), interval=stats.normal_interval(float(estimate.value), error))
+    interval = stats.normal_interval(float(estimate.value), error)
+    if estimate.low is not None and estimate.high is not None:
+        interval = stats.Interval(estimate.low, estimate.high, "own")
+    return _Errors(_shown(error), interval=interval)
 
 
 def _plain(value: Any) -> Any:

@@ -34,6 +34,8 @@ class AskReport:
 
     answered: int = 0
     failed: int = 0
+    unsent: int = 0
+    """Failures of documents and their media, before anything was sent."""
     input_tokens: int = 0
     output_tokens: int = 0
     reasoning_tokens: int = 0
@@ -68,12 +70,13 @@ class AskReport:
             self.answered += 1
             return
         self.failed += 1
+        self.unsent += error.kind in ("media", "document")  # says nothing about the model
         if self.give_up:
             return
         if error.kind == "auth":
             self.give_up = error.message
-        elif self.answered == 0 and self.failed >= max(GIVE_UP_AT_LEAST, 2 * concurrency):
-            self.give_up = f"the first {self.failed} requests all failed, the last with {error.kind}: {error.message}"
+        elif self.answered == 0 and (refused := self.failed - self.unsent) >= max(GIVE_UP_AT_LEAST, 2 * concurrency):
+            self.give_up = f"the first {refused} requests all failed, the last with {error.kind}: {error.message}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,8 +232,11 @@ class Asking:
         self.stream.push(self._conversations.take_in(response))
 
     def _preparation_failed(self, request: Request, error: Exception) -> None:
-        from lmms_eval.errors import MediaError
+        from lmms_eval.errors import ItemError, MediaError
 
+        if isinstance(error, ItemError):
+            self.take_in(Response.failure(request.id, "document", str(error)))
+            return
         kind = "media" if isinstance(error, MediaError | OSError) else "internal"
         name = "" if isinstance(error, MediaError) else f"preparing the request raised {type(error).__name__}: "
         self.take_in(Response.failure(request.id, "media" if kind == "media" else "internal", f"{name}{error}"))

@@ -121,11 +121,17 @@ class _Desk:
         self._reply(line)
 
     def _task(self, name: str) -> Task:
+        from loguru import logger
+
         from lmms_eval.tasks import build_from_spec
 
         if name not in self._tasks:
-            task = build_from_spec(self._specs[name])
-            task.load()
+            logger.disable("lmms_eval")  # the parent, which opened the same data, has said what is to be said of them
+            try:
+                task = build_from_spec(self._specs[name])
+                task.load()
+            finally:
+                logger.enable("lmms_eval")
             self._tasks[name] = task
         return self._tasks[name]
 

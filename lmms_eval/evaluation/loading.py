@@ -30,14 +30,21 @@ def load_tasks(selection: Selection) -> Selection:
     if not absent:
         return selection
     if len(absent) == len(selection.tasks):
-        raise next(iter(absent.values()))
-    logger.warning("{} of {} tasks are left out: no data here; {}", len(absent), len(selection.tasks), _why(absent))
+        first = next(iter(absent.values()))
+        if all(error.kind == first.kind for error in absent.values()):
+            raise first
+        raise AbsentDataError(f"none of {len(absent)} tasks can be run: {_why(absent)}")
+    logger.warning("{} of {} tasks are left out: {}", len(absent), len(selection.tasks), _why(absent))
     return _without(selection, absent)
 
 
 def _why(absent: Mapping[str, AbsentDataError]) -> str:
-    name, error = next(iter(absent.items()))
-    return f"{name}: {error}" + (f" (and {len(absent) - 1} more)" if len(absent) > 1 else "")
+    """How many are absent for each kind of reason, each with an example; the rarest first, which tell most."""
+    kinds: dict[str, list[str]] = {}
+    for name, error in absent.items():
+        kinds.setdefault(error.kind, []).append(f"{name}: {error}")
+    parts = sorted(kinds.items(), key=lambda pair: len(pair[1]))
+    return "; ".join(f"{len(found)} {kind} ({found[0]}{', ...' if len(found) > 1 else ''})" for kind, found in parts)
 
 
 def _without(selection: Selection, absent: Mapping[str, Any]) -> Selection:

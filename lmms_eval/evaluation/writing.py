@@ -68,7 +68,8 @@ def write_results(
         judge=recorded_judge(collected.judge, result.tasks, result.asking),
     )
     document = results_document(result, collected.selection, facts, paired)
-    reports = benchmark_reports(result.tasks, record.files.benchmark if record.files is not None else None)
+    stem = record.files.benchmark if record.files is not None else None
+    reports = benchmark_reports(result.tasks, stem, collected.selection.groups)
     for report in reports:
         document |= {part: content for part, content in report.parts.items() if part not in document}
         written += report.files

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import math
 import wave
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -54,16 +55,19 @@ class EncodedAudio:
         return {"type": "input_audio", "input_audio": {"data": self.base64, "format": self.format}}
 
 
-def load_audio(value: Any, sampling_rate: int | None = None, root: Root = None) -> Audio:
+def load_audio(
+    value: Any, sampling_rate: int | None = None, root: Root = None, *, max_seconds: float | None = None
+) -> Audio:
     """A sound as mono float samples.
 
     Args:
         value: anything that :func:`lmms_eval.media.resolve` takes; the sound track of a video too.
         sampling_rate: resample to this many samples per second.
         root: folders for relative paths.
+        max_seconds: an encoded sound that is longer is refused; decoding stops there.
 
     Raises:
-        MediaError: not found, unreadable, or without samples.
+        MediaError: not found, unreadable, without samples, or too long.
     """
     ref = resolve(value, root)
     if ref.kind == "array":
@@ -73,7 +77,7 @@ def load_audio(value: Any, sampling_rate: int | None = None, root: Root = None) 
         return _decode(MediaRef("bytes", data=encode_wav(samples, ref.sampling_rate)), sampling_rate)
     if ref.kind == "image":
         raise MediaError(f"{ref.describe()} is no sound")
-    return _decode(ref, sampling_rate)
+    return _decode(ref, sampling_rate, max_seconds)
 
 
 def wire_audio(value: Any, formats: Collection[str] = WIRE_FORMATS, root: Root = None) -> EncodedAudio:
@@ -144,7 +148,7 @@ def _mono(ref: MediaRef) -> npt.NDArray[np.float32]:
     return mono
 
 
-def _decode(ref: MediaRef, sampling_rate: int | None) -> Audio:
+def _decode(ref: MediaRef, sampling_rate: int | None, max_seconds: float | None = None) -> Audio:
     import av
     import numpy as np
 
@@ -158,7 +162,11 @@ def _decode(ref: MediaRef, sampling_rate: int | None) -> Audio:
             if rate < 1:
                 raise MediaError(f"{ref.describe()} has a sound track of an unknown codec or rate")
             resampler = av.AudioResampler(format="flt", layout="mono", rate=rate)
+            left = math.inf if max_seconds is None else max_seconds
             for frame in container.decode(audio=0):
+                left -= frame.samples / max(frame.sample_rate, 1)
+                if left < 0:
+                    raise MediaError(f"{ref.describe()} is longer than {max_seconds:g} s")
                 pieces.extend(out.to_ndarray().reshape(-1) for out in resampler.resample(frame))
             pieces.extend(out.to_ndarray().reshape(-1) for out in resampler.resample(None))
     except (av.FFmpegError, OSError, ValueError, EOFError) as error:

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from loguru import logger
 
 from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
-from lmms_eval.api.task import ReportFunction
+from lmms_eval.api.task import Group, ReportFunction
 from lmms_eval.engine.aggregate import TaskResult
 
+UNSCORED = "unscored: "
+"""What the reasons of documents that could not be evaluated begin with."""
 
-def benchmark_reports(results: Iterable[TaskResult], stem: Path | None) -> list[BenchmarkReport]:
-    """One report for each function that tasks of the run name, in order of the tasks.
+
+def benchmark_reports(
+    results: Iterable[TaskResult], stem: Path | None, groups: Collection[Group] = ()
+) -> list[BenchmarkReport]:
+    """One report for each function that tasks of the run name, in order of the tasks; ``groups`` are the run's.
 
     A function that raises is named in a report of its own: the scores of its tasks stand without it.
     """
     inputs: dict[ReportFunction, dict[str, TaskNumbers]] = {}
     for result in results:
         if result.task.report is not None:
-            inputs.setdefault(result.task.report, {})[result.task.name] = _numbers(result)
+            inputs.setdefault(result.task.report, {})[result.task.name] = _numbers(result, groups)
     reports = []
     for function, tasks in inputs.items():
         try:
@@ -33,7 +38,21 @@ def benchmark_reports(results: Iterable[TaskResult], stem: Path | None) -> list[
     return reports
 
 
-def _numbers(result: TaskResult) -> TaskNumbers:
+def _numbers(result: TaskResult, groups: Collection[Group]) -> TaskNumbers:
     details = {part: content for metric in result.metrics for part, content in metric.details.items()}
     reasons = [metric.withheld_reason for metric in result.metrics if metric.withheld_reason]
-    return TaskNumbers(details, reasons[0] if reasons else "")
+    outcome = result.outcome
+    unscored = "" if outcome.scored or outcome.failed else next(iter(outcome.reasons), "")
+    return TaskNumbers(
+        details, reasons[0] if reasons else "", unscored.removeprefix(UNSCORED), _above(result.task.name, groups)
+    )
+
+
+def _above(name: str, groups: Collection[Group]) -> frozenset[str]:
+    """The groups that hold a task, themselves or by others."""
+    found: set[str] = set()
+    below = {name}
+    while below:
+        below = {group.name for group in groups if not below.isdisjoint(group.children)} - found
+        found |= below
+    return frozenset(found)

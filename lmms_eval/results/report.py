@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 from lmms_eval.engine.aggregate import MetricResult, TaskResult
@@ -11,6 +13,10 @@ from lmms_eval.engine.evaluate import RunResult
 from lmms_eval.utils import make_table
 
 MAX_SHOWN_REASONS = 3
+MAX_SHOWN_FILES = 12
+MAX_SHOWN_ALIKE = 5
+SAMPLES = "_samples_"
+"""In the names of samples files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +55,13 @@ def tables(document: Mapping[str, Any]) -> str:
 def notes(run: RunResult, facts: ReportFacts) -> list[str]:
     """Lines about everything that is not a plain score; empty for a clean run but for the files written."""
     lines: list[str] = []
+    alike = _unscored_alike(run.tasks)
+    for reason, tasks in alike.items():
+        names = ", ".join(result.task.name for result in tasks[:MAX_SHOWN_REASONS])
+        lines.append(f"{len(tasks)} tasks are not scored at all ({names}, ...): {reason}")
+    told = {result.task.name for tasks in alike.values() for result in tasks}
     for result in run.tasks:
-        lines += _task_notes(result)
+        lines += _task_notes(result) if result.task.name not in told else ()
     for group in run.groups:
         for key, leaves in group.left_out.items():
             lines.append(
@@ -67,7 +78,33 @@ def notes(run: RunResult, facts: ReportFacts) -> list[str]:
         lines.append("interrupted: what was finished is kept")
     if run.state != "complete" and not (run.broken and run.is_finished):
         lines.append(f"to ask only what is missing or failed, run the same command again:\n  {facts.command}")
-    lines += [f"written: {path}" for path in (*facts.files, *_submissions(run))]
+    return lines + _written([*facts.files, *_submissions(run)])
+
+
+def _unscored_alike(tasks: Sequence[TaskResult]) -> dict[str, list[TaskResult]]:
+    """Tasks of which nothing was scored for the same one reason, by that reason, where they are many."""
+    found: dict[str, list[TaskResult]] = {}
+    for result in tasks:
+        outcome = result.outcome
+        if outcome.unscored == outcome.requested and len(outcome.reasons) == 1:
+            found.setdefault(next(iter(outcome.reasons)), []).append(result)
+    return {reason: alike for reason, alike in found.items() if len(alike) > MAX_SHOWN_ALIKE}
+
+
+def _written(paths: Sequence[str]) -> list[str]:
+    """A line for each file; where they are many, those of the same name (of samples) are counted."""
+    if len(paths) <= MAX_SHOWN_FILES:
+        return [f"written: {path}" for path in paths]
+    kinds: dict[str, list[str]] = {}
+    for path in paths:
+        name = PurePath(path).name
+        kinds.setdefault(f"*{SAMPLES}*" if SAMPLES in name else name, []).append(path)
+    lines = []
+    for kind, alike in kinds.items():
+        if len(alike) <= MAX_SHOWN_REASONS:
+            lines += [f"written: {path}" for path in alike]
+        else:
+            lines.append(f"written: {len(alike)} files {kind} below {os.path.commonpath(alike)}")
     return lines
 
 

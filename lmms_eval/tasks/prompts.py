@@ -14,6 +14,7 @@ from lmms_eval.tasks.render import (
     Doc,
     RenderError,
     call_messages,
+    call_target,
     call_text,
     call_visual,
     choices_value,
@@ -50,7 +51,9 @@ class Prompts:
         """``doc_to_target``: a text, a number of a choice, a list of either, or any other value of a column."""
         spec = self.config.doc_to_target
         where = self._key("doc_to_target")
-        value = field_value(spec, doc, where, lambda function: call_text(function, doc, self._target_kwargs))
+        value = field_value(
+            spec, doc, where, lambda function: call_target(function, doc, self._target_kwargs, self.kwargs)
+        )
         return target_value(value, spec, doc, self.config.doc_to_choice is not None)
 
     def choices(self, doc: Doc) -> list[str] | None:

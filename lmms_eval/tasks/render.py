@@ -100,6 +100,13 @@ def call_text(function: Callable[..., Any], doc: Doc, kwargs: Any, **more: Any) 
     return function(doc, **more)
 
 
+def call_target(function: Callable[..., Any], doc: Doc, target_kwargs: Any, kwargs: Any) -> Any:
+    """``doc_to_target``: as ``call_text`` with what it is told for a model, else the settings if it names them."""
+    if target_kwargs is None and has_parameter(function, "lmms_eval_specific_kwargs"):
+        return function(doc, lmms_eval_specific_kwargs=kwargs)
+    return call_text(function, doc, target_kwargs)
+
+
 def call_visual(function: Callable[..., Any], doc: Doc, kwargs: Any) -> Any:
     """``doc_to_visual``: the settings are handed over only if it has exactly two parameters."""
     names, positional, _, _ = _parameters(function)

@@ -27,7 +27,7 @@ from lmms_eval.tasks.judged import repeated
 from lmms_eval.tasks.media_folders import media_folders
 from lmms_eval.tasks.metrics import BYPASS, task_metrics
 from lmms_eval.tasks.prompts import Conversation, Prompts
-from lmms_eval.tasks.render import RenderError, accepts, check_template
+from lmms_eval.tasks.render import RenderError, accepts, call_text, check_template
 from lmms_eval.tasks.scoring import AnswerScorer, scoring_plan
 from lmms_eval.tasks.seeding import Seeding
 from lmms_eval.tasks.settings import generation_options, recorded_specific_kwargs, shots
@@ -245,7 +245,7 @@ class YamlTask(Task):
     def gold_answer(self, doc_id: int) -> str:
         """An answer that deserves full marks: ``doc_to_gold``, else the (first) reference answer."""
         if callable(self.config.doc_to_gold):
-            return str(self.config.doc_to_gold(self.documents.text_view(doc_id)))
+            return str(call_text(self.config.doc_to_gold, self.documents.text_view(doc_id), self.prompts.kwargs))
         return self.prompts.answer_text(self.documents.text_view(doc_id))
 
     def document(self, doc_id: int) -> Mapping[str, Any]:

@@ -64,7 +64,13 @@ class _ResultsTable:
 
     def __init__(self, results: Mapping[str, Any], part: str) -> None:
         self.results, self.part = results, part
-        self.rows = list(_rows(results.get(part) or {}))
+        rows = list(_rows(results.get(part) or {}))
+        told = {row.task for row in rows if not self.is_file(row)}
+        self.rows = [row for row in rows if row.task not in told or not self.is_file(row)]
+
+    def is_file(self, row: _Row) -> bool:
+        """An aggregation that only wrote a file, whose name stands below the table, has no row beside others."""
+        return f"{row.metric},{row.filter_name}" in self._about("outcomes", row.task).get("wrote_files", ())
 
     def _about(self, name: str, task: str) -> Mapping[str, Any]:
         return (self.results.get(name) or {}).get(task) or {}

@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 import pytest
+from loguru import logger
 
 from lmms_eval.api.task import Group, Selection, Task
 from lmms_eval.errors import AbsentDataError, DataError, TaskError
@@ -56,3 +57,22 @@ def test_some_task_must_have_data() -> None:
 def test_damaged_data_end_the_run(error: Exception, raised: type[Any]) -> None:
     with pytest.raises(raised):
         load_tasks(selection(Loading("a", error), Loading("b")))
+
+
+def test_what_is_left_out_is_counted_by_kind_with_the_rarest_first() -> None:
+    said: list[str] = []
+    sink = logger.add(said.append, level="WARNING", format="{message}")
+    try:
+        unknown = AbsentDataError("its keys are not known", "of unknown keys")
+        load_tasks(selection(Loading("a", ABSENT), Loading("b", unknown), Loading("c", ABSENT), Loading("d")))
+    finally:
+        logger.remove(sink)
+    assert said == [
+        "3 of 4 tasks are left out: 1 of unknown keys (b: its keys are not known); 2 no data here (a: no folder, ...)\n"
+    ]
+
+
+def test_where_no_task_has_data_for_several_reasons_all_are_said() -> None:
+    made = AbsentDataError("its answers are files", "answered by files")
+    with pytest.raises(AbsentDataError, match=r"none of 2 tasks.*1 answered by files \(b: its answers are files\)"):
+        load_tasks(selection(Loading("a", ABSENT), Loading("b", made)))

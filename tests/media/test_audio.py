@@ -95,6 +95,13 @@ def test_decoding_keeps_the_tone(tmp_path: Path) -> None:
         assert int(spectrum.argmax()) == pytest.approx(440, abs=2)
 
 
+def test_a_sound_that_is_longer_than_allowed_is_refused(tmp_path: Path) -> None:
+    path = write_sound(tmp_path / "a.flac", "flac")
+    assert load_audio(path, max_seconds=1.1).duration == pytest.approx(1, abs=0.01)
+    with pytest.raises(MediaError, match=r"a\.flac is longer than 0\.5 s"):
+        load_audio(path, max_seconds=0.5)
+
+
 def test_arrays_are_resampled() -> None:
     sound = load_audio({"array": tone(8000, 1.0), "sampling_rate": 8000}, 16000)
     assert sound.sampling_rate == 16000 and len(sound.samples) == pytest.approx(16000, abs=20)

@@ -1,12 +1,14 @@
 from types import SimpleNamespace
 
 from lmms_eval.api.outcome import BenchmarkReport
+from lmms_eval.api.task import Group
 from lmms_eval.results.benchmarks import benchmark_reports
 
 
-def finished(name, report, details=(), withheld=""):
+def finished(name, report, details=(), withheld="", reasons=()):
     metrics = tuple(SimpleNamespace(details=detail, withheld_reason=withheld) for detail in details)
-    return SimpleNamespace(task=SimpleNamespace(name=name, report=report), metrics=metrics)
+    outcome = SimpleNamespace(reasons=dict.fromkeys(reasons, 1), scored=0, failed=int("failed" in str(reasons)))
+    return SimpleNamespace(task=SimpleNamespace(name=name, report=report), metrics=metrics, outcome=outcome)
 
 
 def test_tasks_that_name_the_same_function_are_reported_together(tmp_path):
@@ -43,3 +45,14 @@ def test_a_report_that_raises_is_named_and_the_others_are_made():
 
 def test_a_function_may_have_nothing_to_report():
     assert benchmark_reports([finished("a", lambda tasks, stem: None)], None) == []
+
+
+def test_tasks_come_with_their_groups_and_with_why_documents_were_not_evaluated():
+    seen = {}
+    groups = (Group("all", "all", ("left", "c")), Group("left", "left", ("a",)), Group("loop", "loop", ("loop", "c")))
+    results = [finished("a", lambda tasks, stem: seen.update(tasks), reasons=["unscored: no weights"])]
+    benchmark_reports([*results, finished("c", results[0].task.report, reasons=["failed: x"])], None, groups)
+    assert {name: (one.groups, one.unscored) for name, one in seen.items()} == {
+        "a": (frozenset({"all", "left"}), "no weights"),
+        "c": (frozenset({"all", "loop"}), ""),
+    }

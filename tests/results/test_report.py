@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -78,3 +79,25 @@ def test_a_partial_value_that_is_no_number_is_not_printed(tmp_path: Path) -> Non
         return Withheld({"by": "type"}, "needs a judge")
 
     assert notes(run_result(task_result(tmp_path, "a", aggregation=partial)), SHOWN) == ["written: a.json"]
+
+
+def test_many_files_are_counted_by_kind(tmp_path: Path) -> None:
+    samples = [f"out/{number}_samples_{number}.jsonl" for number in range(20)]
+    files = (*samples, "out/results.json", *(f"out/gb/{number}/prediction.json" for number in range(4)))
+    assert notes(run_result(task_result(tmp_path, "a")), replace(SHOWN, files=files)) == [
+        "written: 20 files *_samples_* below out",
+        "written: out/results.json",
+        "written: 4 files prediction.json below out/gb",
+    ]
+
+
+def test_tasks_without_any_score_for_one_reason_share_a_line(tmp_path: Path) -> None:
+    def unscored(name: str, reason: str) -> Any:
+        task = FakeTask(2)
+        task.name = name
+        records = [scored(task, n, PipelineScore("none", None, {}, "unscored", reason)) for n in range(2)]
+        return aggregated(tmp_path / name, task, records)
+
+    lines = notes(run_result(*(unscored(f"t{n}", "closed set") for n in range(6)), unscored("u", "no judge")), SHOWN)
+    assert lines[0] == "6 tasks are not scored at all (t0, t1, t2, ...): unscored: closed set"
+    assert lines[1].startswith("u: 0 scored, 2 unscored") and lines[2] == "  2 x unscored: no judge"

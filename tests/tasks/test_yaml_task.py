@@ -195,6 +195,22 @@ def test_choices_and_gold_answers_for_baselines(tmp_path: Path) -> None:
     assert task.document(0)["options"] == ["red", "blue"]
 
 
+def test_gold_answers_with_the_tasks_settings(tmp_path: Path) -> None:
+    code = 'def gold(doc, settings=None):\n    return f\'{doc["answer"]}{settings["mark"]}\'\n'
+    changes = {"doc_to_gold": Function("utils.gold"), "lmms_eval_specific_kwargs": {"mark": "!"}}
+    assert loaded(tmp_path, changes, code).gold_answer(0) == "blue!"
+
+
+def test_targets_with_the_tasks_settings(tmp_path: Path) -> None:
+    code = (
+        "def target(doc, lmms_eval_specific_kwargs=None):\n    return f\"{doc['answer']}{lmms_eval_specific_kwargs}\"\n"
+    )
+    changes = {"doc_to_target": Function("utils.target"), "lmms_eval_specific_kwargs": {"mark": 1}}
+    assert loaded(tmp_path / "a", changes, code).target(0) == "blue{'mark': 1}"
+    told = {**changes, "model_specific_target_kwargs": {"default": "?"}}
+    assert loaded(tmp_path / "b", told, code).target(0) == "blue?"
+
+
 def test_a_corrupt_parquet_is_named(tmp_path: Path) -> None:
     pq.write_table(pa.table({"question": ["a"], "answer": ["b"]}), tmp_path / "d.parquet")
     data = (tmp_path / "d.parquet").read_bytes()

@@ -49,6 +49,16 @@ def test_a_withheld_value() -> None:
     assert row["N"] == "3"
 
 
+def test_a_metric_that_only_wrote_a_file_has_no_row_beside_others() -> None:
+    results = result(**{"acc,none": 0.5, "predictions,none": None})
+    assert len(rows(make_table(results))) == 4
+    results["outcomes"] = {"t": {"partial": {}, "wrote_files": ["predictions,none"]}}
+    (_, _, row) = rows(make_table(results))
+    assert row[3] == "acc"
+    alone = result(**{"predictions,none": None}) | {"outcomes": results["outcomes"]}
+    assert len(rows(make_table(alone))) == 3
+
+
 def test_the_difference_is_the_middle_of_its_interval() -> None:
     results = result(
         **{
