@@ -1,10 +1,13 @@
-"""Where a task's submission file goes."""
+"""Where the files go that a task writes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from lmms_eval.utils import sanitize_model_name
+from lmms_eval.utils.names import model_name_from_args
 
 
 def generate_submission_file(file_name: str, args: Any, subpath: str = "submissions") -> str:
@@ -22,3 +25,15 @@ def generate_submission_file(file_name: str, args: Any, subpath: str = "submissi
     folder = Path(output_path or ".") / subpath
     folder.mkdir(parents=True, exist_ok=True)
     return str((folder / file_name).resolve())
+
+
+def model_name(args: Any) -> str:
+    """The model of a run: the name that its arguments give, else the text of ``--model``."""
+    stated = getattr(args, "model_args", None) or ""
+    text = ",".join(f"{key}={value}" for key, value in stated.items()) if isinstance(stated, Mapping) else str(stated)
+    return model_name_from_args(text) or str(getattr(args, "model", "") or "model")
+
+
+def model_folder(output_path: str, args: Any, marks: Sequence[str], top: str) -> Path:
+    """``OUT/TOP/MODEL``, a model's folder as stand-alone scorers take it; ``marks`` tell its variants apart."""
+    return Path(output_path) / top / "-".join([sanitize_model_name(model_name(args)), *marks])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,7 @@ from loguru import logger
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.milebench.prompts import Prompt
-from lmms_eval.utils import sanitize_model_name
 from lmms_eval.utils.atomic import replacing
-from lmms_eval.utils.names import model_name_from_args
 
 FILE = "pred.json"
 _KEYS = ("sample_id", "image", "question", "gt_response", "gen_model_id", "pred_response", "gen_kwargs")
@@ -66,15 +64,3 @@ def write(text: str, path: Path) -> None:
             file.write(text.encode("utf-8", "surrogatepass"))
     except OSError as error:
         raise DataError(f"predictions {path} cannot be written: {error.strerror or error}") from error
-
-
-def model_name(args: Any) -> str:
-    """The model of a run: the name that its arguments give, else the text of ``--model``."""
-    stated = getattr(args, "model_args", None) or ""
-    text = ",".join(f"{key}={value}" for key, value in stated.items()) if isinstance(stated, Mapping) else str(stated)
-    return model_name_from_args(text) or str(getattr(args, "model", "") or "model")
-
-
-def folder(output_path: str, args: Any, marks: Sequence[str], top: str) -> Path:
-    """``OUT/TOP/MODEL``, a model's folder as the stand-alone scorers take it; ``marks`` tell its variants apart."""
-    return Path(output_path) / top / "-".join([sanitize_model_name(model_name(args)), *marks])

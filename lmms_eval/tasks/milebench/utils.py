@@ -11,6 +11,7 @@ from typing import Any
 
 from lmms_eval.api.outcome import BenchmarkReport, Estimate, TaskNumbers
 from lmms_eval.errors import DataError
+from lmms_eval.tasks._task_utils import file_utils
 from lmms_eval.tasks._task_utils.pictures import image_part, open_image
 from lmms_eval.tasks.milebench import combine, data, predictions, prompts
 from lmms_eval.tasks.milebench.counting import tokenizer
@@ -132,8 +133,8 @@ def aggregate_predictions(records: Sequence[Mapping[str, Any]], args: Any, task:
     marks = ["adv"] if settings.adversarial else []
     marks += [f"combined_{settings.combine_image}"] if settings.combine_image else []
     top = "milebench" if settings.data_folder is None else "milebench_demo"
-    path = predictions.folder(output_path, args, marks, top) / described["dataset_name"] / predictions.FILE
-    text = predictions.dumps(records, predictions.model_name(args), described.get("generation_kwargs") or {})
+    path = file_utils.model_folder(output_path, args, marks, top) / described["dataset_name"] / predictions.FILE
+    text = predictions.dumps(records, file_utils.model_name(args), described.get("generation_kwargs") or {})
     predictions.write(text, path)
     return Estimate(None, details={**details, "submission_files": [str(path.resolve())]})
 

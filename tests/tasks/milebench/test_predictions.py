@@ -9,6 +9,7 @@ import pytest
 from loguru import logger
 
 from lmms_eval.errors import DataError
+from lmms_eval.tasks._task_utils import file_utils
 from lmms_eval.tasks.milebench import predictions
 from lmms_eval.tasks.milebench.prompts import Prompt
 from tests.tasks.milebench import made
@@ -58,7 +59,7 @@ def test_of_a_repeated_number_the_last_counts_at_the_place_of_the_first() -> Non
     ],
 )
 def test_the_folder_of_a_model(arguments: dict[str, Any], marks: list[str], wanted: str) -> None:
-    folder = predictions.folder("out", SimpleNamespace(**arguments), marks, "milebench")
+    folder = file_utils.model_folder("out", SimpleNamespace(**arguments), marks, "milebench")
     assert folder == Path("out/milebench") / wanted
 
 
