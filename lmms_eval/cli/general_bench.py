@@ -1,20 +1,30 @@
-"""``lmms-eval general-bench``: result workbooks (``register``) and the General-Level scores of a model (``rank``)."""
+"""``lmms-eval general-bench``: predictions to result workbooks (``register``), workbooks to levels (``rank``).
+
+``run`` does all three steps of the benchmark's script, ``tasks`` lists what a data set's folder holds.
+"""
 
 from __future__ import annotations
 
+import argparse
 import importlib
+import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmms_eval.cli.arguments import Action, CommandParser, command_parser, run_action
 from lmms_eval.cli.output import complain, emit
+from lmms_eval.utils.arguments import simple_parse_args_string
 
 if TYPE_CHECKING:
+    from lmms_eval.tasks.general_bench.folder_scoring import Asker
     from lmms_eval.tasks.general_bench.levels.report import Ranked
+    from lmms_eval.tasks.general_bench.levels.results import Gathered, TaskResult
     from lmms_eval.tasks.general_bench.levels.sensitivity import LevelSensitivity
     from lmms_eval.tasks.general_bench.levels.tables import Table
+    from lmms_eval.tasks.general_bench.scoring import TaskScore
 
 OK, HAS_ERRORS, WITHHELD = 0, 2, 3
 
@@ -24,35 +34,122 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def register(words: Sequence[str]) -> int:
-    """Enter the scores of tasks into a result workbook."""
-    parser = command_parser("general-bench register", "enter scores of tasks into a result workbook (also CSV, JSON)")
+    """Score predictions, and enter the scores of tasks into a result workbook."""
+    parser = command_parser(
+        "general-bench register", "score predictions and enter the scores into a result workbook (also CSV, JSON)"
+    )
     parser.add_argument(
         "-d", "--dataset", type=Path, default=Path("General-Bench-Openset"), metavar="DIR",
-        help="data set's folder, whose result files are read, or one result file (General-Bench-Openset)",
+        help="data set's folder with predictions or result files, or one result file (General-Bench-Openset)",
     )  # fmt: skip
     parser.add_argument("-p", "--prediction", default="prediction.json", metavar="NAME", help="name of those files")
     parser.add_argument(
         "-t", "--template", type=Path, metavar="FILE", help="workbook to fill (the benchmark's empty one)"
     )
     parser.add_argument("-o", "--output", type=Path, default=Path("outcome"), metavar="DIR", help="(outcome)")
+    parser.add_argument(
+        "--task_kwargs", "--task-kwargs", default="", metavar="K=V,...",
+        help="options of the tasks: weights=DIR, download=true, ratings=FILE, field_maps=FILE, subset=closed, ...",
+    )  # fmt: skip
+    add = parser.add_argument
+    add("--judge_model", "--judge-model", metavar="NAME", help="judge of the one judged metric: NAME or PROVIDER:NAME")
+    add("--judge_base_url", "--judge-base-url", metavar="URL", help="the judge's server")
+    add("--judge_args", "--judge-args", default="", metavar="K=V,...", help="further arguments of its back end")
     _add_shared(parser, "test")
     given = parser.parse_args(list(words))
 
     from lmms_eval.tasks.general_bench.levels import files, registering, results, tables
     from lmms_eval.utils.names import sanitize_model_name
 
+    name = sanitize_model_name(given.model, full_path=True)
     gathered = results.gather(results.files_of(given.dataset, given.prediction))
+    scored = _scored(given, gathered, name) if gathered.predictions else Scored()
     _load_openpyxl()
     template = files.read_workbook(given.template) if given.template else tables.template()
-    filled = registering.register(given.model, gathered.results, template, given.profile)
-    stem = given.output / f"{sanitize_model_name(given.model, full_path=True)}_result"
+    found = (*gathered.results, *scored.results)
+    filled = registering.register(given.model, found, template, given.profile)
+    stem = given.output / f"{name}_result"
     workbook = stem.with_name(f"{stem.name}.xlsx")
     files.write_workbook(filled.table, workbook)
     further = files.write_rows(filled.table, given.model, stem)
     entered = sum(map(len, filled.cells.values()))
-    emit(f"{entered} of {len(gathered.results)} results entered; sheets: {', '.join(filled.updated) or 'none'}")
-    emit(f"files: {', '.join(str(path) for path in (workbook, *further))}")
-    return _remarks((*gathered.problems, *filled.problems), filled.warnings, gathered.not_evaluated)
+    emit(f"{entered} of {len(found)} results entered; sheets: {', '.join(filled.updated) or 'none'}")
+    emit(f"files: {', '.join(str(path) for path in (workbook, *further, *scored.files))}")
+    told = " ".join(scored.problems)
+    unreadable = [problem for problem in gathered.problems if problem.partition(": ")[0] not in told]
+    problems = (*unreadable, *scored.problems, *filled.problems)
+    return _remarks(problems, (*filled.warnings, *scored.warnings), scored.withheld)
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """What scoring the predictions of a data set's folder gave."""
+
+    results: tuple[TaskResult, ...] = ()
+    problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    withheld: tuple[str, ...] = ()
+    files: tuple[Path, ...] = ()
+
+
+def _scored(given: argparse.Namespace, gathered: Gathered, name: str) -> Scored:
+    if given.profile == "reference":
+        return _scored_as_reference(given, gathered.predictions)
+    from lmms_eval.errors import UsageError
+    from lmms_eval.tasks.general_bench.folder_scoring import FolderJob, score_folders
+    from lmms_eval.tasks.general_bench.levels.files import write_bytes
+    from lmms_eval.tasks.general_bench.report import score_table
+    from lmms_eval.tasks.general_bench.settings import Settings
+
+    if given.dataset.is_file():
+        raise UsageError(f"{given.dataset} holds predictions: give the data set's folder, which has the answers (-d)")
+    settings = Settings.of({**simple_parse_args_string(given.task_kwargs), "data_root": str(given.dataset)})
+    others = frozenset(Path(result.source).resolve() for result in gathered.results)
+    job = FolderJob(settings, given.prediction, given.output / ".scores" / name, _asker(given), _judge(given), others)
+    found = score_folders(job, progress=lambda score: complain(f"{score.task}: {score.status}"))
+    emit(score_table(found.scores))
+    target = given.output / f"{name}_scores.json"
+    content = json.dumps([score.as_dict() for score in found.scores], ensure_ascii=False, indent=1)
+    write_bytes(target, content.encode("utf-8", "surrogatepass"))
+    failed = tuple(f"{score.facts.name}: {score.withheld}" for score in found.scores if score.status == "failed")
+    held = [f"{score.facts.name}: {score.withheld}" for score in found.scores if score.status == "not evaluated"]
+    held += [_unanswered(score) for score in found.scores if score.absent]
+    partial = [
+        _unanswered(score)
+        for score in found.scores
+        if score.status in ("partially answered", "unanswered") and not score.absent
+    ]
+    results = tuple(result for score in found.scores if (result := score.result()) is not None)
+    return Scored(results, (*found.problems, *failed), tuple(partial), tuple(held), (target,))
+
+
+def _unanswered(score: TaskScore) -> str:
+    why = f"; {score.notes[0]}" if score.notes else ""
+    return f"{score.facts.name}: {score.answered} of {score.expected} items answered, the others count as wrong{why}"
+
+
+def _judge(given: argparse.Namespace) -> str:
+    return f"{given.judge_model} {given.judge_base_url} {given.judge_args}"
+
+
+def _asker(given: argparse.Namespace) -> Asker | None:
+    """Asks the judge that the flags name, which is opened when it is needed; ``None`` without one."""
+    from lmms_eval.judges import JudgeOptions, ask, open_judge
+
+    options = JudgeOptions(given.judge_model, given.judge_base_url, simple_parse_args_string(given.judge_args))
+    return (lambda questions: ask(open_judge(options), questions)) if options.is_given else None
+
+
+def _scored_as_reference(given: argparse.Namespace, predictions: Sequence[Path]) -> Scored:
+    """Language tasks only: the reference scores no others."""
+    from lmms_eval.tasks.general_bench.nlp.scored import score_language
+
+    found = score_language(given.dataset, given.prediction)
+    others = len(predictions) - found.files
+    warnings = [f"BLEU counts the words of NLTK's tokenizer {found.tokenizer!r}"]
+    if others:
+        warnings.append(f"profile reference scores language tasks only: {others} files of predictions are left out")
+    return Scored(found.results, found.problems, tuple(warnings))
 
 
 def rank(words: Sequence[str]) -> int:
@@ -73,6 +170,9 @@ def rank(words: Sequence[str]) -> int:
     parser.add_argument(
         "--draws", type=int, default=300, metavar="N", help="resamplings of the tasks for intervals; 0: none (300)"
     )
+    parser.add_argument(
+        "--picture", action="store_true", help="also draw NAME_levels.png and .svg: modalities and levels (matplotlib)"
+    )
     given = parser.parse_args(list(words))
 
     from lmms_eval.errors import UsageError
@@ -89,7 +189,11 @@ def rank(words: Sequence[str]) -> int:
     else:
         units = paper.Units(wer_in_percent=given.wer_unit == "percent")
         ranked = paper.rank_paper(given.model, table, scope, specialists, units)
-    return _show(ranked, sensitivity.sensitivity(ranked, given.draws), given.output or given.path.parent)
+    folder = given.output or given.path.parent
+    code = _show(ranked, sensitivity.sensitivity(ranked, given.draws), folder)
+    if given.picture:
+        _draw(ranked, folder)
+    return code
 
 
 def _add_shared(parser: CommandParser, model: str) -> None:
@@ -116,6 +220,20 @@ def _show(ranked: Ranked, found: Mapping[int, LevelSensitivity], folder: Path) -
         files.write_bytes(path, content.encode())
     emit(f"files: {', '.join(map(str, contents))}")
     return _remarks(ranked.problems, ranked.warnings, ())
+
+
+def _draw(ranked: Ranked, folder: Path) -> None:
+    from lmms_eval.plots.figure import PlotUnavailable
+    from lmms_eval.tasks.general_bench.levels import picture
+    from lmms_eval.utils.names import sanitize_model_name
+
+    stem = sanitize_model_name(ranked.model, full_path=True)
+    try:
+        drawn = picture.draw(ranked, folder / f"{stem}_levels.png")
+    except PlotUnavailable as error:
+        complain(str(error))
+    else:
+        emit(f"picture: {', '.join(map(str, drawn))}")
 
 
 def _remarks(problems: Sequence[str], warnings: Sequence[str], not_evaluated: Sequence[str]) -> int:
@@ -149,4 +267,27 @@ def _load_openpyxl() -> None:
             del sys.modules[name]
 
 
-ACTIONS: Mapping[str, Action] = {"register": register, "rank": rank}
+def steps(words: Sequence[str]) -> int:
+    """All steps of the benchmark's script."""
+    from lmms_eval.cli.general_bench_steps import run_steps
+
+    return run_steps(words, register, rank)
+
+
+def tasks(words: Sequence[str]) -> int:
+    """What a data set's folder holds."""
+    from lmms_eval.cli.general_bench_steps import list_tasks
+
+    return list_tasks(words)
+
+
+def metrics(words: Sequence[str]) -> int:
+    """What computes each metric."""
+    from lmms_eval.cli.general_bench_steps import list_metrics
+
+    return list_metrics(words)
+
+
+ACTIONS: Mapping[str, Action] = {
+    "register": register, "rank": rank, "run": steps, "tasks": tasks, "metrics": metrics,
+}  # fmt: skip

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from lmms_eval.cli.general_bench import ACTIONS
 from lmms_eval.cli.help import EXIT_CODES, default_text, flag_text
-from lmms_eval.cli.main import LATER, SUBCOMMANDS
+from lmms_eval.cli.main import LATER, SUBCOMMANDS, main
 from lmms_eval.config.options import options
 
 DOC = Path(__file__).parents[2] / "docs" / "commands.md"
@@ -41,3 +42,13 @@ def test_commands_and_exit_codes() -> None:
         assert re.search(rf"^\| .*`(\[)?{name}\b", text, re.MULTILINE), name
     for code, meaning in EXIT_CODES:
         assert f"| {code} | {meaning} |" in text
+
+
+@pytest.mark.parametrize("action", sorted(ACTIONS))
+def test_rows_of_general_bench_hold_its_flags(action, capsys) -> None:
+    assert main(["general-bench", action, "--help"]) == 0
+    printed = capsys.readouterr().out
+    flags = set(re.findall(r"--[a-z_]+(?![\w-])", printed)) - {"--help"}
+    row = next(line for line in DOC.read_text("utf-8").splitlines() if line.startswith(f"| `general-bench {action}`"))
+    assert flags <= set(re.findall(r"--[a-z_]+", row))
+    assert flags or action == "metrics"

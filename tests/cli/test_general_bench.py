@@ -11,6 +11,17 @@ import pytest
 
 from lmms_eval.cli.main import main
 from lmms_eval.tasks.general_bench.facts import tasks
+from tests.faults.general_bench_kit import (
+    DEFECTS,
+    FLOOD,
+    SPEECH,
+    TASKS,
+    cell_of,
+    data_set,
+    register,
+    workbook_cells,
+)
+from tests.tasks.general_bench.demo_kit import SET, edit
 
 BENCHMARK = Path(__file__).parents[2] / "lmms_eval" / "tasks" / "general_bench"
 
@@ -92,14 +103,85 @@ def test_problems_give_exit_code_2_and_all_else_is_done(tmp_path, monkeypatch, c
     assert "error: " in printed.err and "No Such Task Anywhere" in printed.err
 
 
-def test_predictions_are_said_not_to_be_evaluated(tmp_path, monkeypatch, capsys):
+def test_predictions_are_scored_and_entered(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    folder = tmp_path / "data" / "nlp" / "a"
-    folder.mkdir(parents=True)
-    (folder / "prediction.json").write_text('[{"id": 1, "prediction": "x"}]')
-    assert main(["general-bench", "register", "-d", "data"]) == 3
-    assert "not evaluated: predictions are not scored" in capsys.readouterr().err
-    assert (tmp_path / "outcome" / "test_result.xlsx").is_file()
+    data_set(tmp_path / "data")
+    assert main(["general-bench", "register", "-d", "data", "-m", "Org/Toy"]) == 0
+    printed = capsys.readouterr()
+    assert "5 of 5 results entered; sheets: NLP, Image-Comprehension" in printed.out
+    assert "nlp_code_defect_detection: scored" in printed.err
+    outcome = tmp_path / "outcome"
+    scores = {one["task"]: one for one in json.loads((outcome / "Org__Toy_scores.json").read_text())}
+    assert scores["nlp_commonsense_reasoning"]["strict"] == pytest.approx(100 / 3)
+    cells = workbook_cells(outcome / "Org__Toy_result.xlsx", "Org/Toy")
+    assert {task: cells[sheet, task] for sheet, task in cells} == {
+        facts.name: pytest.approx(scores[facts.id]["strict"]) for facts in tasks() if facts.id in scores
+    }
+    assert len(list((outcome / ".scores" / "Org__Toy").glob("*.jsonl"))) == 5
+    assert main(["general-bench", "rank", "-p", "outcome/Org__Toy_result.xlsx", "-m", "Org/Toy"]) == 0
+
+
+def test_the_folder_of_a_set_and_the_folder_above_it(tmp_path, capsys):
+    root = data_set(tmp_path / "data")
+    found = [register(folder, tmp_path / str(place)) for place, folder in enumerate((root, root / SET))]
+    assert [one.ended.code for one in found] == [0, 0]
+    assert found[0].scores == found[1].scores and found[0].cells == found[1].cells
+
+
+def test_files_of_another_name(tmp_path):
+    root = data_set(tmp_path / "data")
+    folder = root / SET / DEFECTS
+    (folder / "prediction.json").rename(folder / "other.json")
+    found = register(root, tmp_path / "out", **{"-p": "other.json"})
+    assert found.ended.code == 0 and list(found.scores) == [TASKS[DEFECTS]]
+
+
+def test_the_reference_scores_language_tasks_only(tmp_path):
+    root = data_set(tmp_path / "data")
+    found = register(root, tmp_path / "out", **{"--profile": "reference"})
+    assert found.ended.code == 0, found.ended.shown
+    assert "profile reference scores language tasks only: 3 files of predictions are left out" in found.ended.err
+    # the reference leaves percentages to the reader: it writes fractions
+    assert {task: value for (_, task), value in found.cells.items()} == {
+        "Code Defect Detection": pytest.approx(2 / 3), "Commonsense Reasoning": pytest.approx(1 / 3),
+    }  # fmt: skip
+
+
+def test_results_and_predictions_together(tmp_path):
+    root = data_set(tmp_path / "data")
+    rows = [{"model": "m", "task": "TextToSpeech", "metric": "WER", "score": "0.25"}]
+    (root / SET / SPEECH / "prediction.json").write_text(json.dumps(rows))
+    found = register(root, tmp_path / "out")
+    assert found.ended.code == 0, found.ended.shown
+    assert found.cells["Audio-Generation", "TextToSpeech"] == 0.25
+    assert set(found.scores) == set(TASKS.values()) - {TASKS[SPEECH]}
+
+
+def test_what_cannot_be_evaluated_has_a_reason_and_an_exit_code_of_its_own(tmp_path):
+    root = data_set(tmp_path / "data")
+    edit(
+        root / SET / FLOOD / "annotation.json", lambda content: [one.pop("output") for one in content["data"]] and None
+    )
+    found = register(root, tmp_path / "out")
+    assert found.ended.code == 3, found.ended.shown
+    assert found.scores[TASKS[FLOOD]]["status"] == "not evaluated"
+    assert cell_of(FLOOD) not in found.cells and len(found.cells) == 4
+    assert any(line.startswith("Flood Area Segmentation: not evaluated: ") for line in found.ended.err.splitlines())
+
+
+def test_options_of_the_tasks(tmp_path):
+    root = data_set(tmp_path / "data")
+    found = register(root, tmp_path / "out", **{"--task_kwargs": "subset=open,max_frames=3"})
+    assert found.ended.code == 0 and len(found.cells) == 5
+    wrong = register(root, tmp_path / "other", **{"--task_kwargs": "sub=open"})
+    assert wrong.ended.code == 2 and "no task option 'sub'" in wrong.ended.err
+
+
+def test_one_file_of_predictions_needs_its_data_set(tmp_path):
+    root = data_set(tmp_path / "data")
+    found = register(root / SET / DEFECTS / "prediction.json", tmp_path / "out")
+    assert found.ended.code == 2
+    assert "give the data set's folder, which has the answers (-d)" in found.ended.err
 
 
 def test_wrong_command_lines(tmp_path, monkeypatch, capsys):
@@ -111,6 +193,20 @@ def test_wrong_command_lines(tmp_path, monkeypatch, capsys):
     errors = capsys.readouterr().err
     assert "emu2_result.xlsx: no such file" in errors
     assert "General-Bench-Openset: no such folder" in errors
+
+
+def test_a_picture_only_where_it_is_asked_for(made, capsys, monkeypatch):
+    words = ["general-bench", "rank", "-p", str(made / "m_result.csv"), "-m", "m", "--draws", "0"]
+    assert main(words) == 0
+    assert not (made / "m_levels.png").exists()
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "matplotlib.figure", None)
+        assert main([*words, "--picture"]) == 0
+    assert "install matplotlib" in capsys.readouterr().err
+    pytest.importorskip("matplotlib")
+    assert main([*words, "--picture"]) == 0
+    assert (made / "m_levels.png").read_bytes().startswith(b"\x89PNG")
+    assert f"picture: {made / 'm_levels.png'}, {made / 'm_levels.svg'}" in capsys.readouterr().out
 
 
 def test_openpyxl_is_imported_without_numpy(made):

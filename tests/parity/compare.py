@@ -36,22 +36,24 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _numbers_agree(expected: float, actual: float, rel_tol: float) -> bool:
+def _numbers_agree(expected: float, actual: float, rel_tol: float, abs_tol: float) -> bool:
     if math.isnan(expected) or math.isnan(actual):
         return math.isnan(expected) and math.isnan(actual)
-    return math.isclose(expected, actual, rel_tol=rel_tol, abs_tol=ABS_TOL)
+    return math.isclose(expected, actual, rel_tol=rel_tol, abs_tol=abs_tol)
 
 
-def agree(expected: Any, actual: Any, rel_tol: float = REL_TOL) -> bool:
+def agree(expected: Any, actual: Any, rel_tol: float = REL_TOL, abs_tol: float = ABS_TOL) -> bool:
     """Numbers within the tolerance (``1`` equals ``1.0``), everything else exactly; tuples count as lists."""
     if isinstance(expected, bool) or isinstance(actual, bool):
         return isinstance(expected, bool) and isinstance(actual, bool) and expected == actual
     if isinstance(expected, int | float) and isinstance(actual, int | float):
-        return _numbers_agree(expected, actual, rel_tol)
+        return _numbers_agree(expected, actual, rel_tol, abs_tol)
     if isinstance(expected, Mapping) and isinstance(actual, Mapping):
-        return set(expected) == set(actual) and all(agree(expected[key], actual[key], rel_tol) for key in expected)
+        return set(expected) == set(actual) and all(
+            agree(expected[key], actual[key], rel_tol, abs_tol) for key in expected
+        )
     if isinstance(expected, list | tuple) and isinstance(actual, list | tuple):
         return len(expected) == len(actual) and all(
-            agree(one, other, rel_tol) for one, other in zip(expected, actual, strict=True)
+            agree(one, other, rel_tol, abs_tol) for one, other in zip(expected, actual, strict=True)
         )
     return type(expected) is type(actual) and bool(expected == actual)

@@ -125,14 +125,26 @@ def write_workbook(table: Table, path: Path) -> None:
     """
     openpyxl = workbook_library()
     book = openpyxl.Workbook(write_only=True)
-    for name, sheet in table.sheets.items():
-        page = book.create_sheet(name)
-        page.append(sheet.columns)
-        for row in sheet.rows:
-            page.append(row)
     content = io.BytesIO()
-    book.save(content)
+    refused: tuple[type[Exception], ...] = (OSError, *_xml_errors())
+    try:  # each sheet goes through a temporary file
+        for name, sheet in table.sheets.items():
+            page = book.create_sheet(name)
+            page.append(sheet.columns)
+            for row in sheet.rows:
+                page.append(row)
+        book.save(content)
+    except refused as error:
+        raise DataError(f"{path} cannot be written: {error} (temporary files)") from error
     write_bytes(path, content.getvalue())
+
+
+def _xml_errors() -> tuple[type[Exception], ...]:
+    """What lxml, which openpyxl takes where it is installed, raises instead of an ``OSError``."""
+    try:
+        return (importlib.import_module("lxml.etree").LxmlError,)
+    except ImportError:
+        return ()
 
 
 def write_rows(table: Table, model: str, stem: Path) -> list[Path]:

@@ -17,6 +17,7 @@ from lmms_eval.tasks.general_bench.facts.metrics import Metric, Rule, metrics
 
 _RECOGNISED = {"abs_rel": "ABSREL", "ms_ssim": "MS-SSIM", "chamfer_distance": "CD"}
 """Names of mapped metrics that are not their key in upper case."""
+_BELOW_ONE = math.nextafter(1.0, 0.0)
 
 
 def sigmoid(x: float) -> float:
@@ -106,3 +107,21 @@ def paper_score(metric: Metric, x: float) -> float:
     else:
         value = _RULES[metric.mapping](x, metric.constant)
     return min(100.0, max(0.0, value))
+
+
+def paper_value(metric: Metric, score: float) -> float:
+    """The value whose ``paper_score`` is ``score`` (0 to 100): infinity where only the limit has it."""
+    share = score / 100.0
+    match metric.mapping:
+        case "":
+            return score
+        case "inverse":
+            return math.inf if share <= 0 else metric.constant / (2.0 * math.atanh(min(share, _BELOW_ONE)))
+        case "tanh":
+            return metric.constant * math.atanh(min(share, _BELOW_ONE))
+        case "complement":
+            return 1.0 - share
+        case "symmetric":
+            return 2.0 * share - 1.0
+        case "opinion":
+            return 1.0 + 4.0 * share

@@ -12,9 +12,8 @@ from typing import Any
 from lmms_eval.errors import DataError, UsageError
 
 _NAMES = ("task_name", "task")
-_DEPTHS = ("", "*/", "*/*/", "*/*/*/")
-"""Where a data set has its files: at the top, or as deep as a task's folder."""
-NOT_SCORED = "not evaluated: predictions are not scored in this version; give result files (docs of the task)"
+_DEPTHS = ("", "*/", "*/*/", "*/*/*/", "*/*/*/*/")
+"""Where a data set has its files: at the top, or as deep as a task's folder, also below the folder of its sets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +38,17 @@ class TaskResult:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """What files hold: results, files with predictions (which nothing here scores), and what cannot be read."""
+    """What files hold: results, files with predictions (``folder_scoring`` scores them), and what cannot be read."""
 
     results: tuple[TaskResult, ...]
-    not_evaluated: tuple[str, ...]
+    predictions: tuple[Path, ...]
     problems: tuple[str, ...]
 
 
 def gather(paths: Iterable[Path]) -> Gathered:
     """Read result files; each that cannot be read, and each entry that is no result, is named."""
     results: list[TaskResult] = []
-    not_evaluated: list[str] = []
+    predictions: list[Path] = []
     problems: list[str] = []
     for path in paths:
         try:
@@ -57,15 +56,16 @@ def gather(paths: Iterable[Path]) -> Gathered:
         except DataError as error:
             problems.append(str(error))
             continue
-        if records and all(_is_prediction(record) for record in records):
-            not_evaluated.append(f"{path}: {NOT_SCORED}")
+        is_empty = not records and path.name.casefold().startswith("prediction")
+        if is_empty or any(_is_prediction(record) for record in records):
+            predictions.append(path)
             continue
         for place, record in enumerate(records):
             try:
                 results.append(_result(record, str(path)))
             except DataError as error:
                 problems.append(f"{path}, entry {place}: {error}")
-    return Gathered(tuple(results), tuple(not_evaluated), tuple(problems))
+    return Gathered(tuple(results), tuple(predictions), tuple(problems))
 
 
 def files_of(dataset: Path, name: str) -> list[Path]:

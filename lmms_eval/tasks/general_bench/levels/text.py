@@ -28,8 +28,11 @@ def summary(ranked: Ranked, found: Sensitivities) -> str:
             f" {part.support.wins} wins, {part.score:.2f} of 100 for level 5"
         )
     lines += ["", _levels(ranked, found), ""]
-    lines.append(f"level reached: {ranked.reached or 'none'}")
-    lines.append(f"tasks without a score: {len(ranked.missing)} of {sum(map(len, ranked.entries.values()))}")
+    highest = max(ranked.levels, default=5)
+    bound = "" if highest == 5 else f" (this scope has levels up to {highest})"
+    lines.append(f"level reached: {ranked.reached or 'none'}{bound}")
+    remark = ", which count as 0" if ranked.missing else ""
+    lines.append(f"tasks without a score: {len(ranked.missing)} of {sum(map(len, ranked.entries.values()))}{remark}")
     return "\n".join(lines)
 
 

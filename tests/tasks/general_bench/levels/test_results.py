@@ -57,17 +57,18 @@ def test_bad_entries_are_named_and_others_read(tmp_path, entry, reason):
     assert reason in found.problems[0]
 
 
-def test_predictions_are_not_evaluated(tmp_path):
+def test_files_of_predictions_are_told_from_results(tmp_path):
     lists = written(tmp_path / "nlp" / "a" / "prediction.json", [{"id": 1, "prediction": "x"}])
     objects = written(tmp_path / "nlp" / "b" / "prediction.json", {"task": "T", "data": [{"id": 1, "prediction": "x"}]})
     found = gather([lists, objects])
     assert not found.results
     assert not found.problems
-    assert [part.partition(":")[0] for part in found.not_evaluated] == [str(lists), str(objects)]
+    assert found.predictions == (lists, objects)
 
 
 def test_files_of_a_data_set(tmp_path):
-    names = ("prediction.json", "nlp/a/prediction.json", "3D/generation/b/prediction.json")
+    below = "General-Bench-Openset/3D/generation/b/prediction.json"
+    names = ("prediction.json", "nlp/a/prediction.json", "3D/generation/b/prediction.json", below)
     for name in names:
         written(tmp_path / name, [RESULT])
     assert {str(path.relative_to(tmp_path)) for path in files_of(tmp_path, "prediction.json")} == set(names)

@@ -1,0 +1,95 @@
+"""Values of several things over the same spokes as polygons, and steps of a ladder as bars."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval.plots.figure import COLOURS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_NICE = (1.0, 2.0, 5.0, 10.0, 20.0, 25.0, 40.0, 50.0, 60.0, 80.0, 100.0, 150.0, 200.0, 300.0, 400.0, 500.0)
+_RINGS = 4
+_CENTRED = 0.2
+"""Sine or cosine of an angle under which a spoke counts as upright, or as level."""
+_PALE, _GREY = "#c9d3e6", "#777777"
+
+
+@dataclass(frozen=True, slots=True)
+class Polygon:
+    """One value for each spoke; what is below 0 is drawn in the middle."""
+
+    label: str
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """One step of a ladder."""
+
+    label: str
+    value: float
+    note: str = ""
+    """After the value."""
+    is_marked: bool = False
+
+
+def upper_limit(values: Sequence[float]) -> float:
+    """A round number that all values fit under; 100 if none is above 0."""
+    most = max((value for value in values if math.isfinite(value)), default=0.0)
+    if most <= 0:
+        return 100.0
+    return next((limit for limit in _NICE if most <= limit), math.ceil(most / 1000) * 1000.0)
+
+
+def draw_radar(axes: Any, spokes: Sequence[str], polygons: Sequence[Polygon]) -> None:
+    """Draw polygons into polar axes; at least three spokes, the first one upwards, then clockwise."""
+    angles = [2 * math.pi * number / len(spokes) for number in range(len(spokes))]
+    limit = upper_limit([value for polygon in polygons for value in polygon.values])
+    axes.set_theta_offset(math.pi / 2)
+    axes.set_theta_direction(-1)
+    axes.set_ylim(0, limit)
+    for number, polygon in enumerate(polygons):
+        colour = COLOURS[number % len(COLOURS)]
+        radii = [min(max(value, 0.0), limit) for value in polygon.values]
+        corners, around = [*angles, angles[0]], [*radii, radii[0]]
+        axes.plot(corners, around, color=colour, linewidth=1.8, marker="o", markersize=4, label=polygon.label)
+        axes.fill(corners, around, color=colour, alpha=0.12)
+    rings = [limit * ring / _RINGS for ring in range(1, _RINGS + 1)]
+    axes.set_rgrids(rings, [f"{ring:g}" for ring in rings], angle=180 / len(spokes), fontsize=7, color=_GREY)
+    axes.set_xticks(angles, [])
+    for angle, spoke in zip(angles, spokes, strict=True):
+        aside = math.sin(angle)  # text beside the circle begins or ends there
+        side = "center" if abs(aside) < _CENTRED else "left" if aside > 0 else "right"
+        above = "bottom" if math.cos(angle) > _CENTRED else "top" if math.cos(angle) < -_CENTRED else "center"
+        axes.text(angle, limit * 1.05, spoke, ha=side, va=above, fontsize=9)
+    axes.grid(linewidth=0.5, alpha=0.6)
+    axes.spines["polar"].set_color("#bbbbbb")
+
+
+def draw_ladder(axes: Axes, rungs: Sequence[Rung], axis: str) -> None:
+    """Draw rungs as bars, the first one lowest; marked ones dark."""
+    limit = upper_limit([rung.value for rung in rungs])
+    for place, rung in enumerate(rungs):
+        axes.barh(place, limit, color="none", edgecolor="#dddddd", height=0.62, linewidth=0.8)
+        axes.barh(place, min(max(rung.value, 0.0), limit), color=COLOURS[0] if rung.is_marked else _PALE, height=0.62)
+        weight = "bold" if rung.is_marked else "normal"
+        axes.text(limit * 1.02, place, f"{rung.value:.2f}", va="center", fontsize=9, fontweight=weight)
+        if rung.note:
+            axes.text(limit * 0.02, place - 0.46, rung.note, va="center", fontsize=7, color=_GREY)
+    axes.set_yticks(range(len(rungs)), [rung.label for rung in rungs], fontsize=9)
+    for text, rung in zip(axes.get_yticklabels(), rungs, strict=True):
+        text.set_fontweight("bold" if rung.is_marked else "normal")
+    axes.set_xlim(0, limit * 1.22)
+    axes.set_ylim(-0.75, len(rungs) - 0.4)
+    axes.set_xticks([limit * ring / _RINGS for ring in range(_RINGS + 1)])
+    axes.tick_params(axis="x", labelsize=8)
+    axes.set_xlabel(axis, fontsize=8)
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    axes.spines["bottom"].set_bounds(0, limit)
+    axes.tick_params(axis="y", length=0)

@@ -1,0 +1,1 @@
+"""Reading the data set: folders, annotations, items, predictions."""

@@ -1,0 +1,143 @@
+"""Annotation files: the whole file, or only what stands before its items."""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lmms_eval.errors import DataError
+from lmms_eval.tasks.general_bench.items import Annotation
+from lmms_eval.utils.json_files import read_json
+
+ANNOTATION = "annotation.json"
+_FIRST_BYTES = 1 << 14
+_MOST_BYTES = 1 << 20
+"""A head that is longer is read with the whole file."""
+_SPACE = " \t\r\n"
+_DECODER = json.JSONDecoder()
+
+
+def annotation_file(folder: Path) -> Path | None:
+    """``annotation.json``, else the first ``*.json`` of a folder that holds no predictions; ``None`` if there is none.
+
+    Raises:
+        OSError: the folder cannot be listed.
+    """
+    names = sorted(entry.name for entry in folder.iterdir() if entry.suffix.casefold() == ".json")
+    found = [name for name in names if not name.startswith(".") and not name.casefold().startswith("prediction")]
+    if ANNOTATION in found:
+        return folder / ANNOTATION
+    return next((folder / name for name in found if (folder / name).is_file()), None)
+
+
+def read_annotation(file: Path) -> Annotation:
+    """An annotation file.
+
+    Raises:
+        DataError: it cannot be read, is cut short or damaged, or is not an object with a list ``data``.
+    """
+    content = _checked(read_json(file), file)
+    if not isinstance(content.get("data"), list):
+        raise DataError(f"{file}: `data` is {_kind(content.get('data'))}; a list of items is expected")
+    return Annotation(
+        folder=file.parent,
+        file=file,
+        task=content.get("task") or "",
+        type=content.get("type") or "",
+        head={key: value for key, value in content.items() if key != "data"},
+        data=tuple(content["data"]),
+    )
+
+
+def read_head(file: Path) -> Mapping[str, Any]:
+    """The keys before ``data``; every key but ``data`` where ``task`` does not stand before it.
+
+    Only the first bytes of the file are read where they are enough, so that what follows may be damaged.
+
+    Raises:
+        DataError: the file cannot be read, is no object, or its ``data`` no list.
+    """
+    try:
+        head = _first_keys(file)
+    except OSError as error:
+        raise DataError(f"{file} cannot be read: {error.strerror or error}") from error
+    return read_annotation(file).head if head is None else _checked(head, file)
+
+
+def _first_keys(file: Path) -> dict[str, Any] | None:
+    """``None`` where the first bytes do not show ``task`` and the beginning of ``data``."""
+    size = _FIRST_BYTES
+    with open(file, "rb") as opened:
+        content = opened.read(size)
+        while True:
+            head = _decoded(content)
+            if head is not None or len(content) < size or size >= _MOST_BYTES:
+                break
+            content += opened.read(size * 7)
+            size *= 8
+    return head if head is not None and "task" in head else None
+
+
+def _decoded(content: bytes) -> dict[str, Any] | None:
+    """The keys before ``data``, if all of them are in these bytes."""
+    try:
+        text = codecs.getincrementaldecoder(json.detect_encoding(content))().decode(content)
+        return _keys(_Cursor(text))
+    except (ValueError, IndexError, RecursionError):
+        return None
+
+
+def _keys(cursor: _Cursor) -> dict[str, Any] | None:
+    head: dict[str, Any] = {}
+    cursor.expect("{")
+    while True:
+        key = cursor.value()
+        cursor.expect(":")
+        if key == "data":
+            return head if cursor.peek() == "[" else None
+        head[key] = cursor.value()
+        cursor.expect(",")
+
+
+@dataclass(slots=True)
+class _Cursor:
+    """A place in the text of a JSON file."""
+
+    text: str
+    place: int = 0
+
+    def peek(self) -> str:
+        """The next character that is no white space; ``IndexError`` at the end."""
+        while self.text[self.place] in _SPACE:
+            self.place += 1
+        return self.text[self.place]
+
+    def expect(self, character: str) -> None:
+        if self.peek() != character:
+            raise ValueError(character)
+        self.place += 1
+
+    def value(self) -> Any:
+        self.peek()
+        value, self.place = _DECODER.raw_decode(self.text, self.place)
+        return value
+
+
+def _checked(content: Any, file: Path) -> dict[str, Any]:
+    if not isinstance(content, dict):
+        raise DataError(f"{file}: holds {_kind(content)}; an object with `task`, `type` and `data` is expected")
+    for key in ("task", "type"):
+        if not isinstance(content.get(key, ""), str | None):
+            raise DataError(f"{file}: `{key}` is {_kind(content[key])}; text is expected")
+    return content
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "missing"
+    names: dict[type, str] = {dict: "an object", list: "a list", str: "a text", bool: "true or false"}
+    return names.get(type(value), "a number")

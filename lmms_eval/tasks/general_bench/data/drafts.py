@@ -1,0 +1,42 @@
+"""What the readers of item schemas find out, and what they are given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from lmms_eval.tasks.general_bench.data.records import Record
+from lmms_eval.tasks.general_bench.facts import TaskFacts
+from lmms_eval.tasks.general_bench.items import Annotation, Form, MediaInput
+
+_ABSENT: tuple[object, ...] = (None, "", {}, [])
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An item to be read."""
+
+    facts: TaskFacts
+    annotation: Annotation
+    top: Record
+    """The item as it stands in the annotation."""
+
+    @property
+    def has_output(self) -> bool:
+        """Closed sets have none: no key, null, or nothing in it."""
+        return self.top.values.get("output") not in _ABSENT
+
+    @property
+    def output(self) -> Record:
+        """Raises ``DataError`` if the output is no object."""
+        return self.top.record("output")
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The parts of an item that depend on its schema."""
+
+    form: Form
+    prompt: str
+    media: tuple[MediaInput, ...]
+    reference: Any

@@ -1,0 +1,166 @@
+"""Which form a task's answers have: by its row of the workbook, and by where and what an item's reference answer is."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
+from types import MappingProxyType
+from typing import get_args
+
+from lmms_eval.errors import DataError
+from lmms_eval.tasks.general_bench.data.records import is_number
+from lmms_eval.tasks.general_bench.facts import TaskFacts
+from lmms_eval.tasks.general_bench.items import Form
+from lmms_eval.tasks.general_bench.readers.frames import PICTURE_SUFFIXES
+
+FORMS: tuple[Form, ...] = get_args(Form)
+_TEXT_METRICS = frozenset({
+    "accuracy", "bleu1", "bleu4", "f1", "micro_f1", "codebleu", "rouge1", "rouge_l", "anls", "exact_match", "cider",
+    "macro_accuracy", "gpt_score",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """Rows of these have answers of a form: pattern of the sheet, key of the metric (or ``*``), pattern of the id."""
+
+    form: Form
+    sheet: str
+    metric: str = "*"
+    ids: str = "*"
+
+    def fits(self, facts: TaskFacts) -> bool:
+        return (
+            fnmatchcase(facts.sheet, self.sheet)
+            and self.metric in ("*", facts.metric)
+            and fnmatchcase(facts.id, self.ids)
+        )
+
+
+_RULES = (
+    _Rule("number", "NLP", "rmse"),
+    _Rule("map", "Image-Generation", "auc"),
+    _Rule("image", "Image-Generation"),
+    _Rule("video", "Video-Generation"),
+    _Rule("notes", "Audio-Generation", "pitch_class_consistency"),
+    _Rule("notes", "Audio-Generation", "e_accuracy"),
+    _Rule("audio", "Audio-Generation"),
+    _Rule("points", "3D-Generation", "chamfer_distance"),
+    _Rule("motion", "3D-Generation", "fid"),
+    _Rule("mesh", "3D-Generation", ids="*_mesh_generation"),
+    _Rule("points", "3D-Generation"),
+    _Rule("number", "Image-Comprehension", "mae"),
+    _Rule("instances", "Image-Comprehension", "detection_ap@50", "*_instance_segmentation"),
+    _Rule("instances", "Image-Comprehension", "detection_ap@50", "*_keypoint_detection"),
+    _Rule("boxes", "Image-Comprehension", "detection_ap@10"),
+    _Rule("boxes", "Image-Comprehension", "detection_ap@50"),
+    _Rule("boxes", "Image-Comprehension", "detection_ap@75"),
+    _Rule("labels", "Image-Comprehension", "miou", "*_semantic_segmentation"),
+    _Rule("labels", "Image-Comprehension", "miou", "*_clothing_segmentation"),
+    _Rule("labels", "Image-Comprehension", "miou", "*_painting_segmentation"),
+    _Rule("mask", "Image-Comprehension", "miou"),
+    _Rule("mask", "Image-Comprehension", "dice"),
+    _Rule("map", "Image-Comprehension", "average_precision"),
+    _Rule("depth", "Image-Comprehension", "rms"),
+    _Rule("alpha", "Image-Comprehension", "sad"),
+    _Rule("alpha", "Image-Comprehension", "mse"),
+    _Rule("instances", "Image-Comprehension", "panoptic_quality"),
+    _Rule("triplets", "Image-Comprehension", "recall@50"),
+    _Rule("tube", "Video-Comprehension", "auc"),
+    _Rule("tube", "Video-Comprehension", "m_viou"),
+    _Rule("masks", "Video-Comprehension", "miou"),
+    _Rule("saliency", "Video-Comprehension", "s_measure"),
+    _Rule("depth", "Video-Comprehension", "abs_rel"),
+    _Rule("flow", "Video-Comprehension", "epe"),
+    _Rule("labels", "3D-Comprehension", "miou"),
+    _Rule("labels", "3D-Comprehension", "instance_miou"),
+    _Rule("instances", "3D-Comprehension", "map@50"),
+    _Rule("poses", "3D-Comprehension", "rte"),
+    _Rule("tracks", "3D-Comprehension", "amota"),
+    _Rule("normals", "3D-Comprehension", "rmse"),
+    _Rule("detections3d", "3D-Comprehension", "map"),
+)
+_OF_KEYS: Mapping[str, Form] = MappingProxyType({**{form: form for form in FORMS}, "keypoints": "instances"})
+"""Form of what stands under a key of ``output``; other keys say nothing."""
+_ALSO: Mapping[Form, frozenset[Form]] = MappingProxyType({
+    "text": frozenset({"number"}),
+    "number": frozenset({"text"}),
+    "boxes": frozenset({"instances"}),
+    "instances": frozenset({"boxes"}),
+    "tube": frozenset({"boxes"}),
+    "tracks": frozenset({"boxes"}),
+    "detections3d": frozenset({"boxes"}),
+    "mask": frozenset({"labels"}),
+    "labels": frozenset({"mask", "image"}),
+    "masks": frozenset({"mask"}),
+    "map": frozenset({"mask", "image", "text", "number"}),
+    "alpha": frozenset({"mask", "image"}),
+    "saliency": frozenset({"mask", "masks", "image", "map"}),
+    "depth": frozenset({"image"}),
+    "normals": frozenset({"image"}),
+    "flow": frozenset({"image"}),
+})  # fmt: skip
+"""Forms, beside the row's own, whose keys may hold its reference; the row's form stays but for those of ``_OWN``."""
+_OWN: frozenset[tuple[Form, Form]] = frozenset({
+    ("boxes", "instances"), ("instances", "boxes"), ("mask", "labels"), ("labels", "mask"),
+})  # fmt: skip
+"""Row's form and key's form where the latter is that of the item."""
+
+
+@functools.lru_cache(maxsize=1024)
+def form_of(facts: TaskFacts) -> Form:
+    """The form of a task's answers, as its row of the workbook implies it.
+
+    Raises:
+        DataError: no rule knows the row.
+    """
+    rule = next((rule for rule in _RULES if rule.fits(facts)), None)
+    if rule is not None:
+        return rule.form
+    if facts.metric not in _TEXT_METRICS:
+        raise DataError(f"task {facts.name!r}: no form of answers is known for the metric {facts.metric!r}")
+    return "text"
+
+
+def form_of_reference(facts: TaskFacts, key: str, value: object) -> Form:
+    """The form of an item's answers where its reference ``value`` stands under ``output.KEY``.
+
+    That of the row, but: a key that names boxes, objects, a mask or class numbers where the row would have another of
+    them says what the item has (class numbers may stand as a picture under ``mask``); numbers and words where the row
+    has a map are labels of whole pictures. What is generated has the form of the row, whatever it is compared with.
+    """
+    row = form_of(facts)
+    named = _OF_KEYS.get(key)
+    if facts.paradigm == "generation" or named == row:
+        return row
+    if row == "map" and named in (None, "text", "number"):
+        return _of_value(named, value)
+    if named is None or (row, named) not in _OWN or (row == "labels" and isinstance(value, str)):
+        return row
+    return named
+
+
+def suits(form: Form, key: str) -> bool:
+    """Whether a key of ``output`` names a form."""
+    return _OF_KEYS.get(key) == form
+
+
+def may_hold(facts: TaskFacts, key: str) -> bool:
+    """Whether a key of ``output`` can hold the reference of a task: it names a fitting form, or none."""
+    row = form_of(facts)
+    named = _OF_KEYS.get(key)
+    return facts.paradigm == "generation" or named in (None, row) or named in _ALSO.get(row, ())
+
+
+def _of_value(named: Form | None, value: object) -> Form:
+    """Of an anomaly map, or of a picture's label."""
+    if isinstance(value, bool) or is_number(value):
+        return "number"
+    return "text" if isinstance(value, str) and (named == "text" or not _is_path(value)) else "map"
+
+
+def _is_path(text: str) -> bool:
+    return "/" in text or PurePosixPath(text).suffix.casefold() in (*PICTURE_SUFFIXES, ".npy")

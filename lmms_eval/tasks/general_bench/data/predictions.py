@@ -1,0 +1,140 @@
+"""``prediction.json``: a list of records ``{id, prediction}``, or an object that holds the list as ``data``."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from lmms_eval.errors import DataError
+from lmms_eval.tasks.general_bench.data.records import id_key
+from lmms_eval.utils.atomic import replacing
+from lmms_eval.utils.json_files import read_json
+
+FILE_NAME = "prediction.json"
+FileForm = Literal["list", "object"]
+_VALUE_KEYS = ("prediction", "prediction_final")
+"""The first that a record holds counts; word problems write the second, beside ``prediction_steps``."""
+_RESULT_KEYS = frozenset({"model", "task", "metric", "score"})
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Predictions:
+    """The predictions of a task."""
+
+    where: str
+    """The file, for messages."""
+    values: Mapping[str, Any]
+    """JSON values by ``id_key``; of records with the same id, the last one's."""
+    duplicates: tuple[str, ...] = ()
+    """Ids (as JSON) that stand there more than once."""
+    problems: tuple[str, ...] = ()
+    """Records that were passed over, and warnings; the first 20 of a kind."""
+    head: Mapping[str, Any] | None = None
+    """What the object form says of its task (``task``, ``skill``, ``type``); ``None`` for the list form."""
+
+
+def read_predictions(file: Path) -> Predictions:
+    """The predictions of a file in either form.
+
+    Raises:
+        DataError: it cannot be read, is cut short or damaged, is of neither form, or holds the results that the
+            authors' audio scripts write under the same name.
+    """
+    content = read_json(file)
+    head = None
+    records = content
+    if isinstance(content, dict):
+        records = content.get("data")
+        head = {key: value for key, value in content.items() if key != "data"}
+    if not isinstance(records, list):
+        raise DataError(f"{file}: a list of {{id, prediction}}, or an object with such a list as `data`, is expected")
+    _refuse_results(records, file)
+    return _collected(records, head, str(file))
+
+
+def _collected(records: list[Any], head: Mapping[str, Any] | None, where: str) -> Predictions:
+    values: dict[str, Any] = {}
+    repeated: dict[str, None] = {}
+    problems: list[str] = []
+    for number, record in enumerate(records):
+        try:
+            key, value = _record(record)
+        except DataError as error:
+            problems.append(f"{where}: record {number} is passed over: {error}")
+            continue
+        if key in values:
+            repeated[key] = None
+        values[key] = value
+    warnings = [f"{where}: the id {key} stands there more than once: the last one counts" for key in repeated]
+    return Predictions(where, values, tuple(repeated), (*_first(problems), *_first(warnings)), head)
+
+
+def _record(record: object) -> tuple[str, Any]:
+    """Key and value."""
+    if not isinstance(record, Mapping):
+        raise DataError(f"it is {record!r:.80}, no object with `id` and `prediction`")
+    if record.get("id") is None:
+        raise DataError("it has no `id`")
+    key = id_key(record["id"])
+    for name in _VALUE_KEYS:
+        if name in record:
+            return key, record[name]
+    raise DataError(f"id {key:.80} has no `prediction`")
+
+
+def _refuse_results(records: Sequence[Any], file: Path) -> None:
+    if records and all(isinstance(one, Mapping) and one.keys() >= _RESULT_KEYS and "id" not in one for one in records):
+        raise DataError(
+            f"{file} holds results ({{model, task, metric, score}}), which the authors' audio scripts write under this "
+            "name, not predictions; give a list of {id, prediction}"
+        )
+
+
+def _first(messages: list[str]) -> Iterator[str]:
+    yield from messages[:_SHOWN]
+    if len(messages) > _SHOWN:
+        yield f"... and {len(messages) - _SHOWN} more of them"
+
+
+def dumps(
+    records: Sequence[Mapping[str, Any]], form: FileForm = "list", task: str = "", skill: str = "", type: str = ""
+) -> str:
+    """The text of a prediction file: UTF-8 characters as they are, indented by two.
+
+    Args:
+        records: ``{id, prediction}``, or with ``prediction_steps`` and ``prediction_final``.
+        form: ``list`` is what the authors' scorer reads, ``object`` what submissions are documented as.
+        task, skill, type: stand in the object form only.
+    """
+    content: Any = [dict(record) for record in records]
+    if form == "object":
+        content = {"task": task, "skill": skill, "type": type, "data": content}
+    text = json.dumps(content, ensure_ascii=False, indent=2)
+    return _LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def write(
+    file: Path,
+    records: Sequence[Mapping[str, Any]],
+    form: FileForm = "list",
+    task: str = "",
+    skill: str = "",
+    type: str = "",
+) -> None:
+    """Write a prediction file; at any instant the old one or the new one is there.
+
+    Raises:
+        DataError: it cannot be written.
+    """
+    text = dumps(records, form, task, skill, type)
+    try:
+        with replacing(file) as opened:
+            opened.write(text.encode("utf-8"))
+    except OSError as error:
+        raise DataError(f"{file} cannot be written: {error.strerror or error}") from error

@@ -1,0 +1,149 @@
+"""Values of an item by key, with errors that name the item and the key."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeGuard
+
+from lmms_eval.errors import DataError
+
+Box = list[float]
+"""``[x, y, w, h]`` in pixels."""
+
+
+def id_key(item_id: object) -> str:
+    """What ids of items and predictions are matched by: value and type, so that 1 is not ``"1"``, but is 1.0.
+
+    Raises:
+        DataError: it is no text, number, true or false.
+    """
+    if isinstance(item_id, float) and math.isfinite(item_id) and item_id.is_integer():
+        item_id = int(item_id)
+    if not isinstance(item_id, str | int | float) or (isinstance(item_id, float) and not math.isfinite(item_id)):
+        raise DataError(f"the id {item_id!r:.80} is no text or number")
+    try:
+        return json.dumps(item_id)
+    except ValueError as error:
+        raise DataError(f"an id is a number of too many digits: {error}") from error
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """A finite number of JSON, true and false not being numbers."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A JSON object inside an item."""
+
+    values: Mapping[str, Any]
+    where: str
+    """Item and, below its top, the key: for messages."""
+
+    @classmethod
+    def of(cls, value: object, where: str) -> Record:
+        """Raises ``DataError`` if the value is no object."""
+        if not isinstance(value, Mapping):
+            raise DataError(f"{where} is {value!r:.80}; an object is expected")
+        return cls(value, where)
+
+    def wrong(self, key: str, expected: str) -> DataError:
+        """The error for a key whose value is missing or of another kind."""
+        has = f"{self.values[key]!r:.80}" if self.values.get(key) is not None else "missing"
+        return DataError(f"{self.where}: `{key}` is {has}; {expected} is expected")
+
+    def has(self, key: str) -> bool:
+        """Whether a key is there with a value."""
+        return self.values.get(key) is not None
+
+    def record(self, key: str) -> Record:
+        if not isinstance(self.values.get(key), Mapping):
+            raise self.wrong(key, "an object")
+        return Record(self.values[key], f"{self.where}: `{key}`")
+
+    def text(self, key: str) -> str:
+        value = self.values.get(key)
+        if not isinstance(value, str):
+            raise self.wrong(key, "a text")
+        return value
+
+    def optional_text(self, key: str) -> str:
+        """Empty where there is none."""
+        return self.text(key) if self.has(key) else ""
+
+    def texts(self, key: str) -> list[str]:
+        """A list of texts that is not empty; one text is a list of one."""
+        value = self.values.get(key)
+        found = [value] if isinstance(value, str) else value
+        if not isinstance(found, list) or not found or not all(isinstance(one, str) for one in found):
+            raise self.wrong(key, "a list of texts")
+        return found
+
+    def count(self, key: str, most: int) -> int:
+        """A whole number from 0 to ``most``."""
+        value = self.values.get(key)
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+            raise self.wrong(key, f"a whole number up to {most}")
+        return value
+
+    def path(self, key: str) -> str:
+        """A path below the task's folder."""
+        return checked_path(self.values.get(key), f"{self.where}: `{key}`")
+
+    def answer(self, key: str) -> str | list[str]:
+        """Reference text: numbers are taken as text, a list is one of several references."""
+        value = self.values.get(key)
+        if isinstance(value, list) and value:
+            found = [_as_text(one) for one in value]
+            if None not in found:
+                return [one for one in found if one is not None]
+        elif (text := _as_text(value)) is not None:
+            return text
+        raise self.wrong(key, "a text, a number or a list of them")
+
+
+def checked_path(value: object, where: str) -> str:
+    """A path of an annotation.
+
+    Raises:
+        DataError: it is none, is absolute, or leads out of its folder.
+    """
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        raise DataError(f"{where} is {value!r:.80}; a path is expected")
+    path = Path(value.strip())
+    if path.is_absolute() or ".." in path.parts:
+        raise DataError(f"{where}: the path {value!r:.80} leads out of the task's folder")
+    return value.strip()
+
+
+def box_of(value: object, where: str) -> Box | None:
+    """A box of a frame; ``None`` for null, and for one that is all zero: nothing is there.
+
+    Raises:
+        DataError: it is no list of four numbers.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, list) or len(value) != 4 or not all(is_number(one) for one in value):
+        raise DataError(f"{where} is {value!r:.80}; [x, y, w, h] is expected")
+    return value if any(value) else None
+
+
+def _as_text(value: object) -> str | None:
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, bool | int | float):
+        return None
+    try:
+        return str(value)
+    except ValueError:
+        return None

@@ -1,0 +1,246 @@
+"""The task folders of a copy of General-Bench, and the rows of the workbook that they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
+
+from lmms_eval.errors import DataError, UnknownNameError
+from lmms_eval.tasks._task_utils.archives import is_archive
+from lmms_eval.tasks.general_bench.data.annotations import annotation_file, read_head
+from lmms_eval.tasks.general_bench.data.unpacking import is_visible, packed_content, unpack_here
+from lmms_eval.tasks.general_bench.facts import LANGUAGE, MODALITIES, PARADIGMS, TaskFacts, find_task, fold
+
+Subset = Literal["open", "closed"]
+_SETS: Mapping[str, Subset] = MappingProxyType({"generalbenchopenset": "open", "generalbenchcloseset": "closed"})
+_MODALITIES = MappingProxyType({name.casefold(): name for name in (LANGUAGE, *MODALITIES)})
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFolder:
+    """A folder with an annotation."""
+
+    path: Path
+    annotation: Path
+    modality: str
+    """As ``TaskFacts.modality``."""
+    paradigm: str
+    """``comprehension``, ``generation``, or empty for language."""
+    name: str
+    """Of the folder."""
+    task: str
+    """The annotation's ``task``; empty if it has none."""
+    subset: Subset
+
+    @property
+    def set_folder(self) -> Path:
+        """The set that it belongs to."""
+        return self.path.parents[2 if self.paradigm else 1]
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What a data folder holds."""
+
+    folders: tuple[TaskFolder, ...]
+    """By set, modality, paradigm and name."""
+    problems: tuple[str, ...]
+    """What could not be used and what to do about it; each names its folder or file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """The folders of the workbook's rows."""
+
+    folders: Mapping[TaskFacts, TaskFolder]
+    unmatched: tuple[TaskFolder, ...]
+    """Folders of no row; ``problems`` names the nearest rows."""
+    problems: tuple[str, ...]
+    """Of matching only; those of the scan are not repeated."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A modality's (and paradigm's) folder of a set."""
+
+    path: Path
+    modality: str
+    paradigm: str
+    subset: Subset
+
+
+def scan(root: Path) -> Scan:
+    """All task folders below a folder: of General-Bench's sets in it, or of the set (also a scoped one) that it is.
+
+    Names are compared without regard to case. Where a task's folder holds its content as archives only, they are
+    unpacked into it. One unusable folder never stops the others.
+
+    Raises:
+        DataError: there is no set.
+    """
+    folders: list[TaskFolder] = []
+    problems: list[str] = []
+    for subset, set_folder in _sets(root):
+        for place in _places(set_folder, subset, problems):
+            for path in _listed(place.path, problems):
+                try:
+                    folders.append(_task_folder(path, place, problems))
+                except DataError as error:
+                    problems.append(str(error))
+                except OSError as error:
+                    problems.append(f"{path} cannot be read: {error.strerror or error}")
+    return Scan(tuple(folders), tuple(problems))
+
+
+def match(found: Scan, subset: str | None = None) -> Matched:
+    """The rows of the workbook that task folders hold, by the annotation's ``task``, else by the folder's name.
+
+    Args:
+        subset: take folders of this set only (``open`` or ``closed``); without it, the open set's where both have one.
+    """
+    taken: dict[TaskFacts, TaskFolder] = {}
+    unmatched: list[TaskFolder] = []
+    problems: list[str] = []
+    wanted = [folder for folder in found.folders if subset in (None, folder.subset)]
+    for folder in sorted(wanted, key=lambda one: one.subset != "open"):
+        try:
+            facts = find_task(folder.task or folder.name)
+        except UnknownNameError as error:
+            unmatched.append(folder)
+            problems.append(f"{folder.annotation}: {error}")
+            continue
+        first = taken.setdefault(facts, folder)
+        if first is folder:
+            problems.extend(_misplaced(folder, facts))
+        elif first.subset == folder.subset:
+            problems.append(f"{folder.path} and {first.path} both hold the task {facts.name!r}: the latter is taken")
+    return Matched(MappingProxyType(taken), tuple(unmatched), tuple(problems))
+
+
+def media_folder(folder: TaskFolder, roots: Iterable[Path] = ()) -> Path:
+    """Where a task's media lie: its own folder, unless that holds nothing but JSON and another set has the task's.
+
+    Looked for in the sets beside the folder's own set, then in ``roots`` (sets, or folders that hold some), the
+    folder's subset first.
+    """
+    if folder.modality == LANGUAGE or _has_media(folder.path):
+        return folder.path
+    places = (folder.set_folder.parent, *roots)
+    sets = {path: subset for place in places if place.is_dir() for path, subset in _all_sets(place)}
+    for path in sorted(sets, key=lambda one: sets[one] != folder.subset):
+        steps = (folder.modality, folder.paradigm, folder.name)
+        if path != folder.set_folder and (below := _below(path, steps)) is not None and _has_media(below):
+            return below
+    return folder.path
+
+
+def _sets(root: Path) -> list[tuple[Subset, Path]]:
+    """The named sets in a folder, else the folder itself, else other folders in it that are laid out as a set."""
+    if not root.is_dir():
+        raise DataError(f"{root}: no such folder; give the folder that holds General-Bench-Openset")
+    children = _children(root)
+    named = [(_SETS[fold(child.name)], child) for child in children if fold(child.name) in _SETS]
+    if not named and _is_set(root):
+        named = [(_subset(root.resolve()), root)]
+    named = named or [(_subset(child), child) for child in children if _is_set(child)]
+    if not named:
+        raise DataError(
+            f"{root} holds no General-Bench-Openset or General-Bench-Closeset, nor the folders of one "
+            f"({', '.join(_MODALITIES)}); give the folder that does"
+        )
+    return sorted(named, key=lambda one: (one[0] != "open", one[1].name))
+
+
+def _all_sets(place: Path) -> Iterator[tuple[Path, Subset]]:
+    for path in (place, *_children(place)):
+        if _is_set(path):
+            yield path, _subset(path)
+
+
+def _subset(folder: Path) -> Subset:
+    """By its name; scoped sets (``S-A-Quick``) are closed."""
+    name = fold(folder.name)
+    return "closed" if "close" in name or folder.name.casefold().startswith("s-") else "open"
+
+
+def _is_set(folder: Path) -> bool:
+    try:
+        return any(child.name.casefold() in _MODALITIES for child in _children(folder))
+    except PermissionError:
+        return False
+
+
+def _children(folder: Path) -> list[Path]:
+    return sorted(child for child in folder.iterdir() if is_visible(child) and child.is_dir())
+
+
+def _places(set_folder: Path, subset: Subset, problems: list[str]) -> Iterator[_Place]:
+    for folder in _listed(set_folder, problems):
+        modality = _MODALITIES.get(folder.name.casefold(), "")
+        if modality == LANGUAGE:
+            yield _Place(folder, modality, "", subset)
+        elif modality:
+            for child in _listed(folder, problems):
+                if child.name.casefold() in PARADIGMS:
+                    yield _Place(child, modality, child.name.casefold(), subset)
+                else:
+                    problems.append(f"{child} is passed over: {' or '.join(PARADIGMS)} is expected there")
+
+
+def _listed(folder: Path, problems: list[str]) -> list[Path]:
+    """The folders in a folder; archives beside them are problems, since nobody knows what they hold."""
+    try:
+        entries = sorted(filter(is_visible, folder.iterdir()), key=lambda entry: (entry.name.casefold(), entry.name))
+    except OSError as error:
+        problems.append(f"{folder} cannot be read: {error.strerror or error}")
+        return []
+    problems.extend(
+        f"{entry} is passed over: unpack it so that each task has a folder with its annotation"
+        for entry in entries
+        if is_archive(entry) and entry.is_file()
+    )
+    return [entry for entry in entries if entry.is_dir()]
+
+
+def _task_folder(path: Path, place: _Place, problems: list[str]) -> TaskFolder:
+    """An archive that cannot be unpacked matters only if there is no annotation beside it."""
+    archives = packed_content(path)
+    unpacking: DataError | None = None
+    if archives:
+        try:
+            unpack_here(path, archives)
+        except DataError as error:
+            unpacking = error
+    file = annotation_file(path)
+    if file is None:
+        raise unpacking or DataError(f"{path} holds no annotation.json; download the folder again")
+    if unpacking is not None:
+        problems.append(str(unpacking))
+    task = (read_head(file).get("task") or "").strip()
+    return TaskFolder(path, file, place.modality, place.paradigm, path.name, task, place.subset)
+
+
+def _misplaced(folder: TaskFolder, facts: TaskFacts) -> Iterator[str]:
+    if (folder.modality, folder.paradigm) != (facts.modality, facts.paradigm):
+        place = " ".join(part for part in (facts.modality, facts.paradigm) if part)
+        yield f"{folder.path} holds the task {facts.name!r}, which belongs to {place}: taken all the same"
+
+
+def _has_media(folder: Path) -> bool:
+    try:
+        return any(is_visible(entry) and entry.suffix.casefold() != ".json" for entry in folder.iterdir())
+    except OSError:
+        return False
+
+
+def _below(folder: Path, steps: Iterable[str]) -> Path | None:
+    """The folder of these names, whatever their case."""
+    for step in steps:
+        found = [child for child in _children(folder) if child.name.casefold() == step.casefold()]
+        if not found:
+            return None
+        folder = found[0]
+    return folder

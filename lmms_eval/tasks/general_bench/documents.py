@@ -1,0 +1,232 @@
+"""The tasks' folders as documents of a run, and documents as items."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from loguru import logger
+
+from lmms_eval.api.outcome import NotEvaluated
+from lmms_eval.errors import AbsentDataError, DataError
+from lmms_eval.tasks.data.splits import Rows
+from lmms_eval.tasks.general_bench.data.annotations import read_annotation
+from lmms_eval.tasks.general_bench.data.field_maps import FieldMap, FieldMaps, load_field_maps
+from lmms_eval.tasks.general_bench.data.items import Items, read_item, read_items
+from lmms_eval.tasks.general_bench.data.scanning import TaskFolder, match, media_folder, scan
+from lmms_eval.tasks.general_bench.facts import LANGUAGE, TaskFacts, tasks_by_id
+from lmms_eval.tasks.general_bench.items import Annotation, Item
+from lmms_eval.tasks.general_bench.prompts.forms import needs_file
+from lmms_eval.tasks.general_bench.prompts.text_tasks import candidate_answers
+from lmms_eval.tasks.general_bench.settings import Settings
+
+UNKNOWN_KEYS = "with items of unknown keys"
+
+
+def documents(name: str, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None) -> Rows:
+    """The documents of a task (``dataset_path: !function documents.documents``), whose row is named by its id.
+
+    An item that cannot be read, and an annotation that cannot, is a document that says so: it fails when it is asked.
+
+    Raises:
+        AbsentDataError: the data root has no folder of the task, or its answers are files and are not asked for.
+        DataError: predictions cannot be written where they are to go.
+    """
+    settings = Settings.of(lmms_eval_specific_kwargs)
+    facts = tasks_by_id()[name]
+    folder = folder_of(facts, settings)
+    if settings.predictions == "beside" and not os.access(folder.path, os.W_OK):
+        raise DataError(f"{folder.path} cannot be written: leave predictions=beside out, or copy the data")
+    try:
+        annotation = open_annotation(folder, settings)
+    except DataError as error:
+        return Rows([_row(facts, _within(folder.path, settings), 0, None, str(error))], [folder.annotation])
+    try:
+        read = read_items(facts, annotation, folder.path, fields_of(facts, settings))
+    except NotEvaluated as error:
+        raise AbsentDataError(f"{facts.name!r}: {error.reason}", UNKNOWN_KEYS) from error
+    if settings.media_answers == "files" and any(needs_file(item.form, facts) for item in read.items):
+        message = f"{facts.name!r}: its answers are files, which nothing is asked for (media_answers=ask)"
+        raise AbsentDataError(message, "answered by files")
+    if read.items and all(lacks := [lacking(item) for item in read.items]):
+        raise AbsentDataError(f"{facts.name!r}: {lacks[0]}", UNKNOWN_KEYS)
+    files = [folder.annotation]
+    candidates = candidate_answers(facts, read.items)
+    if not candidates and (opened := _open_twin(folder, facts, settings)) is not None:
+        candidates = _open_candidates(opened, facts, settings)
+        files.append(opened.annotation)
+    rows = list(_rows(facts, annotation, read, _within(annotation.folder, settings), candidates))
+    if not rows:
+        rows = [_row(facts, _within(folder.path, settings), 0, None, f"{folder.annotation}: no items in it")]
+    return Rows(rows, files)
+
+
+def _open_twin(folder: TaskFolder, facts: TaskFacts, settings: Settings) -> TaskFolder | None:
+    """The open set's folder of a task of the closed set, where both are here."""
+    if folder.subset == "open" or settings.root is None:
+        return None
+    return root(str(settings.root), "open").folders.get(facts)
+
+
+def _open_candidates(folder: TaskFolder, facts: TaskFacts, settings: Settings) -> tuple[str, ...]:
+    """The answers among which the open set's questions choose: the closed set's are asked like them."""
+    try:
+        read = read_items(facts, open_annotation(folder, settings), folder.path, fields_of(facts, settings))
+    except (DataError, NotEvaluated) as error:
+        logger.warning("General-Bench: no answers to choose from for {}: {}", facts.name, error)
+        return ()
+    return candidate_answers(facts, read.items)
+
+
+def _rows(
+    facts: TaskFacts, annotation: Annotation, read: Items, folder: str, candidates: tuple[str, ...]
+) -> Iterator[dict[str, Any]]:
+    """A document for each entry of the annotation that the benchmark does not leave out."""
+    common = {
+        "head": json.dumps({**annotation.head, "type": annotation.type, "task": annotation.task}, ensure_ascii=False),
+        "candidates": list(candidates),
+        "measured_as": read.items[0].form if read.items else "",
+    }
+    problems = {problem.index: problem.message for problem in read.problems}
+    left_out = {problem.index for problem in read.dropped}
+    items = iter(read.items)
+    for place, raw in enumerate(annotation.data):
+        if place in problems:
+            yield {**_row(facts, folder, place, raw, problems[place]), **common}
+        elif place not in left_out:
+            yield {**_row(facts, folder, place, raw, ""), **common, "form": next(items).form}
+
+
+def open_annotation(folder: TaskFolder, settings: Settings) -> Annotation:
+    """A folder's annotation; the media of a scoped closed set are those of the full set.
+
+    Raises:
+        DataError: it cannot be read.
+    """
+    roots = () if settings.root is None else (settings.root,)
+    return replace(read_annotation(folder.annotation), folder=media_folder(folder, roots))
+
+
+def _within(folder: Path, settings: Settings) -> str:
+    """A folder below the data root, which is no part of the documents: their hashes stay when the data are moved."""
+    root = settings.root
+    return str(folder if root is None or not folder.is_relative_to(root) else folder.relative_to(root))
+
+
+def _row(facts: TaskFacts, folder: str, place: int, raw: Any, problem: str) -> dict[str, Any]:
+    return {
+        "task": facts.id,
+        "folder": folder,
+        "place": place,
+        "item": json.dumps(raw, ensure_ascii=False),
+        "problem": problem,
+        "form": "",
+        "measured_as": "",
+        "head": "{}",
+        "candidates": [],
+    }
+
+
+def item_of(doc: Mapping[str, Any], settings: Settings) -> Item:
+    """The item of a document.
+
+    Raises:
+        DataError: it cannot be read. NotEvaluated: its keys are not known.
+    """
+    facts, head = tasks_by_id()[doc["task"]], json.loads(doc["head"])
+    folder = (settings.root or Path()) / doc["folder"]
+    if doc["problem"]:
+        raise DataError(str(doc["problem"]))
+    kind, task = str(head.get("type", "")), str(head.get("task", ""))
+    annotation = Annotation(folder, folder / "annotation.json", task, kind, head, ())
+    item = read_item(facts, annotation, json.loads(doc["item"]), folder, fields_of(facts, settings))
+    return replace(item, form=doc["form"]) if doc["form"] else item
+
+
+def lacking(item: Item) -> str:
+    """What an item would have to hold for a question to be asked about it; empty: nothing is amiss.
+
+    Unknown keys are no reason to ask about a picture without showing it, or without its question.
+    """
+    if item.facts.modality == LANGUAGE or item.facts.paradigm != "comprehension":
+        return ""
+    given = item.raw.get("input")
+    keys = ", ".join(sorted(map(str, given))) if isinstance(given, Mapping) else "none"
+    advice = f"(keys of its input: {keys[:200]}); give a field map that names them (field_maps=FILE)"
+    if not item.media:
+        return f"nothing to look at or listen to under any known key {advice}"
+    texts = given.values() if isinstance(given, Mapping) else ()
+    if not item.prompt.strip() and any(isinstance(text, str) and len(text.split()) > 2 for text in texts):
+        return f"no question under any known key {advice}"
+    return ""
+
+
+def fields_of(facts: TaskFacts, settings: Settings) -> FieldMap:
+    """Which keys of the task's items hold what.
+
+    Raises:
+        DataError: the user's own file cannot be read.
+    """
+    return _maps(settings.field_maps)(facts)
+
+
+@functools.cache
+def _maps(path: str | None) -> FieldMaps:
+    return load_field_maps(None if path is None else Path(path))
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A data set's folder, looked through once."""
+
+    folders: Mapping[TaskFacts, TaskFolder]
+    problems: tuple[str, ...]
+    """Folders that cannot be used, or are no task's."""
+    path: Path
+
+
+@functools.lru_cache(maxsize=8)
+def root(path: str, subset: str) -> Root:
+    """The folders of a data root by row.
+
+    Raises:
+        DataError: there is no such folder.
+    """
+    found = scan(Path(path))
+    matched = match(found, subset or None)
+    return Root(matched.folders, (*found.problems, *matched.problems), Path(path))
+
+
+@functools.lru_cache(maxsize=8)
+def _root_of_run(path: str, subset: str) -> Root:
+    """The same, and what does not fit is said once."""
+    found = root(path, subset)
+    for problem in found.problems:
+        logger.warning("General-Bench: {}", problem)
+    return found
+
+
+def folder_of(facts: TaskFacts, settings: Settings) -> TaskFolder:
+    """The folder of a task.
+
+    Raises:
+        AbsentDataError: there is none, or another one was asked for.
+        DataError: no data root was given, or it is no folder.
+    """
+    place = settings.root
+    if place is None:
+        raise DataError(
+            "General-Bench: give the folder that holds General-Bench-Openset or -Closeset with --data_root DIR "
+            "(data sets General-Level/General-Bench-Openset and -Closeset on the hub); general_bench_demo needs none"
+        )
+    found = _root_of_run(str(place), settings.subset).folders.get(facts)
+    if found is None:
+        raise AbsentDataError(f"{place} has no folder whose annotation names the task {facts.name!r}")
+    if settings.only and not f"/{found.path.as_posix()}".endswith(f"/{settings.only.strip('/')}"):
+        raise AbsentDataError(f"{facts.name!r} is the task of {found.path}, not of {settings.only}", "of other folders")
+    return found

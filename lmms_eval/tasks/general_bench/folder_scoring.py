@@ -1,0 +1,184 @@
+"""The predictions in a data set's folders, scored: what ``register`` does without asking anything.
+
+Every item's outcome is a line of a journal, kept under a hash of the item, its prediction and what scores it: a run
+that was killed goes on where it was, and what failed is tried again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lmms_eval.api.judging import JudgeQuestion, Verdict
+from lmms_eval.api.outcome import NotEvaluated
+from lmms_eval.errors import DataError, LmmsEvalError
+from lmms_eval.tasks.general_bench import scoring
+from lmms_eval.tasks.general_bench.data.items import Items, read_items
+from lmms_eval.tasks.general_bench.data.predictions import Predictions, read_predictions
+from lmms_eval.tasks.general_bench.data.records import id_key
+from lmms_eval.tasks.general_bench.data.scanning import TaskFolder
+from lmms_eval.tasks.general_bench.documents import fields_of, open_annotation, root
+from lmms_eval.tasks.general_bench.facts import TaskFacts, tasks
+from lmms_eval.tasks.general_bench.items import Item
+from lmms_eval.tasks.general_bench.measures import judged, registry
+from lmms_eval.tasks.general_bench.measures.contract import Measure
+from lmms_eval.tasks.general_bench.outcome_journal import OutcomeJournal, hash_of_scoring, key_of
+from lmms_eval.tasks.general_bench.prompts.text_tasks import candidate_answers
+from lmms_eval.tasks.general_bench.scoring import ItemOutcome, TaskScore
+from lmms_eval.tasks.general_bench.settings import Settings
+
+Asker = Callable[[Sequence[JudgeQuestion]], Sequence[Verdict]]
+
+
+@dataclass(frozen=True, slots=True)
+class FolderJob:
+    """What is to be scored, and with what."""
+
+    settings: Settings
+    name: str
+    """Of the prediction files."""
+    journal: Path | None = None
+    """Folder for the outcomes of items; ``None``: none are kept."""
+    ask: Asker | None = None
+    """Asks the judge; without it the one judged metric is not evaluated."""
+    judge: str = ""
+    """Which judge that is: what another one said is not kept."""
+    passed_over: frozenset[Path] = frozenset()
+    """Files of that name (resolved) that hold results, and no predictions."""
+
+
+@dataclass(frozen=True, slots=True)
+class FolderScores:
+    """What the folders gave."""
+
+    scores: tuple[TaskScore, ...]
+    """Of every task with a prediction file, in the order of the workbook."""
+    problems: tuple[str, ...]
+    """Folders that are no task's, and remarks on predictions."""
+    without: tuple[TaskFacts, ...] = field(default=(), repr=False)
+    """Tasks whose folder has no prediction file that is to be scored."""
+
+
+def score_folders(
+    job: FolderJob,
+    wanted: Callable[[TaskFacts], bool] = lambda facts: True,  # noqa: ARG005 - all of them
+    progress: Callable[[TaskScore], None] = lambda score: None,  # noqa: ARG005
+) -> FolderScores:
+    """Score the prediction files below ``job.settings.root``.
+
+    Args:
+        wanted: which tasks.
+        progress: called after each task.
+
+    Raises:
+        DataError: there is no such folder, or the journal cannot be written.
+    """
+    found = root(str(job.settings.root), job.settings.subset)
+    problems, scores, without = list(found.problems), [], []
+    order = sorted(found.folders.items(), key=lambda pair: _place(pair[0]))
+    for facts, folder in order:
+        if not wanted(facts):
+            continue
+        file = folder.path / job.name
+        if not file.is_file() or file.resolve() in job.passed_over:
+            without.append(facts)
+            continue
+        scored = _Scorer(facts, folder, job).score(file)
+        problems += scored.problems
+        scores.append(scored.score)
+        progress(scored.score)
+    return FolderScores(tuple(scores), tuple(problems), tuple(without))
+
+
+def _place(facts: TaskFacts) -> int:
+    return tasks().index(facts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    score: TaskScore
+    problems: tuple[str, ...] = ()
+
+
+class _Scorer:
+    """One task's predictions."""
+
+    def __init__(self, facts: TaskFacts, folder: TaskFolder, job: FolderJob) -> None:
+        self.facts, self.folder, self.settings, self.ask, self.judge = facts, folder, job.settings, job.ask, job.judge
+        self.context = job.settings.context
+        self.path = None if job.journal is None else job.journal / f"{facts.id}.jsonl"
+
+    def score(self, file: Path) -> _Scored:
+        """Whatever is damaged or absent becomes the task's reason."""
+        try:
+            annotation = open_annotation(self.folder, self.settings)
+            predictions = read_predictions(file)
+        except DataError as error:
+            return _Scored(scoring.broken(self.facts, "", str(error)))
+        try:
+            read = read_items(self.facts, annotation, file.parent, fields_of(self.facts, self.settings))
+        except NotEvaluated as error:
+            reason = error.reason.removeprefix("not evaluated: ")
+            return _Scored(scoring.not_evaluated(self.facts, "", reason, len(annotation.data)))
+        lost = [ItemOutcome(problem.id, "failed", note=problem.message) for problem in read.problems]
+        expected = len(read.items) + len(lost)
+        problems = (*predictions.problems, *(one.message for one in read.duplicates), *_strays(predictions, read))
+        if not expected:
+            return _Scored(scoring.broken(self.facts, "", f"{self.folder.annotation}: no items in it"), problems)
+        if not read.items:
+            return _Scored(scoring.broken(self.facts, "", lost[0].note, expected), problems)
+        try:
+            measure = registry.measure_for(self.facts, read.items[0].form)
+        except LmmsEvalError as error:
+            return _Scored(scoring.broken(self.facts, "", str(error), expected), problems)
+        self.context = self.context.having(candidates=list(candidate_answers(self.facts, read.items)))
+        score = scoring.evaluated(
+            lambda: scoring.combine(
+                self.facts, measure, [*lost, *self._outcomes(read.items, predictions, measure)]
+            ),
+            self.facts, measure.name, expected,
+        )  # fmt: skip
+        return _Scored(score, problems)
+
+    def _outcomes(self, items: tuple[Item, ...], predictions: Predictions, measure: Measure) -> Iterator[ItemOutcome]:
+        by = hash_of_scoring(measure, self.context, self.judge if measure.name == judged.QUESTION else "")
+        given = [(item, predictions.values.get(id_key(item.id), scoring.MISSING)) for item in items]
+        keys = [key_of(item, prediction, by) for item, prediction in given]
+        is_open = any(item.reference is not None for item in items)
+        with OutcomeJournal(self.path) as journal:
+            if measure.name == judged.QUESTION and self.ask is not None:
+                self._judge([pair for pair, key in zip(given, keys, strict=True) if key not in journal])
+            for (item, prediction), key in zip(given, keys, strict=True):
+                if key in journal:
+                    yield journal[key]
+                    continue
+                if is_open and item.reference is None and self.facts.paradigm != "generation":
+                    yield ItemOutcome(item.id, "failed", note=f"{item.where}: it has no reference answer")
+                    continue
+                outcome = scoring.score_item(item, prediction, measure, self.context)
+                journal.add(key, outcome)
+                yield outcome
+
+    def _judge(self, given: Sequence[tuple[Item, Any]]) -> None:
+        """Ask about the answers that can be asked about; the replies go into the context."""
+        assert self.ask is not None
+        questions: dict[str, JudgeQuestion] = {}
+        for item, prediction in given:
+            with contextlib.suppress(LmmsEvalError):  # what is wrong with it, its scoring says
+                questions[id_key(item.id)] = judged.question(item, prediction)
+        verdicts = dict(zip(questions, self.ask(list(questions.values())), strict=True))
+        self.context = self.context.having(**{judged.VERDICTS: verdicts})
+
+
+def _strays(predictions: Predictions, read: Items) -> Iterator[str]:
+    """What is to be said of predictions whose ids no item has, where all is well with the items."""
+    if read.problems or read.duplicates or not read.items:
+        return
+    dropped = {id_key(one.id) for one in read.dropped if isinstance(one.id, str | int)}
+    stray = sorted(predictions.values.keys() - {id_key(item.id) for item in read.items} - dropped)
+    if stray:
+        shown = ", ".join(key[:40] for key in stray[:3])
+        yield f'{predictions.where}: {len(stray)} predictions are of no item (ids {shown}); 1 and "1" are two ids'

@@ -1,0 +1,97 @@
+"""A picture of what ranking a model gave: its levels by modality as a radar, and the ladder of levels 2 to 5."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lmms_eval.plots.figure import new_figure, save
+from lmms_eval.plots.radar import Polygon, Rung, draw_ladder, draw_radar
+from lmms_eval.tasks.general_bench.levels.report import Ranked
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_MEANING = {
+    2: "mean of comprehension and generation",
+    3: "only tasks on which the specialist is reached",
+    4: "reached in comprehension and in generation",
+    5: "level 4 with what language wins",
+}
+_LEAST_SPOKES = 3
+
+
+def draw(ranked: Ranked, path: Path) -> list[Path]:
+    """Write ``path`` (``.png``) and the same as ``.svg`` beside it; gives both.
+
+    Raises:
+        PlotUnavailable: matplotlib is not installed.
+        OSError: a file cannot be written.
+    """
+    return save(figure(ranked), path.with_suffix(""))
+
+
+def figure(ranked: Ranked) -> Figure:
+    """Left the modalities (a radar; bars where there are fewer than three), right the ladder.
+
+    Raises:
+        PlotUnavailable: matplotlib is not installed.
+    """
+    made = new_figure(11.0, 5.6)
+    made.suptitle(
+        f"General-Level: {ranked.model} (profile {ranked.profile}, scope {ranked.scope})", fontsize=12, parse_math=False
+    )
+    is_radar = len(ranked.modalities) >= _LEAST_SPOKES
+    grid = made.add_gridspec(1, 2, width_ratios=(1.15, 1))
+    left, right = made.add_subplot(grid[0, 0], projection="polar" if is_radar else None), made.add_subplot(grid[0, 1])
+    polygons = _polygons(ranked)
+    if is_radar:
+        draw_radar(left, [_spoke(ranked, name) for name in ranked.modalities], polygons)
+        left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=3, fontsize=9, frameon=False)
+    else:
+        draw_ladder(left, _by_modality(ranked, polygons), "score by modality")
+    draw_ladder(right, _rungs(ranked), "score")
+    reached = "none (no score above 0)" if ranked.reached is None else f"{ranked.reached}"
+    right.set_title(f"Level reached: {reached}", fontsize=10, loc="left")
+    made.supxlabel(_language(ranked), fontsize=8, color="#555555")
+    return made
+
+
+def _polygons(ranked: Ranked) -> list[Polygon]:
+    reports = ranked.modalities.values()
+    values = {
+        2: tuple(report.level2 for report in reports),
+        3: tuple(report.level3 for report in reports),
+        4: tuple(report.level4 for report in reports),
+    }
+    return [Polygon(f"level {level}", found) for level, found in values.items() if level in ranked.levels]
+
+
+def _spoke(ranked: Ranked, name: str) -> str:
+    """The modality with its exact values, which need no place in the drawing then."""
+    report = ranked.modalities[name]
+    levels = {2: report.level2, 3: report.level3, 4: report.level4}
+    return f"{name}\n{' / '.join(f'{value:.1f}' for level, value in levels.items() if level in ranked.levels)}"
+
+
+def _rungs(ranked: Ranked) -> list[Rung]:
+    return [
+        Rung(f"Level {level}", score, _MEANING[level], level == ranked.reached)
+        for level, score in sorted(ranked.levels.items())
+    ]
+
+
+def _by_modality(ranked: Ranked, polygons: list[Polygon]) -> list[Rung]:
+    return [
+        Rung(f"{name}, {polygon.label}", polygon.values[place])
+        for place, name in enumerate(ranked.modalities)
+        for polygon in polygons
+    ]
+
+
+def _language(ranked: Ranked) -> str:
+    wins = [f"{name} {one.support.wins} of {one.support.total}" for name, one in ranked.modalities.items()]
+    if ranked.language is not None:
+        support = ranked.language.support
+        wins.append(f"language {support.wins} of {support.total} (L = {ranked.language.score:.2f})")
+    return f"Tasks on which the specialist is reached: {', '.join(wins)}"

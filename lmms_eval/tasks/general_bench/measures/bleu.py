@@ -1,0 +1,137 @@
+"""BLEU of a sentence (method-4 smoothing) and of a corpus (as the COCO caption toolkit has it).
+
+K. Papineni et al., "BLEU: a method for automatic evaluation of machine translation", ACL 2002; B. Chen and C. Cherry,
+"A systematic comparison of smoothing techniques for sentence-level BLEU", WMT 2014 (method 4).
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import math
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from lmms_eval.tasks._task_utils.linguistic import PACKAGES, find_package, open_linguistics
+
+METHOD_4_K = 5
+TINY, SMALL = 1e-15, 1e-9
+"""Added to the matches and to what they are divided by."""
+
+
+Tokenizer = Literal["treebank", "white-space"]
+
+
+def word_tokenizer() -> Tokenizer:
+    """Which words BLEU is computed on here: NLTK's where NLTK and its data are found, else those between spaces."""
+    return _installed_tokenizer(os.environ.get("NLTK_DATA", ""))
+
+
+@functools.lru_cache(maxsize=8)
+def _installed_tokenizer(stated: str) -> Tokenizer:
+    """Looked for once: it is asked for with every sentence."""
+    is_there = all(find_package(package, stated) for package in PACKAGES) and importlib.util.find_spec("nltk")
+    return "treebank" if is_there else "white-space"
+
+
+def word_tokens(text: str, tokenizer: Tokenizer) -> list[str]:
+    """Words of a text.
+
+    Raises:
+        NotEvaluated: NLTK or its data is missing or damaged (``treebank``).
+    """
+    return treebank_tokens(text) if tokenizer == "treebank" else fallback_tokens(text)
+
+
+def fallback_tokens(text: str) -> list[str]:
+    """White-space tokens: what the reference takes where NLTK's sentence model is absent."""
+    return text.split()
+
+
+def treebank_tokens(text: str, nltk_data: str | None = None) -> list[str]:
+    """NLTK's word tokens (Treebank rules after Punkt's sentences); ``nltk_data`` as in ``open_linguistics``.
+
+    Raises:
+        NotEvaluated: NLTK or its data is missing.
+    """
+    return open_linguistics(nltk_data).words(text)
+
+
+def sentence_bleu(prediction: Sequence[str], reference: Sequence[str], n: int) -> float:
+    """BLEU-n of tokens against one reference, 0 to 1, method-4 smoothing with K = 5; 0 if no token matches."""
+    length = len(prediction)
+    precisions: list[float] = []
+    n_zeros = 0
+    for order in range(1, n + 1):
+        matches = clipped_matches(prediction, reference, order)
+        if order == 1 and not matches:
+            return 0.0
+        total = max(1, length - order + 1)
+        numerator = float(matches)
+        if not matches and length > 1:
+            n_zeros += 1
+            numerator = math.log(length) / (2**n_zeros * METHOD_4_K)
+        precisions.append(numerator / total)
+    logarithm = math.fsum(math.log(precision) / n for precision in precisions if precision > 0)
+    return brevity_penalty(length, len(reference)) * math.exp(logarithm)
+
+
+def clipped_matches(prediction: Sequence[str], reference: Sequence[str], order: int) -> int:
+    """The n-grams of the prediction that the reference has, each at most as often as there."""
+    return (ngrams(prediction, order) & ngrams(reference, order)).total()
+
+
+def ngrams(tokens: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
+    """How often each run of ``order`` tokens occurs."""
+    return Counter(zip(*(tokens[start:] for start in range(order)), strict=False))
+
+
+def brevity_penalty(n_predicted: int, n_reference: int) -> float:
+    """1 if the prediction is longer than the reference, else exp(1 − reference / prediction); 0 for an empty one."""
+    if n_predicted > n_reference:
+        return 1.0
+    return math.exp(1 - n_reference / n_predicted) if n_predicted else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class BleuCounts:
+    """What corpus BLEU needs of one item."""
+
+    length: int
+    """Of the prediction, in tokens."""
+    reference_length: int
+    """Of the reference nearest in length (the shorter of two)."""
+    matches: tuple[int, ...]
+    """Clipped matches of the orders 1, 2, ...; each n-gram counts at most as often as in one of the references."""
+
+
+def bleu_counts(prediction: Sequence[str], references: Sequence[Sequence[str]], n: int) -> BleuCounts:
+    """Counts of the orders 1 to ``n`` against at least one reference."""
+    length = len(prediction)
+    nearest = min((len(reference) for reference in references), key=lambda size: (abs(size - length), size))
+    matches: list[int] = []
+    for order in range(1, n + 1):
+        allowed: Counter[tuple[str, ...]] = Counter()
+        for reference in references:
+            allowed |= ngrams(reference, order)
+        matches.append((ngrams(prediction, order) & allowed).total())
+    return BleuCounts(length, nearest, tuple(matches))
+
+
+def corpus_bleu(items: Sequence[BleuCounts], n: int) -> float:
+    """BLEU-n of a corpus, 0 to 1, with the small constants of the COCO caption toolkit; at least one item.
+
+    For them a perfect corpus falls short of 1 by 1e-9, and one without a match is 5e-16 or so.
+    """
+    length = sum(item.length for item in items)
+    reference_length = sum(item.reference_length for item in items)
+    product = 1.0
+    for order in range(n):
+        matches = sum(item.matches[order] for item in items)
+        total = sum(max(0, item.length - order) for item in items)
+        product *= (matches + TINY) / (total + SMALL)
+    ratio = (length + TINY) / (reference_length + SMALL)
+    return math.pow(product, 1 / n) * (math.exp(1 - 1 / ratio) if ratio < 1 else 1.0)

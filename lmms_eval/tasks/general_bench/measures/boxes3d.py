@@ -1,0 +1,82 @@
+"""Oriented boxes in space: their overlap."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Corner(NamedTuple):
+    """A point on the ground plane."""
+
+    x: float
+    y: float
+
+
+@dataclass(frozen=True, slots=True)
+class Box3D:
+    """Centre, full sizes along its own axes, and turn about the vertical axis in radians."""
+
+    x: float
+    y: float
+    z: float
+    dx: float
+    dy: float
+    dz: float
+    yaw: float = 0.0
+    label: str = ""
+    score: float = 1.0
+
+    @property
+    def volume(self) -> float:
+        return self.dx * self.dy * self.dz
+
+    def corners(self) -> list[Corner]:
+        """Of its base, anticlockwise."""
+        cos, sin = math.cos(self.yaw), math.sin(self.yaw)
+        halves = ((1, 1), (-1, 1), (-1, -1), (1, -1))
+        sides = [(across * self.dx / 2, along * self.dy / 2) for across, along in halves]
+        return [Corner(self.x + a * cos - b * sin, self.y + a * sin + b * cos) for a, b in sides]
+
+
+def ground_distance(one: Box3D, other: Box3D) -> float:
+    """Of the centres, on the ground plane."""
+    return math.hypot(one.x - other.x, one.y - other.y)
+
+
+def iou3d(one: Box3D, other: Box3D) -> float:
+    """Volume of the intersection by that of the union; 0 where the union is empty."""
+    height = min(one.z + one.dz / 2, other.z + other.dz / 2) - max(one.z - one.dz / 2, other.z - other.dz / 2)
+    reach = (math.hypot(one.dx, one.dy) + math.hypot(other.dx, other.dy)) / 2
+    if height <= 0 or ground_distance(one, other) >= reach:
+        return 0.0
+    common = min(_area(_clipped(one, other)) * height, one.volume, other.volume)
+    union = one.volume + other.volume - common
+    return common / union if union > 0 else 0.0
+
+
+def _clipped(one: Box3D, other: Box3D) -> list[Corner]:
+    """The base of ``one`` within that of ``other`` (Sutherland and Hodgman, 1974), about the other's centre: far from
+    the origin areas would lose their digits."""
+    shape = [Corner(corner.x - other.x, corner.y - other.y) for corner in one.corners()]
+    frame = [Corner(corner.x - other.x, corner.y - other.y) for corner in other.corners()]
+    for start, end in zip(frame, frame[1:] + frame[:1], strict=True):
+        if not shape:
+            break
+        sides = [(end.x - start.x) * (at.y - start.y) - (end.y - start.y) * (at.x - start.x) for at in shape]
+        kept: list[Corner] = []
+        for number, (corner, side) in enumerate(zip(shape, sides, strict=True)):
+            before, before_side = shape[number - 1], sides[number - 1]
+            if (side < 0) != (before_side < 0):
+                share = before_side / (before_side - side)
+                kept.append(Corner(before.x + share * (corner.x - before.x), before.y + share * (corner.y - before.y)))
+            if side >= 0:
+                kept.append(corner)
+        shape = kept
+    return shape
+
+
+def _area(shape: list[Corner]) -> float:
+    pairs = zip(shape, shape[1:] + shape[:1], strict=True)
+    return abs(math.fsum(one.x * other.y - other.x * one.y for one, other in pairs)) / 2

@@ -1,0 +1,109 @@
+"""CodeBLEU by the ``codebleu`` package, whose faults are reported rather than scored 0.
+
+S. Ren et al., "CodeBLEU: a method for automatic evaluation of code synthesis", 2020: the mean of BLEU, keyword-weighted
+BLEU, the share of common syntax subtrees and of common data flow. Where the references have no data flow the package
+counts that part as 1; hence an unrelated answer scores 0.25 there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from lmms_eval.api.outcome import NotEvaluated
+
+REMEDY = "install lmms_eval[general_bench] with the versions of constraints.txt"
+WEIGHTS = (0.25, 0.25, 0.25, 0.25)
+MAX_CODE = 20_000
+"""Characters of an answer."""
+MAX_DEPTH, MAX_NODES = 300, 20_000
+"""Of an answer's syntax tree. The package writes out every subtree, so that its work grows with depth times size; the
+parser's own printing recurses and can end the process."""
+
+
+def code_bleu(predictions: Sequence[str], references: Sequence[str], language: str = "python") -> float:
+    """CodeBLEU of a corpus, 0 to 1, one reference each; 0 without items.
+
+    Raises:
+        NotEvaluated: the package or the grammar of ``language`` is missing, does not fit, or fails on these texts; or
+            an answer is too large (``code_fault``).
+    """
+    if not predictions:
+        return 0.0
+    for index, prediction in enumerate(predictions):
+        if fault := code_fault(prediction, language):
+            raise NotEvaluated(f"CodeBLEU: answer {index} {fault}")
+    with _package_errors(), _quiet_package():
+        from codebleu import calc_codebleu
+
+        scores = calc_codebleu(
+            [_encodable(text) for text in references],
+            [_encodable(text) for text in predictions],
+            language,
+            weights=WEIGHTS,
+        )
+    return float(scores["codebleu"])
+
+
+def code_fault(text: str, language: str = "python") -> str:
+    """Why a predicted program is not given to the package ("has more than ..."); empty if it is.
+
+    Raises:
+        NotEvaluated: the package or the grammar of ``language`` is missing or does not fit.
+    """
+    if len(text) > MAX_CODE:
+        return f"has more than {MAX_CODE} characters"
+    with _package_errors():
+        from codebleu.utils import get_tree_sitter_language
+        from tree_sitter import Parser
+
+        parser = Parser()
+        parser.language = get_tree_sitter_language(language)
+        cursor = parser.parse(_encodable(text).encode()).walk()
+    depth = nodes = 0
+    while depth <= MAX_DEPTH and nodes <= MAX_NODES:
+        nodes += 1
+        if cursor.goto_first_child():
+            depth += 1
+            continue
+        while not cursor.goto_next_sibling():
+            if not cursor.goto_parent():
+                return ""
+            depth -= 1
+    return f"has a syntax tree deeper than {MAX_DEPTH} or of more than {MAX_NODES} nodes"
+
+
+def _encodable(text: str) -> str:
+    """Without halves of surrogate pairs, which JSON can hold and no encoding can."""
+    return text.encode("utf-8", "replace").decode()
+
+
+@contextlib.contextmanager
+def _package_errors() -> Iterator[None]:
+    """Whatever the package and its parsers raise says that there is no score; none of it is a score of 0."""
+    try:
+        yield
+    except ImportError as error:
+        raise NotEvaluated(f"CodeBLEU: the package codebleu cannot be imported ({error}): {REMEDY}") from error
+    except Exception as error:
+        raise NotEvaluated(f"CodeBLEU: codebleu failed ({type(error).__name__}: {error}): {REMEDY}") from error
+
+
+class _NotFromCodebleu(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        return "codebleu" not in Path(record.pathname).parts
+
+
+@contextlib.contextmanager
+def _quiet_package() -> Iterator[None]:
+    """The package warns on the root logger, which would give that logger a handler if it had none."""
+    root, handler, drop = logging.getLogger(), logging.NullHandler(), _NotFromCodebleu()
+    root.addHandler(handler)
+    root.addFilter(drop)
+    try:
+        yield
+    finally:
+        root.removeFilter(drop)
+        root.removeHandler(handler)

@@ -1,0 +1,73 @@
+"""What a metric is here: a state of each item, and a value over the states.
+
+A state is a JSON value with all that the metric needs of one item (a score; counts; matched detections; an embedding).
+It is kept in the journal of a run, so that nothing is computed twice, and drawn anew for intervals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from lmms_eval.tasks.general_bench.items import Form, Item
+
+State = Any
+"""A JSON value (numbers may be NaN-free floats only; long vectors are lists of floats)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a measure may use beside the item; the same for all items of a run."""
+
+    weights: Path | None = None
+    """Folder with the weights of networks: a sub-folder (or file) for each, by the name that the measure documents."""
+    download: bool = False
+    """Weights that are not there may be fetched from the hub."""
+    device: str = "cpu"
+    ratings: Path | None = None
+    """File with ratings by people."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def having(self, **options: Any) -> Context:
+        """The same with further options."""
+        return replace(self, options={**self.options, **options})
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """How a metric is computed for a kind of task."""
+
+    name: str
+    """Unique; the metric's key, with ``/variant`` where there are several."""
+    form: Form
+    """Of prediction and reference."""
+    state: Callable[[Any, Item, Context], State]
+    """(prediction as in ``prediction.json``, item, context) to the item's state.
+
+    Raises ``UnreadableAnswer`` for a prediction that is not in the form (a missing predicted file too),
+    ``NotEvaluated`` where weights, a program, a judge or ratings are absent (the whole task is not evaluated), any
+    other ``LmmsEvalError`` for a damaged or missing reference or input (the item fails).
+    """
+    value: Callable[[Sequence[State]], float]
+    """The task's number over at least one state, in the unit of the result table (``facts.metrics``)."""
+    unanswered: Callable[[Item, Context], State] | None = None
+    """The state of an item without a usable answer, where the metric has one (all of its boxes missed). ``None``: the
+    answered items' mapped score is multiplied by their share."""
+    is_mean: bool = False
+    """The value is the mean of the states, which are numbers in the unit of the table; an unanswered one counts 0
+    unless ``unanswered`` says otherwise. Only for metrics whose larger values are better and whose least is 0."""
+    is_costly: bool = False
+    """Computing the value takes so long that it is not done anew for an interval."""
+    needs: str = ""
+    """What must be there beside Python and NumPy: a package, weights, a program, people; for the table of metrics."""
+    checked: str = ""
+    """Against what the implementation is checked; for the table of metrics."""
+
+
+def mean(states: Sequence[State]) -> float:
+    """Mean of numbers, at least one."""
+    import math
+
+    return math.fsum(states) / len(states)

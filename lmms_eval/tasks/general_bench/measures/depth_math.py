@@ -1,0 +1,170 @@
+"""Errors of depth maps and of surface normals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval.errors import DataError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
+
+NEAREST, FARTHEST = 0.001, 80.0
+"""Reference depths between these, both excluded, are valid."""
+_TARGET, _TINY = 0.1, 1e-6
+_ROWS = 1 << 18
+"""Normals worked on at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A prediction's least-squares scale and shift onto its reference."""
+
+    scale: float
+    shift: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pair:
+    """Valid values of a frame."""
+
+    prediction: Floats
+    reference: Floats
+
+
+def has_valid_depth(reference: Any) -> bool:
+    """Whether any value lies between 0.001 and 80."""
+    return any(bool(((frame > NEAREST) & (frame < FARTHEST)).any()) for frame in reference)
+
+
+def aligned_abs_rel(prediction: Any, reference: Any) -> float:
+    """Mean absolute relative error of a video's depth after the best scale and shift.
+
+    Over the pixels whose reference lies between 0.001 and 80; the prediction is raised to 0.001, scaled and shifted by
+    least squares over all valid pixels of the video, and brought between 0.001 and 80.
+
+    Args:
+        prediction: ``(frames, height, width)``, at any scale.
+        reference: the same shape.
+
+    Raises:
+        DataError: different shapes, no valid pixel, or a prediction that is not finite at one.
+    """
+    import numpy as np
+
+    fit = _fit(prediction, reference)
+    sums, count = [], 0
+    for pair in _valid_pairs(prediction, reference):
+        aligned = np.clip(fit.scale * pair.prediction + fit.shift, NEAREST, FARTHEST)
+        sums.append(float((np.abs(aligned - pair.reference) / pair.reference).sum()))
+        count += pair.reference.size
+    return math.fsum(sums) / count
+
+
+def abs_rel_score(value: float) -> float:
+    """The score from 0 to 100 that the authors print beside the error."""
+    return 100 * math.tanh(_TARGET / (value + _TINY) / 2)
+
+
+def depth_rms(prediction: Any, reference: Any) -> float:
+    """Root mean square error over the pixels whose reference is finite and above 0, in the reference's own unit.
+
+    Raises:
+        DataError: different shapes, no valid pixel, or a prediction that is not finite at one.
+    """
+    import numpy as np
+
+    _same_shape(prediction, reference)
+    sums, count = [], 0
+    for ours, theirs in zip(prediction, reference, strict=True):
+        valid = np.isfinite(theirs) & (theirs > 0)
+        apart = ours[valid].astype(np.float64) - theirs[valid]
+        sums.append(float(apart @ apart))
+        count += apart.size
+    if not count:
+        raise DataError("the reference has no depth above 0")
+    return math.sqrt(_finite(math.fsum(sums)) / count)
+
+
+def angular_rms(prediction: Any, reference: Any, *, oriented: bool) -> float:
+    """Root mean square angle between normals, in degrees, over those whose reference has a length.
+
+    Args:
+        prediction: ``(..., 3)``, of any lengths; one without length is 90 degrees off.
+        reference: the same shape.
+        oriented: whether opposite normals are 180 degrees apart, or the same.
+
+    Raises:
+        DataError: different shapes, no reference with a length, or a prediction that is not finite where there is one.
+    """
+    import numpy as np
+
+    _same_shape(prediction, reference)
+    ours, theirs = np.reshape(prediction, (-1, 3)), np.reshape(reference, (-1, 3))
+    sums, count = [], 0
+    for row in range(0, len(ours), _ROWS):
+        truth = theirs[row : row + _ROWS].astype(np.float64)
+        valid = np.isfinite(truth).all(axis=1) & (truth != 0).any(axis=1)
+        angles = _angles(ours[row : row + _ROWS][valid].astype(np.float64), truth[valid], oriented)
+        sums.append(float(angles @ angles))
+        count += angles.size
+    if not count:
+        raise DataError("the reference has no normals")
+    return math.sqrt(_finite(math.fsum(sums)) / count)
+
+
+def _angles(ours: Floats, theirs: Floats, oriented: bool) -> Floats:
+    """By the arc tangent, which is exact for small angles too."""
+    import numpy as np
+
+    if not np.isfinite(ours).all():
+        raise DataError("the prediction is not finite where the reference is valid")
+    angles: Floats = np.degrees(np.arctan2(np.linalg.norm(np.cross(ours, theirs), axis=1), (ours * theirs).sum(axis=1)))
+    angles = np.where((ours == 0).all(axis=1), 90.0, angles)
+    return angles if oriented else np.minimum(angles, 180 - angles)
+
+
+def _fit(prediction: Any, reference: Any) -> Fit:
+    """In two passes, so that large means do not drown the slope; a flat prediction is moved to the reference's mean."""
+    _same_shape(prediction, reference)
+    ours, theirs, count = [], [], 0
+    for pair in _valid_pairs(prediction, reference):
+        ours.append(float(pair.prediction.sum()))
+        theirs.append(float(pair.reference.sum()))
+        count += pair.reference.size
+    if not count:
+        raise DataError(f"the reference has no depth between {NEAREST} and {FARTHEST}")
+    mean, target = _finite(math.fsum(ours)) / count, math.fsum(theirs) / count
+    squares, products = [], []
+    for pair in _valid_pairs(prediction, reference):
+        offset = pair.prediction - mean
+        squares.append(float(offset @ offset))
+        products.append(float(offset @ (pair.reference - target)))
+    spread = _finite(math.fsum(squares))
+    scale = math.fsum(products) / spread if spread > 0 else 0.0
+    return Fit(scale, target - scale * mean)
+
+
+def _valid_pairs(prediction: Any, reference: Any) -> Iterator[_Pair]:
+    import numpy as np
+
+    for ours, theirs in zip(prediction, reference, strict=True):
+        valid = (theirs > NEAREST) & (theirs < FARTHEST)
+        yield _Pair(np.maximum(ours[valid].astype(np.float64), NEAREST), theirs[valid].astype(np.float64))
+
+
+def _same_shape(prediction: Any, reference: Any) -> None:
+    if prediction.shape != reference.shape:
+        raise DataError(f"arrays of the shapes {prediction.shape} and {reference.shape} cannot be compared")
+
+
+def _finite(total: float) -> float:
+    if not math.isfinite(total):
+        raise DataError("the prediction is not finite where the reference is valid")
+    return total

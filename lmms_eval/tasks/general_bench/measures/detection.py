@@ -1,0 +1,203 @@
+"""Precision and recall: COCO's average precision of objects, and the area under a precision-recall curve."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval.tasks.general_bench.measures.contract import State, mean
+from lmms_eval.tasks.general_bench.readers.boxes import Marked
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+COCO_SIGMAS = (
+    0.026, 0.025, 0.025, 0.035, 0.035, 0.079, 0.079, 0.072, 0.072, 0.062, 0.062, 0.107, 0.107, 0.087, 0.087, 0.089,
+    0.089,
+)  # fmt: skip
+"""Spread of the 17 key points of COCO's people, as shares of a body's size."""
+UNNAMED = ""
+"""The class of objects without labels."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClassHits:
+    """The objects of one class of an item."""
+
+    truth: int
+    scores: list[float]
+    """Of the predictions, best first."""
+    hits: list[int]
+    """1 where the prediction matched a reference object."""
+
+    def as_json(self) -> State:
+        """As a part of a state."""
+        return {"truth": self.truth, "scores": self.scores, "hits": self.hits}
+
+
+Overlaps = Callable[[int, "NDArray[Any]"], "NDArray[Any]"]
+"""(number of a prediction, numbers of reference objects) to their overlaps."""
+
+
+def match(
+    scores: NDArray[Any], predictions: NDArray[Any], truth: NDArray[Any], overlaps: Overlaps, least: float
+) -> ClassHits:
+    """COCO's greedy matching.
+
+    Best score first (the first given of equals), each prediction takes the free reference object of the largest
+    overlap, the last of equals, if that is at least ``least``.
+
+    Args:
+        scores: Of all predictions.
+        predictions: Numbers of those to match.
+        truth: Numbers of the reference objects to match.
+        overlaps: Of a prediction and reference objects.
+        least: The overlap from which on a prediction may match.
+    """
+    import numpy as np
+
+    order = predictions[np.argsort(-scores[predictions], kind="stable")]
+    free = np.ones(len(truth), dtype=bool)
+    hits: list[int] = []
+    for prediction in order:
+        hit = False
+        if free.any():
+            row = np.where(free, overlaps(int(prediction), truth), -1.0)
+            best = len(row) - 1 - int(row[::-1].argmax())
+            hit = bool(row[best] >= min(least, 1 - 1e-10))
+            free[best] &= not hit
+        hits.append(int(hit))
+    return ClassHits(len(truth), [float(score) for score in scores[order]], hits)
+
+
+def match_classes(
+    predicted: Marked, truth: int, truth_labels: Sequence[str] | None, overlaps: Overlaps, least: float
+) -> State:
+    """The state of an item: its ``ClassHits`` by label.
+
+    Where the reference has no labels, those of the predictions are left aside; predictions without labels are matched
+    with all reference objects, and stand under ``UNNAMED`` (``mean_average_precision`` uses them if the whole task has
+    one class only).
+
+    Args:
+        predicted: Labels and scores of the predictions.
+        truth: Number of reference objects.
+        truth_labels: Theirs, if they have some.
+        overlaps: Of a prediction and reference objects.
+        least: The overlap from which on a prediction may match.
+    """
+    import numpy as np
+
+    named = [UNNAMED] * truth if truth_labels is None else list(truth_labels)
+    count = len(predicted.scores)
+    given = predicted.labels
+    if given is None or (truth and truth_labels is None):
+        found = match(predicted.scores, np.arange(count), np.arange(truth), overlaps, least)
+        totals = {label: ClassHits(named.count(label), [], []) for label in dict.fromkeys(named)}
+        totals[UNNAMED] = ClassHits(named.count(UNNAMED), found.scores, found.hits)
+    else:
+        totals = {}
+        places, numbers = _places(given), _places(named)
+        for label in {**numbers, **places}:
+            some, wanted = (np.array(table.get(label, []), dtype=np.int64) for table in (places, numbers))
+            totals[label] = match(predicted.scores, some, wanted, overlaps, least)
+    return {label: hits.as_json() for label, hits in totals.items() if hits.truth or hits.hits}
+
+
+def _places(labels: Sequence[str]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for place, label in enumerate(labels):
+        found.setdefault(label, []).append(place)
+    return found
+
+
+def mean_average_precision(states: Sequence[State]) -> float:
+    """AP by COCO's rule, as the mean over the classes that the reference has, in percent.
+
+    A task whose reference has one class (or no labels) takes predictions without (with any) labels as of that class.
+    Without any reference object: 100 if nothing was predicted, else 0.
+    """
+    classes = sorted({label for state in states for label, hits in state.items() if hits["truth"]})
+    if not classes:
+        return 0.0 if any(states) else 100.0
+    values = []
+    for wanted in classes:
+        sole = len(classes) == 1
+        taken = [
+            hits
+            for state in states
+            for label, hits in state.items()
+            if (label == wanted != UNNAMED)
+            or (label == wanted and hits["truth"])
+            or (sole and UNNAMED in (label, wanted))
+        ]
+        values.append(_class_precision(taken))
+    return 100 * mean(values)
+
+
+def _class_precision(parts: Sequence[Mapping[str, Any]]) -> float:
+    import numpy as np
+
+    scores = np.concatenate([np.array(part["scores"], dtype=np.float64) for part in parts])
+    hits = np.concatenate([np.array(part["hits"], dtype=bool) for part in parts])
+    return interpolated_precision(scores, hits, sum(part["truth"] for part in parts))
+
+
+def interpolated_precision(scores: NDArray[Any], hits: NDArray[Any], truth: int) -> float:
+    """COCO's average precision: the mean, over recalls 0, 0.01, ..., 1, of the best precision at that recall or above.
+
+    Args:
+        scores: Of all predictions of a class.
+        hits: Which of them matched a reference object.
+        truth: Number of reference objects, at least 1.
+    """
+    import numpy as np
+
+    hit = hits[np.argsort(-scores, kind="stable")].astype(np.float64)
+    right = np.cumsum(hit)
+    recall = right / truth
+    precision = right / np.arange(1, len(hit) + 1)
+    best = np.append(np.maximum.accumulate(precision[::-1])[::-1], 0.0)
+    return float(best[np.searchsorted(recall, np.linspace(0, 1, 101), side="left")].mean())
+
+
+def average_precision(scores: NDArray[Any], positive: NDArray[Any], negative: NDArray[Any]) -> float:
+    """Area under the precision-recall curve as a sum of steps: precision times gain in recall, at each score.
+
+    Args:
+        scores: Different scores, in any order.
+        positive: Number (or weight) of the true cases with each score.
+        negative: Of the others.
+
+    Returns:
+        A fraction; 0 without true cases.
+    """
+    import numpy as np
+
+    order = np.argsort(-scores, kind="stable")
+    right, wrong = np.cumsum(positive[order]), np.cumsum(negative[order])
+    total = float(right[-1]) if len(right) else 0.0
+    if total == 0:
+        return 0.0
+    precision = right / np.maximum(right + wrong, 1)
+    return float((precision * positive[order]).sum() / total)
+
+
+def key_point_similarity(
+    predicted: NDArray[Any], truth: NDArray[Any], areas: NDArray[Any], sigmas: Sequence[float]
+) -> NDArray[Any]:
+    """COCO's object key point similarity of a body with reference bodies: mean over the points labelled in these.
+
+    Args:
+        predicted: Shape (points, 3).
+        truth: Shape (bodies, points, 3), with at least one labelled point a body.
+        areas: Of the reference bodies.
+        sigmas: Spread of each point as a share of the body's size.
+    """
+    import numpy as np
+
+    squares = ((truth[:, :, :2] - predicted[None, :, :2]) ** 2).sum(axis=2)
+    spread = (2 * np.asarray(sigmas)) ** 2 * (areas[:, None] + np.spacing(1)) * 2
+    labelled = truth[:, :, 2] > 0
+    return np.asarray((np.exp(-squares / spread) * labelled).sum(axis=1) / labelled.sum(axis=1))

@@ -1,0 +1,27 @@
+"""What tells whether states that were computed earlier are those that would be computed now."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from pathlib import Path
+
+from lmms_eval.tasks.general_bench.measures.text_scores import word_tokenizer
+
+_PACKAGES = ("data", "measures", "networks", "nlp", "prompts", "readers")
+"""Of the benchmark: whatever stands between a reply and its state."""
+
+
+def scoring_identity() -> str:
+    """Changes with the code that makes states of predictions, and with the tokenizer that BLEU finds."""
+    return f"{_code()}|{word_tokenizer()}"
+
+
+@functools.cache
+def _code() -> str:
+    root = Path(__file__).parents[1]
+    files = sorted(file for package in _PACKAGES for file in (root / package).iterdir() if file.is_file())
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(f"{file.relative_to(root).as_posix()}|{hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
+    return digest.hexdigest()

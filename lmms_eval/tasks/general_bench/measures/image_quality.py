@@ -1,0 +1,182 @@
+"""Differences of pictures: squared and absolute errors, PSNR, SSIM, MS-SSIM, and the ROC of grey maps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval.errors import DataError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
+
+PEAK = 255.0
+_ROWS = 128
+"""Worked on at once: what bounds memory."""
+_WINDOW, _SIGMA = 11, 1.5
+_K1, _K2 = 0.01, 0.03
+_SCALE_WEIGHTS = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)
+LEAST_SIDE = _WINDOW * 2 ** (len(_SCALE_WEIGHTS) - 1)
+"""Pixels: a smaller picture has no fifth scale."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Strip:
+    """Rows of two pictures of one shape."""
+
+    first: Floats
+    second: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Similarity:
+    """Means over a picture of SSIM and of its factors without luminance."""
+
+    whole: float
+    contrast: float
+
+
+def mean_squared_error(first: Any, second: Any) -> float:
+    """Over all pixels and channels of two arrays of one shape.
+
+    Raises:
+        DataError: different shapes, or nothing in them.
+    """
+    sums = [float((apart * apart).sum()) for apart in _differences(first, second)]
+    return math.fsum(sums) / int(first.size)
+
+
+def absolute_difference(first: Any, second: Any) -> float:
+    """Sum of absolute differences of two arrays of one shape.
+
+    Raises:
+        DataError: different shapes, or nothing in them.
+    """
+    return math.fsum(float(abs(apart).sum()) for apart in _differences(first, second))
+
+
+def psnr(squared_error: float) -> float:
+    """Peak signal-to-noise ratio of a mean squared error of values from 0 to 255, dB; infinite for no error."""
+    return 10 * math.log10(PEAK * PEAK / squared_error) if squared_error > 0 else math.inf
+
+
+def mean_psnr(decibels: Sequence[float]) -> float:
+    """Mean of the finite ones (identical pictures are left out), 0 if there are none."""
+    finite = [value for value in decibels if math.isfinite(value)]
+    return math.fsum(finite) / len(finite) if finite else 0.0
+
+
+def ssim(first: Any, second: Any, peak: float = PEAK) -> float:
+    """Mean structural similarity of two grey pictures ``(height, width)`` (Wang, Bovik, Sheikh and Simoncelli, 2004).
+
+    Windows of 11x11 pixels weighted by a normal distribution (1.5 pixels), only where they lie in the picture.
+
+    Raises:
+        DataError: different shapes, or a side below 11 pixels.
+    """
+    return _similarity(first, second, peak).whole
+
+
+def ms_ssim(first: Any, second: Any, peak: float = PEAK) -> float:
+    """Multi-scale structural similarity of two grey pictures (Wang, Simoncelli and Bovik, 2003), 0 to 1.
+
+    Five scales, halved by the mean of 2x2 pixels; a negative mean of a scale counts as 0.
+
+    Raises:
+        DataError: different shapes, or a side below 176 pixels.
+    """
+    if first.shape != second.shape or first.ndim != 2 or min(first.shape) < LEAST_SIDE:
+        raise DataError(f"MS-SSIM needs grey pictures of one size, at least {LEAST_SIDE} pixels wide and high")
+    product = 1.0
+    last = len(_SCALE_WEIGHTS) - 1
+    for scale, weight in enumerate(_SCALE_WEIGHTS):
+        found = _similarity(first, second, peak)
+        product *= max(0.0, found.whole if scale == last else found.contrast) ** weight
+        if scale < last:
+            first, second = _halved(first), _halved(second)
+    return product
+
+
+def roc_auc(positive: Sequence[int], negative: Sequence[int]) -> float:
+    """Area under the ROC curve, exact, of scores in ascending classes; ties count half.
+
+    Args:
+        positive: how many positives have the score of each class.
+        negative: how many negatives.
+
+    Raises:
+        DataError: no positives or no negatives: there is no curve.
+    """
+    total = sum(positive) * sum(negative)
+    if not total:
+        raise DataError("a ROC curve needs both positive and negative pixels in the references")
+    below = doubled = 0
+    for hits, misses in zip(positive, negative, strict=True):
+        doubled += hits * (2 * below + misses)
+        below += misses
+    return doubled / (2 * total)
+
+
+def _differences(first: Any, second: Any) -> Iterator[Floats]:
+    import numpy as np
+
+    if first.shape != second.shape or first.size == 0:
+        raise DataError(f"arrays of the shapes {first.shape} and {second.shape} cannot be compared")
+    for row in range(0, len(first), _ROWS):
+        yield first[row : row + _ROWS].astype(np.float64) - second[row : row + _ROWS]
+
+
+def _strips(first: Any, second: Any) -> Iterator[_Strip]:
+    """Overlapping, so that each window lies in exactly one of them."""
+    import numpy as np
+
+    for row in range(0, len(first) - _WINDOW + 1, _ROWS):
+        rows = slice(row, row + _ROWS + _WINDOW - 1)
+        yield _Strip(first[rows].astype(np.float64), second[rows].astype(np.float64))
+
+
+def _similarity(first: Any, second: Any, peak: float) -> Similarity:
+    if first.shape != second.shape or first.ndim != 2 or min(first.shape) < _WINDOW:
+        raise DataError(f"SSIM needs grey pictures of one size, at least {_WINDOW} pixels wide and high")
+    stable1, stable2 = (_K1 * peak) ** 2, (_K2 * peak) ** 2
+    wholes, contrasts, count = [], [], 0
+    for strip in _strips(first, second):
+        mean1, mean2 = _blurred(strip.first), _blurred(strip.second)
+        variances = _blurred(strip.first**2) + _blurred(strip.second**2) - mean1**2 - mean2**2
+        covariance = _blurred(strip.first * strip.second) - mean1 * mean2
+        contrast = (2 * covariance + stable2) / (variances + stable2)
+        luminance = (2 * mean1 * mean2 + stable1) / (mean1**2 + mean2**2 + stable1)
+        wholes.append(float((contrast * luminance).sum()))
+        contrasts.append(float(contrast.sum()))
+        count += contrast.size
+    return Similarity(math.fsum(wholes) / count, math.fsum(contrasts) / count)
+
+
+def _blurred(picture: Floats) -> Floats:
+    """Weighted means of all windows that lie in the picture."""
+    import numpy as np
+
+    weights = [math.exp(-((step - _WINDOW // 2) ** 2) / (2 * _SIGMA**2)) for step in range(_WINDOW)]
+    scale = math.fsum(weights)
+    height, width = picture.shape[0] - _WINDOW + 1, picture.shape[1] - _WINDOW + 1
+    rows = np.zeros((height, picture.shape[1]))
+    for step, weight in enumerate(weights):
+        rows += weight / scale * picture[step : step + height]
+    found: Floats = np.zeros((height, width))
+    for step, weight in enumerate(weights):
+        found += weight / scale * rows[:, step : step + width]
+    return found
+
+
+def _halved(picture: Any) -> npt.NDArray[np.float32]:
+    import numpy as np
+
+    height, width = picture.shape[0] // 2 * 2, picture.shape[1] // 2 * 2
+    quarters = [picture[row:height:2, column:width:2].astype(np.float32) for row in (0, 1) for column in (0, 1)]
+    mean: npt.NDArray[np.float32] = (quarters[0] + quarters[1] + quarters[2] + quarters[3]) / np.float32(4)
+    return mean

@@ -1,0 +1,231 @@
+"""What the benchmark's video generation toolkit computes once its detectors, captioners and networks have spoken.
+
+Frames, captions, labels, boxes and flows go in; counts, shares and decisions come out.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval.errors import DataError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+COLOURS = (
+    "white", "red", "pink", "blue", "silver", "purple", "orange", "green", "gray", "yellow", "black", "grey",
+)  # fmt: skip
+"""Any of these in a region's caption says that its colour is described."""
+_OVERLAP = 0.1
+"""IoU from which objects that should stand apart lose score."""
+_PEAK = 255.0
+_LARGEST_SHARE = 0.05
+_MOVING_RADIUS, _MOVING_SIDE = 6.0, 256.0
+_MOVING_PAIRS, _MOVING_FRAMES = 4, 16
+_HORIZONTAL = ("left", "right")
+_VERTICAL = ("top", "bottom")
+_MAX_SAMPLES = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A detected object of a frame."""
+
+    caption: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class ColourCounts:
+    """Frames of a video in which the object is described with any colour, and with the wanted one."""
+
+    described: int
+    wanted: int
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicDegree:
+    """Whether a video moves, and by which bounds."""
+
+    threshold: float
+    """Radius of the flow, pixels, that a pair of frames must exceed to count as moving."""
+    count_needed: int
+    """Moving pairs from which the video moves."""
+    moving: bool
+
+
+def middle_indices(count: int, length: int) -> list[int]:
+    """The middle frame of each of ``count`` even intervals of ``length`` frames (as many as there are frames, if they
+    are fewer), the last one repeated up to ``count``.
+
+    Raises:
+        DataError: no frames, or none wanted.
+    """
+    if length < 1 or not 1 <= count <= _MAX_SAMPLES:
+        raise DataError(f"cannot take {count} frames of {length}")
+    intervals = min(count, length)
+    bounds = [index * length // intervals for index in range(intervals + 1)]
+    found = [(first + stop - 1) // 2 for first, stop in itertools.pairwise(bounds)]
+    return found + [found[-1]] * (count - intervals)
+
+
+def rate_indices(rate: float, length: int, video_rate: float) -> list[int]:
+    """The frame in the middle of each step of ``1 / rate`` seconds of a video of ``length`` frames.
+
+    Raises:
+        DataError: a rate that is not positive or no number, no frames, or more than a million samples.
+    """
+    if not (0 < rate < math.inf and 0 < video_rate < math.inf and length >= 1):
+        raise DataError(f"cannot take {rate} frames a second of {length} frames at {video_rate} a second")
+    steps = length / video_rate * rate
+    if steps > _MAX_SAMPLES:
+        raise DataError(f"{rate} frames a second of {length} frames at {video_rate} a second are too many")
+    found = (round((step + 0.5) / rate * video_rate) for step in range(math.ceil(steps)))
+    return [index for index in found if index < length]
+
+
+def prompt_of(file_name: str) -> str:
+    """The prompt that a produced video is named after: ``PROMPT-NUMBER.mp4``."""
+    return re.sub(r"-[0-9]+\Z", "", PurePath(file_name).stem)
+
+
+def spatial_score(relation: str, first: Sequence[float], second: Sequence[float]) -> float:
+    """How well two boxes ``[x1, y1, x2, y2]`` stand beside (left, right) or above each other (top, bottom): 1 if their
+    centres are further apart along that axis and they hardly overlap, 0.1 / IoU if they overlap more, else 0.
+
+    As published: on which side the first box stands makes no difference.
+
+    Raises:
+        DataError: a relation without one of the four words, or a box that is no four finite numbers.
+    """
+    words = relation.lower().split()
+    horizontal = any(word in words for word in _HORIZONTAL)
+    if not horizontal and not any(word in words for word in _VERTICAL):
+        raise DataError(f"{relation!r} names none of {', '.join((*_HORIZONTAL, *_VERTICAL))}")
+    for box in (first, second):
+        if len(box) != 4 or not all(math.isfinite(value) for value in box):
+            raise DataError(f"{list(box)!r:.80} is no box [x1, y1, x2, y2]")
+    apart = [abs(first[axis] + first[axis + 2] - second[axis] - second[axis + 2]) for axis in (0, 1)]
+    along, across = apart if horizontal else reversed(apart)
+    if along <= across:
+        return 0.0
+    overlap = _corner_iou(first, second)
+    return 1.0 if overlap < _OVERLAP else _OVERLAP / overlap
+
+
+def _corner_iou(first: Sequence[float], second: Sequence[float]) -> float:
+    width = min(first[2], second[2]) - max(first[0], second[0])
+    height = min(first[3], second[3]) - max(first[1], second[1])
+    shared = max(0.0, width) * max(0.0, height)
+    areas = [(box[2] - box[0]) * (box[3] - box[1]) for box in (first, second)]
+    union = areas[0] + areas[1] - shared
+    return shared / union if union > 0 else 0.0
+
+
+def colour_counts(colour: str, name: str, frames: Iterable[Sequence[Region]]) -> ColourCounts:
+    """In how many frames a region labelled ``name`` has a caption with any colour, and with ``colour``."""
+    described = wanted = 0
+    for regions in frames:
+        captions = [region.caption for region in regions if region.label == name]
+        described += any(known in caption for caption in captions for known in COLOURS)
+        wanted += any(colour in caption for caption in captions)
+    return ColourCounts(described, wanted)
+
+
+def object_count(name: str, frames: Iterable[Sequence[str]]) -> int:
+    """Frames among whose labels is ``name``."""
+    return sum(name in labels for labels in frames)
+
+
+def objects_count(names: str, frames: Iterable[Sequence[str]]) -> int:
+    """Frames with both (all) objects of ``A and B`` among their labels."""
+    wanted = names.split(" and ")
+    return sum(all(name in labels for name in wanted) for labels in frames)
+
+
+def scene_count(scene: str, captions: Iterable[str]) -> int:
+    """Captions in which every word of ``scene`` occurs."""
+    words = scene.split()
+    return sum(all(word in caption for word in words) for caption in captions)
+
+
+def steadiness(frames: Iterable[Any]) -> float:
+    """1 less the mean absolute difference of consecutive frames, as a share of 255; means of pairs in single
+    precision, as published.
+
+    Args:
+        frames: arrays of one shape, values 0 to 255; only two are held at a time.
+
+    Raises:
+        DataError: fewer than two frames, or frames of different sizes.
+    """
+    import numpy as np
+
+    differences: list[float] = []
+    previous: npt.NDArray[np.float32] | None = None
+    for frame in frames:
+        current = np.asarray(frame, dtype=np.float32)
+        if previous is not None:
+            if current.shape != previous.shape:
+                raise DataError(f"frames of the sizes {previous.shape} and {current.shape} cannot be compared")
+            differences.append(float(np.mean(np.abs(current - previous))))
+        previous = current
+    if not differences:
+        raise DataError("flickering needs at least 2 frames")
+    return (_PEAK - math.fsum(differences) / len(differences)) / _PEAK
+
+
+def largest_radius(flow: Any) -> float:
+    """Mean length of the longest 5 % of the vectors of a flow ``(height, width, 2)``, at least of one.
+
+    Raises:
+        DataError: no flow, or numbers that are not finite.
+    """
+    import numpy as np
+
+    vectors = np.asarray(flow, dtype=np.float64)
+    if vectors.ndim != 3 or vectors.shape[2] != 2 or vectors.size == 0:
+        raise DataError(f"an array {vectors.shape} is no flow (height, width, 2)")
+    radii = np.hypot(vectors[..., 0], vectors[..., 1]).ravel()
+    if not np.isfinite(radii).all():
+        raise DataError("the flow holds numbers that are not finite")
+    count = max(1, int(radii.size * _LARGEST_SHARE))
+    return math.fsum(np.partition(radii, radii.size - count)[-count:].tolist()) / count
+
+
+def dynamic_degree(short_side: int, frame_count: int, radii: Sequence[float]) -> DynamicDegree:
+    """Whether a video moves: enough pairs of its frames have a radius (``largest_radius``) above a bound.
+
+    Args:
+        short_side: shorter side of its frames, pixels.
+        frame_count: its frames, at about 8 a second.
+        radii: of each pair of consecutive frames, pixels.
+    """
+    threshold = _MOVING_RADIUS * short_side / _MOVING_SIDE
+    needed = round(_MOVING_PAIRS * frame_count / _MOVING_FRAMES)
+    return DynamicDegree(threshold, needed, sum(radius > threshold for radius in radii) >= needed)
+
+
+def cosine(first: Sequence[float], second: Sequence[float]) -> float:
+    """Cosine of the angle between two vectors; 0 if one has no length.
+
+    Raises:
+        DataError: different lengths, or numbers that are not finite.
+    """
+    if len(first) != len(second):
+        raise DataError(f"vectors of {len(first)} and {len(second)} numbers have no angle")
+    if not all(math.isfinite(value) for value in (*first, *second)):
+        raise DataError("a vector holds numbers that are not finite")
+    largest = [max(map(abs, vector), default=0.0) for vector in (first, second)]
+    if not all(largest):
+        return 0.0
+    ours = [[value / scale for value in vector] for vector, scale in zip((first, second), largest, strict=True)]
+    product = math.fsum(one * other for one, other in zip(*ours, strict=True))
+    return max(-1.0, min(1.0, product / math.hypot(*ours[0]) / math.hypot(*ours[1])))

@@ -1,0 +1,252 @@
+"""Masks as runs of set pixels: areas and overlaps without the pixels themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval.errors import DataError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Runs:
+    """A set of positions on a line: the pixels of a mask, column by column (COCO's order), or points of a cloud."""
+
+    height: int
+    width: int
+    """For points: 1 and their number (0 where that is not known)."""
+    starts: NDArray[Any]
+    """Shape (runs,), int64, rising."""
+    ends: NDArray[Any]
+    """Behind each run's last position; every end is below the next start."""
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width."""
+        return self.height, self.width
+
+    @property
+    def area(self) -> int:
+        """Number of set positions."""
+        return int((self.ends - self.starts).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class MaskOverlap:
+    """Numbers of pixels of two masks, possibly summed over frames."""
+
+    shared: int
+    one: int
+    other: int
+
+    @property
+    def iou(self) -> float:
+        """Intersection over union; 0 if both are empty."""
+        union = self.one + self.other - self.shared
+        return self.shared / union if union else 0.0
+
+    @property
+    def dice(self) -> float:
+        """Twice the intersection by the sum of both areas; 0 if both are empty."""
+        return 2 * self.shared / (self.one + self.other) if self.one + self.other else 0.0
+
+    @property
+    def empty(self) -> bool:
+        """Neither mask has a pixel."""
+        return not self.one and not self.other
+
+
+def runs_of(mask: NDArray[Any]) -> Runs:
+    """Runs of a mask, shape (height, width), bool."""
+    height, width = mask.shape
+    starts, ends = line_runs(mask.T.ravel())
+    return Runs(height, width, starts, ends)
+
+
+def runs_of_part(part: NDArray[Any], top: int, left: int, size: tuple[int, int]) -> Runs:
+    """Runs of a mask of height and width ``size``, all of whose pixels lie in a part of it.
+
+    Args:
+        part: Shape (height, width) of the part, bool.
+        top: Row of the mask at which the part begins.
+        left: Column likewise.
+        size: Of the mask.
+    """
+    import numpy as np
+
+    high = part.shape[0] + 1  # an empty row below, so that every run ends with its column
+    starts, ends = line_runs(np.pad(part, ((0, 1), (0, 0))).T.ravel())
+    moved = (starts // high + left) * size[0] + top + starts % high
+    return _joined(*size, moved, moved + (ends - starts))
+
+
+def line_runs(line: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Starts and ends of the runs of a line of flags."""
+    import numpy as np
+
+    padded = np.zeros(len(line) + 2, dtype=np.int8)
+    padded[1:-1] = line
+    change = np.diff(padded)
+    return np.flatnonzero(change == 1).astype(np.int64), np.flatnonzero(change == -1).astype(np.int64)
+
+
+def runs_of_indices(indices: NDArray[Any], length: int = 0) -> Runs:
+    """Runs of a set of positions, in any order, repeated ones once."""
+    import numpy as np
+
+    rising = np.unique(indices).astype(np.int64)
+    breaks = np.flatnonzero(np.diff(rising) > 1)
+    starts = rising[np.concatenate([[0], breaks + 1])] if len(rising) else rising
+    ends = rising[np.concatenate([breaks, [len(rising) - 1]])] + 1 if len(rising) else rising
+    return Runs(1, length, starts, ends)
+
+
+def runs_of_counts(counts: NDArray[Any], height: int, width: int) -> Runs:
+    """Runs of COCO's counts: lengths of background and foreground by turns, background first, column by column.
+
+    Raises:
+        DataError: a length is negative, or they do not fill the mask.
+    """
+    import numpy as np
+
+    if len(counts) and int(counts.min()) < 0:
+        raise DataError("a run length is negative")
+    if len(counts) and int(counts.max()) > height * width:
+        raise DataError("a run is longer than the mask")
+    borders = np.cumsum(counts, dtype=np.int64)
+    total = int(borders[-1]) if len(borders) else 0
+    if total != height * width:
+        raise DataError(f"the run lengths cover {total} pixels of a mask of {height} x {width}")
+    starts, ends = borders[0::2][: len(borders) // 2], borders[1::2]
+    return _joined(height, width, starts[starts < ends], ends[starts < ends])
+
+
+def _joined(height: int, width: int, starts: NDArray[Any], ends: NDArray[Any]) -> Runs:
+    """Runs that touch as one."""
+    import numpy as np
+
+    apart = np.flatnonzero(starts[1:] > ends[:-1])
+    if not len(starts):
+        return Runs(height, width, starts, ends)
+    return Runs(height, width, starts[np.concatenate([[0], apart + 1])], ends[np.concatenate([apart, [len(ends) - 1]])])
+
+
+def runs_of_box(xywh: Sequence[float], height: int, width: int) -> Runs:
+    """Runs of the pixels of a box, its edges rounded to whole pixels and cut at the border."""
+    import numpy as np
+
+    x, y, wide, high = xywh
+    left, right = (min(max(round(edge), 0), width) for edge in (x, x + wide))
+    top, bottom = (min(max(round(edge), 0), height) for edge in (y, y + high))
+    columns = np.arange(left, right if bottom > top else left, dtype=np.int64) * height
+    return _joined(height, width, columns + top, columns + bottom)
+
+
+def as_pixels(runs: Runs) -> NDArray[Any]:
+    """The mask, shape (height, width), bool."""
+    import numpy as np
+
+    change = np.zeros(runs.height * runs.width + 1, dtype=np.int8)
+    change[runs.starts] += 1
+    change[runs.ends] -= 1
+    return np.asarray(change[:-1].cumsum(dtype=np.int8).astype(bool).reshape(runs.width, runs.height).T)
+
+
+def shared_areas(one: Runs, others: Sequence[Runs]) -> NDArray[Any]:
+    """Numbers of positions that a set shares with each of others, int64."""
+    import numpy as np
+
+    if not others:
+        return np.zeros(0, dtype=np.int64)
+    counts = np.array([len(other.starts) for other in others])
+    starts, ends = (np.concatenate(parts) for parts in zip(*((o.starts, o.ends) for o in others), strict=True))
+    shared = np.concatenate([[0], np.cumsum(_below(one, ends) - _below(one, starts))])
+    borders = np.concatenate([[0], np.cumsum(counts)])
+    return np.asarray(shared[borders[1:]] - shared[borders[:-1]])
+
+
+def _below(runs: Runs, positions: NDArray[Any]) -> NDArray[Any]:
+    """How many set positions lie before each position."""
+    import numpy as np
+
+    lengths = runs.ends - runs.starts
+    before = np.concatenate([[0], np.cumsum(lengths)])
+    index = np.searchsorted(runs.starts, positions, side="left")
+    inside = np.where(index > 0, runs.ends[np.maximum(index - 1, 0)] - positions, 0) if len(lengths) else 0
+    return np.asarray(before[index] - np.maximum(inside, 0))
+
+
+def overlap(one: Runs, other: Runs) -> MaskOverlap:
+    """Areas and shared area of two masks.
+
+    Raises:
+        DataError: their sizes differ.
+    """
+    if one.size != other.size:
+        raise DataError(f"masks of {one.height} x {one.width} and {other.height} x {other.width} pixels")
+    return MaskOverlap(int(shared_areas(one, [other])[0]), one.area, other.area)
+
+
+def pooled(parts: Sequence[MaskOverlap]) -> MaskOverlap:
+    """Sums over frames."""
+    return MaskOverlap(sum(p.shared for p in parts), sum(p.one for p in parts), sum(p.other for p in parts))
+
+
+def overlap_row(one: Runs, others: Sequence[Runs]) -> NDArray[Any]:
+    """IoU of a mask with each of others; 0 where both are empty."""
+    import numpy as np
+
+    shared = shared_areas(one, others)
+    union = one.area + np.array([other.area for other in others]) - shared
+    return np.where(union > 0, shared / np.maximum(union, 1), 0.0)
+
+
+def box_of(mask: NDArray[Any]) -> tuple[int, int, int, int] | None:
+    """``x, y, width, height`` of a mask's set pixels as the authors' scripts take it: one pixel short.
+
+    ``None`` if there is none.
+
+    Args:
+        mask: Shape (height, width).
+    """
+    import numpy as np
+
+    rows, columns = np.nonzero(mask)
+    if not len(rows):
+        return None
+    left, top = int(columns.min()), int(rows.min())
+    return left, top, int(columns.max()) - left, int(rows.max()) - top
+
+
+def video_iou(predicted: Sequence[Runs], truth: Sequence[Runs]) -> float:
+    """IoU of a video, pooled over its frames; 0 if none has a pixel.
+
+    Raises:
+        DataError: not the same number of frames, or frames of different sizes.
+    """
+    if len(predicted) != len(truth):
+        raise DataError(f"{len(predicted)} predicted masks for {len(truth)} frames")
+    return pooled([overlap(one, other) for one, other in zip(predicted, truth, strict=True)]).iou
+
+
+def class_counts(predicted: NDArray[Any], truth: NDArray[Any]) -> dict[int, tuple[int, int, int]]:
+    """Numbers of pixels of each class that are right, in the reference and in the prediction.
+
+    Args:
+        predicted: Class numbers, 0 to 65,535; any shape.
+        truth: Class numbers of the same pixels.
+    """
+    import numpy as np
+
+    one, other = predicted.ravel(), truth.ravel()
+    right, wanted, given = (np.bincount(part) for part in (one[one == other], other, one))
+    most = max(len(wanted), len(given))
+    right, wanted, given = (np.pad(part, (0, most - len(part))) for part in (right, wanted, given))
+    return {
+        int(value): (int(right[value]), int(wanted[value]), int(given[value]))
+        for value in np.flatnonzero(wanted + given)
+    }

@@ -1,0 +1,71 @@
+"""Equality and containment of texts: the rules of the reference's three predictors, and fairer ones.
+
+The rules named after a predictor are kept as coded (General-Bench specification §5.1), oddities included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lmms_eval.errors import DataError
+
+
+def reference_texts(reference: Any, where: str = "reference") -> list[str]:
+    """The texts of a reference: one, or those of a list.
+
+    Raises:
+        DataError: it is neither text nor a list.
+    """
+    if isinstance(reference, str):
+        return [reference]
+    if isinstance(reference, list | tuple):
+        return [str(one) for one in reference]
+    raise DataError(f"{where}: {reference!r:.80} is neither text nor a list of texts")
+
+
+def exact_match(prediction: Any, reference: Any) -> float:
+    """1 if the stripped prediction equals a stripped reference, case included (language tasks).
+
+    Raises:
+        DataError: the reference is neither text nor a list.
+    """
+    answer = str(prediction).strip()
+    return float(any(answer == text.strip() for text in reference_texts(reference)))
+
+
+def audio_exact_match(prediction: Any, reference: Any) -> float:
+    """1 if the stripped prediction equals a reference as it stands (audio tasks).
+
+    Raises:
+        DataError: the prediction is no text, or the reference is neither text nor a list.
+    """
+    if not isinstance(prediction, str):
+        raise DataError(f"prediction {prediction!r:.80} is no text")
+    answer = prediction.strip()
+    return float(any(answer == text.strip() for text in reference_texts(reference)))
+
+
+def audio_substring_match(prediction: str, reference: Any) -> float:
+    """1 if the reference, as it stands, occurs in the stripped and lower-cased prediction (audio tasks)."""
+    return float(str(reference) in prediction.strip().lower())
+
+
+def video_contains(prediction: str, references: Sequence[str]) -> float:
+    """1 if a stripped reference occurs in the stripped prediction (video tasks).
+
+    Case matters unless ``yes`` or ``no`` occurs in the lower-cased reference.
+    """
+    return float(any(_video_contains_one(prediction.strip(), reference.strip()) for reference in references))
+
+
+def _video_contains_one(prediction: str, reference: str) -> bool:
+    folded = reference.lower()
+    if "yes" in folded or "no" in folded:
+        return folded in prediction.lower()
+    return reference in prediction
+
+
+def judge_accuracy(verdicts: Sequence[str]) -> float:
+    """Share of a judge's replies that are the text ``1``, nothing stripped (audio tasks); 0 without replies."""
+    return sum(verdict == "1" for verdict in verdicts) / len(verdicts) if verdicts else 0.0

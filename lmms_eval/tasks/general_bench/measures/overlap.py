@@ -1,0 +1,60 @@
+"""Overlap of tokens and of sets of labels (General-Bench specification §5.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+SEPARATOR = "<p>"
+"""Between the labels of a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """True positives, false positives and false negatives."""
+
+    tp: int
+    fp: int
+    fn: int
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(self.tp + other.tp, self.fp + other.fp, self.fn + other.fn)
+
+
+def token_f1(prediction: str, references: Sequence[str]) -> float:
+    """The best F1 with a reference, of white-space tokens as they stand; 0 without references.
+
+    The overlap counts *distinct* common tokens, the lengths count repeated tokens.
+    """
+    tokens = prediction.split()
+    distinct = set(tokens)
+    return max((_f1(distinct, len(tokens), reference.split()) for reference in references), default=0.0)
+
+
+def _f1(distinct: set[str], n_predicted: int, wanted: Sequence[str]) -> float:
+    overlap = len(distinct.intersection(wanted))
+    if not overlap:
+        return 0.0
+    precision, recall = overlap / n_predicted, overlap / len(wanted)
+    return 2 * precision * recall / (precision + recall)
+
+
+def labels(text: str) -> frozenset[str]:
+    """The labels between ``<p>`` of the stripped text, as they stand; an empty text has one empty label."""
+    return frozenset(text.strip().split(SEPARATOR))
+
+
+def micro_f1_counts(prediction: str, reference: str) -> Counts:
+    """How the sets of labels of two texts agree."""
+    predicted, wanted = labels(prediction), labels(reference)
+    common = len(predicted & wanted)
+    return Counts(common, len(predicted) - common, len(wanted) - common)
+
+
+def micro_f1(counts: Counts) -> float:
+    """F1 of summed counts, 0 to 1; 0 without true positives."""
+    if not counts.tp:
+        return 0.0
+    precision = counts.tp / (counts.tp + counts.fp)
+    recall = counts.tp / (counts.tp + counts.fn)
+    return 2 * precision * recall / (precision + recall)

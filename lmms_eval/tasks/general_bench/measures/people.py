@@ -1,0 +1,177 @@
+"""Metrics that people give: mean opinion scores, preferences, and the one that no source defines (E-Acc).
+
+Their numbers come from a file of ratings (option ``ratings=FILE``): CSV with a head, a JSON list, or JSON lines, with
+``task`` (as the workbook or the data set names it), ``id`` of the item and ``rating``. Several rows of one item are
+several raters. Opinions run from 1 to 5; a preference is 1 for the model's answer, 0 for the other, 0.5 for neither.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import io
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from lmms_eval.api.outcome import NotEvaluated
+from lmms_eval.errors import DataError
+from lmms_eval.tasks.general_bench.facts import fold
+from lmms_eval.tasks.general_bench.items import Form, Item
+from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
+from lmms_eval.tasks.general_bench.measures.seen import media_of
+from lmms_eval.tasks.general_bench.readers.limits import regular_file
+from lmms_eval.tasks.general_bench.readers.notes import predicted_notes
+from lmms_eval.tasks.general_bench.readers.paths import predicted_path
+
+MAX_BYTES = 64 << 20
+KEYS = ("task", "id", "rating")
+_UNDEFINED = "the benchmark's sources name this metric (E-Acc) without defining it"
+
+
+@dataclass(frozen=True, slots=True)
+class Rating:
+    """What one person gave to one answer."""
+
+    value: float
+    row: str
+    """Where it stands, for messages."""
+
+
+Ratings = Mapping[str, Mapping[str, tuple[Rating, ...]]]
+"""By folded task name and by the item's id as text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What a rating may be, and by what their mean is multiplied for the result table."""
+
+    metric: str
+    low: float
+    high: float
+    factor: float
+    what: str
+    """People's part, for the message where there are no ratings."""
+
+
+OPINION = Scale("mos", 1, 5, 1, "people's opinions from 1 to 5")
+PREFERENCE = Scale("user_preference", 0, 1, 100, "people's choices (1: this answer, 0: the other)")
+UNDEFINED = Scale("e_accuracy", 0, 1, 100, "a judgement of each answer (1: right, 0: wrong)")
+
+
+def read_ratings(path: Path) -> Ratings:
+    """All ratings of a file.
+
+    Raises:
+        DataError: it cannot be read, or a row (which is named) lacks a key or has a rating that is no number.
+    """
+    regular_file(path, MAX_BYTES)
+    return _read_ratings(path, path.stat().st_mtime_ns)
+
+
+def mean_rating(ratings: Sequence[Rating], scale: Scale) -> float:
+    """Mean of an item's raters, in the unit of the result table.
+
+    Raises:
+        DataError: a rating, whose row is named, is off the scale.
+    """
+    for rating in ratings:
+        if not scale.low <= rating.value <= scale.high:
+            raise DataError(f"{rating.row}: {rating.value:g} is no {scale.metric}: {scale.low:g} to {scale.high:g}")
+    return scale.factor * math.fsum(rating.value for rating in ratings) / len(ratings)
+
+
+@functools.lru_cache(maxsize=2)
+def _read_ratings(path: Path, changed: int) -> Ratings:  # noqa: ARG001 - a changed file is read again
+    found: dict[str, dict[str, list[Rating]]] = {}
+    for number, row in enumerate(_rows(path), start=1):
+        where = f"{path}, rating {number}"
+        task, item, rating = _checked(row, where)
+        found.setdefault(task, {}).setdefault(item, []).append(Rating(rating, where))
+    return MappingProxyType(
+        {task: MappingProxyType({item: tuple(all_) for item, all_ in items.items()}) for task, items in found.items()}
+    )
+
+
+def _rows(path: Path) -> list[Any]:
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+        match path.suffix.lower():
+            case ".csv":
+                return list(csv.DictReader(io.StringIO(text), strict=True))
+            case ".json":
+                value = json.loads(text)
+                if isinstance(value, list):
+                    return value
+                raise DataError(f"{path}: ratings must be a list of objects with {', '.join(KEYS)}")
+            case ".jsonl":
+                return [json.loads(line) for line in text.splitlines() if line.strip()]
+    except (OSError, ValueError, RecursionError, csv.Error) as error:
+        raise DataError(f"{path} cannot be read as ratings: {str(error)[:200]}") from error
+    raise DataError(f"{path}: ratings are read from .csv, .json and .jsonl files")
+
+
+def _checked(row: Any, where: str) -> tuple[str, str, float]:
+    if not isinstance(row, dict) or any(row.get(key) in (None, "") for key in KEYS):
+        raise DataError(f"{where}: {row!r:.100} lacks one of {', '.join(KEYS)}")
+    try:
+        value = float(row["rating"])
+    except (TypeError, ValueError, OverflowError):
+        value = math.nan
+    if not math.isfinite(value):
+        raise DataError(f"{where}: the rating {row['rating']!r:.40} is no number")
+    return fold(str(row["task"])), str(row["id"]).strip(), value
+
+
+def _state(scale: Scale) -> Callable[[Any, Item, Context], State]:
+    def state(prediction: Any, item: Item, context: Context) -> State:
+        if context.ratings is None:
+            raise NotEvaluated(f"{scale.metric}: {scale.what} are needed: give ratings=FILE")
+        _check_answer(prediction, item)
+        by_task = read_ratings(context.ratings)
+        names = (item.facts.name, item.facts.short_name, item.folder.name)
+        ratings = next((by_task[fold(name)] for name in names if fold(name) in by_task), None)
+        if ratings is None:
+            raise NotEvaluated(f"{scale.metric}: {context.ratings} has no ratings of the task {item.facts.name!r}")
+        if str(item.id) not in ratings:
+            raise NotEvaluated(f"{scale.metric}: {context.ratings} has no rating of item {item.id!r} ({names[0]})")
+        return mean_rating(ratings[str(item.id)], scale)
+
+    return state
+
+
+def _check_answer(prediction: Any, item: Item) -> None:
+    """What people rated is there. Raises ``UnreadableAnswer``."""
+    if item.form == "notes":
+        predicted_notes(prediction, item)
+    else:
+        predicted_path(media_of(prediction), item)
+
+
+def _undefined_state(prediction: Any, item: Item, context: Context) -> State:
+    if context.ratings is None:
+        raise NotEvaluated(f"e_accuracy: {_UNDEFINED}; {UNDEFINED.what} can be given: ratings=FILE")
+    return _state(UNDEFINED)(prediction, item, context)
+
+
+def _measure(scale: Scale, form: Form) -> Measure:
+    return Measure(
+        name=scale.metric,
+        form=form,
+        state=_undefined_state if scale is UNDEFINED else _state(scale),
+        value=mean,
+        is_mean=scale.low == 0,
+        needs="a definition; else ratings" if scale is UNDEFINED else "people: a file of ratings (ratings=FILE)",
+        checked="hand-computed means of files in all three forms",
+    )
+
+
+MEASURES: tuple[Measure, ...] = (
+    _measure(OPINION, "audio"),
+    _measure(PREFERENCE, "video"),
+    _measure(UNDEFINED, "notes"),
+)

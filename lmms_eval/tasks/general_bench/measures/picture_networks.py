@@ -1,0 +1,197 @@
+"""Metrics of pictures and 3D objects that networks compute: CLIP scores, FID, and the class of a generated picture.
+
+A CLIP score here is 100 times the plain cosine, from -100 to 100 (the workbook's specialists reach 19 to 26 for text
+and picture, which is the size of that cosine; it is neither cut at 0 nor multiplied by 2.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval.errors import DataError
+from lmms_eval.tasks.general_bench.items import Item
+from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
+from lmms_eval.tasks.general_bench.measures.embeddings import (
+    frechet,
+    one_row,
+    pair_state,
+    predicted_features,
+    reference_features,
+    similarity,
+)
+from lmms_eval.tasks.general_bench.measures.seen import (
+    input_pictures,
+    predicted_picture,
+    reference_pictures,
+    views,
+    wanted_text,
+)
+from lmms_eval.tasks.general_bench.networks.classifier import Classifier, classifier
+from lmms_eval.tasks.general_bench.networks.clip import B32, clip
+from lmms_eval.tasks.general_bench.networks.inception import inception
+from lmms_eval.tasks.general_bench.networks.weights import not_evaluated
+from lmms_eval.tasks.general_bench.readers.limits import as_prediction
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float32]
+
+_LABEL_KEYS = ("label", "class", "category", "class_name", "text", "answer")
+_CLIP = "CLIP ViT-B/32 (torch, transformers; weights `clip-vit-base-patch32`), or features of pictures and texts"
+
+
+def picture_score(prediction: Any, item: Item, context: Context) -> State:
+    """100 times the cosine of the predicted picture and the item's text."""
+    return similarity(_predicted(prediction, item, context), _text(item, context), item)
+
+
+def render_score(prediction: Any, item: Item, context: Context) -> State:
+    """100 times the mean cosine of views of a 3D object and the item's text, or, where the task makes the object of a
+    picture, that picture.
+    """
+    rows = predicted_features(prediction, item)
+    if rows is None:
+        network = clip(B32, context, item)
+        rows = network.pictures(views(prediction, item))
+    if "Image to 3D" not in item.facts.name:
+        return similarity(rows, _text(item, context), item)
+    given = reference_features(item, context)
+    return similarity(rows, clip(B32, context, item).pictures(input_pictures(item)) if given is None else given, item)
+
+
+def image_score(prediction: Any, item: Item, context: Context) -> State:
+    """100 times the mean cosine of the predicted picture and the reference pictures."""
+    given = reference_features(item, context)
+    if given is None:
+        given = clip(B32, context, item).pictures(reference_pictures(item.reference, item))
+    return similarity(_predicted(prediction, item, context), given, item)
+
+
+def inception_pair(prediction: Any, item: Item, context: Context) -> State:
+    """InceptionV3 features of the predicted and of the reference picture."""
+    rows, given = predicted_features(prediction, item), reference_features(item, context)
+    if rows is None:
+        rows = inception(context, item).pictures([predicted_picture(prediction, item)])
+    if given is None:
+        given = inception(context, item).pictures(reference_pictures(item.reference, item)[:1])
+    return pair_state(rows, given, item)
+
+
+def motion_pair(prediction: Any, item: Item, context: Context) -> State:
+    """Features of the predicted and of the reference motion, both from files."""
+    rows, given = predicted_features(prediction, item), reference_features(item, context)
+    if rows is None or given is None:
+        missing = "of the prediction" if rows is None else "of the reference"
+        raise not_evaluated(
+            item,
+            f"features {missing} by a motion encoder (no package of one is maintained)",
+            'give predictions as {"features": "FILE.npy"} and a folder of the references\' with `reference_features`',
+        )
+    return pair_state(rows, given, item)
+
+
+def class_hit(prediction: Any, item: Item, context: Context) -> State:
+    """100 if the predicted picture is classified as the item's class, else 0."""
+    given = prediction.get("label") if isinstance(prediction, Mapping) else None
+    wanted = _label(item)
+    if isinstance(given, str | int) and wanted is not None:
+        return 100.0 if _fold(given) == _fold(wanted) else 0.0
+    network = classifier(context, item)
+    picture = predicted_picture(prediction, item)
+    return 100.0 if network.classify(picture) == _wanted_class(network, wanted, item) else 0.0
+
+
+def _predicted(prediction: Any, item: Item, context: Context) -> Floats:
+    rows = predicted_features(prediction, item)
+    if rows is not None:
+        return one_row(rows, item)[None]
+    network = clip(B32, context, item)
+    with as_prediction(item):
+        return network.pictures([predicted_picture(prediction, item)])
+
+
+def _text(item: Item, context: Context) -> Floats:
+    given = reference_features(item, context)
+    return clip(B32, context, item).texts([wanted_text(item)]) if given is None else given
+
+
+def _label(item: Item) -> str | int | None:
+    """The class that the item names, by name or number."""
+    output = item.raw.get("output")
+    for key in _LABEL_KEYS:
+        value = output.get(key) if isinstance(output, Mapping) else None
+        if isinstance(value, str | int) and not isinstance(value, bool) and str(value).strip():
+            return value
+    return None
+
+
+def _wanted_class(network: Classifier, wanted: str | int | None, item: Item) -> int:
+    """The class of the item's label; of an item without one, the class that its reference picture is put into."""
+    if wanted is None:
+        return network.classify(reference_pictures(item.reference, item)[0])
+    found = network.find(wanted)
+    if found is None:
+        raise DataError(f"{item.where}: the classifier has no class {wanted!r:.80}")
+    return found
+
+
+def _fold(label: str | int) -> str:
+    return " ".join(str(label).casefold().replace("_", " ").split())
+
+
+MEASURES: tuple[Measure, ...] = (
+    Measure(
+        "clip_score",
+        "image",
+        picture_score,
+        mean,
+        needs=_CLIP,
+        checked="cosines computed by torch from the same small network; the network itself was not run here",
+    ),
+    Measure(
+        "clip_score/render",
+        "mesh",
+        render_score,
+        mean,
+        needs=f"{_CLIP}; rendered views, else four plain views of points are drawn",
+        checked="cosines computed by torch from the same small network; the authors' renderer is not known",
+    ),
+    Measure(
+        "clip_image_score",
+        "image",
+        image_score,
+        mean,
+        needs=_CLIP,
+        checked="cosines computed by torch from the same small network; the network itself was not run here",
+    ),
+    Measure(
+        "fid",
+        "image",
+        inception_pair,
+        frechet,
+        is_costly=True,
+        needs="torch and the FID InceptionV3 (weights `inception-v3-fid`), or its features of pictures",
+        checked="network: torch-fidelity's over the same random weights; distance: the recorded vectors",
+    ),
+    Measure(
+        "fid/motion",
+        "motion",
+        motion_pair,
+        frechet,
+        is_costly=True,
+        needs="features of motions from an encoder run elsewhere",
+        checked="distance: the recorded vectors",
+    ),
+    Measure(
+        "accuracy/eeg",
+        "image",
+        class_hit,
+        mean,
+        is_mean=True,
+        needs="an ImageNet classifier (torch, transformers; weights `vit-base-patch16-224`), or predicted labels",
+        checked="logits computed by torch from the same small network; the authors' classifier is not known",
+    ),
+)

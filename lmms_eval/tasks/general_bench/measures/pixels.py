@@ -1,0 +1,284 @@
+"""Metrics over pixels: flow, depth, normals, restored pictures and videos, mattes, maps, flickering.
+
+A prediction has its reference's size: nothing is resized. Where the benchmark leaves a scale or a colour space open,
+the measure's ``checked`` says which one is taken here.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lmms_eval.errors import DataError
+from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
+from lmms_eval.tasks.general_bench.measures import depth_math, flow_math, image_quality, kit_math
+from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
+from lmms_eval.tasks.general_bench.readers.depth import read_depth, read_normals
+from lmms_eval.tasks.general_bench.readers.flow import read_flow
+from lmms_eval.tasks.general_bench.readers.frames import read_frames
+from lmms_eval.tasks.general_bench.readers.images import read_alpha, read_grey, read_rgb
+from lmms_eval.tasks.general_bench.readers.limits import as_prediction
+from lmms_eval.tasks.general_bench.readers.paths import predicted_path, reference_path
+
+_LEVELS = 256
+_HALF = 128
+"""Grey value from which a pixel of a reference map is positive; in a map of zeros and ones, 1 is."""
+PERFECT = 100.0
+"""Decibels of answers that are their references: the published rule, 0, would call the best answer the worst."""
+_THOUSAND = 1000.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Both:
+    """The arrays of a prediction and its reference, of one shape."""
+
+    prediction: Any
+    reference: Any
+
+
+def both(read: Callable[[Path], Any], prediction: Any, item: Item) -> Both:
+    """Both arrays of an item.
+
+    Raises:
+        UnreadableAnswer: the predicted file is not there, not readable, or not of the reference's size.
+        DataError, MediaError: the reference cannot be read.
+    """
+    reference = read(reference_path(item.reference, item))
+    with as_prediction(item):
+        found = read(predicted_path(prediction, item))
+    _check_size(found, reference, item)
+    return Both(found, reference)
+
+
+def _check_size(prediction: Any, reference: Any, item: Item) -> None:
+    if prediction.shape != reference.shape:
+        ours, theirs = ("x".join(map(str, array.shape)) for array in (prediction, reference))
+        raise UnreadableAnswer(
+            f"{item.where}: the prediction's size is {ours}, the reference's {theirs} (height before width): "
+            "give it the reference's size; nothing is resized here"
+        )
+
+
+def _frame_pairs(prediction: Any, item: Item) -> Iterator[Both]:
+    """Frames of both videos, one pair at a time."""
+    references = read_frames(reference_path(item.reference, item))
+    predictions = _predicted_frames(prediction, item)
+    for number in itertools.count():
+        reference = next(references, None)
+        with as_prediction(item):
+            found = next(predictions, None)
+        if reference is None and found is None:
+            return
+        if found is None:
+            raise UnreadableAnswer(f"{item.where}: the prediction has {number} frames, the reference has more")
+        if reference is None:
+            raise UnreadableAnswer(f"{item.where}: the reference has {number} frames, the prediction has more")
+        _check_size(found, reference, item)
+        yield Both(found, reference)
+
+
+def _predicted_frames(prediction: Any, item: Item) -> Iterator[Any]:
+    """Nothing is looked at before the first frame is asked for: faults of the reference come first."""
+    yield from read_frames(predicted_path(prediction, item))
+
+
+def epe_state(prediction: Any, item: Item, _: Context) -> State:
+    """Mean end-point error, pixels."""
+    flows = both(read_flow, prediction, item)
+    return flow_math.endpoint_error(flows.prediction, flows.reference)
+
+
+def abs_rel_state(prediction: Any, item: Item, _: Context) -> State:
+    """Relative error of aligned depth."""
+    maps = both(read_depth, prediction, item)
+    if not depth_math.has_valid_depth(maps.reference):
+        raise DataError(f"{item.where}: the reference has no depth from 0.001 to 80")
+    with as_prediction(item):
+        return depth_math.aligned_abs_rel(maps.prediction, maps.reference)
+
+
+def rms_state(prediction: Any, item: Item, _: Context) -> State:
+    """Root mean square error of depth."""
+    maps = both(read_depth, prediction, item)
+    if not (maps.reference > 0).any():
+        raise DataError(f"{item.where}: the reference has no depth above 0")
+    with as_prediction(item):
+        return depth_math.depth_rms(maps.prediction, maps.reference)
+
+
+def normals_state(prediction: Any, item: Item, _: Context) -> State:
+    """Root mean square angle, degrees; normals of points have no sign, those of maps have."""
+    normals = both(read_normals, prediction, item)
+    if not normals.reference.any():
+        raise DataError(f"{item.where}: the reference has no normals")
+    with as_prediction(item):
+        oriented = normals.reference.ndim == 3
+        return depth_math.angular_rms(normals.prediction, normals.reference, oriented=oriented)
+
+
+def _noise(decibels: Sequence[float]) -> State:
+    finite = [value for value in decibels if math.isfinite(value)]
+    return {"decibels": math.fsum(finite), "frames": len(finite)}
+
+
+def psnr_state(prediction: Any, item: Item, _: Context) -> State:
+    """PSNR of a picture, if it is not the reference itself."""
+    pictures = both(read_rgb, prediction, item)
+    return _noise([image_quality.psnr(image_quality.mean_squared_error(pictures.prediction, pictures.reference))])
+
+
+def video_psnr_state(prediction: Any, item: Item, _: Context) -> State:
+    """Sum and number of the PSNRs of a video's frames that are not the reference's."""
+    return _noise(
+        [
+            image_quality.psnr(image_quality.mean_squared_error(frames.prediction, frames.reference))
+            for frames in _frame_pairs(prediction, item)
+        ]
+    )
+
+
+def psnr_value(states: Sequence[State]) -> float:
+    """Mean over all pictures or frames that are not the reference itself; ``PERFECT`` where all are."""
+    frames = sum(state["frames"] for state in states)
+    return math.fsum(state["decibels"] for state in states) / frames if frames else PERFECT
+
+
+def ms_ssim_state(prediction: Any, item: Item, _: Context) -> State:
+    """MS-SSIM of the grey pictures."""
+    pictures = both(read_grey, prediction, item)
+    if min(pictures.reference.shape) < image_quality.LEAST_SIDE:
+        raise DataError(f"{item.where}: MS-SSIM needs a reference of at least {image_quality.LEAST_SIDE} pixels a side")
+    return image_quality.ms_ssim(pictures.prediction, pictures.reference)
+
+
+def rmse_state(prediction: Any, item: Item, _: Context) -> State:
+    """Root mean squared error of RGB values, 0 to 255."""
+    pictures = both(read_rgb, prediction, item)
+    return math.sqrt(image_quality.mean_squared_error(pictures.prediction, pictures.reference))
+
+
+def sad_state(prediction: Any, item: Item, _: Context) -> State:
+    """Sum of absolute differences of alpha, in thousands."""
+    mattes = both(read_alpha, prediction, item)
+    return image_quality.absolute_difference(mattes.prediction, mattes.reference) / _THOUSAND
+
+
+def mse_state(prediction: Any, item: Item, _: Context) -> State:
+    """Mean squared difference of alpha, in thousandths."""
+    mattes = both(read_alpha, prediction, item)
+    return image_quality.mean_squared_error(mattes.prediction, mattes.reference) * _THOUSAND
+
+
+def auc_state(prediction: Any, item: Item, _: Context) -> State:
+    """How many positive and negative pixels have each grey value."""
+    import numpy as np
+
+    maps = both(read_grey, prediction, item)
+    positive = maps.reference >= (1 if maps.reference.max() <= 1 else _HALF)
+    return {
+        name: np.bincount(maps.prediction[chosen], minlength=_LEVELS).tolist()
+        for name, chosen in (("positive", positive), ("negative", ~positive))
+    }
+
+
+def auc_value(states: Sequence[State]) -> float:
+    """Percent, over the pixels of all items together.
+
+    Raises:
+        DataError: no reference has a positive pixel, or none a negative one.
+    """
+    positive, negative = (
+        [sum(counts) for counts in zip(*(state[name] for state in states), strict=True)]
+        for name in ("positive", "negative")
+    )
+    return 100 * image_quality.roc_auc(positive, negative)
+
+
+def flickering_state(prediction: Any, item: Item, _: Context) -> State:
+    """Steadiness of a produced video, percent; there is no reference."""
+    with as_prediction(item):
+        return 100 * kit_math.steadiness(read_frames(predicted_path(prediction, item)))
+
+
+MEASURES: tuple[Measure, ...] = (
+    Measure(
+        "epe",
+        "flow",
+        epe_state,
+        mean,
+        checked="recorded vectors (epe, read_flo); mean over videos, without the 0.0001 that the authors add to their "
+        "number; every pixel counts, the blue channel of a PNG is not looked at",
+    ),
+    Measure("abs_rel", "depth", abs_rel_state, mean, checked="recorded vectors (video_depth_absrel)"),
+    Measure(
+        "rms",
+        "depth",
+        rms_state,
+        mean,
+        checked="by hand; mean over pictures, in the unit of the references, no alignment; the benchmark tells no unit",
+    ),
+    Measure(
+        "rmse/normals",
+        "normals",
+        normals_state,
+        mean,
+        checked="by hand; degrees, mean over items; without sign for points, with sign for maps; the benchmark has no "
+        "definition",
+    ),
+    Measure(
+        "psnr",
+        "image",
+        psnr_state,
+        psnr_value,
+        checked="recorded vectors (psnr); RGB; identical pictures are left out, as published; 100 dB if all are",
+    ),
+    Measure(
+        "psnr/video",
+        "video",
+        video_psnr_state,
+        psnr_value,
+        checked="recorded vectors (video_restoration_psnr); mean over all frames; identical ones as for pictures",
+    ),
+    Measure(
+        "ms_ssim",
+        "image",
+        ms_ssim_state,
+        mean,
+        checked="its definition window by window, and torchmetrics; luma, five scales, nothing resized",
+    ),
+    Measure(
+        "rmse/image",
+        "image",
+        rmse_state,
+        mean,
+        checked="NumPy; RGB from 0 to 255, mean over pictures; the benchmark tells no colour space",
+    ),
+    Measure("sad", "alpha", sad_state, mean, checked="by hand; alpha from 0 to 1, in thousands, mean over pictures"),
+    Measure(
+        "mse",
+        "alpha",
+        mse_state,
+        mean,
+        checked="by hand; alpha from 0 to 1, in thousandths as matting papers write it; the benchmark tells no scale",
+    ),
+    Measure(
+        "auc/map",
+        "map",
+        auc_state,
+        auc_value,
+        checked="scikit-learn; pixels of all pictures together; 16-bit maps are reduced to 256 grey values",
+    ),
+    Measure(
+        "temporal_flickering",
+        "video",
+        flickering_state,
+        mean,
+        is_mean=True,
+        checked="recorded vectors (temporal_flickering)",
+    ),
+)
+"""All of this module. Those of errors have no state for an unanswered item."""

@@ -1,0 +1,79 @@
+"""Which measure scores a task: ``measures.tsv``, from the top the first line that fits.
+
+Columns: ``metric`` (a key of ``facts.metrics``), ``sheets`` and ``tasks`` (patterns of the sheet's name and of the
+task's id), ``form`` (of its items, or ``*``), ``module`` of this package and the ``measure``'s name in it.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from types import MappingProxyType
+
+from lmms_eval.errors import DataError
+from lmms_eval.tasks.general_bench.facts import TaskFacts
+from lmms_eval.tasks.general_bench.items import Form
+from lmms_eval.tasks.general_bench.measures.contract import Measure
+from lmms_eval.tasks.task_table import read_table
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the table."""
+
+    metric: str
+    sheets: str
+    tasks: str
+    form: str
+    module: str
+    measure: str
+
+    def fits(self, facts: TaskFacts, form: Form) -> bool:
+        return (
+            self.metric == facts.metric
+            and fnmatchcase(facts.sheet, self.sheets)
+            and fnmatchcase(facts.id, self.tasks)
+            and self.form in ("*", form)
+        )
+
+    def load(self) -> Measure:
+        """The measure; its module is imported now."""
+        return measures_of(self.module)[self.measure]
+
+
+@functools.cache
+def lines() -> tuple[Line, ...]:
+    """All lines in order."""
+    return tuple(Line(**row) for row in read_table(Path(__file__).with_name("measures.tsv")))
+
+
+@functools.cache
+def measures_of(module: str) -> Mapping[str, Measure]:
+    """The measures of a module of this package by name."""
+    found = importlib.import_module(f"lmms_eval.tasks.general_bench.measures.{module}").MEASURES
+    return MappingProxyType({measure.name: measure for measure in found})
+
+
+def line_for(facts: TaskFacts, form: Form) -> Line:
+    """The line that a task's items of a form are scored by.
+
+    Raises:
+        DataError: none fits.
+    """
+    line = next((line for line in lines() if line.fits(facts, form)), None)
+    if line is None:
+        raise DataError(f"task {facts.name!r}: no measure of metric {facts.metric!r} for answers of form {form!r}")
+    return line
+
+
+def measure_for(facts: TaskFacts, form: Form) -> Measure:
+    """The measure for a task's items of a form.
+
+    Raises:
+        DataError: there is none.
+    """
+    return line_for(facts, form).load()

@@ -1,0 +1,87 @@
+"""Relation triplets: how many of the reference's are among the best predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval.tasks.general_bench.items import Item
+from lmms_eval.tasks.general_bench.measures.box_math import paired_iou
+from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
+from lmms_eval.tasks.general_bench.readers.boxes import MAX_LABEL_LENGTH, fold_label, four, objects
+from lmms_eval.tasks.general_bench.readers.sides import Side, brief, prediction_of, reference_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+BEST = 50
+MATCH = 0.5
+MAX_TRIPLETS = 10_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Triplet:
+    """Subject, predicate and object, folded."""
+
+    words: tuple[str, str, str]
+    boxes: NDArray[Any] | None
+    """Of subject and object, shape (2, 4), ``x, y, width, height``; ``None`` if it has none."""
+
+
+def triplets(value: object, side: Side, most: int | None = None) -> list[Triplet]:
+    """Relations, best first.
+
+    Args:
+        value: list of ``[subject, predicate, object]``, each with the boxes of subject and object (``[x, y, w, h]``)
+            behind if it has them.
+        side: Whose.
+        most: How many of them to read.
+
+    Raises:
+        DataError: anything else; ``UnreadableAnswer`` for a prediction.
+    """
+    return [_triplet(entry, place, side) for place, entry in enumerate(objects(value, side, MAX_TRIPLETS)[:most])]
+
+
+def recall(predicted: Sequence[Triplet], truth: Sequence[Triplet]) -> float:
+    """Share of the reference's relations that a prediction has: same words and, where both have boxes, both IoU >= 0.5.
+
+    Args:
+        predicted: Those that count.
+        truth: At least one.
+    """
+    named: dict[tuple[str, str, str], list[Triplet]] = {}
+    for one in predicted:
+        named.setdefault(one.words, []).append(one)
+    return sum(any(_placed(one, wanted) for one in named.get(wanted.words, ())) for wanted in truth) / len(truth)
+
+
+def _placed(one: Triplet, other: Triplet) -> bool:
+    if one.boxes is None or other.boxes is None:
+        return True
+    return bool((paired_iou(one.boxes, other.boxes) >= MATCH).all())
+
+
+def _triplet(entry: object, place: int, side: Side) -> Triplet:
+    import numpy as np
+
+    if not isinstance(entry, list) or len(entry) not in (3, 5) or not all(isinstance(word, str) for word in entry[:3]):
+        raise side.refuse(f"has {brief(entry)} as relation {place}, not [subject, predicate, object]")
+    if any(len(word) > MAX_LABEL_LENGTH for word in entry[:3]):
+        raise side.refuse(f"has words of more than {MAX_LABEL_LENGTH} characters in relation {place}")
+    subject, predicate, thing = (fold_label(word) for word in entry[:3])
+    boxes = [four(box, f"box of relation {place}", side) for box in entry[3:]]
+    return Triplet((subject, predicate, thing), np.array(boxes) if boxes else None)
+
+
+def _state(prediction: Any, item: Item, context: Context) -> State:  # noqa: ARG001 - the contract's signature
+    truth = triplets(item.reference, reference_of(item))
+    if not truth:
+        raise reference_of(item).refuse("has no relation, so that its recall is undefined")
+    return 100 * recall(triplets(prediction, prediction_of(item), BEST), truth)
+
+
+MEASURES: tuple[Measure, ...] = (
+    Measure("recall@50", "triplets", _state, mean, is_mean=True, checked="cases by hand; mean over pictures"),
+)

@@ -1,0 +1,235 @@
+"""Metrics of sounds that networks compute: CLAP scores, the Frechet audio distance, and words of speech.
+
+A CLAP score is 100 times the plain cosine. Words of speech are compared without case and punctuation, each Chinese
+character as a word of its own (Whisper writes both as it hears them); the option ``wer_words`` = ``written`` compares
+the words between spaces as they stand. A transcript made elsewhere is a prediction ``{"transcript": "..."}``, vectors
+made elsewhere are ``{"features": "FILE.npy"}`` (``measures.embeddings``).
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval.errors import ConfigError, DataError
+from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
+from lmms_eval.tasks.general_bench.measures.captions import caption_tokens
+from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
+from lmms_eval.tasks.general_bench.measures.embeddings import (
+    as_state,
+    check_lengths,
+    predicted_features,
+    reference_features,
+    similarity,
+)
+from lmms_eval.tasks.general_bench.measures.seen import input_text, media_of, wanted_text
+from lmms_eval.tasks.general_bench.measures.texts import MAX_CAPTION, answer_text, cider_value, references_of
+from lmms_eval.tasks.general_bench.measures.words import word_error_rate
+from lmms_eval.tasks.general_bench.networks import clap as clap_network
+from lmms_eval.tasks.general_bench.networks import speech as speech_network
+from lmms_eval.tasks.general_bench.networks import vggish as vggish_network
+from lmms_eval.tasks.general_bench.networks.weights import not_evaluated
+from lmms_eval.tasks.general_bench.readers.sounds import predicted_sound, reference_sound
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float32]
+
+MAX_ROWS = 4096
+"""Vectors of one sound that a Frechet distance keeps (VGGish gives 1875 in half an hour)."""
+_STYLE_KEYS = ("target_style", "style")
+_APOSTROPHES = frozenset("'’")
+_FIRST_CJK, _LAST_CJK = 0x3400, 0x9FFF
+
+
+def clap_score(prediction: Any, item: Item, context: Context) -> State:
+    """100 times the cosine of the predicted sound and the item's text."""
+    given = reference_features(item, context)
+    if given is None:
+        given = clap_network.clap(context, item).texts([wanted_text(item)])
+    return similarity(_sound(prediction, item, context), given, item)
+
+
+def style_score(prediction: Any, item: Item, context: Context) -> State:
+    """100 times the cosine of the predicted sound and the wanted style: the item's style in words (``input.style`` or
+    ``input.target_style``), else its reference sound, else its prompt.
+    """
+    given = reference_features(item, context)
+    if given is None:
+        given = _style(item, context)
+    return similarity(_sound(prediction, item, context), given, item)
+
+
+def audio_pair(prediction: Any, item: Item, context: Context) -> State:
+    """Vectors of the predicted and of the reference sound, ``[[rows], [rows]]``."""
+    rows, given = predicted_features(prediction, item), reference_features(item, context)
+    if given is None:
+        given = _embedded(lambda rate: _reference_samples(item, rate), item, context)
+    if rows is None:
+        rows = _embedded(lambda rate: predicted_sound(media_of(prediction), item, rate).samples, item, context)
+    check_lengths(rows, given, item)
+    return [[as_state(row) for row in _bounded(part, item)] for part in (rows, given)]
+
+
+def audio_distance(states: Sequence[State]) -> float:
+    """Frechet distance of all predicted and all reference vectors.
+
+    Raises:
+        DataError: fewer than two vectors, or vectors of different lengths.
+    """
+    from lmms_eval.tasks.general_bench.measures.frechet import frechet_from_embeddings
+
+    rows = [[row for state in states for row in state[side]] for side in (0, 1)]
+    if len({len(row) for part in rows for row in part}) != 1:
+        raise DataError("the vectors of this task's sounds are of different lengths")
+    return frechet_from_embeddings(rows[0], rows[1])
+
+
+def error_rate(prediction: Any, item: Item, context: Context) -> State:
+    """Word error rate of what is heard, the least over the references."""
+    return _least_error(_heard(prediction, item, context), item, context)
+
+
+def speech_caption(prediction: Any, item: Item, context: Context) -> State:
+    """What is heard as a caption: its tokens and those of the references, as ``texts.cider_value`` takes them."""
+    return _caption_state(_heard(prediction, item, context), item)
+
+
+def spoken_words(text: str) -> list[str]:
+    """Words without case and punctuation; Chinese characters one by one."""
+    kept: list[str] = []
+    for character in unicodedata.normalize("NFKC", text).casefold():
+        if _FIRST_CJK <= ord(character) <= _LAST_CJK:
+            kept.append(f" {character} ")
+        elif character in _APOSTROPHES:
+            kept.append("'")
+        else:
+            kept.append(character if unicodedata.category(character)[0] in "LMN" else " ")
+    words = (word.strip("'") for word in "".join(kept).split())
+    return [word for word in words if word]
+
+
+def _sound(prediction: Any, item: Item, context: Context) -> Floats:
+    """CLAP vectors of the predicted sound, one unless the prediction holds several."""
+    rows = predicted_features(prediction, item)
+    if rows is not None:
+        return rows
+    network = clap_network.clap(context, item)
+    return network.sound(predicted_sound(media_of(prediction), item, clap_network.SAMPLING_RATE).samples)
+
+
+def _style(item: Item, context: Context) -> Floats:
+    network = clap_network.clap(context, item)
+    words = next((text for key in _STYLE_KEYS if (text := input_text(item, key))), "")
+    if not words and isinstance(item.reference, str):
+        return network.sound(reference_sound(item, clap_network.SAMPLING_RATE).samples)
+    if not words and not item.prompt.strip():
+        raise DataError(f"{item.where}: the item names no style: no `input.style`, reference sound or prompt")
+    return network.texts([words or item.prompt.strip()])
+
+
+def _embedded(samples: Callable[[int], Floats], item: Item, context: Context) -> Floats:
+    """Vectors, by the network that the option ``fad_network`` names, of the samples at the rate that it takes."""
+    match context.options.get("fad_network", "vggish"):
+        case "vggish":
+            return vggish_network.vggish(context, item).rows(samples(vggish_network.SAMPLING_RATE))
+        case "clap":
+            return clap_network.clap(context, item).parts(samples(clap_network.SAMPLING_RATE))
+        case other:
+            raise ConfigError(f"fad_network: {other!r} is neither 'vggish' nor 'clap'")
+
+
+def _reference_samples(item: Item, sampling_rate: int) -> Floats:
+    if item.reference is None:
+        raise not_evaluated(
+            item,
+            "reference sounds, which the items do not name",
+            "give a folder of their vectors with the setting `reference_features`",
+        )
+    return reference_sound(item, sampling_rate).samples
+
+
+def _bounded(rows: Floats, item: Item) -> Floats:
+    if len(rows) > MAX_ROWS:
+        raise UnreadableAnswer(f"{item.where}: {len(rows)} vectors of one sound; at most {MAX_ROWS} are read")
+    return rows
+
+
+def _heard(prediction: Any, item: Item, context: Context) -> str:
+    """The prediction's transcript, else what Whisper hears in its sound."""
+    if isinstance(prediction, Mapping) and "transcript" in prediction:
+        return answer_text(prediction["transcript"], item, MAX_CAPTION)
+    network = speech_network.speech(context, item)
+    sound = predicted_sound(media_of(prediction), item, speech_network.SAMPLING_RATE)
+    return network.transcript(sound.samples)
+
+
+def _least_error(heard: str, item: Item, context: Context) -> float:
+    words = _splitter(context)
+    references = [words(reference) for reference in references_of(item)]
+    if not all(references):
+        raise DataError(f"{item.where}: the reference {item.reference!r:.80} holds no word")
+    return min(word_error_rate(" ".join(words(heard)), " ".join(reference)) for reference in references)
+
+
+def _splitter(context: Context) -> Callable[[str], list[str]]:
+    match context.options.get("wer_words", "spoken"):
+        case "spoken":
+            return spoken_words
+        case "written":
+            return lambda text: text.split()
+        case other:
+            raise ConfigError(f"wer_words: {other!r} is neither 'spoken' nor 'written'")
+
+
+def _silent(item: Item, context: Context) -> State:
+    """Nothing was said: every word is missing."""
+    return _least_error("", item, context)
+
+
+def _caption_state(heard: str, item: Item) -> State:
+    return [" ".join(caption_tokens(heard)), [" ".join(caption_tokens(one)) for one in references_of(item)]]
+
+
+def _silent_caption(item: Item, _context: Context) -> State:
+    return _caption_state("", item)
+
+
+_CLAP = "CLAP (torch, transformers; weights `clap-htsat-unfused`), or vectors of sounds and texts"
+_WHISPER = "Whisper (torch, transformers; weights `whisper-large-v3-turbo`), or transcripts"
+_SMALL = "cosines computed by torch from the same small network; the network itself was not run here"
+_GREEDY = "transformers' greedy decoding of a small network; the network itself was not run here"
+MEASURES: tuple[Measure, ...] = (
+    Measure("clap", "audio", clap_score, mean, needs=_CLAP, checked=_SMALL),
+    Measure("style_clap", "audio", style_score, mean, needs=_CLAP, checked=_SMALL),
+    Measure(
+        "fad",
+        "audio",
+        audio_pair,
+        audio_distance,
+        is_costly=True,
+        needs="VGGish (torch; weights `vggish`), CLAP with the option `fad_network`, or vectors of sounds",
+        checked="network and spectrogram: the package torchvggish over the same random weights; distance: the vectors",
+    ),
+    Measure(
+        "wer",
+        "audio",
+        error_rate,
+        mean,
+        _silent,
+        needs=_WHISPER,
+        checked=f"word error rate: the recorded vectors; transcript: {_GREEDY}",
+    ),
+    Measure(
+        "cider/speech",
+        "audio",
+        speech_caption,
+        cider_value,
+        _silent_caption,
+        needs=_WHISPER,
+        checked=f"CIDEr-D: pycocoevalcap; transcript: {_GREEDY}",
+    ),
+)

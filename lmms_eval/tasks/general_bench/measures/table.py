@@ -1,0 +1,54 @@
+"""The table of metrics: for each of the 63, what computes it, what it needs, and against what it is checked."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+from lmms_eval.tasks.general_bench.facts import TaskFacts, tasks
+from lmms_eval.tasks.general_bench.facts.metrics import metrics
+from lmms_eval.tasks.general_bench.measures.registry import Line, lines
+
+HEADINGS = ("metric", "tasks", "unit", "better", "measure", "module", "needs", "checked against")
+
+
+def metric_rows() -> list[tuple[str, ...]]:
+    """A row for each measure, in the order of the workbook's metrics; cells as ``HEADINGS``."""
+    rows: list[tuple[str, ...]] = []
+    for metric in metrics().values():
+        own = [line for line in lines() if line.metric == metric.key]
+        count = sum(task.metric == metric.key for task in tasks())
+        for place, line in enumerate(own):
+            measure = line.load()
+            first = place == 0
+            rows.append(
+                (
+                    metric.title if first else "",
+                    str(count) if first else "",
+                    metric.unit if first else "",
+                    ("higher" if metric.higher_is_better else "lower") if first else "",
+                    f"`{measure.name}`",
+                    f"`{line.module}`",
+                    measure.needs or "nothing",
+                    measure.checked,
+                )
+            )
+    return rows
+
+
+def markdown() -> str:
+    """The table as Markdown."""
+    rows = [HEADINGS, tuple("---" for _ in HEADINGS), *metric_rows()]
+    return "".join(_line(row) for row in rows)
+
+
+def _line(cells: tuple[str, ...]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+
+
+def unreached() -> list[Line]:
+    """Lines of the table of measures that no task of the workbook can reach."""
+    return [line for line in lines() if not any(_may_fit(line, task) for task in tasks())]
+
+
+def _may_fit(line: Line, task: TaskFacts) -> bool:
+    return line.metric == task.metric and fnmatchcase(task.sheet, line.sheets) and fnmatchcase(task.id, line.tasks)

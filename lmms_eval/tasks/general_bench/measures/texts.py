@@ -1,0 +1,307 @@
+"""The measures of answers that are texts or numbers.
+
+Words of BLEU-1 are NLTK's where its data are found, else those between spaces (``bleu.word_tokenizer`` says which; the
+context's option ``word_tokenizer`` decides). Answers longer than anything that is asked for (100,000 characters; 20,000
+for BLEU-1 and programs, 5,000 for CIDEr) count as unreadable.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from lmms_eval.errors import ConfigError, DataError
+from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
+from lmms_eval.tasks.general_bench.measures.bleu import (
+    BleuCounts,
+    Tokenizer,
+    bleu_counts,
+    corpus_bleu,
+    fallback_tokens,
+    sentence_bleu,
+    word_tokenizer,
+    word_tokens,
+)
+from lmms_eval.tasks.general_bench.measures.captions import Caption, caption_tokens, cider
+from lmms_eval.tasks.general_bench.measures.choices import choice_match, first_answer_match, options_of
+from lmms_eval.tasks.general_bench.measures.code_bleu import code_bleu, code_fault
+from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
+from lmms_eval.tasks.general_bench.measures.matching import exact_match, video_contains
+from lmms_eval.tasks.general_bench.measures.overlap import SEPARATOR, Counts, micro_f1, token_f1
+from lmms_eval.tasks.general_bench.measures.rouge import RougeKind, rouge
+from lmms_eval.tasks.general_bench.measures.words import anls
+
+PERCENT = 100.0
+MAX_CHARS = 100_000
+MAX_SENTENCES = 20_000
+"""Characters where NLTK splits a text into words: 40 µs a sentence, which may have two characters."""
+MAX_CAPTION = 5_000
+"""Characters: captions stay in the journal."""
+MAX_NUMBER = 1e100
+"""Of a prediction; squares of larger ones have no sum."""
+VECTORS = "the reference's recorded values (text_metrics, nlp_processor)"
+OWN_RULES = "hand cases: the reference has no code for it"
+TOOLKIT = "pycocoevalcap 1.2"
+CANDIDATES = "candidates"
+"""Key of ``Context.options``: the classes among which a task's questions choose (``prompts.text_tasks``), if any."""
+LANGUAGES: Mapping[str, str] = MappingProxyType({"python": "python", "java": "java"})
+"""Parsed as what they are; any other language is parsed as Python, as the benchmark does with all."""
+_JAVA_TASKS = frozenset({"Code Repair"})
+"""Their items name no language."""
+
+TextScore = Callable[[str, list[str]], float]
+
+
+def answer_text(prediction: Any, item: Item, limit: int = MAX_CHARS) -> str:
+    """The text of a prediction; a number counts as its digits.
+
+    Raises:
+        UnreadableAnswer: it is neither, or has more than ``limit`` characters.
+    """
+    if isinstance(prediction, bool) or not isinstance(prediction, str | int | float):
+        raise UnreadableAnswer(f"{item.where}: the prediction {prediction!r:.80} is no text")
+    text = prediction if isinstance(prediction, str) else repr(prediction)
+    if len(text) > limit:
+        raise UnreadableAnswer(f"{item.where}: the prediction has {len(text)} characters; at most {limit} are read")
+    return text
+
+
+def references_of(item: Item) -> list[str]:
+    """The texts of an item's reference, at least one; numbers count as their digits.
+
+    Raises:
+        DataError: there is none, or one that is no text.
+    """
+    given = item.reference if isinstance(item.reference, list) else [item.reference]
+    if not given or any(isinstance(one, bool) or not isinstance(one, str | int | float) for one in given):
+        raise DataError(f"{item.where}: the reference {item.reference!r:.80} is no text and no list of texts")
+    return [one if isinstance(one, str) else repr(one) for one in given]
+
+
+def _averaged(name: str, score: TextScore, checked: str, needs: str = "") -> Measure:
+    """A measure that is the mean of scores from 0 to 1 of texts and their references."""
+
+    def state(prediction: Any, item: Item, _context: Context) -> State:
+        return PERCENT * score(answer_text(prediction, item), references_of(item))
+
+    return Measure(name, "text", state, mean, is_mean=True, needs=needs, checked=checked)
+
+
+def _folded_exact(text: str, references: list[str]) -> float:
+    return exact_match(text.lower(), [reference.lower() for reference in references])
+
+
+def _substring(text: str, references: list[str]) -> float:
+    answer = text.lower()
+    return float(any(reference.strip().lower() in answer for reference in _not_blank(references)))
+
+
+def _contains(text: str, references: list[str]) -> float:
+    return video_contains(text, _not_blank(references))
+
+
+def _not_blank(references: list[str]) -> list[str]:
+    if not all(reference.strip() for reference in references):
+        raise DataError("a reference is empty, and every text contains it")
+    return references
+
+
+def _first_answer(text: str, references: list[str]) -> float:
+    return float(first_answer_match(text, references))
+
+
+def _rouge(kind: RougeKind) -> TextScore:
+    return lambda text, references: max(rouge(text, reference, kind) for reference in references)
+
+
+def _choice_state(prediction: Any, item: Item, context: Context) -> State:
+    options, classes = options_of(item.raw, item.prompt), context.options.get(CANDIDATES, ())
+    return PERCENT * choice_match(answer_text(prediction, item), references_of(item), options, classes)
+
+
+def _bleu1_state(prediction: Any, item: Item, context: Context) -> State:
+    tokenizer = _tokenizer(context)
+    words = word_tokens(answer_text(prediction, item, MAX_SENTENCES), tokenizer)
+    scores = [sentence_bleu(words, word_tokens(reference, tokenizer), 1) for reference in references_of(item)]
+    return PERCENT * max(scores)
+
+
+def _tokenizer(context: Context) -> Tokenizer:
+    match context.options.get("word_tokenizer"):
+        case None:
+            return word_tokenizer()
+        case "treebank":
+            return "treebank"
+        case "white-space":
+            return "white-space"
+        case other:
+            raise ConfigError(f"word_tokenizer: {other!r} is neither 'treebank' nor 'white-space'")
+
+
+def _macro_state(prediction: Any, item: Item, context: Context) -> State:
+    return [references_of(item)[0], _choice_state(prediction, item, context) / PERCENT]
+
+
+def _macro_unanswered(item: Item, _context: Context) -> State:
+    return [references_of(item)[0], 0.0]
+
+
+def _macro_value(states: Sequence[State]) -> float:
+    hits: dict[str, list[float]] = defaultdict(list)
+    for label, hit in states:
+        hits[label.strip().casefold()].append(hit)
+    return PERCENT * mean([mean(of_class) for of_class in hits.values()])
+
+
+def _corpus_bleu(name: str, order: int, tokens: Callable[[str], list[str]], checked: str) -> Measure:
+    def state(prediction: Any, item: Item, _context: Context) -> State:
+        return counted(answer_text(prediction, item), item)
+
+    def counted(text: str, item: Item) -> State:
+        counts = bleu_counts(tokens(text), [tokens(reference) for reference in references_of(item)], order)
+        return [counts.length, counts.reference_length, *counts.matches]
+
+    def value(states: Sequence[State]) -> float:
+        counts = [BleuCounts(length, nearest, tuple(matches)) for length, nearest, *matches in states]
+        return PERCENT * corpus_bleu(counts, order)
+
+    return Measure(name, "text", state, value, lambda item, _: counted("", item), checked=checked)
+
+
+def _lower_tokens(text: str) -> list[str]:
+    return fallback_tokens(text.lower())
+
+
+def _micro_state(prediction: Any, item: Item, _context: Context) -> State:
+    predicted, wanted = _labels(answer_text(prediction, item).split(SEPARATOR)), _wanted_labels(item)
+    common = len(predicted & wanted)
+    return [common, len(predicted) - common, len(wanted) - common]
+
+
+def _micro_unanswered(item: Item, _context: Context) -> State:
+    return [0, 0, len(_wanted_labels(item))]
+
+
+def _wanted_labels(item: Item) -> frozenset[str]:
+    return _labels([label for reference in references_of(item) for label in reference.split(SEPARATOR)])
+
+
+def _labels(texts: Sequence[str]) -> frozenset[str]:
+    """Neither case nor outer spaces count; of several labels none is empty."""
+    found = frozenset(text.strip().lower() for text in texts)
+    return found - {""} if len(found) > 1 else found
+
+
+def _micro_value(states: Sequence[State]) -> float:
+    tp, fp, fn = (sum(counts) for counts in zip(*states, strict=True))
+    return PERCENT * micro_f1(Counts(tp, fp, fn))
+
+
+def _cider_state(prediction: Any, item: Item, _context: Context) -> State:
+    text = answer_text(prediction, item, MAX_CAPTION)
+    return [" ".join(caption_tokens(text)), [" ".join(caption_tokens(one)) for one in references_of(item)]]
+
+
+def _cider_unanswered(item: Item, context: Context) -> State:
+    return _cider_state("", item, context)
+
+
+def cider_value(states: Sequence[State]) -> float:
+    """CIDEr-D in percent of (caption, references) states: texts whose tokens stand between spaces."""
+    captions = [Caption(text.split(), [reference.split() for reference in references]) for text, references in states]
+    return PERCENT * cider(captions)
+
+
+def _code_state(prediction: Any, item: Item, _context: Context) -> State:
+    text, language = answer_text(prediction, item), code_language(item)
+    if fault := code_fault(text, language):
+        raise UnreadableAnswer(f"{item.where}: the program {fault}")
+    return [text, references_of(item)[0], language]
+
+
+def code_language(item: Item) -> str:
+    """What an item's program is parsed as: the language that it names, Java for repairs, else Python."""
+    named = item.raw.get("language")
+    if isinstance(named, str):
+        return LANGUAGES.get(named.strip().lower(), "python")
+    return "java" if item.facts.name in _JAVA_TASKS else "python"
+
+
+def _code_value(states: Sequence[State]) -> float:
+    """One call for the corpus of a language; of several languages, their mean by numbers of items."""
+    corpora: dict[str, list[State]] = defaultdict(list)
+    for state in states:
+        corpora[state[2]].append(state)
+    scores = [
+        len(corpus) * code_bleu([text for text, _, _ in corpus], [wanted for _, wanted, _ in corpus], language)
+        for language, corpus in sorted(corpora.items())
+    ]
+    return PERCENT * math.fsum(scores) / len(states)
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if abs(number) <= MAX_NUMBER else None  # nor NaN
+
+
+def _difference(prediction: Any, item: Item, _context: Context) -> State:
+    wanted, found = _number(item.reference), _number(prediction)
+    if wanted is None:
+        raise DataError(f"{item.where}: the reference {item.reference!r:.80} is no number")
+    if found is None:
+        raise UnreadableAnswer(f"{item.where}: the prediction {prediction!r:.80} is no number")
+    return abs(found - wanted)
+
+
+def _root_mean_square(states: Sequence[State]) -> float:
+    return math.sqrt(mean([difference * difference for difference in states]))
+
+
+_STEMMER = "nltk (extra metrics)"
+MEASURES: tuple[Measure, ...] = (
+    _averaged("accuracy", exact_match, VECTORS),
+    _averaged("accuracy/exact", _folded_exact, VECTORS + ", but for case"),
+    _averaged("accuracy/substring", _substring, VECTORS + ", but for case"),
+    _averaged("accuracy/contains", _contains, VECTORS),
+    Measure("accuracy/choice", "text", _choice_state, mean, is_mean=True, checked=OWN_RULES),
+    Measure("macro_accuracy", "text", _macro_state, _macro_value, _macro_unanswered, checked=OWN_RULES),
+    _averaged("exact_match", _first_answer, OWN_RULES),
+    _averaged("f1", token_f1, VECTORS),
+    _averaged("anls", anls, OWN_RULES),
+    _averaged("rouge1", _rouge("rouge1"), VECTORS, _STEMMER),
+    _averaged("rouge_l", _rouge("rougeL"), VECTORS, _STEMMER),
+    Measure(
+        name="bleu1",
+        form="text",
+        state=_bleu1_state,
+        value=mean,
+        is_mean=True,
+        needs="nltk and its data; without them words are split at spaces",
+        checked=VECTORS + "; nltk 3.10",
+    ),
+    _corpus_bleu("bleu1/corpus", 1, _lower_tokens, f"{VECTORS}; {TOOLKIT}"),
+    _corpus_bleu("bleu4", 4, caption_tokens, TOOLKIT),
+    Measure(
+        "cider", "text", _cider_state, cider_value, _cider_unanswered, is_costly=True, checked=f"{TOOLKIT} (CIDEr-D)"
+    ),
+    Measure("micro_f1", "text", _micro_state, _micro_value, _micro_unanswered, checked=VECTORS),
+    Measure(
+        name="codebleu",
+        form="text",
+        state=_code_state,
+        value=_code_value,
+        is_costly=True,
+        needs="codebleu, tree-sitter and its grammars of Python and Java",
+        checked=VECTORS,
+    ),
+    Measure("mae", "number", _difference, mean, checked=VECTORS),
+    Measure("rmse", "number", _difference, _root_mean_square, checked=VECTORS),
+)

@@ -1,0 +1,102 @@
+"""CLAP: sounds and texts as vectors of one space (Wu et al., 2023, LAION), whose cosines are the CLAP scores.
+
+The network looks at 10 seconds of 48 kHz mono, shorter sounds repeated to that length. A longer one is cut into
+consecutive parts of 10 seconds (a rest of less than one second is left out), whose vectors are averaged: LAION's own
+processing takes a random part, which would give other numbers each time.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval.tasks.general_bench.networks.tensors import batches, check_loaded, numpy_rows, unit_rows
+from lmms_eval.tasks.general_bench.networks.towers import TextTower
+from lmms_eval.tasks.general_bench.networks.weights import Network, inference, loaded
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from lmms_eval.tasks.general_bench.items import Item
+    from lmms_eval.tasks.general_bench.measures.contract import Context
+
+    Floats = npt.NDArray[np.float32]
+
+CLAP = Network(
+    key="clap-htsat-unfused",
+    model_id="laion/clap-htsat-unfused",
+    package="torch transformers",
+    metrics=("clap", "style_clap", "fad"),
+)
+SAMPLING_RATE = 48_000
+SECONDS = 10
+_PARTS_AT_ONCE = 4
+_LEAST_REST = SAMPLING_RATE
+"""Samples of a last part that counts."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clap(TextTower):
+    """A loaded CLAP."""
+
+    features: Any
+
+    def parts(self, samples: Floats) -> Floats:
+        """``(parts of 10 seconds, dimensions)``, each of length 1, of mono samples at 48 kHz, at least one."""
+        found = []
+        with inference():
+            for batch in batches(cut(samples, SECONDS * SAMPLING_RATE), _PARTS_AT_ONCE):
+                made = self.features(
+                    list(batch), truncation=self._truncation, sampling_rate=SAMPLING_RATE, return_tensors="pt"
+                )
+                pooled = self.model.audio_model(
+                    input_features=made["input_features"].float().to(self.device),
+                    # with "fusion" the processing says at random of one sound that it is longer: none is
+                    is_longer=made["is_longer"].new_zeros(made["is_longer"].shape).to(self.device),
+                ).pooler_output
+                found.append(unit_rows(self.model.audio_projection(pooled)))
+        return numpy_rows(found)
+
+    @property
+    def _truncation(self) -> str:
+        """How the network wants its input; no part is so long that anything is cut."""
+        return "fusion" if self.model.config.audio_config.enable_fusion else "rand_trunc"
+
+    def sound(self, samples: Floats) -> Floats:
+        """``(1, dimensions)``: the mean of the parts' vectors."""
+        rows: Floats = self.parts(samples).mean(axis=0, keepdims=True)
+        return rows
+
+
+def clap(context: Context, item: Item) -> Clap:
+    """The network, loaded once.
+
+    Raises:
+        NotEvaluated: its packages or weights are not there.
+    """
+    return loaded(_load, CLAP, context, item)
+
+
+def cut(samples: Floats, length: int) -> list[Floats]:
+    """Consecutive parts of ``length`` samples; a rest of less than a second is left out unless it is all there is."""
+    starts = [start for start in range(0, len(samples), length) if start == 0 or len(samples) - start >= _LEAST_REST]
+    return [samples[start : start + length] for start in starts]
+
+
+@functools.lru_cache(maxsize=1)
+def _load(source: str, device: str) -> Clap:
+    from transformers import AutoTokenizer, ClapFeatureExtractor, ClapModel
+
+    local = Path(source).exists()
+    model, report = ClapModel.from_pretrained(source, local_files_only=local, output_loading_info=True)
+    check_loaded(report["missing_keys"], "position_ids")
+    features = ClapFeatureExtractor.from_pretrained(source, local_files_only=local)
+    if features.sampling_rate != SAMPLING_RATE:
+        raise ValueError(f"its sounds have {features.sampling_rate} samples a second, not {SAMPLING_RATE}")
+    tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=local)
+    texts = model.config.text_config
+    longest = int(texts.max_position_embeddings) - int(texts.pad_token_id) - 1  # positions start behind padding
+    return Clap(model.float().eval().to(device), tokenizer, device, longest, features)

@@ -1,0 +1,211 @@
+"""InceptionV3 as the Frechet inception distance uses it: 2048 numbers of a picture (Heusel et al., 2017).
+
+The network is that of TensorFlow's 2015 graph: its average pools leave padding out, and its last block pools by the
+maximum. Weights are the usual port of that graph to torch (``pt_inception-2015-12-05-6726825d.pth``). Pictures are
+scaled to 299 x 299 as TensorFlow 1 did (bilinear between the corners' own pixels, without smoothing), then
+``(x - 128) / 128``; other ways to scale change a FID by whole points. Written over
+the table of weights, without torchvision.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lmms_eval.tasks.general_bench.networks.tensors import batches, need, numpy_rows, on_device, read_weights
+from lmms_eval.tasks.general_bench.networks.weights import Network, inference, loaded
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import torch
+    from PIL import Image
+
+    from lmms_eval.tasks.general_bench.items import Item
+    from lmms_eval.tasks.general_bench.measures.contract import Context
+
+FID_INCEPTION = Network(
+    key="inception-v3-fid",
+    model_id="",
+    package="torch",
+    metrics=("fid",),
+)
+SIDE = 299
+DIMENSIONS = 2048
+_EPSILON = 1e-3
+_PARTS = ("conv.weight", "bn.weight", "bn.bias", "bn.running_mean", "bn.running_var")
+
+Chain = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A block: chains of convolutions side by side, joined by channel."""
+
+    name: str
+    chains: tuple[Chain, ...]
+    """A last name with ``|`` is two convolutions side by side."""
+    pool: str
+    """``mean`` or ``max`` (both keep the size, a convolution follows), or ``halve`` (maximum, nothing follows)."""
+
+
+STEM = ("Conv2d_1a_3x3", "Conv2d_2a_3x3", "Conv2d_2b_3x3", "Conv2d_3b_1x1", "Conv2d_4a_3x3")
+_DOUBLE = ("branch3x3dbl_1", "branch3x3dbl_2", "branch3x3dbl_3")
+_SEVEN = ("branch7x7_1", "branch7x7_2", "branch7x7_3")
+_SEVENS = tuple(f"branch7x7dbl_{number}" for number in range(1, 6))
+_A: tuple[Chain, ...] = (("branch1x1",), ("branch5x5_1", "branch5x5_2"), _DOUBLE)
+_C: tuple[Chain, ...] = (("branch1x1",), _SEVEN, _SEVENS)
+_E: tuple[Chain, ...] = (
+    ("branch1x1",),
+    ("branch3x3_1", "branch3x3_2a|branch3x3_2b"),
+    ("branch3x3dbl_1", "branch3x3dbl_2", "branch3x3dbl_3a|branch3x3dbl_3b"),
+)
+_D: tuple[Chain, ...] = (
+    ("branch3x3_1", "branch3x3_2"),
+    ("branch7x7x3_1", "branch7x7x3_2", "branch7x7x3_3", "branch7x7x3_4"),
+)
+BLOCKS = (
+    *(Block(f"Mixed_5{letter}", _A, "mean") for letter in "bcd"),
+    Block("Mixed_6a", (("branch3x3",), _DOUBLE), "halve"),
+    *(Block(f"Mixed_6{letter}", _C, "mean") for letter in "bcde"),
+    Block("Mixed_7a", _D, "halve"),
+    Block("Mixed_7b", _E, "mean"),
+    Block("Mixed_7c", _E, "max"),
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inception:
+    """The loaded network."""
+
+    weights: dict[str, torch.Tensor]
+    device: str
+
+    def pictures(self, images: Iterable[Image.Image]) -> npt.NDArray[np.float32]:
+        """``(pictures, 2048)`` of RGB pictures of any size."""
+        import numpy as np
+        import torch
+
+        found = []
+        with inference():
+            for part in batches(images):
+                pixels = np.stack([scale_as_tensorflow(np.asarray(image.convert("RGB"))) for image in part])
+                tensor = torch.from_numpy(np.ascontiguousarray((pixels - 128).transpose(0, 3, 1, 2) / 128))
+                found.append(forward(tensor.to(self.device), self.weights))
+        return numpy_rows(found)
+
+
+def inception(context: Context, item: Item) -> Inception:
+    """The network, loaded once.
+
+    Raises:
+        NotEvaluated: torch or the weights are not there.
+    """
+    return loaded(_load, FID_INCEPTION, context, item)
+
+
+def convolutions() -> list[str]:
+    """The names of all 94 convolutions."""
+    names = list(STEM)
+    for block in BLOCKS:
+        chained = [part for chain in block.chains for name in chain for part in name.split("|")]
+        pooled = [] if block.pool == "halve" else ["branch_pool"]
+        names += [f"{block.name}.{name}" for name in (*chained, *pooled)]
+    return names
+
+
+def scale_as_tensorflow(pixels: npt.NDArray[np.uint8], side: int = SIDE) -> npt.NDArray[np.float32]:
+    """``(side, side, 3)`` of a picture: output pixel ``i`` lies at ``i * size / side``, between two pixels."""
+    import numpy as np
+
+    rows, columns = (_Positions.of(size, side) for size in pixels.shape[:2])
+    upper = pixels[rows.low].astype(np.float32)
+    lower = pixels[rows.high].astype(np.float32)
+    tall = upper + (lower - upper) * rows.share[:, None, None]
+    left, right = tall[:, columns.low], tall[:, columns.high]
+    scaled: npt.NDArray[np.float32] = left + (right - left) * columns.share[None, :, None]
+    return scaled
+
+
+def forward(x: torch.Tensor, weights: dict[str, torch.Tensor]) -> torch.Tensor:
+    """``(pictures, 2048)`` of ``(pictures, 3, 299, 299)``: the mean of the last block over the picture."""
+    import torch.nn.functional as nn
+
+    x = _convolve(x, "Conv2d_1a_3x3", weights, 2, padded=False)
+    x = _convolve(x, "Conv2d_2a_3x3", weights, padded=False)
+    x = nn.max_pool2d(_convolve(x, "Conv2d_2b_3x3", weights), 3, 2)
+    x = _convolve(x, "Conv2d_3b_1x1", weights)
+    x = nn.max_pool2d(_convolve(x, "Conv2d_4a_3x3", weights, padded=False), 3, 2)
+    for block in BLOCKS:
+        x = _block(x, block, weights)
+    return x.mean(dim=(2, 3))
+
+
+def _block(x: torch.Tensor, block: Block, weights: dict[str, torch.Tensor]) -> torch.Tensor:
+    import torch
+    import torch.nn.functional as nn
+
+    halve = block.pool == "halve"
+    parts = [_chain(x, block.name, chain, weights, halve) for chain in block.chains]
+    if halve:
+        parts.append(nn.max_pool2d(x, 3, 2))
+    else:
+        pooled = nn.max_pool2d(x, 3, 1, 1) if block.pool == "max" else _mean_pool(x)
+        parts.append(_convolve(pooled, f"{block.name}.branch_pool", weights))
+    return torch.cat(parts, dim=1)
+
+
+def _chain(x: torch.Tensor, block: str, chain: Chain, weights: dict[str, torch.Tensor], halve: bool) -> torch.Tensor:
+    """Convolutions one after the other; the last halves the size where ``halve``."""
+    import torch
+
+    for name in chain[:-1]:
+        x = _convolve(x, f"{block}.{name}", weights)
+    if halve:
+        return _convolve(x, f"{block}.{chain[-1]}", weights, 2, padded=False)
+    return torch.cat([_convolve(x, f"{block}.{name}", weights) for name in chain[-1].split("|")], dim=1)
+
+
+def _mean_pool(x: torch.Tensor) -> torch.Tensor:
+    import torch.nn.functional as nn
+
+    return nn.avg_pool2d(x, 3, 1, 1, count_include_pad=False)
+
+
+def _convolve(
+    x: torch.Tensor, name: str, weights: dict[str, torch.Tensor], stride: int = 1, *, padded: bool = True
+) -> torch.Tensor:
+    """Convolution, batch normalisation with the running values, ReLU; ``padded`` keeps the size."""
+    import torch.nn.functional as nn
+
+    kernel, scale, shift, mean, variance = (weights[f"{name}.{part}"] for part in _PARTS)
+    padding = (kernel.shape[2] // 2, kernel.shape[3] // 2) if padded else (0, 0)
+    x = nn.conv2d(x, kernel, None, stride, padding)
+    return nn.relu(nn.batch_norm(x, mean, variance, scale, shift, False, 0.0, _EPSILON))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Positions:
+    """Where output pixels lie along a side: between pixels ``low`` and ``high``, ``share`` of the way."""
+
+    low: npt.NDArray[np.int64]
+    high: npt.NDArray[np.int64]
+    share: npt.NDArray[np.float32]
+
+    @classmethod
+    def of(cls, size: int, side: int) -> _Positions:
+        import numpy as np
+
+        places = np.arange(side, dtype=np.float32) * np.float32(size / side)
+        low = np.minimum(places.astype(np.int64), size - 1)
+        return cls(low, np.minimum(low + 1, size - 1), (places - low).astype(np.float32))
+
+
+@functools.lru_cache(maxsize=1)
+def _load(source: str, device: str) -> Inception:
+    weights = read_weights(source)
+    names = [f"{name}.{part}" for name in convolutions() for part in _PARTS]
+    need(weights, names)
+    return Inception(on_device({name: weights[name] for name in names}, device), device)

@@ -1,0 +1,78 @@
+"""MUSIQ (Ke et al., 2021): quality of a picture without a reference, 0 to 100, by the package pyiqa.
+
+pyiqa's licence forbids commercial use; it is asked for by no extra, and whoever may use it installs it. Without it, the
+scores of frames can be computed elsewhere and given with the prediction.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval.tasks.general_bench.networks.weights import Network, inference, loaded
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    from lmms_eval.tasks.general_bench.items import Item
+    from lmms_eval.tasks.general_bench.measures.contract import Context
+
+KONIQ = Network(key="musiq-koniq", model_id="", package="torch pyiqa", metrics=("musiq",))
+"""``musiq_koniq_ckpt-e95806b9.pth`` of pyiqa, under this name."""
+SPAQ = Network(key="musiq-spaq", model_id="", package="torch pyiqa", metrics=("musiq",))
+"""``musiq_spaq_ckpt-358bb6af.pth`` of pyiqa, under this name."""
+_NAMES = {KONIQ.key: "musiq", SPAQ.key: "musiq-spaq"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Musiq:
+    """A loaded MUSIQ."""
+
+    model: Any
+    device: str
+
+    def pictures(self, images: Iterable[Image.Image], longest: int | None = None) -> list[float]:
+        """The quality of each picture; a side above ``longest`` is shrunk to it.
+
+        Raises:
+            ValueError: a score is not finite: the weights are damaged.
+        """
+        import numpy as np
+        import torch
+
+        from lmms_eval.media.image import shrink
+
+        found = []
+        with inference():
+            for image in images:
+                pixels = np.array(shrink(image, max_side=longest).convert("RGB"), dtype=np.float32) / 255
+                tensor = torch.from_numpy(pixels).permute(2, 0, 1)[None].to(self.device)
+                found.append(float(self.model(tensor)))
+        if not all(map(math.isfinite, found)):
+            raise ValueError("MUSIQ gives scores that are not finite: check its weights")
+        return found
+
+
+def musiq(network: Network, context: Context, item: Item) -> Musiq:
+    """``KONIQ`` or ``SPAQ``, loaded once.
+
+    Raises:
+        NotEvaluated: pyiqa or the weights are not there.
+    """
+    return loaded(_LOADERS[network.key], network, context, item)
+
+
+@functools.lru_cache(maxsize=2)
+def _load(source: str, device: str, name: str) -> Musiq:
+    if not Path(source).is_file():
+        raise FileNotFoundError(f"{source} is no file of weights")
+    pyiqa = importlib.import_module("pyiqa")
+    return Musiq(pyiqa.create_metric(name, device=device, pretrained_model_path=source), device)
+
+
+_LOADERS = {key: functools.partial(_load, name=name) for key, name in _NAMES.items()}

@@ -1,0 +1,163 @@
+"""Pictures as the tensors that networks take, and files of weights as tables of tensors."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import torch
+    from PIL import Image
+
+    Floats = npt.NDArray[np.float32]
+
+BATCH = 16
+"""Pictures in one forward pass."""
+_WEIGHT_FILES = ("model.safetensors", "pytorch_model.bin")
+_MAX_ASPECT = 8
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Colours:
+    """Mean and standard deviation of red, green and blue (0 to 1) that a network was trained with."""
+
+    mean: tuple[float, float, float]
+    deviation: tuple[float, float, float]
+
+
+OPENAI = Colours((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711))
+"""Of CLIP."""
+IMAGENET = Colours((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+KINETICS = Colours((0.43216, 0.394666, 0.37645), (0.22803, 0.22145, 0.216989))
+HALF = Colours((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
+"""From -1 to 1."""
+
+
+def batches(values: Iterable[_Value], size: int = BATCH) -> Iterator[list[_Value]]:
+    """Consecutive parts of at most ``size`` values, taken while they are asked for."""
+    source = iter(values)
+    while part := list(itertools.islice(source, size)):
+        yield part
+
+
+def resize_short_side(image: Image.Image, size: int, *, bicubic: bool = False) -> Image.Image:
+    """The picture scaled until its shorter side has ``size`` pixels, its longer one at most 8 times as many."""
+    from PIL import Image
+
+    scale = size / min(image.size)
+    width, height = (min(max(size, round(side * scale)), _MAX_ASPECT * size) for side in image.size)
+    return image.resize((width, height), Image.Resampling.BICUBIC if bicubic else Image.Resampling.BILINEAR)
+
+
+def centre_crop(image: Image.Image, size: int) -> Image.Image:
+    """The middle square of ``size`` pixels of a picture that is not smaller."""
+    left, top = (image.width - size) // 2, (image.height - size) // 2
+    return image.crop((left, top, left + size, top + size))
+
+
+def stack(images: Sequence[Image.Image], colours: Colours) -> torch.Tensor:
+    """``(pictures, 3, height, width)`` of RGB pictures of one size, normalised."""
+    import numpy as np
+    import torch
+
+    array = np.stack([np.asarray(image.convert("RGB"), dtype=np.float32) for image in images]) / 255
+    array = (array - np.asarray(colours.mean, np.float32)) / np.asarray(colours.deviation, np.float32)
+    return torch.from_numpy(np.ascontiguousarray(array.transpose(0, 3, 1, 2)))
+
+
+def numpy_rows(parts: Sequence[torch.Tensor]) -> Floats:
+    """``(rows, dimensions)`` float32 of parts of rows.
+
+    Raises:
+        ValueError: a number is not finite: the weights are damaged.
+    """
+    import numpy as np
+
+    rows: Floats = np.concatenate([part.float().cpu().numpy() for part in parts])
+    if not math.isfinite(float(np.sum(rows, dtype=np.float64))):
+        raise ValueError("the network gives numbers that are not finite: check its weights")
+    return rows
+
+
+def unit_rows(rows: torch.Tensor) -> torch.Tensor:
+    """Rows scaled to length 1."""
+    import torch
+
+    return torch.nn.functional.normalize(rows, dim=-1)
+
+
+def read_weights(source: str) -> dict[str, torch.Tensor]:
+    """The tensors of a file of weights (or of the one in a folder) by name, as float32 on the CPU; nothing in the
+    file is executed.
+
+    Raises:
+        OSError: there is no such file.
+        ValueError: it holds no table of tensors.
+        Exception: others of ``weights.load_errors()``, for a damaged file.
+    """
+    import numpy as np
+    import torch
+
+    path = _weight_file(Path(source))
+    if path.suffix == ".safetensors":
+        from safetensors.torch import load_file
+
+        found: object = load_file(path)
+    elif path.suffix == ".npz":
+        with np.load(path, allow_pickle=False) as arrays:
+            found = {name: torch.from_numpy(arrays[name]) for name in arrays.files}
+    else:
+        found = torch.load(path, map_location="cpu", weights_only=True)
+    for name in ("state_dict", "model"):
+        if isinstance(found, dict) and isinstance(found.get(name), dict):
+            found = found[name]
+    if not isinstance(found, dict) or not all(isinstance(tensor, torch.Tensor) for tensor in found.values()):
+        raise ValueError(f"{path} holds no table of tensors")
+    return {str(name): _as_float(tensor) for name, tensor in found.items()}
+
+
+def on_device(weights: dict[str, torch.Tensor], device: str) -> dict[str, torch.Tensor]:
+    """The tensors on a device."""
+    return {name: tensor.to(device) for name, tensor in weights.items()}
+
+
+def need(weights: dict[str, torch.Tensor], names: Sequence[str]) -> None:
+    """Check that a table has all tensors of a network.
+
+    Raises:
+        KeyError: it has not.
+    """
+    missing = [name for name in names if name not in weights]
+    if missing:
+        raise KeyError(f"{len(missing)} tensors are missing, the first are {', '.join(missing[:3])}")
+
+
+def check_loaded(missing: Sequence[str], ignored: str = "") -> None:
+    """Refuse weights that left parts of a network at random values.
+
+    Raises:
+        ValueError: a part other than those whose name holds ``ignored`` is missing.
+    """
+    absent = sorted(name for name in missing if not ignored or ignored not in name)
+    if absent:
+        raise ValueError(f"{len(absent)} parts of the network have no weights, the first are {', '.join(absent[:3])}")
+
+
+def _as_float(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.float() if tensor.is_floating_point() else tensor
+
+
+def _weight_file(path: Path) -> Path:
+    if not path.is_dir():
+        return path
+    found = next((path / name for name in _WEIGHT_FILES if (path / name).is_file()), None)
+    if found is None:
+        raise FileNotFoundError(f"{path} holds none of {', '.join(_WEIGHT_FILES)}")
+    return found

@@ -1,0 +1,126 @@
+"""r3d_18 without its head (Tran et al., 2018): 512 numbers of 16 frames, for the Frechet video distance.
+
+The toolkit of the benchmark calls this network I3D. Weights are torchvision's (``r3d_18-b3b3357e.pth``, Kinetics-400);
+the network is written over that table, without torchvision. A clip is the video's first 16 frames, the last one
+repeated where it is shorter, each scaled (bilinear) to 224 x 224 and normalised with the colours of Kinetics.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lmms_eval.tasks.general_bench.networks.tensors import (
+    KINETICS,
+    need,
+    numpy_rows,
+    on_device,
+    read_weights,
+    stack,
+)
+from lmms_eval.tasks.general_bench.networks.weights import Network, inference, loaded
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import torch
+    from PIL import Image
+
+    from lmms_eval.tasks.general_bench.items import Item
+    from lmms_eval.tasks.general_bench.measures.contract import Context
+
+R3D_18 = Network(
+    key="r3d_18",
+    model_id="",
+    package="torch",
+    metrics=("fvd",),
+)
+FRAMES = 16
+SIDE = 224
+DIMENSIONS = 512
+_LAYERS = (1, 2, 3, 4)
+_BLOCKS = (0, 1)
+_NORM = ("weight", "bias", "running_mean", "running_var")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VideoNetwork:
+    """The loaded network."""
+
+    weights: dict[str, torch.Tensor]
+    device: str
+
+    def video(self, frames: Iterable[Image.Image]) -> npt.NDArray[np.float32]:
+        """``(512,)`` of a video's first frames, at least one."""
+        from PIL import Image
+
+        first = itertools.islice(frames, FRAMES)
+        used = [image.resize((SIDE, SIDE), Image.Resampling.BILINEAR) for image in first]
+        used += [used[-1]] * (FRAMES - len(used))
+        with inference():
+            clip = stack(used, KINETICS).to(self.device).transpose(0, 1)[None]
+            return numpy_rows([forward(clip, self.weights)]).reshape(-1)
+
+
+def video_network(context: Context, item: Item) -> VideoNetwork:
+    """The network, loaded once.
+
+    Raises:
+        NotEvaluated: torch or the weights are not there.
+    """
+    return loaded(_load, R3D_18, context, item)
+
+
+def tensors() -> list[str]:
+    """The names of all tensors but those of the head: 21 convolutions, each with its normalisation."""
+    pairs = [("stem.0", "stem.1")]
+    for layer in _LAYERS:
+        for block in _BLOCKS:
+            place = f"layer{layer}.{block}"
+            pairs += [(f"{place}.conv{number}.0", f"{place}.conv{number}.1") for number in (1, 2)]
+        if layer > 1:
+            pairs.append((f"layer{layer}.0.downsample.0", f"layer{layer}.0.downsample.1"))
+    return [name for conv, norm in pairs for name in (f"{conv}.weight", *(f"{norm}.{part}" for part in _NORM))]
+
+
+def forward(x: torch.Tensor, weights: dict[str, torch.Tensor]) -> torch.Tensor:
+    """``(clips, 512)`` of ``(clips, 3, frames, height, width)``."""
+    x = _convolve(x, "stem", ("0", "1"), weights, (1, 2, 2)).relu()
+    for layer in _LAYERS:
+        for block in _BLOCKS:
+            x = _block(x, f"layer{layer}.{block}", weights, halve=layer > 1 and block == 0)
+    return x.mean(dim=(2, 3, 4))
+
+
+def _block(x: torch.Tensor, name: str, weights: dict[str, torch.Tensor], *, halve: bool) -> torch.Tensor:
+    stride = (2, 2, 2) if halve else (1, 1, 1)
+    passed = _convolve(x, f"{name}.downsample", ("0", "1"), weights, stride) if halve else x
+    inner = _convolve(x, f"{name}.conv1", ("0", "1"), weights, stride).relu()
+    return (_convolve(inner, f"{name}.conv2", ("0", "1"), weights) + passed).relu()
+
+
+def _convolve(
+    x: torch.Tensor,
+    name: str,
+    parts: tuple[str, str],
+    weights: dict[str, torch.Tensor],
+    stride: tuple[int, int, int] = (1, 1, 1),
+) -> torch.Tensor:
+    """Convolution that keeps the size but for its stride, and batch normalisation with the running values."""
+    import torch.nn.functional as nn
+
+    kernel = weights[f"{name}.{parts[0]}.weight"]
+    scale, shift, mean, variance = (weights[f"{name}.{parts[1]}.{part}"] for part in _NORM)
+    padding = (kernel.shape[2] // 2, kernel.shape[3] // 2, kernel.shape[4] // 2)
+    x = nn.conv3d(x, kernel, None, stride, padding)
+    return nn.batch_norm(x, mean, variance, scale, shift, False, 0.0, 1e-5)
+
+
+@functools.lru_cache(maxsize=1)
+def _load(source: str, device: str) -> VideoNetwork:
+    weights = read_weights(source)
+    need(weights, tensors())
+    return VideoNetwork(on_device({name: weights[name] for name in tensors()}, device), device)

@@ -1,0 +1,144 @@
+"""Where the weights of a network are: in the run's folder of weights, or, only if that was allowed, on the hub.
+
+A network whose weights or packages are absent makes its task *not evaluated*: the one error here names the metric, the
+task, what is missing and the setting that supplies it. Nothing is fetched unless ``Context.download`` says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import pickle
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from lmms_eval.api.outcome import NotEvaluated
+from lmms_eval.errors import ConfigError
+from lmms_eval.tasks.general_bench.items import Item
+from lmms_eval.tasks.general_bench.measures.contract import Context
+
+FILE_ENDINGS = (".safetensors", ".pth", ".pt", ".bin", ".npz", ".ckpt")
+"""Of weights that are one file, after the network's key."""
+_Loaded = TypeVar("_Loaded")
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """A network as metrics name it."""
+
+    key: str
+    """Name of its sub-folder (as ``save_pretrained`` writes it) or of its file in the folder of weights."""
+    model_id: str
+    """Repository on the hub; empty where there is none that could be loaded from it."""
+    package: str
+    """Modules that must be there, separated by spaces (``torch transformers``)."""
+    metrics: tuple[str, ...]
+    """Names of the measures that use it."""
+
+
+def locate(network: Network, context: Context, item: Item) -> Path | str:
+    """Where to load a network from: a path in ``context.weights`` (``<key>``, or ``<key>`` with an ending of
+    ``FILE_ENDINGS``), else, if ``context.download``, its name on the hub.
+
+    Raises:
+        NotEvaluated: its packages or its weights are not there.
+    """
+    missing = [f"the package {name}" for name in network.package.split() if not _is_installed(name)]
+    if missing:
+        raise not_evaluated(item, f"{' and '.join(missing)} ({network.key})", f"pip install {network.package}")
+    found = _in_folder(network, context)
+    if found is not None:
+        return found
+    if context.download and network.model_id:
+        return network.model_id
+    raise not_evaluated(item, _missing_weights(network, context), _remedy(network))
+
+
+def loaded(
+    load: Callable[[str, str], _Loaded],
+    network: Network,
+    context: Context,
+    item: Item,
+) -> _Loaded:
+    """``load(source, device)`` for the place of a network; ``load`` is to be cached (``functools.lru_cache``).
+
+    Raises:
+        NotEvaluated: packages or weights are not there, or cannot be loaded.
+        ConfigError: the device is not there.
+    """
+    source = locate(network, context, item)
+    try:
+        return load(str(source), usable_device(context))
+    except load_errors() as error:
+        reason = " ".join(str(error).split())[:300] or type(error).__name__
+        raise not_evaluated(
+            item, f"usable weights of {network.key}: {source} cannot be loaded ({reason})", _remedy(network)
+        ) from error
+
+
+def not_evaluated(item: Item, missing: str, remedy: str) -> NotEvaluated:
+    """The error of an absent part: metric, task, what is missing, how to supply it."""
+    return NotEvaluated(f"{item.facts.metric} of {item.facts.name.strip()!r} needs {missing}: {remedy}")
+
+
+def load_errors() -> tuple[type[Exception], ...]:
+    """What loading weights raises where files are absent, damaged or of another network."""
+    errors = (OSError, ValueError, KeyError, RuntimeError, ImportError, AttributeError, TypeError, EOFError)
+    if not _is_installed("safetensors"):
+        return (*errors, pickle.UnpicklingError)
+    from safetensors import SafetensorError
+
+    return (*errors, pickle.UnpicklingError, SafetensorError)
+
+
+def usable_device(context: Context) -> str:
+    """The device of a run.
+
+    Raises:
+        ConfigError: torch does not know it, or it is not there.
+    """
+    import torch
+
+    try:
+        torch.empty(0, device=context.device)
+    except (RuntimeError, AssertionError) as error:
+        raise ConfigError(f"networks of metrics cannot run on device {context.device!r}: {error}") from error
+    return context.device
+
+
+@contextlib.contextmanager
+def inference() -> Iterator[None]:
+    """Forward passes whose numbers do not depend on the run: no gradients, full float32, fixed kernels."""
+    import torch
+
+    with (
+        torch.inference_mode(),
+        torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False),
+    ):
+        yield
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _in_folder(network: Network, context: Context) -> Path | None:
+    if context.weights is None:
+        return None
+    names = (network.key, *(network.key + ending for ending in FILE_ENDINGS))
+    return next((path for name in names if (path := context.weights / name).exists()), None)
+
+
+def _missing_weights(network: Network, context: Context) -> str:
+    place = "no folder of weights is given" if context.weights is None else f"not at {context.weights / network.key}"
+    return f"the weights {network.model_id or network.key} ({place})"
+
+
+def _remedy(network: Network) -> str:
+    local = f"put them at FOLDER/{network.key} and name FOLDER with the setting `weights`"
+    return f"{local}, or allow fetching them with `download`" if network.model_id else local

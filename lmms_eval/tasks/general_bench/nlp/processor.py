@@ -1,0 +1,255 @@
+"""The reference's scorer of language tasks, for profile ``reference`` (General-Bench specification §5.1, §7).
+
+Its faults are kept: the metric follows from the annotation's type, items without a prediction are left out of the
+average, scores are fractions, and one value of the wrong kind drops the whole task.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal
+
+from lmms_eval.api.outcome import NotEvaluated
+from lmms_eval.errors import DataError, LmmsEvalError, UsageError
+from lmms_eval.tasks._task_utils.linguistic import open_linguistics
+from lmms_eval.tasks.general_bench.data.annotations import ANNOTATION
+from lmms_eval.tasks.general_bench.data.predictions import FILE_NAME
+from lmms_eval.tasks.general_bench.data.records import id_key
+from lmms_eval.tasks.general_bench.facts import LANGUAGE
+from lmms_eval.tasks.general_bench.measures import text_scores
+from lmms_eval.tasks.general_bench.nlp.schemas import reference_of
+from lmms_eval.tasks.general_bench.nlp.types import Metric, type_of
+from lmms_eval.utils.json_files import read_json
+
+Tokenize = Callable[[str], list[str]]
+_VALUE_KEYS = ("prediction", "prediction_final")
+"""The first that a record has counts."""
+_UNUSABLE = (ValueError, OverflowError, RecursionError)
+"""What values that no sane file holds can raise: numbers too large to sum or to print, lists nested too deeply."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """An item that is not in the average."""
+
+    id: str
+    """As JSON."""
+    reason: Literal["no prediction", "no reference"]
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessedTask:
+    """What the scorer says of a task."""
+
+    task_name: str
+    metric: Metric
+    score: float
+    """A fraction; an error (MAE) in the unit of the series."""
+    task_type: str
+    n_scored: int
+    n_expected: int
+    left_out: tuple[LeftOut, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessedFolder:
+    """The scored tasks, sorted by folder, and why others are not."""
+
+    results: tuple[ProcessedTask, ...]
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WordTokenizer:
+    """How words are counted for BLEU; belongs into the record of a run, since the scores depend on it."""
+
+    name: Literal["treebank", "fallback"]
+    tokens: Tokenize
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    prediction: Any
+    reference: Any
+
+
+def installed_tokenizer(nltk_data: str | None = None) -> WordTokenizer:
+    """NLTK's words where its sentence model is installed, else white-space tokens, as the reference has it."""
+    try:
+        return WordTokenizer("treebank", open_linguistics(nltk_data).words)
+    except NotEvaluated:
+        return WordTokenizer("fallback", text_scores.fallback_tokens)
+
+
+def process(annotation: Any, predictions: Any, tokenize: Tokenize) -> ProcessedTask | None:
+    """Score a task as the reference does; ``None`` where no item has both a reference and a prediction.
+
+    Args:
+        annotation: content of ``annotation.json``.
+        predictions: content of ``prediction.json``; the reference takes the list form only.
+        tokenize: words for BLEU (``installed_tokenizer``).
+
+    Raises:
+        DataError: something has not the shape that the type needs; the reference then skips the task.
+        NotEvaluated: a package is missing.
+    """
+    try:
+        return _process(annotation, predictions, tokenize)
+    except _UNUSABLE as error:
+        raise DataError(f"a value cannot be scored: {error}") from error
+
+
+def process_folder(
+    dataset: Path, prediction_name: str = FILE_NAME, tokenize: Tokenize = text_scores.fallback_tokens
+) -> ProcessedFolder:
+    """Score every task of ``<dataset>/nlp`` (in any case). A task that cannot be scored is a problem, no error.
+
+    Raises:
+        DataError: there is no ``nlp`` folder.
+        UsageError: the name of the prediction files is a path.
+    """
+    if Path(prediction_name).name != prediction_name:
+        raise UsageError(f"{prediction_name!r} is a path: give the bare name of the prediction files")
+    results: list[ProcessedTask] = []
+    problems: list[str] = []
+    for folder in _task_folders(dataset):
+        try:
+            found = process(read_json(folder / ANNOTATION), read_json(folder / prediction_name), tokenize)
+        except LmmsEvalError as error:
+            problems.append(f"{folder.name}: {error}")
+        except NotEvaluated as error:
+            problems.append(f"{folder.name}: not evaluated: {error.reason}")
+        else:
+            if found is None:
+                problems.append(f"{folder.name}: no item has both a reference and a prediction")
+            else:
+                results.append(found)
+    return ProcessedFolder(tuple(results), tuple(problems))
+
+
+def _task_folders(dataset: Path) -> list[Path]:
+    try:
+        homes = [path for path in sorted(dataset.iterdir()) if path.name.upper() == LANGUAGE and path.is_dir()]
+        if homes:
+            return [path for home in homes for path in sorted(home.iterdir()) if path.is_dir()]
+    except OSError as error:
+        raise DataError(f"{dataset} cannot be read: {error.strerror or error}") from error
+    raise DataError(f"{dataset}: no folder nlp with the language tasks in it; name the folder of the data set")
+
+
+def _process(annotation: Any, predictions: Any, tokenize: Tokenize) -> ProcessedTask | None:
+    if not isinstance(annotation, Mapping):
+        raise DataError(f"the annotation is {annotation!r:.80}; an object with task, type and data is expected")
+    data, name = annotation.get("data"), annotation.get("task") or ""
+    if not isinstance(data, list) or not isinstance(name, str):
+        raise DataError("the annotation needs a list `data` and a text `task`")
+    answers = _answers(predictions)
+    pairs: list[_Pair] = []
+    left_out: list[LeftOut] = []
+    for item in data:
+        if not isinstance(item, Mapping):
+            raise DataError(f"an item is {item!r:.80}, no object")
+        key = id_key(item.get("id"))
+        pair = _Pair(answers.get(key), reference_of(annotation.get("type"), item))
+        if pair.prediction is None:
+            left_out.append(LeftOut(key, "no prediction"))
+        elif pair.reference is None:
+            left_out.append(LeftOut(key, "no reference"))
+        else:
+            pairs.append(pair)
+    if not pairs:
+        return None
+    metric = type_of(annotation.get("type")).metric
+    return ProcessedTask(
+        task_name=name,
+        metric=metric,
+        score=_SCORES[metric](pairs, tokenize),
+        task_type="comprehension",
+        n_scored=len(pairs),
+        n_expected=len(data),
+        left_out=tuple(left_out),
+    )
+
+
+def _answers(predictions: Any) -> dict[str, Any]:
+    """Predictions by id; the last of an id counts, null is none."""
+    if not isinstance(predictions, list):
+        raise DataError(f"a list of records is expected, not {predictions!r:.80}")
+    found: dict[str, Any] = {}
+    for record in predictions:
+        if not isinstance(record, Mapping):
+            raise DataError(f"a record is {record!r:.80}, no object")
+        value = next((record[key] for key in _VALUE_KEYS if key in record), None)
+        found[id_key(record.get("id"))] = value
+    return found
+
+
+def _accuracy(pairs: Sequence[_Pair], _tokenize: Tokenize) -> float:
+    return _mean([text_scores.exact_match(pair.prediction, pair.reference) for pair in pairs])
+
+
+def _token_f1(pairs: Sequence[_Pair], _tokenize: Tokenize) -> float:
+    return _mean([text_scores.token_f1(_text(pair.prediction), _texts(pair.reference)) for pair in pairs])
+
+
+def _bleu1(pairs: Sequence[_Pair], tokenize: Tokenize) -> float:
+    def score(prediction: str, reference: str) -> float:
+        return text_scores.sentence_bleu(tokenize(prediction), tokenize(reference), 1)
+
+    return _mean([_best(score, pair) for pair in pairs])
+
+
+def _rouge1(pairs: Sequence[_Pair], _tokenize: Tokenize) -> float:
+    return _mean([_best(partial(text_scores.rouge, kind="rouge1"), pair) for pair in pairs])
+
+
+def _micro_f1(pairs: Sequence[_Pair], _tokenize: Tokenize) -> float:
+    counts = [text_scores.micro_f1_counts(_text(pair.prediction), _text(pair.reference)) for pair in pairs]
+    return text_scores.micro_f1(sum(counts, start=text_scores.Counts(0, 0, 0)))
+
+
+def _code_bleu(pairs: Sequence[_Pair], _tokenize: Tokenize) -> float:
+    """One call over all items."""
+    return text_scores.code_bleu([_text(pair.prediction) for pair in pairs], [_text(pair.reference) for pair in pairs])
+
+
+def _absolute_error(pairs: Sequence[_Pair], _tokenize: Tokenize) -> float:
+    return text_scores.mean_absolute_error((pair.prediction, pair.reference) for pair in pairs)
+
+
+_SCORES: Mapping[Metric, Callable[[Sequence[_Pair], Tokenize], float]] = MappingProxyType(
+    {
+        "ACC": _accuracy,
+        "F1": _token_f1,
+        "ROUGE-1": _rouge1,
+        "BLEU-1": _bleu1,
+        "CodeBLEU": _code_bleu,
+        "Micro-F1": _micro_f1,
+        "MAE": _absolute_error,
+    }
+)
+
+
+def _best(score: Callable[[str, str], float], pair: _Pair) -> float:
+    """The best over the references; 0 for an empty list of them."""
+    prediction = _text(pair.prediction)
+    return max((score(prediction, reference) for reference in _texts(pair.reference)), default=0.0)
+
+
+def _mean(scores: Sequence[float]) -> float:
+    return math.fsum(scores) / len(scores)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    raise DataError(f"{value!r:.80} stands where a text is expected")
+
+
+def _texts(value: Any) -> list[str]:
+    return [_text(one) for one in value] if isinstance(value, list) else [_text(value)]

@@ -1,0 +1,53 @@
+"""A data set's language predictions by the reference's scorer, as results for the result table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from lmms_eval.tasks.general_bench.data.scanning import scan
+from lmms_eval.tasks.general_bench.facts import LANGUAGE
+from lmms_eval.tasks.general_bench.levels.results import TaskResult
+from lmms_eval.tasks.general_bench.nlp.processor import ProcessedTask, installed_tokenizer, process_folder
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageScores:
+    """What the folders gave."""
+
+    results: tuple[TaskResult, ...]
+    problems: tuple[str, ...]
+    files: int
+    """Prediction files below the folders of language tasks."""
+    tokenizer: str
+    """By which BLEU counted: ``treebank`` or ``fallback``."""
+
+
+def score_language(dataset: Path, name: str) -> LanguageScores:
+    """Score the language tasks below a data set's folder, or below the sets in it, as the reference does.
+
+    Raises:
+        DataError: there is no such folder.
+    """
+    tokenizer = installed_tokenizer()
+    folders = [folder.path for folder in scan(dataset).folders if folder.modality == LANGUAGE]
+    results: list[TaskResult] = []
+    problems: list[str] = []
+    for root in sorted({folder.parent.parent for folder in folders}):
+        found = process_folder(root, name, tokenizer.tokens)
+        results += [_result(task) for task in found.results]
+        problems += found.problems
+    files = sum((folder / name).is_file() for folder in folders)
+    return LanguageScores(tuple(results), tuple(problems), files, tokenizer.name)
+
+
+def _result(task: ProcessedTask) -> TaskResult:
+    return TaskResult(
+        task_name=task.task_name,
+        metric=task.metric,
+        score=task.score,
+        modality=LANGUAGE,
+        task_type=task.task_type,
+        items_scored=task.n_scored,
+        items_expected=task.n_expected,
+    )

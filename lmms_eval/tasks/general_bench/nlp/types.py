@@ -1,0 +1,89 @@
+"""The types of language tasks: how long an answer may be, how it is marked, where its reference stands, its metric.
+
+A task's type is the ``type`` of its annotation, compared as it is written (General-Bench specification §2.3, §4.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+Reading = Literal["path", "summary", "translation", "target", "proof", "label", "labels", "any"]
+"""How the reference is read from an item's ``output``: the text at ``path``; ``summary``, else ``highlights``; the
+output itself, or its ``translation``; ``target`` as text; steps and conclusion in one text; the first value in lower
+case; the first value in lower case with ``<p>`` between its labels; the first value as it stands."""
+Metric = Literal["ACC", "F1", "ROUGE-1", "BLEU-1", "CodeBLEU", "Micro-F1", "MAE"]
+"""As the workbook spells them."""
+SHORT, MEDIUM, LONG, VERY_LONG = 64, 128, 256, 512
+
+
+@dataclass(frozen=True, slots=True)
+class NlpType:
+    """What holds for all tasks of a type."""
+
+    name: str
+    metric: Metric
+    """That of the reference's scorer; the workbook's row may ask for another one."""
+    path: tuple[str, ...] = ()
+    """Keys below ``output``, outermost first, where ``reading`` is ``path``."""
+    reading: Reading = "path"
+    max_new_tokens: int = LONG
+    marker: str = ""
+    """The words after which the answer begins; empty where the whole reply is the answer."""
+    first_marker: bool = False
+    """The answer begins after the first marker of the reply, not after its last."""
+    keeps_space: bool = False
+    """A reply without a marker is not stripped."""
+
+    @property
+    def is_number(self) -> bool:
+        """Answers are numbers, not texts."""
+        return self.metric == "MAE"
+
+
+OPEN_QA = NlpType("OpenQA", "F1", ("answer",))
+UNKNOWN = NlpType("", "F1", reading="any")
+"""Of any other type, and of none: asked as ``OpenQA``."""
+_LABEL_TYPES = ("classification", "multiple choice")
+_LABELS_TYPES = ("multi label classification", "ner", "extraction", "relation extraction", "event detection", "parsing")
+_TYPES = (
+    NlpType("MultipleChoiceQA", "ACC", ("answer",)),
+    OPEN_QA,
+    NlpType("Summarization", "ROUGE-1", reading="summary", marker="Summary:"),
+    NlpType("Translation", "ROUGE-1", reading="translation", marker="Translation:"),
+    NlpType("Story Generation", "BLEU-1", ("story",), max_new_tokens=VERY_LONG, marker="Story:", keeps_space=True),
+    NlpType("Dialogue", "BLEU-1", ("reference",), max_new_tokens=MEDIUM),
+    NlpType("Code Generation", "CodeBLEU", ("response", "content"), marker="Code:", first_marker=True),
+    NlpType("Code Repair", "CodeBLEU", ("repairCode",), marker="Refined Code:", first_marker=True),
+    NlpType("Code Defect Detection", "ACC", reading="target", max_new_tokens=16),
+    NlpType("Text to SQL", "ACC", ("sql",), marker="SQL:", first_marker=True),
+    NlpType("Code Explanation", "BLEU-1", ("nl",)),
+    NlpType("Proof", "BLEU-1", reading="proof", max_new_tokens=VERY_LONG),
+    NlpType(
+        "Mathematical Word Problem Solving",
+        "ACC",
+        ("solution", "final_answer"),
+        max_new_tokens=VERY_LONG,
+        marker="Final Answer:",
+        first_marker=True,
+    ),
+    NlpType("Paraphrase Generation", "BLEU-1", ("paraphraseSentence",), max_new_tokens=MEDIUM, marker="Paraphrase:"),
+    NlpType("Grammar Correction", "BLEU-1", ("Standard English",), max_new_tokens=MEDIUM, marker="Rewritten Sentence:"),
+    NlpType("Text Style Transfer", "BLEU-1", ("answer",), marker="Answer:"),
+    NlpType("Table-to-Text Generation", "BLEU-1", ("response", "text"), max_new_tokens=VERY_LONG),
+    NlpType("Time Series", "MAE", ("target",), max_new_tokens=SHORT),
+    *(NlpType(name, "Micro-F1", reading="label", max_new_tokens=SHORT) for name in _LABEL_TYPES),
+    *(
+        NlpType(name, "Micro-F1", reading="labels", max_new_tokens=MEDIUM if name == "ner" else SHORT)
+        for name in _LABELS_TYPES
+    ),
+)
+TYPES: Mapping[str, NlpType] = MappingProxyType({kind.name: kind for kind in _TYPES})
+"""All 26 types by name."""
+
+
+def type_of(annotation_type: object) -> NlpType:
+    """The type of an annotation's ``type``; ``UNKNOWN`` for any other value, and for none."""
+    return TYPES.get(annotation_type, UNKNOWN) if isinstance(annotation_type, str) else UNKNOWN

@@ -1,0 +1,148 @@
+"""Outcomes of a task's items on disk: a line each, under a hash of the item, its prediction and what scores it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from io import FileIO
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from lmms_eval.errors import DataError
+from lmms_eval.tasks.general_bench.items import Item
+from lmms_eval.tasks.general_bench.measures.contract import Context, Measure
+from lmms_eval.tasks.general_bench.measures.identity import scoring_identity
+from lmms_eval.tasks.general_bench.readers.paths import MEDIA_FOLDERS
+from lmms_eval.tasks.general_bench.scoring import MISSING, ItemOutcome
+
+_LONGEST_PATH = 4096
+
+
+class OutcomeJournal:
+    """An append-only file, opened at the first line, whose lines are written as they come; without path: none.
+
+    Raises:
+        DataError: it cannot be read.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self._known = {} if path is None else dict(_kept(path))
+        self._file: FileIO | None = None
+
+    def __enter__(self) -> OutcomeJournal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._known
+
+    def __getitem__(self, key: str) -> ItemOutcome:
+        return self._known[key]
+
+    def add(self, key: str, outcome: ItemOutcome) -> None:
+        """Add a line, but none for what failed, which is tried again; a torn last line is ended first.
+
+        Raises:
+            DataError: it cannot be written.
+        """
+        if self.path is None or outcome.status == "failed":
+            return
+        line = orjson.dumps({"key": key, "outcome": outcome.as_record()}) + b"\n"
+        try:
+            if self._file is None:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self._file = open(self.path, "ab", buffering=0)  # noqa: SIM115 - closed at the end
+                line = b"\n" + line if self._file.tell() else line
+            while line:  # a full disk takes a part first, and refuses the rest
+                line = line[self._file.write(line) :]
+        except OSError as error:
+            raise DataError(
+                f"{self.path} cannot be written: {error.strerror or error}; make room and start the same command again"
+            ) from error
+
+
+def _kept(path: Path) -> Iterator[tuple[str, ItemOutcome]]:
+    """Outcomes by key; lines that are torn or foreign are passed over."""
+    try:
+        lines = path.read_bytes().splitlines()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
+    for line in lines:
+        try:
+            record = orjson.loads(line)
+            yield str(record["key"]), ItemOutcome.from_record(record["outcome"])
+        except (orjson.JSONDecodeError, KeyError, TypeError):
+            continue
+
+
+def hash_of_scoring(measure: Measure, context: Context, judge: str = "") -> str:
+    """Changes with the code of the measures, the tokenizer that is found, the judge, weights, ratings and options."""
+    folders = [context.weights, *(value for value in context.options.values() if isinstance(value, Path))]
+    stamps = [_stamp(context.ratings), *map(_stamps, folders)]
+    used = f"{context.weights}|{context.ratings}|{stamps}|{sorted(context.options.items())}"
+    text = f"{measure.name}|{scoring_identity()}|{judge}|{used}"
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def key_of(item: Item, prediction: Any, by: str) -> str:
+    """Changes with the item, its prediction, the files that either names, and what scores it."""
+    given = None if prediction is MISSING else prediction
+    text = json.dumps([item.id, item.raw, given, item.form, str(item.folder), str(item.prediction_folder)], default=str)
+    files = [] if item.form in ("text", "number") else [_stamp(path) for path in _files(item, given)]
+    return hashlib.sha256(f"{by}|{text}|{files}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _files(item: Item, prediction: Any) -> Iterator[Path]:
+    for path in _paths(prediction):
+        yield item.prediction_folder / path.strip()
+    for path in _paths(item.reference):
+        yield from (item.folder / folder / path.strip() for folder in MEDIA_FOLDERS)
+    for medium in item.media:
+        yield from medium.paths
+
+
+def _paths(value: Any) -> Iterator[str]:
+    """Texts that may be paths."""
+    if isinstance(value, str):
+        if 0 < len(value) < _LONGEST_PATH and "\0" not in value:
+            yield value
+    elif isinstance(value, Mapping):
+        for one in value.values():
+            yield from _paths(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _paths(one)
+
+
+def _stamps(folder: Path | None) -> object:
+    """The stamps of a folder and of the folders in it."""
+    if folder is None or not folder.is_dir():
+        return _stamp(folder)
+    return [_stamp(folder), *(_stamp(entry) for entry in sorted(folder.iterdir()) if entry.is_dir())]
+
+
+def _stamp(path: Path | None) -> object:
+    """Size and time of a file; of a folder, those of what is in it; ``None``: nothing is there."""
+    try:
+        if path is None:
+            return None
+        if path.is_dir():
+            with os.scandir(path) as entries:
+                return sorted((entry.name, *_state(entry.stat())) for entry in entries)
+        return _state(path.stat())
+    except (OSError, ValueError):
+        return None
+
+
+def _state(found: os.stat_result) -> tuple[int, int]:
+    return found.st_size, found.st_mtime_ns

@@ -1,0 +1,191 @@
+"""Questions of tasks with media: the item's own prompt, its media, and the form that the answer must have.
+
+Our own wording. Media stand first, in their order. What each form asks for is what ``media_extraction`` reads back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lmms_eval.media.image import header
+from lmms_eval.media.video import probe
+from lmms_eval.tasks.general_bench.facts import find_task
+from lmms_eval.tasks.general_bench.items import Item, MediaInput
+from lmms_eval.tasks.general_bench.prompts.forms import FORMS
+from lmms_eval.tasks.general_bench.prompts.frames import frame_files, in_frames
+from lmms_eval.tasks.general_bench.prompts.text_tasks import labels_of, listed, text_demand, text_tokens
+
+MAX_FRAMES = 64
+"""Of a video, in a question, as the reference implementation shows them."""
+_MARK = re.compile(r"<(?:image|video|audio|speech|points?|pointcloud)>[ \t]*\n?", re.IGNORECASE)
+"""Stands in some prompts where a medium goes; the media stand before the text here."""
+_REMARK = re.compile(r"\([^)]*[一-鿿][^)]*\)")
+"""Chinese remarks on the data in names of the workbook."""
+_KEY_POINTS = find_task("Person Keypoint Detection")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a model is asked."""
+
+    parts: tuple[str | MediaInput, ...]
+    max_new_tokens: int
+    max_frames: int = MAX_FRAMES
+    """Shown of each video that is given as frames."""
+    numbers_frames: bool = False
+    """The answer speaks of frames: each is shown with its number, video files frame by frame too."""
+
+
+def question(item: Item, candidates: Sequence[str] = (), max_frames: int = MAX_FRAMES) -> Question:
+    """The question of an item.
+
+    Args:
+        item: of a task with media.
+        candidates: the closed set of its task's answers (``text_tasks.candidate_answers``), sorted; or labels of boxes.
+        max_frames: at most as many frames of a video are shown.
+
+    Raises:
+        MediaError: a picture or video whose size or length the question states is missing or unreadable.
+        ValueError: ``max_frames`` is not positive.
+    """
+    if max_frames < 1:
+        raise ValueError(f"at least 1 frame must be shown, not {max_frames}")
+    prompt = _MARK.sub("", item.prompt).strip() or f"Task: {_plain_name(item)}."
+    demand = _demand(item, candidates, max_frames)
+    tokens = max_new_tokens(item, candidates)
+    text = f"{prompt}\n{demand}" if demand else prompt
+    return Question((*item.media, text), tokens, max_frames, item.form in ("tube", "masks"))
+
+
+def max_new_tokens(item: Item, candidates: Sequence[str] = ()) -> int:
+    """How long an answer may be."""
+    return text_tokens(item.facts, candidates) if item.form == "text" else FORMS[item.form].max_new_tokens
+
+
+def frame_count(item: Item) -> int | None:
+    """Frames that the answer to a question about a video speaks of; ``None`` where nothing tells.
+
+    Raises:
+        MediaError: the video is missing or unreadable.
+    """
+    stated = item.raw.get("frame_count")
+    if isinstance(stated, int) and not isinstance(stated, bool) and stated > 0:
+        return stated
+    for medium in item.media:
+        if in_frames(medium):
+            return len(frame_files(medium))
+        if medium.kind == "video":
+            return probe(str(medium.paths[0])).frames
+    return None
+
+
+def picture_size(item: Item) -> tuple[int, int] | None:
+    """Width and height, in pixels, of the item's first picture or video; ``None`` if it has none.
+
+    Raises:
+        MediaError: it is missing or unreadable.
+    """
+    for medium in item.media:
+        if medium.kind == "image" or in_frames(medium):
+            found = header(str(frame_files(medium)[0]))
+            return found.width, found.height
+        if medium.kind == "video":
+            info = probe(str(medium.paths[0]))
+            return info.width, info.height
+    return None
+
+
+def _demand(item: Item, candidates: Sequence[str], max_frames: int) -> str:
+    """The form that the answer must have; empty where there is nothing to say."""
+    match item.form:
+        case "text":
+            return text_demand(item.facts, candidates, item.prompt)
+        case "number":
+            return _number_demand(item)
+        case "boxes":
+            return _box_demand(item, candidates)
+        case "tube":
+            return _frame_demand(item, max_frames, "[x, y, width, height]", _corner(item))
+        case "mask":
+            return (
+                "Answer only with a JSON list of the polygons that outline what is asked for, with as few corners "
+                f"as it takes: [[x1, y1, x2, y2, ...], ...], {_pixels(item)}; [] if it is not there."
+            )
+        case "masks":
+            polygons = (
+                "a list of polygons [[x1, y1, x2, y2, ...], ...] of few corners that outline what is asked for, "
+                f"{_pixels(item)}"
+            )
+            return _frame_demand(item, max_frames, "[polygon, ...]", polygons)
+        case "instances":
+            return _instance_demand(item, candidates)
+        case "triplets":
+            return (
+                'Answer only with a JSON list of at most 50 triplets [["subject", "predicate", "object"], ...], the '
+                "surest first."
+            )
+        case _:
+            return ""
+
+
+def _box_demand(item: Item, candidates: Sequence[str]) -> str:
+    labelled = item.reference is None or bool(candidates) or bool(labels_of(item.reference))
+    entry = '[x, y, width, height, "label"]' if labelled else "[x, y, width, height]"
+    return (
+        f"Answer only with a JSON list of boxes [{entry}, ...], the surest first: {_corner(item)}; [] if there is "
+        f"none.{_labels(candidates)}"
+    )
+
+
+def _instance_demand(item: Item, candidates: Sequence[str]) -> str:
+    start = "Answer only with a JSON list, the surest first: "
+    if item.facts is _KEY_POINTS:
+        return (
+            f'{start}[{{"keypoints": [[x, y], ...], "score": 0.9}}, ...], an entry for each person: the 17 key points '
+            f"of COCO in their order, {_pixels(item)}; [] if there is none."
+        )
+    return (
+        f'{start}[{{"mask": [[x1, y1, x2, y2, ...], ...], "label": "...", "score": 0.9}}, ...], an entry for each '
+        f"object: polygons of few corners that outline it, {_pixels(item)}; [] if there is none.{_labels(candidates)}"
+    )
+
+
+def _number_demand(item: Item) -> str:
+    if item.facts.metric == "average_precision":
+        return "Answer only with the probability, a number from 0 to 1, that what is shown has a defect."
+    return "Answer with digits only."
+
+
+def _frame_demand(item: Item, max_frames: int, entry: str, meaning: str) -> str:
+    """An entry for each frame, or, for videos with more frames than are shown, for those shown, with their numbers."""
+    total = frame_count(item)
+    if total is None or total <= max_frames:
+        each = "each frame" if total is None else f"each of the {total} frames"
+        return (
+            f"Find it in the frames. Answer only with a JSON list with an entry for {each}, in order: {entry}, "
+            f"{meaning}; null where it is absent."
+        )
+    return (
+        f"These are some frames of {total}, with their numbers (from 0). Find it in them. Answer only with a JSON list "
+        f"with an entry [number, {entry}] for each frame shown: {meaning}; [number, null] where it is absent. Frames "
+        "in between follow from these."
+    )
+
+
+def _corner(item: Item) -> str:
+    return f"x, y is the top left corner of a box, {_pixels(item)}"
+
+
+def _pixels(item: Item) -> str:
+    size = picture_size(item)
+    return "in pixels" if size is None else f"in pixels of the picture of {size[0]}x{size[1]}"
+
+
+def _labels(candidates: Sequence[str]) -> str:
+    return f" The labels are: {listed(candidates)}." if candidates else ""
+
+
+def _plain_name(item: Item) -> str:
+    return " ".join(_REMARK.sub("", item.facts.name).split())

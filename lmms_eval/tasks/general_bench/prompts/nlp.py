@@ -1,0 +1,294 @@
+"""Prompts of the language tasks. The wording is this harness's own; each asks for what the reference's asks for.
+
+What that is, and where an answer begins in the reply, follows the General-Bench specification §4.1; the markers are
+those of ``nlp.types``, by which ``prompts.nlp_extraction`` cuts the reply.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from lmms_eval.tasks.general_bench.facts import fold
+from lmms_eval.tasks.general_bench.nlp.fields import LETTERS, Fields, as_text
+from lmms_eval.tasks.general_bench.nlp.types import type_of
+
+ABSTENTION = "The text does not say."
+"""The answer to a question on causes that the document leaves open."""
+_PLACEHOLDER = re.compile(r"<<<(raw_text|tweets|target|aspect)>>>")
+_OWN_TEXTS = (
+    ("stance_detection", ("tweets", "target")),
+    ("aspect_sentiment_classification", ("raw_text", "target")),
+    ("target_oriented_opinion_words_extraction", ("raw_text", "aspect")),
+)
+"""Parts of names of tasks, and the texts that their items have instead of ``raw_text`` alone."""
+_OPEN_QA_ADVICE = MappingProxyType(
+    {
+        "temporalreasoning": "Mind the order, dates and durations of the events, then give only the answer.",
+        "medicalquestionanswering": "Answer as a medical expert would, precisely and to the point.",
+        "multilingualquestionanswering": "Answer in the language of the question, with nothing but the answer.",
+        "tablequestionanswering": "Take the answer from the table and give nothing else.",
+    }
+)
+_DEFECT_EXAMPLES = """\
+Code:
+void keep(const char *name) { char copy[4]; strcpy(copy, name); puts(copy); }
+Verdict: Defect
+
+Code:
+int half(int number) { return number / 2; }
+Verdict: No defect"""
+
+
+def nlp_prompt(task: str, type_name: str, raw: Mapping[str, Any]) -> str:
+    """The prompt of an item of a language task.
+
+    Args:
+        task: the annotation's ``task``; some tasks are asked differently from others of their type.
+        type_name: the annotation's ``type``; unknown ones are asked as ``OpenQA``.
+        raw: the item.
+
+    Raises:
+        DataError: the item lacks a key; the message names it.
+    """
+    builder = _BUILDERS.get(type_of(type_name).name, _open_qa)
+    return builder(Fields(task, raw))
+
+
+def max_new_tokens(type_name: str) -> int:
+    """How long a reply to a task of this type may be."""
+    return type_of(type_name).max_new_tokens
+
+
+def is_dropped(type_name: str, raw: Mapping[str, Any]) -> bool:
+    """The item is not asked at all: a dialogue without a turn."""
+    return type_of(type_name).name == "Dialogue" and raw.get("dialog") == []
+
+
+def _multiple_choice_qa(fields: Fields) -> str:
+    options = "\n".join(f"{letter}. {option}" for letter, option in zip(LETTERS, fields.options(), strict=False))
+    causal = fold(fields.task) == "causalreasoning"
+    return _paragraphs(
+        "Answer this multiple-choice question. Exactly one option is right.",
+        f"Question: {fields.text('input', 'question')}",
+        f"Options:\n{options}",
+        "Choose by what brings the other about, not by what merely comes earlier or sounds alike." if causal else "",
+        "Reason in a few short sentences at most, then end with this line, with the letter of your choice for X:\n"
+        "The answer is \\boxed{X}",
+    )
+
+
+def _open_qa(fields: Fields) -> str:
+    name = fold(fields.task)
+    table = fields.text("input", "table") if name == "tablequestionanswering" else ""
+    context = fields.get("input", "context")
+    abstain = f"If the text leaves the answer open, answer exactly: {ABSTENTION}"
+    return _paragraphs(
+        f"Context:\n{as_text(context)}" if context else "",
+        f"Table:\n{table}" if table else "",
+        f"Question: {fields.text('input', 'question')}",
+        _OPEN_QA_ADVICE.get(name, "Give a short answer and nothing else."),
+        abstain if "documentlevelcausal" in name else "",
+    )
+
+
+def _summarization(fields: Fields) -> str:
+    documents = fields.entries("document_list") if fields.get("document_list") else [fields.value("document")]
+    several = len(documents) > 1
+    texts = [
+        f"Document{f' {number}' if several else ''}:\n{as_text(one)}" for number, one in enumerate(documents, start=1)
+    ]
+    what = "these documents, all in one summary," if several else "this document"
+    return _marked("Summarization", *texts, f"Sum up {what} in a few sentences.")
+
+
+def _translation(fields: Fields) -> str:
+    direction = f"Translate this text from {fields.text('in')} into {fields.text('out')}."
+    return _marked("Translation", direction, f"Text:\n{fields.text('input')}")
+
+
+def _dialogue(fields: Fields) -> str:
+    turns = fields.entries("dialog")
+    if not turns:
+        raise fields.error("dialog is empty")
+    said = "\n".join(f"- {as_text(turn)}" for turn in turns)
+    return _paragraphs(
+        f"A conversation between two people, turn by turn:\n{said}",
+        "Write the next turn, as the person whose turn it is would say it. Give its words only.",
+    )
+
+
+def _code_generation(fields: Fields) -> str:
+    return _marked(
+        "Code Generation",
+        f"Write a program in {fields.text('language')}.",
+        f"Goal: {fields.text('goal')}",
+        *(_code_context(fields, part) for part in fields.entries("context")),
+    )
+
+
+def _code_context(fields: Fields, part: Any) -> str:
+    if not isinstance(part, Mapping) or "type" not in part or part.get("content") is None:
+        raise fields.error(f"context has the part {part!r:.80}; an object with type and content is expected")
+    name, content = as_text(part["type"]), part["content"]
+    if name == "example" and isinstance(content, list):
+        examples = [_example(fields, one) for one in content]
+        return "Examples:\n" + "\n\n".join(examples)
+    return f"{name.capitalize()}:\n{as_text(content)}"
+
+
+def _example(fields: Fields, example: Any) -> str:
+    if not isinstance(example, Mapping) or not {"input", "output"} <= set(example):
+        raise fields.error(f"context has the example {example!r:.80}; an object with input and output is expected")
+    return f"Input: {as_text(example['input'])}\nOutput: {as_text(example['output'])}"
+
+
+def _code_defect(fields: Fields) -> str:
+    return _paragraphs(
+        "Is there a defect in the code, such as one by which it could be attacked or crash? "
+        "Reply with Defect or No defect.",
+        _DEFECT_EXAMPLES,
+        f"Code:\n{fields.text('func')}\nVerdict:",
+    )
+
+
+def _code_explanation(fields: Fields) -> str:
+    return _paragraphs(
+        "Say in one or two sentences what this code does. Give the explanation only.", f"Code:\n{fields.text('code')}"
+    )
+
+
+def _proof(fields: Fields) -> str:
+    return _paragraphs(
+        f"Prove this statement.\n{fields.text('statement')}",
+        "Write one short step of the proof on each line. Begin the last line with `Conclusion:` and state there what "
+        "is proved.",
+    )
+
+
+def _word_problem(fields: Fields) -> str:
+    constraints = fields.entries("problem", "constraints") if fields.get("problem", "constraints") else []
+    return _paragraphs(
+        f"Solve this problem in a few short steps.\n{fields.text('problem', 'text')}",
+        "\n".join(["Constraints:", *(f"- {as_text(one)}" for one in constraints)]) if constraints else "",
+        "After the steps, write one last line with nothing but the result, in this form:\nFinal Answer: <result>",
+    )
+
+
+def _style_transfer(fields: Fields) -> str:
+    return _marked(
+        "Text Style Transfer",
+        f"Rewrite this text in the style: {fields.text('input', 'style')}. Keep its meaning.",
+        f"Text: {fields.text('input', 'text')}",
+    )
+
+
+def _table_to_text(fields: Fields) -> str:
+    tables = "\n\n".join(_table(fields, table) for table in fields.entries("input", "table"))
+    return _paragraphs(tables, "Put what the table says into fluent sentences. Give the text only.")
+
+
+def _table(fields: Fields, table: Any) -> str:
+    if not isinstance(table, Mapping) or not isinstance(table.get("rows"), list) or "header" not in table:
+        raise fields.error(f"input.table has {table!r:.80}; an object with header and rows is expected")
+    return "\n".join(_row(row) for row in (table["header"], *table["rows"]))
+
+
+def _row(cells: Any) -> str:
+    return " | ".join(as_text(cell) for cell in cells) if isinstance(cells, list) else as_text(cells)
+
+
+def _time_series(fields: Fields) -> str:
+    values = ", ".join(as_text(value) for value in fields.entries("input", "data"))
+    return _paragraphs(
+        f"A series of measurements, oldest first:\n[{values}]",
+        "Predict its next value. Reply with a list of that one number in brackets, such as [1.5], and nothing else.",
+    )
+
+
+def _classification(fields: Fields) -> str:
+    """The item's own prompt with its placeholders filled."""
+    template = fields.text("input", "prompt")
+    names = set(_PLACEHOLDER.findall(template)) or set(_own_texts(fields.task))
+    texts = {name: fields.text("input", name) for name in sorted(names)}
+    return _PLACEHOLDER.sub(lambda match: texts[match[1]], template)
+
+
+def _own_texts(task: str) -> tuple[str, ...]:
+    name = fold(task)
+    return next((texts for part, texts in _OWN_TEXTS if fold(part) in name), ("raw_text",))
+
+
+def _labels(fields: Fields) -> str:
+    return _paragraphs(_classification(fields), "Give the results on one line, separated by a comma and a space.")
+
+
+def _instructed(type_name: str, instruction: str, *lines: tuple[str, str]) -> Callable[[Fields], str]:
+    """A builder of an instruction, and of what stands under keys of ``input``, each after its label."""
+
+    def build(fields: Fields) -> str:
+        return _marked(type_name, instruction, *(f"{label}{fields.text('input', key)}" for label, key in lines))
+
+    return build
+
+
+def _marked(type_name: str, *parts: str) -> str:
+    kind = type_of(type_name)
+    fences = " Put no ``` around it." if kind.first_marker else ""
+    return _paragraphs(*parts, f"Write `{kind.marker}` and then, right after it, the answer and nothing else.{fences}")
+
+
+def _paragraphs(*parts: str) -> str:
+    return "\n\n".join(part for part in parts if part)
+
+
+_BUILDERS: Mapping[str, Callable[[Fields], str]] = MappingProxyType(
+    {
+        "MultipleChoiceQA": _multiple_choice_qa,
+        "Summarization": _summarization,
+        "Translation": _translation,
+        "Story Generation": _instructed(
+            "Story Generation", "Write a short, coherent story from this idea.", ("Idea: ", "prompt")
+        ),
+        "Dialogue": _dialogue,
+        "Code Generation": _code_generation,
+        "Code Repair": _instructed(
+            "Code Repair",
+            "Repair this code and give it back as a whole.",
+            ("What is wanted: ", "prompt"),
+            ("Source:\n", "sourceCode"),
+        ),
+        "Code Defect Detection": _code_defect,
+        "Text to SQL": _instructed(
+            "Text to SQL",
+            "Write one SQL query that answers the question from this database.",
+            ("Database:\n", "context"),
+            ("Question: ", "question"),
+        ),
+        "Code Explanation": _code_explanation,
+        "Proof": _proof,
+        "Mathematical Word Problem Solving": _word_problem,
+        "Paraphrase Generation": _instructed(
+            "Paraphrase Generation",
+            "Say this sentence in other words, with the same meaning.",
+            ("Sentence: ", "originalSentence"),
+        ),
+        "Grammar Correction": _instructed(
+            "Grammar Correction",
+            "Rewrite this sentence in correct standard English, and change no more than that takes.",
+            ("Kind of error: ", "Error Type"),
+            ("Sentence: ", "Ungrammatical Statement"),
+        ),
+        "Text Style Transfer": _style_transfer,
+        "Table-to-Text Generation": _table_to_text,
+        "Time Series": _time_series,
+        "classification": _classification,
+        "multiple choice": _classification,
+        **dict.fromkeys(
+            ("multi label classification", "ner", "extraction", "relation extraction", "event detection", "parsing"),
+            _labels,
+        ),
+    }
+)

@@ -1,0 +1,189 @@
+"""From a reply to the record of ``prediction.json``, for language tasks (General-Bench specification §4.1).
+
+``extract`` cuts as the reference's predictor does, faults included: a choice that it does not find is A, a number that
+it does not find 0. ``extract_fixed`` finds choices and numbers by better rules and leaves an answer that is not there
+empty, so that it counts as wrong.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from lmms_eval.tasks.general_bench.measures.overlap import SEPARATOR
+from lmms_eval.tasks.general_bench.nlp.fields import LETTERS, Fields
+from lmms_eval.tasks.general_bench.nlp.types import NlpType, type_of
+
+HORIZON = 1
+"""How many values of a time series are predicted."""
+_CUE = "answer"
+_FOUR = "ABCD"
+"""The options of a ``multiple choice`` task."""
+_SERIES = re.compile(r"\[([0-9.,\s\-eE]+)\]")
+_COMMAS_AND_SPACES = re.compile(r"[,\s]+")
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
+_BOXED = re.compile(
+    r"\\boxed\s*+\{\s*+(?:\\(?:text|mathrm|mathbf|textbf)\s*+\{\s*+)?[(\[]?\s*+([A-Za-z])(?![A-Za-z0-9])"
+)
+_BRACKETED = re.compile(r"[(\[]\s*+([A-Za-z])\s*+[)\]]")
+_EDGE = r"[A-Za-z0-9'’]"
+_ALONE = re.compile(rf"(?<!{_EDGE})([A-Z])(?!{_EDGE})")
+_NO_WORD = re.compile(rf"(?<!{_EDGE})(?![AI]\s+[a-z])([A-Z])(?!{_EDGE})")
+"""As ``_ALONE``, but no article and no pronoun."""
+_WHOLE = re.compile(r"[\s*_\"'`(\[:]*+([A-Za-z])[\s*_\"'`)\].:,]*+")
+_LEADING = re.compile(r"[\s*_\"'`(\[]*+([A-Z])(?:[*_\"'`]*+[)\].:,]|[ \t*_\"'`]*+(?:\n|$))")
+
+
+def extract(task: str, type_name: str, raw: Mapping[str, Any], reply: str) -> dict[str, Any]:
+    """The record without its ``id``: ``prediction``, or ``prediction_steps`` and ``prediction_final``.
+
+    Raises:
+        DataError: the item of a multiple-choice question has no options. The reply never raises.
+    """
+    kind = type_of(type_name)
+    match kind.name:
+        case "MultipleChoiceQA":
+            return _prediction(_official_choice(_letters(task, raw), reply))
+        case "multiple choice":
+            return _prediction(_official_letter(reply))
+        case "Time Series":
+            return _prediction(time_series_values(reply, HORIZON)[0])
+        case _:
+            return _common(kind, reply)
+
+
+def extract_fixed(task: str, type_name: str, raw: Mapping[str, Any], reply: str) -> dict[str, Any]:
+    """As ``extract``, but a choice or a number is read as it is meant, and is empty text where there is none.
+
+    A choice is the letter in the last box; else the first one that stands alone after the last ``answer``, in any case;
+    else the one that the reply begins with or consists of, or the only one that it names. A number may stand without
+    brackets if it is the only one.
+
+    Raises:
+        DataError: the item of a multiple-choice question has no options. The reply never raises.
+    """
+    kind = type_of(type_name)
+    match kind.name:
+        case "MultipleChoiceQA":
+            return _prediction(find_choice(_letters(task, raw), reply))
+        case "multiple choice":
+            return _prediction(find_choice(_FOUR, reply).lower())
+        case "Time Series":
+            return _prediction(_next_value(reply))
+        case _:
+            return _common(kind, reply)
+
+
+def time_series_values(reply: str, horizon: int) -> list[float]:
+    """The first ``horizon`` numbers of the first list in brackets, its last one repeated where it is shorter.
+
+    A list has only digits, dots, commas, white space, minus signs and the letter e; what is no finite number in it is
+    passed over. Zeros without a list, or without a number in it.
+    """
+    numbers = _listed(reply)
+    missing = horizon - len(numbers)
+    return [*numbers, *([numbers[-1] if numbers else 0.0] * missing)][:horizon]
+
+
+def find_choice(letters: str, reply: str) -> str:
+    """The letter of the option that a reply chooses; empty where none can be made out (see ``extract_fixed``)."""
+    boxed = [match[1].upper() for match in _BOXED.finditer(reply)]
+    if boxed and boxed[-1] in letters:
+        return boxed[-1]
+    return _choice_after(letters, _after_last_cue(reply)) or _choice_of_whole(letters, reply)
+
+
+def _choice_after(letters: str, text: str) -> str:
+    """The first letter that stands alone, or is bracketed in either case; the whole text may be a small letter."""
+    found = [match for pattern in (_BRACKETED, _ALONE) for match in pattern.finditer(text)]
+    for match in sorted(found, key=lambda match: match.start(1)):
+        if match[1].upper() in letters:
+            return match[1].upper()
+    return _whole(letters, text)
+
+
+def _choice_of_whole(letters: str, text: str) -> str:
+    """The letter that the text begins with, marked as an option, or consists of; else the only one that it names."""
+    leading = _LEADING.match(text)
+    if leading and leading[1] in letters:
+        return leading[1]
+    named = {match[1] for match in _NO_WORD.finditer(text) if match[1] in letters}
+    return _whole(letters, text) or (named.pop() if len(named) == 1 else "")
+
+
+def _whole(letters: str, text: str) -> str:
+    whole = _WHOLE.fullmatch(text)
+    return whole[1].upper() if whole and whole[1].upper() in letters else ""
+
+
+def _official_choice(letters: str, reply: str) -> str:
+    after = _after_last_cue(reply) if _CUE in reply else ""
+    return next((letter for letter in letters if letter in after), "A")
+
+
+def _official_letter(reply: str) -> str:
+    if len(reply.strip()) > 1:
+        reply = next((letter for letter in _FOUR if letter in reply), reply)
+    return reply.lower()
+
+
+def _after_last_cue(reply: str) -> str:
+    """The text after the last ``answer`` in any case; empty where that word does not occur."""
+    start = re.sub(_CUE, _CUE, reply, flags=re.IGNORECASE | re.ASCII).rfind(_CUE)
+    return reply[start + len(_CUE) :] if start >= 0 else ""
+
+
+def _common(kind: NlpType, reply: str) -> dict[str, Any]:
+    """What both ways of cutting share."""
+    if kind.name == "Mathematical Word Problem Solving":
+        steps, _, final = reply.partition(kind.marker)
+        return {"prediction_steps": steps.strip(), "prediction_final": final.strip()}
+    if kind.name == "Code Defect Detection":
+        return _prediction("0" if "no defect" in reply.lower() else "1")
+    if kind.reading == "label":
+        return _prediction(reply.lower())
+    if kind.reading == "labels":
+        return _prediction(reply.lower().replace(", ", SEPARATOR))
+    return _prediction(_marked(kind, reply))
+
+
+def _marked(kind: NlpType, reply: str) -> str:
+    if not kind.marker or kind.marker not in reply:
+        return reply if kind.keeps_space else reply.strip()
+    if kind.first_marker:
+        return reply.partition(kind.marker)[2].strip()
+    return reply.rpartition(kind.marker)[2].strip()
+
+
+def _next_value(reply: str) -> float | str:
+    """The first number in brackets; else the only number of the reply, or else empty text."""
+    listed = _listed(reply)
+    if listed:
+        return listed[0]
+    numbers = _finite(_NUMBER.findall(reply))
+    return numbers[0] if len(numbers) == 1 else ""
+
+
+def _listed(reply: str) -> list[float]:
+    series = _SERIES.search(reply)
+    return _finite(_COMMAS_AND_SPACES.split(series[1])) if series else []
+
+
+def _finite(texts: list[str]) -> list[float]:
+    numbers = []
+    for text in texts:
+        try:
+            numbers.append(float(text))
+        except ValueError:
+            continue
+    return [number for number in numbers if math.isfinite(number)]
+
+
+def _letters(task: str, raw: Mapping[str, Any]) -> str:
+    return LETTERS[: len(Fields(task, raw).options())]
+
+
+def _prediction(value: object) -> dict[str, Any]:
+    return {"prediction": value}

@@ -1,0 +1,153 @@
+"""What sets tasks with textual answers apart: which choose among candidates, how short the answer is, how it is cut.
+
+Prompts of the reference implementation are not reproduced; what they demand of an answer is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from lmms_eval.tasks.general_bench.facts import TaskFacts, find_task
+from lmms_eval.tasks.general_bench.items import Item
+
+MAX_CANDIDATES = 1000
+"""More different answers than these are no closed set."""
+LOWER_CASED = frozenset(
+    find_task(name)
+    for name in (
+        "Acoustic Scene Recognition",
+        "Animal Sound Detection",
+        "Speech Command",
+        "Speech Emotion Recognition",
+        "Vocal Sound Classification",
+        "Vocal Technique Detection",
+    )
+)
+"""Tasks whose reference is compared in lower case, so that the reply is lower-cased too."""
+_FIXED = {
+    find_task("Accent Sex Classification"): ("female", "male"),
+    find_task("Bird Sound Detection"): ("No", "Yes"),
+}
+_OPEN_SOUND = frozenset(
+    find_task(name)
+    for name in (
+        "Speech Event Extraction",
+        "Long Audio Captioning",
+        "Wild Audio Captioning",
+        "Open-ended Audio Question Answering",
+        "Audio Question Answering",
+    )
+)
+"""Sound tasks whose answers are no closed set."""
+_VIDEO_CLASSES = frozenset(map(find_task, ("Multimodal Sarcasm Detection", "Video Event Relation Prediction")))
+_COUNTING = find_task("Video Action Counting")
+_ORDERING = find_task("Video Action Ordering")
+_PROSE_METRICS = frozenset({"bleu1", "bleu4", "rouge1", "rouge_l", "cider", "gpt_score"})
+_CLASS_METRICS = frozenset({"accuracy", "macro_accuracy", "f1", "micro_f1"})
+_CLASS_NAME = re.compile(r"recogni|recong|classif|detection|identification|diseases", re.IGNORECASE)
+_QUESTION_NAME = re.compile(r"question answering|vqa|named entity", re.IGNORECASE)
+_BRIEF_NAME = re.compile(r"question answering|vqa|recogni|counting", re.IGNORECASE)
+_ANSWER_ALONE = "Answer with the answer alone, without explanation."
+
+
+def candidate_answers(facts: TaskFacts, items: Iterable[Item]) -> tuple[str, ...]:
+    """The answers among which a task's questions choose, sorted: fixed ones, or all references of its items.
+
+    For boxes and other objects these are their labels. Empty where the answer is free, where the references are not
+    there (closed set), or where more than ``MAX_CANDIDATES`` differ.
+    """
+    if facts in _FIXED:
+        return _FIXED[facts]
+    found: set[str] = set()
+    for item in items:
+        if item.form in ("boxes", "instances"):
+            found.update(labels_of(item.reference))
+        elif item.form == "text" and chooses(facts):
+            found.update(_texts(item.reference))
+        if len(found) > MAX_CANDIDATES:
+            return ()
+    if facts in LOWER_CASED:
+        found = {text.lower() for text in found}
+    return tuple(sorted(found))
+
+
+def chooses(facts: TaskFacts) -> bool:
+    """The task's answer is one of a closed set that its items' references make up."""
+    if facts.paradigm != "comprehension" or facts.metric not in _CLASS_METRICS:
+        return False
+    if facts.modality == "Audio":
+        return facts not in _OPEN_SOUND
+    if facts.modality == "Video":
+        return facts in _VIDEO_CLASSES
+    return _CLASS_NAME.search(facts.name) is not None and _QUESTION_NAME.search(facts.name) is None
+
+
+def is_cut_at_tag(facts: TaskFacts) -> bool:
+    """An object-matching task on videos: what follows the first ``<`` is no part of the answer (a model for masks
+    writes its segmentation tokens there)."""
+    return facts.modality == "Video" and facts.name.strip().endswith("Matching")
+
+
+def text_demand(facts: TaskFacts, candidates: Sequence[str], prompt: str) -> str:
+    """What an answer must look like, in one sentence; empty where any text will do, as for captions.
+
+    Answers to questions are asked for without explanation, since every further word costs BLEU and ROUGE.
+    """
+    if facts is _COUNTING:
+        return "Answer with digits only."
+    if facts is _ORDERING:
+        return "Answer only with the numbers in their order, joined by arrows, such as 2->1->4->3."
+    if candidates and not _names_all(prompt, candidates):
+        return f"Answer with exactly one of these, as written here: {listed(candidates)}."
+    if facts.metric in _PROSE_METRICS:
+        if _is_code(facts):
+            return "Answer with the code alone, without ``` around it."
+        return "Answer briefly, without explanation." if _BRIEF_NAME.search(facts.name) else ""
+    return _ANSWER_ALONE
+
+
+def text_tokens(facts: TaskFacts, candidates: Sequence[str]) -> int:
+    """Bound of a textual answer in new tokens."""
+    if _is_code(facts):
+        return 1024
+    if candidates:
+        return 64
+    return 256 if facts.metric in _PROSE_METRICS and _QUESTION_NAME.search(facts.name) is None else 128
+
+
+def listed(texts: Sequence[str]) -> str:
+    """Texts in a line, parted by a sign that none of them holds where there is one."""
+    for sign in (", ", "; ", " | "):
+        if not any(sign.strip() in text for text in texts):
+            return sign.join(texts)
+    return "\n" + "\n".join(texts) + "\n"
+
+
+def labels_of(reference: Any) -> list[str]:
+    """Labels of a reference's boxes or other objects; numbers as their digits."""
+    entries = reference if isinstance(reference, list) else []
+    return [str(label) for entry in entries if isinstance(label := _label(entry), str | int)]
+
+
+def _label(entry: Any) -> Any:
+    """The label of an object, if it has one; a truth value is none."""
+    label = entry.get("label") if isinstance(entry, Mapping) else None
+    if isinstance(entry, list) and len(entry) > 4:
+        label = entry[4]
+    return None if isinstance(label, bool) else label
+
+
+def _texts(reference: Any) -> list[str]:
+    values = reference if isinstance(reference, list) else [reference]
+    return [value.strip() for value in values if isinstance(value, str) and value.strip()]
+
+
+def _is_code(facts: TaskFacts) -> bool:
+    return " Code " in f"{facts.name} "
+
+
+def _names_all(prompt: str, candidates: Sequence[str]) -> bool:
+    """The question lists the candidates itself."""
+    return all(re.search(rf"(?<!\w){re.escape(text)}(?!\w)", prompt, re.IGNORECASE) for text in candidates)

@@ -1,0 +1,154 @@
+"""Depth maps and surface normals from ``.npz``, ``.npy`` and ``.png`` files; nothing is ever unpickled."""
+
+from __future__ import annotations
+
+import lzma
+import zipfile
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval.errors import MediaError
+from lmms_eval.tasks.general_bench.readers.arrays import MAX_VALUES, parse_array, read_array
+from lmms_eval.tasks.general_bench.readers.frames import files_of
+from lmms_eval.tasks.general_bench.readers.images import open_picture, read_rgb
+from lmms_eval.tasks.general_bench.readers.limits import regular_file
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float32]
+
+DEPTH_SUFFIXES = (".npy", ".png")
+"""Of the files of a folder that stands for a video."""
+_ARRAY_NAMES = ("disparity", "depth")
+_ARCHIVE_ERRORS = (
+    OSError, EOFError, KeyError, ValueError, NotImplementedError, RuntimeError, zipfile.BadZipFile,
+    zipfile.LargeZipFile, zlib.error, lzma.LZMAError,
+)  # fmt: skip
+"""What archives raise that are damaged, encrypted or packed in an unknown way."""
+
+
+def read_depth(path: Path) -> Floats:
+    """Depth or disparity ``(frames, height, width)``, in the file's own unit; one frame for a picture.
+
+    ``.npz``: the array ``disparity`` or ``depth`` (or the only one there is), ``(frames, channels, height, width)`` of
+    which the first channel counts, ``(frames, height, width)`` or ``(height, width)``; ``.npy`` likewise; ``.png``:
+    grey values as they are, of 8 or 16 bits; a folder of ``.npy`` or ``.png`` files: one frame each, in natural order.
+
+    Raises:
+        DataError: no file, or larger than 1 GiB.
+        MediaError: none of these, too large, cut short or damaged.
+    """
+    return _stacked(path) if path.is_dir() else _single(first_channel(_read_one(path), path))
+
+
+def read_normals(path: Path) -> Floats:
+    """Normals of a map ``(height, width, 3)`` or of points ``(points, 3)``, as they stand in the file, not normalised:
+    ``.npy``, or for maps ``.png`` with ``2 value / 255 - 1`` in red, green, blue for x, y, z.
+
+    Raises:
+        DataError: no file, or larger than 1 GiB.
+        MediaError: none of these, too large, cut short or damaged.
+    """
+    import numpy as np
+
+    if path.suffix.lower() == ".npy":
+        array = read_array(path)
+        if array.ndim not in (2, 3) or array.shape[-1] != 3 or array.size == 0:
+            raise MediaError(f"{path}: normals are (height, width, 3) or (points, 3), not {array.shape}")
+        return _single(array)
+    if path.suffix.lower() != ".png":
+        raise MediaError(f"{path}: normals are a .npy or .png file")
+    return read_rgb(path).astype(np.float32) * np.float32(2 / 255) - np.float32(1)
+
+
+def _within(folder: Path) -> list[Path]:
+    files = files_of(folder, DEPTH_SUFFIXES)
+    kinds = {file.suffix.lower() for file in files}
+    if len(kinds) > 1:
+        raise MediaError(f"{folder} holds both {' and '.join(sorted(kinds))} files: which are the frames is not clear")
+    return files
+
+
+def _read_one(path: Path) -> npt.NDArray[Any]:
+    match path.suffix.lower():
+        case ".npz":
+            return _read_npz(path)
+        case ".npy":
+            return read_array(path)
+        case ".png":
+            return _read_png(path)
+        case other:
+            raise MediaError(f"{path}: depth is a .npz, .npy or .png file, not {other!r}")
+
+
+def _read_png(path: Path) -> npt.NDArray[Any]:
+    import numpy as np
+
+    image = open_picture(path)
+    if image.mode not in ("L", "I", "I;16", "I;16B", "I;16L", "I;16N"):
+        raise MediaError(f"{path}: depth is a grey picture of 8 or 16 bits, not {image.mode}")
+    return np.asarray(image)
+
+
+def _read_npz(path: Path) -> npt.NDArray[Any]:
+    regular_file(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            name = _array_name(archive.namelist(), path)
+            with archive.open(name) as file:
+                return parse_array(file, archive.getinfo(name).file_size, path)
+    except _ARCHIVE_ERRORS as error:
+        raise MediaError(f"{path} is no readable .npz file: {error}") from error
+
+
+def _array_name(names: list[str], path: Path) -> str:
+    arrays = [name for name in names if name.endswith(".npy")]
+    for known in _ARRAY_NAMES:
+        if f"{known}.npy" in arrays:
+            return f"{known}.npy"
+    if len(arrays) != 1:
+        raise MediaError(f"{path} holds no array named {' or '.join(_ARRAY_NAMES)}, but {len(arrays)} others")
+    return arrays[0]
+
+
+def first_channel(array: npt.NDArray[Any], path: Path) -> npt.NDArray[Any]:
+    """``(frames, height, width)`` of an array with or without channels and frames.
+
+    Raises:
+        MediaError: another shape, or nothing in it.
+    """
+    if array.ndim == 4 and array.shape[1] >= 1:
+        array = array[:, 0]
+    if array.ndim == 2:
+        array = array[None]
+    if array.ndim != 3 or array.size == 0:
+        raise MediaError(
+            f"{path} has the shape {array.shape}, not (frames, channels, height, width), (frames, height, width) or "
+            "(height, width)"
+        )
+    return array
+
+
+def _stacked(folder: Path) -> Floats:
+    import numpy as np
+
+    frames: list[Floats] = []
+    for file in _within(folder):
+        frame = first_channel(_read_one(file), file)
+        if frame.shape[0] != 1 or frame.shape != (frames or [frame])[0].shape:
+            raise MediaError(f"{file} has the shape {frame.shape}; the frames of a folder are of one size, one a file")
+        if (len(frames) + 1) * frame.size > MAX_VALUES:
+            raise MediaError(f"{folder} holds more than the {MAX_VALUES} values that are read at most")
+        frames.append(_single(frame))
+    return np.concatenate(frames)
+
+
+def _single(array: npt.NDArray[Any]) -> Floats:
+    """In single precision; what is too large for it becomes infinite, as other values that are not finite."""
+    import numpy as np
+
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(array, dtype=np.float32)

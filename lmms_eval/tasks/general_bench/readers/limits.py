@@ -1,0 +1,43 @@
+"""What an answer's file may be: a regular file of bounded size; and whose fault a damaged one is."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from lmms_eval.errors import DataError, MediaError
+from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
+
+MAX_BYTES = 1 << 30
+"""Of most files: a larger one is refused unread."""
+
+
+def regular_file(path: Path, most: int = MAX_BYTES) -> Path:
+    """``path``, which is a file with something in it and not larger than ``most`` bytes.
+
+    Raises:
+        DataError: it is a folder, a device or a pipe, is empty, too large, or cannot be looked at.
+    """
+    try:
+        found, size = path.is_file(), path.stat().st_size
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
+    if not found:
+        raise DataError(f"{path} is no file")
+    if not size:
+        raise DataError(f"{path} is empty")
+    if size > most:
+        raise DataError(f"{path} has {size} bytes; more than {most} are not read")
+    return path
+
+
+@contextlib.contextmanager
+def as_prediction(item: Item) -> Iterator[None]:
+    """What cannot be read inside is the prediction: raised as ``UnreadableAnswer``, which counts as a wrong answer."""
+    try:
+        yield
+    except UnreadableAnswer:
+        raise
+    except (DataError, MediaError) as error:
+        raise UnreadableAnswer(f"{item.where}: the prediction cannot be used: {error}") from error

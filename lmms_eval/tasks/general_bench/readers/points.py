@@ -1,0 +1,130 @@
+"""Points in space: arrays, tables, lists, and points drawn from the surface of a mesh."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval.errors import DataError
+from lmms_eval.tasks.general_bench.readers.arrays import read_array
+from lmms_eval.tasks.general_bench.readers.meshes import (
+    MAX_VERTICES,
+    number_lines,
+    read_mesh,
+    text_lines,
+)
+from lmms_eval.tasks.general_bench.readers.sides import Side
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from lmms_eval.tasks.general_bench.readers.meshes import Mesh
+
+    Floats = npt.NDArray[np.float64]
+
+MAX_POINTS = 32_768
+"""A larger cloud is represented by so many of its points, and a surface by so many points on it."""
+MAX_LISTED = 1_000_000
+FARTHEST = 1e12
+"""Coordinates beyond this are no places."""
+_SEED = 20250507
+
+
+def points_of(value: Any, side: Side) -> Floats:
+    """The points of a prediction or reference, ``(points, 3)``: a path, or a list of ``[x, y, z]``.
+
+    Raises:
+        UnreadableAnswer: a prediction without such a file, or that holds no usable points.
+        DataError: the same of a reference.
+        MediaError: the reference's file is not there.
+    """
+    source = side.path(value) if isinstance(value, str) else value
+    with side.reading():
+        return read_points(source)
+
+
+def read_points(source: Path | Any, most: int = MAX_POINTS) -> Floats:
+    """Points of a ``.npy``, ``.xyz``, ``.txt``, ``.ply``, ``.obj`` or ``.off`` file or of a list, ``(points, 3)``.
+
+    Of tables with more columns the first three count. A mesh with faces gives points drawn evenly from its surface, of
+    a cloud with more than ``most`` points as many are drawn; both with a fixed seed.
+
+    Raises:
+        DataError: not readable, no points, more than ten million, or coordinates that are not finite.
+    """
+    if isinstance(source, Path):
+        return _read_file(source, most)
+    return _finite(subset(number_rows(source, "the list of points", MAX_LISTED)[:, :3], most), "the list of points")
+
+
+def number_rows(value: Any, what: str, most: int) -> Floats:
+    """A list of lists of equally many numbers, at least three each, as an array.
+
+    Raises:
+        DataError: it is none, it is empty, or it has more than ``most`` rows.
+    """
+    import numpy as np
+
+    if not isinstance(value, list | tuple) or not value or len(value) > most:
+        raise DataError(f"{what} must be a list of 1 to {most} rows")
+    width = len(value[0]) if isinstance(value[0], list | tuple) else 0
+    if not 3 <= width <= 64 or any(not isinstance(row, list | tuple) or len(row) != width for row in value):
+        raise DataError(f"{what} must have rows of equally many numbers, at least 3")
+    try:
+        return np.asarray(value, dtype=np.float64).reshape(len(value), width)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise DataError(f"{what} holds something else than numbers: {str(error)[:100]}") from error
+
+
+def subset(points: npt.NDArray[Any], most: int) -> npt.NDArray[Any]:
+    """``most`` of the points, drawn with a fixed seed and in their order; all of them if there are no more."""
+    import numpy as np
+
+    if len(points) <= most:
+        return points
+    chosen = np.random.default_rng(_SEED).choice(len(points), most, replace=False, shuffle=False)
+    return points[np.sort(chosen)]
+
+
+def surface_points(mesh: Mesh, count: int) -> Floats:
+    """Points drawn evenly from the surface with a fixed seed, ``(count, 3)``; vertices if it has no area."""
+    import numpy as np
+
+    corners = mesh.vertices[mesh.triangles]
+    sides = corners[:, 1:] - corners[:, :1]
+    areas = np.linalg.norm(np.cross(sides[:, 0], sides[:, 1]), axis=1)
+    upto = np.cumsum(areas)
+    if not upto[-1] > 0:
+        return subset(mesh.vertices, count)
+    source = np.random.default_rng(_SEED)
+    chosen = np.minimum(np.searchsorted(upto, source.random(count) * upto[-1], side="right"), len(areas) - 1)
+    across, along = np.sqrt(source.random((count, 1))), source.random((count, 1))
+    first, second = sides[chosen, 0], sides[chosen, 1]
+    drawn: Floats = corners[chosen, 0] + across * (1 - along) * first + across * along * second
+    return drawn
+
+
+def _read_file(path: Path, most: int) -> Floats:
+    match path.suffix.lower():
+        case ".npy":
+            table = read_array(path)
+            if table.ndim != 2 or table.shape[1] < 3 or not 0 < len(table) <= MAX_VERTICES:
+                raise DataError(f"{path} has the shape {table.shape}: (points, 3) is needed")
+            return _finite(subset(table[:, :3], most), str(path))
+        case ".xyz" | ".txt":
+            return _finite(subset(number_lines(text_lines(path), (0, 1, 2), path), most), str(path))
+        case ".ply" | ".obj" | ".off":
+            mesh = read_mesh(path)
+            _finite(mesh.vertices, str(path))
+            return surface_points(mesh, most) if len(mesh.triangles) else subset(mesh.vertices, most)
+    raise DataError(f"{path}: points are read from .npy, .xyz, .txt, .ply, .obj and .off files")
+
+
+def _finite(points: npt.NDArray[Any], where: str) -> Floats:
+    import numpy as np
+
+    numbers: Floats = np.asarray(points, dtype=np.float64)
+    if not (np.abs(numbers) <= FARTHEST).all():  # false for NaN too
+        raise DataError(f"{where} holds coordinates that are no finite places")
+    return numbers

@@ -1,0 +1,78 @@
+"""Which of the two a value is: a prediction, whose faults make an answer unreadable, or a reference, whose do not."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from lmms_eval.errors import DataError, MediaError
+from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
+from lmms_eval.tasks.general_bench.readers.limits import regular_file
+from lmms_eval.tasks.general_bench.readers.paths import predicted_path, reference_path
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The prediction or the reference of an item, for readers: how paths are found and faults are told."""
+
+    item: Item
+    predicted: bool
+
+    def refuse(self, what: str) -> DataError:
+        """The error of a value that is not in its form: ``UnreadableAnswer`` for a prediction."""
+        if self.predicted:
+            return UnreadableAnswer(f"{self.item.where}: the prediction {what}")
+        return DataError(f"{self.item.where}: the reference {what}")
+
+    def path(self, value: object) -> Path:
+        """The existing file or folder that a value names (see ``readers.paths``)."""
+        return predicted_path(value, self.item) if self.predicted else reference_path(value, self.item)
+
+    def file(self, value: object) -> Path:
+        """The existing regular file, of at most 1 GiB, that a value names."""
+        path = self.path(value)
+        with self.reading():
+            return regular_file(path)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[None]:
+        """What cannot be read inside is this side's fault; such errors that do not name the item get its name."""
+        try:
+            yield
+        except UnreadableAnswer:
+            raise
+        except (DataError, MediaError) as error:
+            raise self.refuse(f"cannot be used: {error}") from error
+
+
+def prediction_of(item: Item) -> Side:
+    """The side of an item's prediction."""
+    return Side(item, predicted=True)
+
+
+def reference_of(item: Item) -> Side:
+    """The side of an item's reference."""
+    return Side(item, predicted=False)
+
+
+def finite(value: object) -> float | None:
+    """A JSON number as a finite float; ``None`` for anything else (text, booleans, NaN, integers beyond a float)."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def brief(value: object) -> str:
+    """A value in a message: its text, or what it is where that may be long."""
+    if isinstance(value, list | dict):
+        return f"a {'list' if isinstance(value, list) else 'dictionary'} of {len(value)}"
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 256:
+        return "an integer of more than 77 digits"
+    return f"{value!r:.80}"

@@ -1,0 +1,190 @@
+"""What a run prints and writes of General-Bench as a whole: a table of tasks, and the levels."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from loguru import logger
+
+from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
+from lmms_eval.plots.figure import PlotUnavailable
+from lmms_eval.tasks.general_bench.facts import TaskFacts, sheets, tasks_by_id
+from lmms_eval.tasks.general_bench.folder_scoring import FolderJob, score_folders
+from lmms_eval.tasks.general_bench.levels import files, paper, picture, registering, sensitivity, tables, text
+from lmms_eval.tasks.general_bench.levels.report import Ranked
+from lmms_eval.tasks.general_bench.measures.text_scores import word_tokenizer
+from lmms_eval.tasks.general_bench.scoring import TaskScore, broken, not_evaluated
+from lmms_eval.tasks.general_bench.settings import Settings
+from lmms_eval.utils.markdown import Column, markdown_table
+from lmms_eval.utils.names import sanitize_model_name
+
+KEY = "general_bench"
+PREFIX, DEMO = "general_bench_", "general_bench_demo_"
+PREDICTIONS = "prediction.json"
+JOURNAL = ".general_bench_scores"
+"""Below a run's output folder: what items of answers in files have got, so that they are scored once."""
+
+
+def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkReport | None:
+    """Scores by task and the levels of profile ``paper``; a report each for the data set and for the demonstration.
+
+    With ``stem`` the result table (CSV, JSON, and a workbook where openpyxl is installed), the levels (JSON, CSV, log)
+    and a picture go to ``STEM_general_bench/``, those of the demonstration to ``STEM_general_bench_demo/``.
+
+    Raises:
+        DataError: a file cannot be written.
+    """
+    texts: list[str] = []
+    parts: dict[str, Any] = {}
+    written: list[str] = []
+    for label in (KEY, "general_bench_demo"):
+        chosen = {name: one for name, one in tasks.items() if name.startswith(DEMO) == (label != KEY)}
+        if not chosen:
+            continue
+        scores, settings = _scores(chosen)
+        made = _from_files(scores, settings, _groups(chosen), stem)
+        scores += made
+        model = next((one.details[KEY]["model"] for one in chosen.values() if KEY in one.details), "model")
+        table = score_table(scores, frozenset(score.task for score in made))
+        parts[label] = {"tasks": [score.as_dict() for score in scores], "from_files": [score.task for score in made]}
+        if all(score.result() is None for score in scores):
+            texts.append(f"{table}\n\nno task has a score, so there are no General-Level scores")
+            continue
+        filled = _filled(model, scores)
+        ranked = paper.rank_paper(model, filled)
+        found = sensitivity.sensitivity(ranked)
+        remark = "demonstration data: no General-Level of a model\n\n" if label != KEY else ""
+        texts.append(f"{remark}{table}\n\n{text.summary(ranked, found)}")
+        parts[label]["levels"] = dict(ranked.levels)
+        if stem is not None:
+            folder = stem.with_name(f"{stem.name}_{label}")
+            written += [str(folder), *write_levels(ranked, found, folder, with_picture=True)]
+            written += _write_results(filled, model, folder)
+    return BenchmarkReport("\n\n".join(texts), {"general_bench_report": parts}, tuple(written)) if texts else None
+
+
+def _scores(tasks: Mapping[str, TaskNumbers]) -> tuple[list[TaskScore], Settings | None]:
+    scores, settings = [], None
+    for name, numbers in tasks.items():
+        details = numbers.details.get(KEY)
+        if details is None or numbers.withheld:
+            facts = tasks_by_id()[name.removeprefix(DEMO).removeprefix(PREFIX)]
+            if numbers.unscored:
+                scores.append(not_evaluated(facts, "", numbers.unscored))
+            else:
+                scores.append(broken(facts, "", numbers.withheld or "nothing was scored"))
+        else:
+            scores.append(TaskScore.from_dict(details))
+            settings = settings or Settings.of(details["options"])
+    return scores, settings
+
+
+def _groups(tasks: Mapping[str, TaskNumbers]) -> frozenset[str] | None:
+    """The benchmark's groups that the run chose, by their names without the demonstration's mark; ``None``: unknown."""
+    if any(one.groups is None for one in tasks.values()):
+        return None
+    names = {name for one in tasks.values() for name in one.groups or ()}
+    return frozenset(name.replace(DEMO.rstrip("_"), KEY, 1) for name in names)
+
+
+def _from_files(
+    scores: Sequence[TaskScore], settings: Settings | None, groups: frozenset[str] | None, stem: Path | None
+) -> list[TaskScore]:
+    """Tasks of the chosen groups whose answers are files that a generator wrote beside their annotations."""
+    if settings is None or settings.media_answers == "ask" or settings.root is None or settings.only:
+        return []
+    asked = {score.task for score in scores}
+
+    def is_wanted(facts: TaskFacts) -> bool:
+        if facts.id in asked or facts.needs == "offline-text":
+            return False
+        family = f"{PREFIX}{facts.modality.lower()}"
+        return groups is None or not groups.isdisjoint({KEY, family, f"{family}_{facts.paradigm}"})
+
+    job = FolderJob(settings, PREDICTIONS, None if stem is None else stem.parent / JOURNAL)
+    return list(score_folders(job, is_wanted).scores)
+
+
+def _filled(model: str, scores: Iterable[TaskScore]) -> tables.Table:
+    results = [result for score in scores if (result := score.result()) is not None]
+    filled = registering.register(model, results, tables.template(), "paper")
+    for problem in filled.problems:
+        logger.warning("General-Level: {}", problem)
+    return filled.table
+
+
+def _write_results(table: tables.Table, model: str, folder: Path) -> list[str]:
+    """The table that ``lmms-eval general-bench rank`` reads, for other scopes than the whole.
+
+    Raises:
+        DataError: a file cannot be written.
+    """
+    stem = folder / f"{sanitize_model_name(model, full_path=True)}_result"
+    paths = files.write_rows(table, model, stem)
+    if importlib.util.find_spec("openpyxl") is not None:
+        paths.append(stem.with_name(f"{stem.name}.xlsx"))
+        files.write_workbook(table, paths[-1])
+    return [str(path) for path in paths]
+
+
+def write_levels(ranked: Ranked, found: text.Sensitivities, folder: Path, *, with_picture: bool) -> list[str]:
+    """Log, JSON and CSV of the levels, and the picture where it can be drawn; gives their paths.
+
+    Raises:
+        DataError: one cannot be written.
+    """
+    name = sanitize_model_name(ranked.model, full_path=True)
+    contents = {
+        folder / f"score_calculation_{name.lower()}.log": text.log(ranked, found),
+        folder / f"{name}_levels.json": text.as_json(ranked, found),
+        folder / f"{name}_levels.csv": text.as_csv(ranked),
+    }
+    for path, content in contents.items():
+        files.write_bytes(path, content.encode())
+    paths = [str(path) for path in contents]
+    if with_picture:
+        target = folder / f"{name}_levels.png"
+        try:
+            picture.draw(ranked, target)
+            paths.append(str(target))
+        except PlotUnavailable as absent:
+            logger.info("{}", absent)
+    return paths
+
+
+def score_table(scores: Sequence[TaskScore], from_files: frozenset[str] = frozenset()) -> str:
+    """A line for each task: value, the official rule's where it differs, unit, answered items, what is the matter.
+
+    Tasks of ``from_files`` are marked: what they got is not the run's model's, but that of the files' maker.
+    """
+    order = {facts.id: place for place, facts in enumerate(one for rows in sheets().values() for one in rows)}
+    rows = [_cells(score, score.task in from_files) for score in sorted(scores, key=lambda score: order[score.task])]
+    headings = ("sheet", "task", "metric", "score", "±", "answered only", "items", "status")
+    columns = zip(*rows, strict=True) if rows else ((),) * len(headings)
+    numeric = (False, False, False, True, True, True, True, False)
+    table = markdown_table(
+        [Column(name, tuple(cells), right) for name, cells, right in zip(headings, columns, numeric, strict=True)]
+    ).rstrip("\n")
+    if any(score.measure == "bleu1" for score in scores):
+        table += f"\nBLEU-1 counts the words of the tokenizer {word_tokenizer()!r}"
+    return table
+
+
+def _cells(score: TaskScore, is_from_file: bool) -> tuple[str, ...]:
+    facts = score.facts
+    answered = "" if score.official == score.strict or score.official is None else f"{score.official:.4g}"
+    status = score.withheld or ("" if score.status == "scored" else ": ".join((score.status, *score.notes[:1])))
+    status = "; ".join(filter(None, [f"from {PREDICTIONS}" if is_from_file else "", status]))
+    return (
+        facts.sheet,
+        facts.short_name or facts.name,
+        facts.spelling,
+        "" if score.strict is None else f"{score.strict:.4g}",
+        "" if score.stderr is None else f"{score.stderr:.2g}",
+        answered,
+        f"{score.answered} of {score.expected}",
+        status[:120],
+    )

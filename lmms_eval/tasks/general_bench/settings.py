@@ -1,0 +1,98 @@
+"""What a task of General-Bench can be told: ``lmms_eval_specific_kwargs``, or ``--task_kwargs`` on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from lmms_eval.tasks._task_utils.task_options import BenchmarkOptions, wrong_option
+from lmms_eval.tasks.general_bench.measures.contract import Context
+
+_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "subset": ("", "open", "closed"),
+    "predictions": ("output", "beside"),
+    "prediction_form": ("list", "object"),
+    "media_answers": ("files", "ask"),
+    "extraction": ("official", "fixed"),
+    "points": ("render", "refuse"),
+    "fad_network": ("vggish", "clap"),
+    "wer_words": ("spoken", "written"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings(BenchmarkOptions):
+    """The options of a task."""
+
+    benchmark: ClassVar[str] = "General-Bench"
+
+    subset: Literal["", "open", "closed"] = ""
+    """The set whose folder is taken; empty: the open one where both hold the task."""
+    only: str = ""
+    """Only the task of this folder: its name, or the end of its path."""
+    predictions: Literal["output", "beside"] = "output"
+    """Where ``prediction.json`` goes: below ``--output_path``, or beside the task's annotation."""
+    prediction_form: Literal["list", "object"] = "list"
+    """A list of records, or the object that submissions of the closed set have."""
+    media_answers: Literal["files", "ask"] = "files"
+    """Tasks whose answers are media or arrays: scored from ``prediction.json`` beside the annotation, or asked of the
+    model (one that draws)."""
+    extraction: Literal["official", "fixed"] = "official"
+    """How a choice is read from a language reply: as the authors do (``A`` where none is found), or by the mended
+    rules (no answer where none is found)."""
+    answer_limit: int | None = None
+    """Most new tokens of an answer, below what its type allows."""
+    field_maps: str | None = None
+    """A YAML file that says which keys of image and 3D items hold what."""
+    max_frames: int = 64
+    """Of a video, evenly spaced."""
+    points: Literal["render", "refuse"] = "render"
+    """Point clouds, which no chat model takes: shown as pictures from four sides, or an error."""
+    weights: str | None = None
+    """Folder with the weights of networks that metrics need."""
+    download: bool = False
+    """Weights that are not there may be fetched from the hub."""
+    score_device: str = "cpu"
+    """Where those networks run."""
+    ratings: str | None = None
+    """A file with people's ratings."""
+    reference_features: str | None = None
+    """A folder with features of the references, computed elsewhere."""
+    fad_network: Literal["vggish", "clap"] = "vggish"
+    """Whose features FAD compares."""
+    wer_words: Literal["spoken", "written"] = "spoken"
+    """Words of word error rates: without case and punctuation, or as they are written."""
+
+    def check(self) -> None:
+        for name, known in _CHOICES.items():
+            if getattr(self, name) not in known:
+                wanted = " or ".join(choice or "nothing" for choice in known)
+                raise wrong_option(self.benchmark, name, wanted, getattr(self, name))
+        if isinstance(self.max_frames, bool) or not isinstance(self.max_frames, int) or self.max_frames < 1:
+            raise wrong_option(self.benchmark, "max_frames", "a whole number from 1 on", self.max_frames)
+        limit = self.answer_limit
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+            raise wrong_option(self.benchmark, "answer_limit", "a whole number from 1 on", limit)
+        if not isinstance(self.download, bool):
+            raise wrong_option(self.benchmark, "download", "true or false", self.download)
+
+    @property
+    def root(self) -> Path | None:
+        """Where the data lie."""
+        return self.folder or (None if self.data_root is None else Path(self.data_root))
+
+    @property
+    def context(self) -> Context:
+        """What measures may use."""
+        options: dict[str, Any] = {"fad_network": self.fad_network, "wer_words": self.wer_words}
+        if self.reference_features is not None:
+            options["reference_features"] = Path(self.reference_features)
+        return Context(
+            weights=None if self.weights is None else Path(self.weights),
+            download=self.download,
+            device=self.score_device,
+            ratings=None if self.ratings is None else Path(self.ratings),
+            options=options,
+        )

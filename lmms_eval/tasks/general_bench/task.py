@@ -1,0 +1,41 @@
+"""A task of General-Bench: how long its answers may be hangs on the type that its annotation names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lmms_eval.api.task import TaskOptions
+from lmms_eval.tasks.general_bench.asking import answer_limit
+from lmms_eval.tasks.general_bench.facts.metrics import metrics
+from lmms_eval.tasks.general_bench.settings import Settings
+from lmms_eval.tasks.yaml_task import TaskSource, YamlTask
+
+JUDGED = "gpt_score"
+"""The metric that a judge gives."""
+
+
+class GeneralBenchTask(YamlTask):
+    """Whether larger values are better is the metric's; only a task whose metric a judge gives has questions to one."""
+
+    def __init__(self, source: TaskSource, options: TaskOptions) -> None:
+        entries = [_directed(entry) for entry in source.raw.get("metric_list") or ()]
+        raw = {**source.raw, "metric_list": entries}
+        if JUDGED not in (entry["metric"] for entry in entries):
+            raw.pop("doc_to_judge", None)
+        super().__init__(replace(source, raw=raw), options)
+
+    def load(self) -> None:
+        is_new = self._documents is None
+        super().load()
+        if is_new and "max_new_tokens" not in self.options.gen_kwargs:
+            views = (self.documents.text_view(place) for place in range(len(self.documents)))
+            told = next((doc for doc in views if not doc["problem"]), self.documents.text_view(0))
+            limit = answer_limit(told, Settings.of(self.prompts.kwargs))
+            self.generation = {**self.generation, "max_new_tokens": limit}
+
+
+def _directed(entry: Mapping[str, Any]) -> dict[str, Any]:
+    metric = metrics().get(str(entry["metric"]))
+    return dict(entry) if metric is None else {**entry, "higher_is_better": metric.higher_is_better}

@@ -1,0 +1,165 @@
+"""The functions that the YAML files name: document to messages, reply to prediction and state, states to numbers.
+
+The task options are those of ``settings.Settings``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lmms_eval.api.judging import JudgeQuestion, Verdict
+from lmms_eval.api.outcome import BenchmarkReport, Estimate, NotEvaluated, TaskNumbers, Unscored, Withheld
+from lmms_eval.errors import DataError, ItemError
+from lmms_eval.tasks._task_utils.file_utils import model_name
+from lmms_eval.tasks._task_utils.scoring_data import depends_on
+from lmms_eval.tasks.general_bench import asking, scoring
+from lmms_eval.tasks.general_bench.data.records import id_key
+from lmms_eval.tasks.general_bench.documents import item_of
+from lmms_eval.tasks.general_bench.facts import tasks_by_id
+from lmms_eval.tasks.general_bench.measures import registry
+from lmms_eval.tasks.general_bench.measures.identity import scoring_identity
+from lmms_eval.tasks.general_bench.scoring import ItemOutcome
+from lmms_eval.tasks.general_bench.settings import Settings
+
+Options = Mapping[str, Any] | None
+KEY = "general_bench"
+"""Of a task's score in its estimate's details."""
+
+
+def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> list[dict[str, Any]]:
+    """One user turn: the media, then the text.
+
+    Raises:
+        ItemError: the item cannot be read or asked.
+    """
+    settings = Settings.of(lmms_eval_specific_kwargs)
+    with _alone():
+        return asking.messages(doc, settings)
+
+
+def doc_to_text(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> str:
+    """The question's text; of an item that cannot be read or asked, why: its messages then raise that."""
+    if doc["problem"]:
+        return str(doc["problem"])
+    try:
+        return asking.text(doc, Settings.of(lmms_eval_specific_kwargs))
+    except DataError as error:
+        return str(error)
+
+
+def doc_to_visual(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> list[Any]:
+    """The media of the question.
+
+    Raises:
+        ItemError: the item cannot be read or asked.
+    """
+    settings = Settings.of(lmms_eval_specific_kwargs)
+    with _alone():
+        return asking.visuals(doc, settings)
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """What is wrong with an item is that item's failure, not the run's."""
+    try:
+        yield
+    except DataError as error:
+        raise ItemError(str(error)) from error
+
+
+def doc_to_target(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> str:
+    """The reference answer as samples show it; empty for closed sets and items that cannot be read."""
+    if doc["problem"]:
+        return ""
+    reference = item_of(doc, Settings.of(lmms_eval_specific_kwargs)).reference
+    if isinstance(reference, list | tuple) and reference and all(isinstance(one, str) for one in reference):
+        return str(reference[0])
+    return "" if reference is None else str(reference)[:1000]
+
+
+def doc_to_gold(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> str:
+    """A reply that deserves full marks, for ``--model baseline --model_args strategy=gold``."""
+    return "" if doc["problem"] else asking.gold(doc, Settings.of(lmms_eval_specific_kwargs))
+
+
+def doc_to_judge(
+    doc: Mapping[str, Any], results: Sequence[Any], lmms_eval_specific_kwargs: Options = None
+) -> list[JudgeQuestion]:
+    """The question to the judge, of the one task that has one."""
+    from lmms_eval.tasks.general_bench.measures import judged
+
+    settings = Settings.of(lmms_eval_specific_kwargs)
+    item = item_of(doc, settings)
+    return [judged.question(item, asking.prediction(asking.record(doc, _reply(results), settings)))]
+
+
+@depends_on(scoring_identity)
+def process_results(
+    doc: Mapping[str, Any],
+    results: Sequence[Any],
+    verdicts: Mapping[str, Verdict] | None = None,
+    lmms_eval_specific_kwargs: Options = None,
+) -> dict[str, Any]:
+    """The item's state under the metric's name (``Unscored`` where it cannot be evaluated), and its prediction.
+
+    Raises:
+        DataError: the item cannot be read, or its reference cannot: the sample fails.
+    """
+    settings = Settings.of(lmms_eval_specific_kwargs)
+    item = item_of(doc, settings)
+    made = asking.record(doc, _reply(results), settings)
+    name = item.facts.metric
+    record = {"place": int(doc["place"]), "record": made}
+    try:
+        measure = registry.measure_for(item.facts, doc["measured_as"] or item.form)
+        context = settings.context.having(candidates=list(doc["candidates"]))
+        if verdicts:
+            reply = next(iter(verdicts.values())).text
+            context = context.having(verdicts={id_key(item.id): reply})
+        outcome = scoring.score_item(item, asking.prediction(made), measure, context)
+    except NotEvaluated as absent:
+        return {name: Unscored(absent.reason), "predictions": record}
+    if outcome.status == "failed":
+        raise DataError(outcome.note)
+    value = {**outcome.as_record(), "measure": measure.name, "form": doc["measured_as"] or item.form}
+    if measure.is_mean:
+        value["score"] = outcome.state
+    return {name: value, "predictions": record}
+
+
+def _reply(results: Sequence[Any]) -> Any:
+    return results[0] if results else ""
+
+
+def aggregate(values: Sequence[Mapping[str, Any]], args: Any, task: Any) -> Estimate | Withheld:
+    """The task's number in the unit of the result table, unanswered items as wrong; the whole score in the details."""
+    facts = tasks_by_id()[task.describe()["dataset_name"]]
+    measure = registry.measure_for(facts, values[0]["form"])
+    outcomes = [ItemOutcome.from_record(value) for value in values]
+    score = scoring.evaluated(lambda: scoring.combine(facts, measure, outcomes), facts, measure.name, len(outcomes))
+    if score.withheld:
+        return Withheld(None, score.withheld)
+    kwargs = task.prompts.kwargs or {}
+    options = {key: value for key, value in kwargs.items() if not isinstance(value, Mapping)}
+    details = {**score.as_dict(), "options": options, "model": model_name(args)}
+    found = scoring.interval(score, measure.is_mean)
+    low, high = (found.low, found.high) if found is not None else (None, None)
+    return Estimate(score.strict, score.stderr, {KEY: details}, low, high)
+
+
+def aggregate_predictions(records: Sequence[Mapping[str, Any]], args: Any, task: Any) -> Estimate:
+    """No number: writes ``prediction.json``, whose path is in the details."""
+    from lmms_eval.tasks.general_bench import prediction_files
+
+    path = prediction_files.write(records, args, task)
+    return Estimate(None, details={} if path is None else {"submission_files": [str(path)]})
+
+
+def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkReport | None:
+    """The levels over the tasks of a run."""
+    from lmms_eval.tasks.general_bench.report import report as whole
+
+    return whole(tasks, stem)

@@ -1,0 +1,55 @@
+"""Flow, depth and restored frames."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lmms_eval.tasks.general_bench.measures import depth_math, flow_math, image_quality
+from lmms_eval.tasks.general_bench.readers.depth import first_channel
+from lmms_eval.tasks.general_bench.readers.flow import parse_flo
+
+Input = Mapping[str, Any]
+
+
+def endpoint_error(record: Input) -> float:
+    return flow_math.endpoint_error(np.array(record["pred"]), np.array(record["gt"]))
+
+
+def task_error(record: Input) -> dict[str, float]:
+    pairs = zip(record["pred"], record["gt"], strict=True)
+    errors = [endpoint_error({"pred": pred, "gt": gt}) for pred, gt in pairs]
+    return {"EPE": flow_math.published_mean(errors)}
+
+
+def depth_error(record: Input) -> dict[str, float]:
+    errors = []
+    for video in record["videos"]:
+        arrays = [first_channel(np.array(video[key], dtype=np.float32), Path(key)) for key in ("pred", "gt")]
+        errors.append(depth_math.aligned_abs_rel(*arrays))
+    value = math.fsum(errors) / len(errors)
+    return {"absRel": value, "score": depth_math.abs_rel_score(value)}
+
+
+def psnr(first: Any, second: Any) -> float:
+    return image_quality.psnr(image_quality.mean_squared_error(np.array(first), np.array(second)))
+
+
+def restoration(record: Input) -> dict[str, float]:
+    frames = [pair for video in record["videos"] for pair in zip(video["pred"], video["gt"], strict=True)]
+    return {"PSNR": image_quality.mean_psnr([psnr(*pair) for pair in frames])}
+
+
+FUNCTIONS: Mapping[str, Callable[[Input], Any]] = {
+    "epe": endpoint_error,
+    "flow_task_epe": task_error,
+    "read_flo_base64": lambda record: parse_flo(base64.b64decode(record["file_base64"]), Path("vector.flo")).tolist(),
+    "video_depth_absrel": depth_error,
+    "psnr": lambda record: psnr(record["a"], record["b"]),
+    "video_restoration_psnr": restoration,
+}

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmms_eval.errors import DataError
+from lmms_eval.tasks.general_bench.data.predictions import dumps, read_predictions, write
+from lmms_eval.tasks.general_bench.data.records import id_key
+
+
+def predictions(tmp_path: Path, content: Any) -> Path:
+    file = tmp_path / "prediction.json"
+    file.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return file
+
+
+def test_both_forms_say_the_same(tmp_path: Path) -> None:
+    records = [{"id": "a", "prediction": "x"}, {"id": 2, "prediction": [[1, 2, 3, 4]]}, {"id": 3, "prediction": None}]
+    values = {'"a"': "x", "2": [[1, 2, 3, 4]], "3": None}
+    plain = read_predictions(predictions(tmp_path, records))
+    assert plain.values == values and plain.problems == () and plain.head is None
+    assert plain.where == str(tmp_path / "prediction.json")
+    whole = {"task": "Ball Tracking", "skill": "V-1", "type": "comprehension", "data": records}
+    found = read_predictions(predictions(tmp_path, whole))
+    assert found.values == values and found.head == {key: whole[key] for key in ("task", "skill", "type")}
+    assert read_predictions(predictions(tmp_path, [])).values == {}
+
+
+def test_word_problems(tmp_path: Path) -> None:
+    records = [
+        {"id": 1, "prediction_steps": "s", "prediction_final": "4"},
+        {"id": 2, "prediction_final": "4", "prediction": "5"},
+    ]
+    assert read_predictions(predictions(tmp_path, records)).values == {"1": "4", "2": "5"}
+
+
+def test_repeated_ids_and_faulty_records(tmp_path: Path) -> None:
+    records = [
+        {"id": 1, "prediction": "a"}, {"id": "1", "prediction": "b"}, {"id": 1.0, "prediction": "c"},
+        {"id": True, "prediction": "d"}, "text", {"prediction": "e"}, {"id": [1], "prediction": "f"}, {"id": 7},
+    ]  # fmt: skip
+    found = read_predictions(predictions(tmp_path, records))
+    assert found.values == {"1": "c", '"1"': "b", "true": "d"}
+    assert found.duplicates == ("1",)
+    assert [problem.split("prediction.json: ")[1] for problem in found.problems] == [
+        "record 4 is passed over: it is 'text', no object with `id` and `prediction`",
+        "record 5 is passed over: it has no `id`",
+        "record 6 is passed over: the id [1] is no text or number",
+        "record 7 is passed over: id 7 has no `prediction`",
+        "the id 1 stands there more than once: the last one counts",
+    ]
+
+
+def test_many_faulty_records_are_told_shortly(tmp_path: Path) -> None:
+    found = read_predictions(predictions(tmp_path, [3] * 1000))
+    assert len(found.problems) == 21 and found.problems[-1] == "... and 980 more of them"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("3", r"a list of \{id, prediction\}, or an object"),
+        ({"data": {"1": "a"}}, r"or an object with such a list as `data`"),
+        ({"a": "b"}, r"or an object with such a list"),
+        ('[{"id": 1, "predic', "no complete JSON file"),
+        ([{"model": "m", "task": "AudioQA", "metric": "accuracy", "score": "0.5"}], "holds results .* not predictions"),
+    ],
+)
+def test_files_that_hold_no_predictions(tmp_path: Path, content: Any, message: str) -> None:
+    with pytest.raises(DataError, match=rf"prediction\.json.*{message}"):
+        read_predictions(predictions(tmp_path, content))
+
+
+def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+    records = [{"id": 1, "prediction": "né \ud800 题"}, {"id": "x", "prediction_steps": "s", "prediction_final": "4"}]
+    file = tmp_path / "new" / "prediction.json"
+    write(file, records)
+    assert json.loads(file.read_bytes()) == records
+    assert read_predictions(file).values == {"1": "né \ud800 题", '"x"': "4"}
+    text = file.read_text(encoding="utf-8")
+    assert text.startswith('[\n  {\n    "id": 1,\n    "prediction": "né \\ud800 题"')
+    write(file, records, "object", task="T", skill="S", type="generation")
+    assert json.loads(file.read_bytes()) == {"task": "T", "skill": "S", "type": "generation", "data": records}
+    assert list(json.loads(dumps([], "object"))) == ["task", "skill", "type", "data"]
+    with pytest.raises(DataError, match="cannot be written"):
+        write(file / "below", records)
+
+
+def test_keys_of_ids() -> None:
+    keys = [id_key(one) for one in ("1", 1, "true", True, 1.5, False, 0, "", "é")]
+    assert len(set(keys)) == len(keys)
+    assert id_key(1) == id_key(1.0)
+    for wrong in (None, [], {}, float("nan"), float("inf"), 10**5000):
+        with pytest.raises(DataError):
+            id_key(wrong)

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lmms_eval.tasks.general_bench.measures import identity
+
+PACKAGES = ("data", "measures", "networks", "nlp", "prompts", "readers")
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A benchmark of six packages with a file each."""
+    for name in PACKAGES:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.py").write_text("x = 1\n")
+    monkeypatch.setattr(identity, "__file__", str(tmp_path / "measures" / "identity.py"))
+    identity._code.cache_clear()
+    yield tmp_path
+    identity._code.cache_clear()
+
+
+@pytest.mark.parametrize("name", [f"{name}/a.py" for name in PACKAGES])
+def test_it_changes_with_the_code(package: Path, name: str) -> None:
+    before = identity.scoring_identity()
+    assert identity.scoring_identity() == before
+    (package / name).write_text("x = 2\n")
+    identity._code.cache_clear()
+    assert identity.scoring_identity() != before
+
+
+def test_it_changes_with_the_tokenizer(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {identity.scoring_identity()}
+    for tokenizer in ("treebank", "white-space"):
+        monkeypatch.setattr(identity, "word_tokenizer", lambda tokenizer=tokenizer: tokenizer)
+        found.add(identity.scoring_identity())
+    assert len(found) == 2

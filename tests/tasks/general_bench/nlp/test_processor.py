@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmms_eval.api.outcome import NotEvaluated
+from lmms_eval.errors import DataError, LmmsEvalError, UsageError
+from lmms_eval.tasks.general_bench.measures.text_scores import fallback_tokens
+from lmms_eval.tasks.general_bench.nlp.processor import LeftOut, installed_tokenizer, process, process_folder
+from lmms_eval.tasks.general_bench.nlp.types import TYPES
+from tests.tasks.general_bench.nlp.kit import item_of, json_value
+from tests.tasks.linguistic_kit import NLTK_DATA, needs_nltk_data
+
+PERFECT = {
+    "Code Defect Detection": "1",
+    "Proof": "one\ntwo\nConclusion: done",
+    "Mathematical Word Problem Solving": " 42 ",
+    "Time Series": "3.0",
+    "classification": "joy, fear ",
+    "multiple choice": "joy, fear",
+}
+
+
+def score(type_name, outputs, answers, tokenize=fallback_tokens):
+    data = [{"id": place, "output": output} for place, output in enumerate(outputs)]
+    records = [{"id": place, "prediction": answer} for place, answer in enumerate(answers)]
+    found = process({"task": "t", "type": type_name, "data": data}, records, tokenize)
+    assert found is not None
+    return found.score
+
+
+@pytest.mark.parametrize("type_name", TYPES)
+def test_a_perfect_answer_of_each_type(type_name):
+    item = item_of(type_name)
+    if TYPES[type_name].metric == "CodeBLEU":
+        pytest.importorskip("codebleu")
+    labels = "fear<p>joy" if TYPES[type_name].reading == "labels" else None
+    output = item["output"]
+    answer = PERFECT.get(type_name) or labels or (output if isinstance(output, str) else leaf(output))
+    found = process({"task": "t", "type": type_name, "data": [item]}, [{"id": 7, "prediction": answer}], str.split)
+    assert found is not None
+    assert (found.task_name, found.metric, found.task_type) == ("t", TYPES[type_name].metric, "comprehension")
+    assert found.score == (0.0 if type_name == "Time Series" else 1.0)
+
+
+def leaf(output):
+    while isinstance(output, dict):
+        output = next(iter(output.values()))
+    return output
+
+
+def test_left_out_items_do_not_count_against_the_model():
+    data = [{"id": 1, "output": {"answer": "a"}}, {"id": 2, "output": {"answer": "a"}}, {"id": "3", "output": {}}]
+    records = [{"id": 1, "prediction": "a"}, {"id": 2, "prediction": None}, {"id": "3", "prediction": "a"}]
+    found = process({"type": "OpenQA", "data": data}, records, fallback_tokens)
+    assert found is not None
+    assert (found.score, found.n_scored, found.n_expected, found.task_name) == (1.0, 1, 3, "")
+    assert found.left_out == (LeftOut("2", "no prediction"), LeftOut('"3"', "no reference"))
+
+
+def test_ids_of_another_type_do_not_match():
+    data = [{"id": 1, "output": {"answer": "a"}}]
+    assert process({"type": "OpenQA", "data": data}, [{"id": "1", "prediction": "a"}], fallback_tokens) is None
+
+
+def test_prediction_beats_prediction_final():
+    data = [{"id": 1, "output": {"solution": {"final_answer": "4"}}}]
+    for record, expected in (({"prediction_final": "4"}, 1.0), ({"prediction": "5", "prediction_final": "4"}, 0.0)):
+        found = process(
+            {"type": "Mathematical Word Problem Solving", "data": data}, [{"id": 1, **record}], fallback_tokens
+        )
+        assert found is not None
+        assert found.score == expected
+
+
+def test_the_best_reference_counts():
+    assert score("OpenQA", [{"answer": ["x y", "a b"]}], ["a b"]) == 1.0
+    assert score("Summarization", [{"summary": ["x y", "a b"]}], ["a b"]) == 1.0
+    assert score("Dialogue", [{"reference": ["x y", "a b"]}], ["a b"]) == 1.0
+    assert score("MultipleChoiceQA", [{"answer": ["A", "B"]}], ["B"]) == 1.0
+
+
+def test_bleu_counts_the_words_of_the_tokenizer():
+    output = {"reference": "a,b c"}
+    assert score("Dialogue", [output], ["a b c"]) == pytest.approx(1 / 3)
+    assert score("Dialogue", [output], ["a b c"], lambda text: text.replace(",", " ").split()) == 1.0
+
+
+def test_pairs_that_are_no_numbers_are_passed_over():
+    assert score("Time Series", [{"target": 1}, {"target": 2}], ["n/a", "2.5"]) == 0.5
+    assert score("Time Series", [{"target": 1}], ["n/a"]) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("type_name", "output", "answer"),
+    [
+        ("OpenQA", {"answer": "a"}, 3),
+        ("OpenQA", {"answer": 3}, "3"),
+        ("OpenQA", {"answer": ["a", 3]}, "3"),
+        ("MultipleChoiceQA", {"answer": 3}, "3"),
+        ("Dialogue", {"reference": {"x": 1}}, "a"),
+        ("ner", {"spans": "a"}, ["a"]),
+        ("Code Repair", {"repairCode": ["a"]}, "a"),
+    ],
+)
+def test_values_of_another_kind_drop_the_task(type_name, output, answer):
+    with pytest.raises(DataError):
+        score(type_name, [output], [answer])
+
+
+def test_sums_beyond_every_number_drop_the_task():
+    with pytest.raises(DataError, match="cannot be scored"):
+        score("Time Series", [{"target": 0}] * 2, [1.7e308] * 2)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "predictions"),
+    [
+        ([], []),
+        ({}, []),
+        ({"data": {}}, []),
+        ({"data": [], "task": 3}, []),
+        ({"data": [3]}, []),
+        ({"data": [{"output": {}}]}, []),
+        ({"data": []}, {"data": []}),
+        ({"data": []}, [3]),
+        ({"data": []}, [{"prediction": "a"}]),
+        ({"data": []}, [{"id": {}, "prediction": "a"}]),
+    ],
+)
+def test_files_of_another_shape_are_refused(annotation, predictions):
+    with pytest.raises(DataError):
+        process(annotation, predictions, fallback_tokens)
+
+
+annotations = st.one_of(
+    json_value,
+    st.fixed_dictionaries(
+        {
+            "type": st.one_of(st.sampled_from(list(TYPES)), json_value),
+            "data": st.lists(st.fixed_dictionaries({"id": st.integers(0, 2), "output": json_value}), max_size=3),
+        },
+        optional={"task": json_value},
+    ),
+)
+records = st.one_of(
+    json_value,
+    st.lists(st.fixed_dictionaries({"id": st.integers(0, 2)}, optional={"prediction": json_value}), max_size=3),
+)
+
+
+@given(annotations, records)
+def test_nothing_but_our_errors(annotation, predictions):
+    try:
+        found = process(annotation, predictions, fallback_tokens)
+    except (LmmsEvalError, NotEvaluated):
+        return
+    assert found is None or (found.n_scored + len(found.left_out) == found.n_expected and found.n_scored > 0)
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    item = {"id": 1, "output": {"answer": "a"}}
+    write(tmp_path / "NLP" / "good", {"task": "g", "type": "OpenQA", "data": [item]}, [{"id": 1, "prediction": "a"}])
+    write(tmp_path / "NLP" / "object", {"task": "o", "type": "OpenQA", "data": [item]}, {"data": []})
+    write(tmp_path / "NLP" / "empty", {"task": "e", "type": "OpenQA", "data": [item]}, [])
+    write(tmp_path / "NLP" / "broken", {"task": "b"}, [])
+    (tmp_path / "NLP" / "broken" / "annotation.json").write_text("{", encoding="utf-8")
+    (tmp_path / "NLP" / "bare").mkdir()
+    (tmp_path / "image").mkdir()
+    return tmp_path
+
+
+def write(folder, annotation, predictions):
+    folder.mkdir(parents=True)
+    for name, content in (("annotation.json", annotation), ("prediction.json", predictions)):
+        (folder / name).write_text(json.dumps(content), encoding="utf-8")
+
+
+def test_a_folder_says_why_tasks_are_not_scored(dataset):
+    found = process_folder(dataset)
+    assert [result.task_name for result in found.results] == ["g"]
+    assert [problem.split(":")[0] for problem in found.problems] == ["bare", "broken", "empty", "object"]
+    assert "annotation.json" in found.problems[0]
+    assert "list of records" in found.problems[3]
+
+
+def test_files_of_another_name(dataset):
+    (dataset / "NLP" / "good" / "mine.json").write_text('[{"id": 1, "prediction": "b"}]', encoding="utf-8")
+    assert [result.score for result in process_folder(dataset, "mine.json").results] == [0.0]
+    with pytest.raises(UsageError, match="is a path"):
+        process_folder(dataset, "good/mine.json")
+
+
+def test_a_task_that_lacks_a_package_is_a_problem(dataset):
+    def tokenize(text):
+        raise NotEvaluated("no words here")
+
+    item = {"id": 1, "output": {"reference": "a"}}
+    write(dataset / "NLP" / "words", {"type": "Dialogue", "data": [item]}, [{"id": 1, "prediction": "a"}])
+    assert "words: not evaluated: no words here" in process_folder(dataset, tokenize=tokenize).problems
+
+
+def test_a_missing_folder_is_fatal(tmp_path):
+    with pytest.raises(DataError, match="no folder nlp"):
+        process_folder(tmp_path)
+    with pytest.raises(DataError, match="cannot be read"):
+        process_folder(tmp_path / "absent")
+
+
+def test_without_data_words_are_split_at_white_space(tmp_path):
+    found = installed_tokenizer(str(tmp_path))
+    assert (found.name, found.tokens("it's so.")) == ("fallback", ["it's", "so."])
+
+
+@needs_nltk_data
+def test_with_data_words_are_those_of_the_treebank():
+    found = installed_tokenizer(str(NLTK_DATA))
+    assert (found.name, found.tokens("it's so.")) == ("treebank", ["it", "'s", "so", "."])
