@@ -37,6 +37,7 @@ def run_steps(words: Sequence[str], register: Step, rank: Step) -> int:
     add("--dataset", type=Path, default=Path("General-Bench-Openset"), metavar="DIR", help="(General-Bench-Openset)")
     add("--tasks", default="general_bench", metavar="NAMES", help="which tasks are asked (general_bench)")
     add("--name", metavar="NAME", help="of the model's column and files (the model's)")
+    add("-p", "--prediction", default="prediction.json", metavar="FILE", help="name of the predictions' files")
     add("--output", type=Path, default=Path("outcome"), metavar="DIR", help="(outcome)")
     add("--profile", choices=("paper", "reference"), default="paper", help="of steps 2 and 3 (paper)")
     add("--task_kwargs", "--task-kwargs", default="", metavar="K=V,...", help="options of the tasks, for steps 1 and 2")
@@ -67,7 +68,7 @@ def run_steps(words: Sequence[str], register: Step, rank: Step) -> int:
 
 
 def _evaluation(given: argparse.Namespace) -> list[str]:
-    options = ",".join(filter(None, ["predictions=beside", given.task_kwargs]))
+    options = ",".join(filter(None, [f"predictions=beside,prediction_name={given.prediction}", given.task_kwargs]))
     words = ["--model", given.model, "--tasks", given.tasks, "--data_root", str(given.dataset)]
     words += ["--task_kwargs", options, "--output_path", str(given.output / "runs")]
     if given.model_args:
@@ -82,6 +83,7 @@ def _judging(given: argparse.Namespace) -> list[str]:
 
 def _registering(given: argparse.Namespace, name: str) -> list[str]:
     words = ["-d", str(given.dataset), "-o", str(given.output), "-m", name, "--profile", given.profile]
+    words += ["-p", given.prediction]
     if given.task_kwargs:
         words += ["--task_kwargs", given.task_kwargs]
     return [*words, *_judging(given)]

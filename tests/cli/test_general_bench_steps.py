@@ -69,15 +69,17 @@ def test_what_the_steps_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = Steps(monkeypatch)
     steps.run(
         "--model", "hf", "--model_args", "pretrained=Org/Net", "--dataset", "data", "--output", "out", "--limit", "2",
-        "--task_kwargs", "subset=closed", "--tasks", "general_bench_nlp", "--profile", "reference",
+        "--task_kwargs", "subset=closed", "--tasks", "general_bench_nlp", "--profile", "reference", "-p", "a.json",
     )  # fmt: skip
     asked = dict(zip(steps.given["ask"][::2], steps.given["ask"][1::2], strict=True))
     assert asked == {
         "--model": "hf", "--model_args": "pretrained=Org/Net", "--tasks": "general_bench_nlp", "--data_root": "data",
-        "--task_kwargs": "predictions=beside,subset=closed", "--output_path": "out/runs", "--limit": "2",
+        "--task_kwargs": "predictions=beside,prediction_name=a.json,subset=closed", "--output_path": "out/runs",
+        "--limit": "2",
     }  # fmt: skip
     assert steps.given["register"] == [
-        "-d", "data", "-o", "out", "-m", "Org/Net", "--profile", "reference", "--task_kwargs", "subset=closed",
+        "-d", "data", "-o", "out", "-m", "Org/Net", "--profile", "reference", "-p", "a.json",
+        "--task_kwargs", "subset=closed",
     ]  # fmt: skip
     assert steps.given["rank"][:4] == ["-p", "out/Org__Net_result.xlsx", "-m", "Org/Net"]
 

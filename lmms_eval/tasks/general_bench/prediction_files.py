@@ -13,7 +13,6 @@ from lmms_eval.tasks.general_bench.documents import folder_of
 from lmms_eval.tasks.general_bench.facts import skills, tasks_by_id
 from lmms_eval.tasks.general_bench.settings import Settings
 
-FILE = "prediction.json"
 FOLDER = "general_bench"
 """Below the run's output folder."""
 
@@ -28,9 +27,10 @@ def write(records: Sequence[Mapping[str, Any]], args: Any, task: Any) -> Path | 
     settings = Settings.of(task.prompts.kwargs)
     folder = folder_of(facts, settings)
     if settings.predictions == "beside":
-        path = folder.path / FILE
+        path = folder.path / settings.prediction_name
     elif output := getattr(args, "output_path", None):
-        path = model_folder(output, args, (), FOLDER) / folder.modality / folder.paradigm / folder.path.name / FILE
+        below = model_folder(output, args, (), FOLDER) / folder.modality / folder.paradigm / folder.path.name
+        path = below / settings.prediction_name
     else:
         return None
     ordered = [record["record"] for record in sorted(records, key=lambda record: int(record["place"]))]

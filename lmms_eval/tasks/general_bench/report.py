@@ -17,13 +17,12 @@ from lmms_eval.tasks.general_bench.levels import files, paper, picture, register
 from lmms_eval.tasks.general_bench.levels.report import Ranked
 from lmms_eval.tasks.general_bench.measures.text_scores import word_tokenizer
 from lmms_eval.tasks.general_bench.scoring import TaskScore, broken, not_evaluated
-from lmms_eval.tasks.general_bench.settings import Settings
+from lmms_eval.tasks.general_bench.settings import PREDICTIONS, Settings
 from lmms_eval.utils.markdown import Column, markdown_table
 from lmms_eval.utils.names import sanitize_model_name
 
 KEY = "general_bench"
 PREFIX, DEMO = "general_bench_", "general_bench_demo_"
-PREDICTIONS = "prediction.json"
 JOURNAL = ".general_bench_scores"
 """Below a run's output folder: what items of answers in files have got, so that they are scored once."""
 
@@ -104,7 +103,7 @@ def _from_files(
         family = f"{PREFIX}{facts.modality.lower()}"
         return groups is None or not groups.isdisjoint({KEY, family, f"{family}_{facts.paradigm}"})
 
-    job = FolderJob(settings, PREDICTIONS, None if stem is None else stem.parent / JOURNAL)
+    job = FolderJob(settings, settings.prediction_name, None if stem is None else stem.parent / JOURNAL)
     return list(score_folders(job, is_wanted).scores)
 
 

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from lmms_eval.tasks._task_utils.task_options import BenchmarkOptions, wrong_option
+from lmms_eval.tasks.general_bench.data.annotations import ANNOTATION
 from lmms_eval.tasks.general_bench.measures.contract import Context
 
+PREDICTIONS = "prediction.json"
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "subset": ("", "open", "closed"),
     "predictions": ("output", "beside"),
@@ -34,6 +36,8 @@ class Settings(BenchmarkOptions):
     """Only the task of this folder: its name, or the end of its path."""
     predictions: Literal["output", "beside"] = "output"
     """Where ``prediction.json`` goes: below ``--output_path``, or beside the task's annotation."""
+    prediction_name: str = PREDICTIONS
+    """Of those files: another one for each model where several answer over the same folders."""
     prediction_form: Literal["list", "object"] = "list"
     """A list of records, or the object that submissions of the closed set have."""
     media_answers: Literal["files", "ask"] = "files"
@@ -70,6 +74,11 @@ class Settings(BenchmarkOptions):
             if getattr(self, name) not in known:
                 wanted = " or ".join(choice or "nothing" for choice in known)
                 raise wrong_option(self.benchmark, name, wanted, getattr(self, name))
+        name = self.prediction_name
+        if not isinstance(name, str) or Path(name).name != name or Path(name).suffix != ".json":
+            raise wrong_option(self.benchmark, "prediction_name", "a bare file name that ends with .json", name)
+        if name == ANNOTATION:
+            raise wrong_option(self.benchmark, "prediction_name", f"another name than {ANNOTATION}", name)
         if isinstance(self.max_frames, bool) or not isinstance(self.max_frames, int) or self.max_frames < 1:
             raise wrong_option(self.benchmark, "max_frames", "a whole number from 1 on", self.max_frames)
         limit = self.answer_limit

@@ -40,6 +40,15 @@ def test_beside_the_annotation(tmp_path: Path) -> None:
     assert "é" in path.read_text("utf-8")
 
 
+def test_a_name_of_its_own_for_each_model(tmp_path: Path) -> None:
+    root = copied(tmp_path / "data", "image/comprehension/Sign-Detection")
+    for place in ("beside", "output"):
+        made = task(SIGNS, root, predictions=place, prediction_name="toy.json")
+        path = prediction_files.write(records([], [], []), args(tmp_path / "out"), made)
+        assert path is not None and path.name == "toy.json"
+    assert not (root / SET / "image/comprehension/Sign-Detection/prediction.json").exists()
+
+
 def test_the_object_that_submissions_have(tmp_path: Path) -> None:
     root = copied(tmp_path / "data", "image/comprehension/Sign-Detection")
     path = prediction_files.write(
