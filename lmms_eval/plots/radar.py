@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.plots.figure import COLOURS
+from lmms_eval.utils.numbers import two_decimals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,7 +79,7 @@ def draw_ladder(axes: Axes, rungs: Sequence[Rung], axis: str) -> None:
         axes.barh(place, limit, color="none", edgecolor="#dddddd", height=0.62, linewidth=0.8)
         axes.barh(place, min(max(rung.value, 0.0), limit), color=COLOURS[0] if rung.is_marked else _PALE, height=0.62)
         weight = "bold" if rung.is_marked else "normal"
-        axes.text(limit * 1.02, place, f"{rung.value:.2f}", va="center", fontsize=9, fontweight=weight)
+        axes.text(limit * 1.02, place, two_decimals(rung.value), va="center", fontsize=9, fontweight=weight)
         if rung.note:
             axes.text(limit * 0.02, place - 0.46, rung.note, va="center", fontsize=7, color=_GREY)
     axes.set_yticks(range(len(rungs)), [rung.label for rung in rungs], fontsize=9)

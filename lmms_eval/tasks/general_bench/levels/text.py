@@ -13,6 +13,7 @@ from lmms_eval.tasks.general_bench.facts import LANGUAGE
 from lmms_eval.tasks.general_bench.levels.report import Entry, Ranked
 from lmms_eval.tasks.general_bench.levels.sensitivity import LevelSensitivity
 from lmms_eval.utils.markdown import Column, markdown_table
+from lmms_eval.utils.numbers import two_decimals
 
 Sensitivities = Mapping[int, LevelSensitivity]
 
@@ -43,7 +44,7 @@ def _modalities(ranked: Ranked) -> str:
         levels = {2: part.level2, 3: part.level3, 4: part.level4}
         support = part.support
         counts = (str(part.comprehension_rows), str(part.generation_rows), f"{support.supported} of {support.total}")
-        rows.append((name, *counts, str(support.wins), *(f"{levels[number]:.2f}" for number in numbers)))
+        rows.append((name, *counts, str(support.wins), *(two_decimals(levels[number]) for number in numbers)))
     headings = ("modality", "M", "N", "supported", "wins", *(f"level {number}" for number in numbers))
     return _table(headings, rows)
 
@@ -55,7 +56,7 @@ def _levels(ranked: Ranked, found: Sensitivities) -> str:
         interval = f"{one.interval.low:.2f} to {one.interval.high:.2f}" if one.interval else ""
         needed = "out of reach" if one.wins_needed is None else str(one.wins_needed)
         rows.append(
-            (str(level), f"{score:.2f}", interval, str(one.missing_rows), f"{one.if_at_specialist:.2f}", needed)
+            (str(level), two_decimals(score), interval, str(one.missing_rows), f"{one.if_at_specialist:.2f}", needed)
         )
     return _table(("level", "score", "95% interval", "no score", "if these at specialist", "wins needed"), rows)
 
