@@ -68,7 +68,7 @@ def test_long_answers_are_refused_fast():
     for read in (boxes, key_points, tube):
         with pytest.raises(UnreadableAnswer, match="1000000"):
             read([[0, 0, 1, 1]] * 1_000_000, PREDICTED)
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 20
 
 
 def test_tubes():
