@@ -16,6 +16,7 @@ from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import Task
 from lmms_eval.engine.conversations import Conversations
+from lmms_eval.engine.event_loop import run_coroutine
 from lmms_eval.engine.lockstep import Lockstep
 from lmms_eval.engine.progress import Progress
 from lmms_eval.engine.response_cache import Hit, ResponseCache
@@ -194,7 +195,7 @@ class Asking:
     def _drive(self) -> None:
         responses = self._model.respond(_Timed(self._lockstep or self.stream, self._clock))
         if isinstance(responses, AsyncIterator):
-            asyncio.run(self._drain(responses))
+            run_coroutine(self._drain(responses))
             return
         for response in responses:
             self._take_from_model(response)

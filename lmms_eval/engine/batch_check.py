@@ -5,7 +5,6 @@ The answers of the check go nowhere else: not into the journals, the cache or th
 
 from __future__ import annotations
 
-import asyncio
 import math
 import threading
 from collections.abc import AsyncIterator, Sequence
@@ -16,6 +15,7 @@ from lmms_eval.api.interleaved import said
 from lmms_eval.api.model import Model
 from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import Task
+from lmms_eval.engine.event_loop import run_coroutine
 from lmms_eval.engine.journal import JournalReader, read_journal
 from lmms_eval.engine.records import response_from_record
 from lmms_eval.engine.signals import EndNow, Interrupts
@@ -234,7 +234,7 @@ def ask_alone(model: Model, request: Request) -> Response:
         ModelError: the model gave no answer. Whatever else the model raises passes through.
     """
     responses = model.respond(_Alone(model.prepare(request)))
-    found = asyncio.run(_all(responses)) if isinstance(responses, AsyncIterator) else list(responses)
+    found = run_coroutine(_all(responses)) if isinstance(responses, AsyncIterator) else list(responses)
     if [response.request_id for response in found] != [request.id]:
         raise ModelError(f"the model gave {len(found)} answers to one request")
     return found[0]
