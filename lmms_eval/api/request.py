@@ -55,6 +55,11 @@ class Request:
         object.__setattr__(self, "payload", None)
 
 
+def task_of(request_id: str) -> str:
+    """The task in a request's id; its name may hold slashes."""
+    return request_id.rsplit("/", 4)[0]
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Token counts of one response; ``None`` where the back end does not tell."""
@@ -132,13 +137,15 @@ class Response:
     """The likelihood came from a legacy plugin and is a loss (lower is likelier)."""
     error: ResponseError | None = None
     finish_reason: str | None = None
-    """``stop``, ``length`` (truncated), ``content_filter`` (refusal), ..."""
+    """``stop``, ``length`` (truncated), ``content_filter`` (refusal), ... ``error`` is none: it is a failure."""
     usage: Usage | None = None
     latency: float | None = None
     """Seconds from hand-over to answer."""
     attempts: int = 1
     batch: tuple[str, ...] = ()
     """Ids of the requests that were generated in the same batch, if the answer may depend on them."""
+    model: str | None = None
+    """The model that a server says it served."""
 
     @classmethod
     def failure(cls, request_id: str, kind: ErrorKind, message: str, attempts: int = 1) -> Response:

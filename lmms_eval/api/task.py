@@ -89,6 +89,8 @@ class Answer:
     """First text argument of the (first) request, as samples log it."""
     is_loss: bool = True
     """Likelihood values are losses (lower is likelier); ``False``: log-probabilities were negated by the engine."""
+    model: str | None = None
+    """The model that a server says it served."""
 
     @property
     def parts(self) -> tuple[Part, ...]:

@@ -11,9 +11,13 @@ from lmms_eval.config.options import GROUPS, Option, options
 _INDENT, _WIDTH = 32, 118
 EXIT_CODES = (
     (0, "done"),
-    (1, "internal error"),
+    (1, "internal error, or an aggregation or metric list of a task that is wrong"),
     (2, "usage: a bad option, an unknown name, bad input"),
-    (3, "a score is withheld, because more samples failed than --error_budget allows"),
+    (
+        3,
+        "a score is withheld: more samples failed than --error_budget allows, every answer is blank or filtered, or "
+        "nothing of a task could be scored",
+    ),
     (130, "interrupted (143: terminated); the same command continues the run"),
 )
 

@@ -160,6 +160,7 @@ class RunConfig:
     std_a: float | None = _run(None, STATISTICS, "standard deviation of model A (power analysis)", spelling="--std-a")
     std_b: float | None = _run(None, STATISTICS, "standard deviation of model B (power analysis)", spelling="--std-b")
     error_budget: float = _run(0.0, RUNNING, "share of a task's samples that may fail before its score is withheld")
+    allow_blank: bool = _run(False, RUNNING, "give a score also where every answer is blank or filtered")
     resume: bool | str = _run(
         False,
         RUNNING,

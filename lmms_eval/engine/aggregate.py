@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lmms_eval import stats
-from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import Estimate, Withheld
 from lmms_eval.api.task import MetricDefinition, Task
 from lmms_eval.engine.outcomes import OutcomeCounter, TaskOutcome
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.engine.store import RunStore
+from lmms_eval.engine.tally import Tally
 from lmms_eval.errors import AggregationError
 from lmms_eval.metrics.table import AGGREGATIONS, AggregationEntry
 
@@ -28,6 +28,8 @@ class AggregateOptions:
     bootstrap_iters: int = 100_000
     arguments: Any = None
     """The resolved command line, for aggregations that take ``args``."""
+    allow_blank: bool = False
+    """Give a score that rests on blank or filtered answers alone."""
     interrupted: bool = False
 
 
@@ -69,68 +71,6 @@ class TaskResult:
         return self.plan.task
 
 
-CORRECT_KEYS = ("score", "acc", "accuracy", "exact_match")
-
-
-@dataclass(slots=True)
-class Tally:
-    """Sums over a task's finished documents."""
-
-    answers: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    reasoning_tokens: int = 0
-    documents: int = 0
-    documents_with_tokens: int = 0
-    correct: float = 0.0
-    """Sum of positive scores, by the first pipeline and the task's score key, else the first usual score name."""
-    judge_questions: int = 0
-    judge_answered: int = 0
-    """Questions with a reply that can be read."""
-    judge_unparsable: int = 0
-    judge_failed: int = 0
-    """Questions without any reply."""
-    judge_replies: int = 0
-    judge_input_tokens: int = 0
-    judge_output_tokens: int = 0
-    judge_reasoning_tokens: int = 0
-
-    def add(self, record: Mapping[str, Any], score_key: str) -> None:
-        self.documents += 1
-        told = False
-        for answer in record["answers"]:
-            self.answers += 1
-            for counts in answer.get("usage", ()):
-                told = told or counts is not None
-                tokens = [count or 0 for count in counts or (0, 0, 0)]
-                self.input_tokens += tokens[0]
-                self.output_tokens += tokens[1]
-                self.reasoning_tokens += tokens[2]
-        self.documents_with_tokens += told
-        for verdict in record.get("judge", ()):
-            self._add_verdict(Verdict.from_record(verdict))
-        if record.get("scores"):
-            self.correct += _positive_score(record["scores"][0]["metrics"], score_key)
-
-    def _add_verdict(self, verdict: Verdict) -> None:
-        self.judge_questions += 1
-        self.judge_answered += verdict.accepted
-        self.judge_unparsable += verdict.text is not None and not verdict.accepted
-        self.judge_failed += verdict.text is None
-        self.judge_replies += len(verdict.replies)
-        if verdict.usage is not None:
-            self.judge_input_tokens += verdict.usage.input_tokens or 0
-            self.judge_output_tokens += verdict.usage.output_tokens or 0
-            self.judge_reasoning_tokens += verdict.usage.reasoning_tokens or 0
-
-
-def _positive_score(metrics: Mapping[str, Any], score_key: str) -> float:
-    names = [score_key, *CORRECT_KEYS, *(name for name in metrics if name.endswith("_score"))]
-    value = next((metrics[name] for name in names if name in metrics), None)
-    number = stats.item_number(value, score_key)
-    return max(0.0, float(number)) if number is not None else 0.0
-
-
 @dataclass(slots=True)
 class _Column:
     """The values of one metric through one pipeline, in document order."""
@@ -139,14 +79,41 @@ class _Column:
     per_answer: list[list[Any]] = field(default_factory=list)
 
 
+@dataclass(slots=True)
+class _Columns:
+    """The columns of a task by metric and pipeline."""
+
+    found: dict[tuple[str, str], _Column] = field(default_factory=dict)
+    scored: set[str] = field(default_factory=set)
+    """Pipelines through which a document was scored without anything missing."""
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        for score in record["scores"]:
+            if score.get("status", "scored") == "scored":
+                self.scored.add(score["filter"])
+            for metric, value in score["metrics"].items():
+                column = self.found.setdefault((metric, score["filter"]), _Column())
+                column.values.append(value)
+                answers = [metrics[metric] for metrics in score.get("per_answer", ()) if metric in metrics]
+                if answers:
+                    column.per_answer.append(answers)
+
+    def column(self, metric: str, pipeline: str) -> _Column:
+        return self.found.get((metric, pipeline), _Column())
+
+    def returned(self, pipeline: str) -> list[str]:
+        """Names of the metrics that any document was given."""
+        return sorted(metric for metric, name in self.found if name == pipeline)
+
+
 def aggregate_task(plan: TaskPlan, store: RunStore, options: AggregateOptions, not_asked: str = "") -> TaskResult:
     """Aggregate one task from its journal records.
 
-    ``not_asked`` says why documents without a record were never finished (given up, interrupted). An aggregation that
+    ``not_asked`` says why documents without a record were never asked (given up, interrupted). An aggregation that
     raises marks its own metric as broken; the others and all samples are kept.
     """
     counter = OutcomeCounter(plan.requested)
-    columns: dict[tuple[str, str], _Column] = {}
+    columns = _Columns()
     tally = Tally()
     digest = hashlib.sha256()
     failures = store.failures(plan.task.name)
@@ -158,28 +125,39 @@ def aggregate_task(plan: TaskPlan, store: RunStore, options: AggregateOptions, n
             counter.failed(failures.get(record["doc_id"], record["failed"]))
             continue
         digest.update(f"sample_{record['doc_id']}{record['doc_hash']}".encode())
-        _collect(record, columns, counter)
-    counter.failed(not_asked or "never finished", plan.requested - finished)
-    outcome = counter.outcome(options.error_budget)
+        columns.add(record)
+        reasons = [score["reason"] for score in record["scores"] if score.get("status") == "unscored"]
+        if reasons:
+            counter.unscored(reasons[0])
+    if not_asked:
+        counter.not_asked(not_asked, plan.requested - finished)
+    else:
+        counter.failed("never finished", plan.requested - finished)
+    outcome = counter.outcome(tally.answer_counts, options.error_budget, options.allow_blank)
     metrics = tuple(
-        _metric_result(plan.task, definition, name, columns.get((definition.name, name), _Column()), outcome, options)
+        _metric_result(plan.task, definition, name, columns.column(definition.name, name), outcome, options)
+        or _nothing(plan, definition, name, columns)
         for name in plan.task.pipelines
         for definition in plan.task.metrics
     )
     return TaskResult(plan, metrics, outcome, digest.hexdigest(), tally)
 
 
-def _collect(record: Mapping[str, Any], columns: dict[tuple[str, str], _Column], counter: OutcomeCounter) -> None:
-    reasons = [score["reason"] for score in record["scores"] if score.get("status") == "unscored"]
-    if reasons:
-        counter.unscored(reasons[0])
-    for score in record["scores"]:
-        for metric, value in score["metrics"].items():
-            column = columns.setdefault((metric, score["filter"]), _Column())
-            column.values.append(value)
-            answers = [metrics[metric] for metrics in score.get("per_answer", ()) if metric in metrics]
-            if answers:
-                column.per_answer.append(answers)
+def _nothing(plan: TaskPlan, definition: MetricDefinition, pipeline: str, columns: _Columns) -> MetricResult:
+    """A declared metric that no document emitted: an error, unless nothing was scored or the rest may well emit it."""
+    if pipeline not in columns.scored:
+        return MetricResult(definition.name, pipeline, None, 0, withheld_reason="nothing was scored")
+    returned = columns.returned(pipeline)
+    names = ", ".join(map(repr, returned)) or "no metric at all"
+    declared = {metric.name for metric in plan.task.metrics}
+    if plan.requested < plan.original and returned and declared.issuperset(returned):
+        reason = f"no document asked has it, each gave {names} alone"
+        return MetricResult(definition.name, pipeline, None, 0, withheld_reason=reason)
+    reason = (
+        f"task {plan.task.name!r}: metric_list declares {definition.name!r}, which no document emitted: scoring "
+        f"returned {names}; give both the same name, and the same command only scores again"
+    )
+    return MetricResult(definition.name, pipeline, None, 0, withheld_reason=reason, broken=True)
 
 
 def _metric_result(
@@ -189,11 +167,11 @@ def _metric_result(
     column: _Column,
     outcome: TaskOutcome,
     options: AggregateOptions,
-) -> MetricResult:
+) -> MetricResult | None:
+    """``None`` where there are no values."""
     values = column.values
     if not values:
-        reason = "nothing was scored"
-        return MetricResult(definition.name, pipeline, None, 0, withheld_reason=reason)
+        return None
     try:
         value = _call(definition, task, values, options.arguments)
     except AggregationError as error:
@@ -233,7 +211,7 @@ def _headline(value: Any, withheld: str | None, outcome: TaskOutcome, interrupte
     if interrupted:
         return _Headline(None, value, "the run was interrupted")
     if outcome.withheld:
-        return _Headline(None, value, f"{outcome.failed} of {outcome.requested} failed")
+        return _Headline(None, value, outcome.withheld)
     return _Headline(value) if withheld is None else _Headline(None, value, withheld or "withheld by the task")
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lmms_eval.api.model import Model
@@ -69,15 +70,22 @@ class RunResult:
         return tuple(metric.withheld_reason for metric in metrics if metric.broken)
 
     @property
+    def served(self) -> Counter[str]:
+        """Answers by the model that the server says it served."""
+        return sum((task.tally.served for task in self.tasks), Counter())
+
+    @property
     def is_finished(self) -> bool:
         """Nothing failed and nothing is missing."""
-        return self.asking.interrupted is None and not any(task.outcome.failed for task in self.tasks)
+        lacking = any(task.outcome.failed or task.outcome.not_asked for task in self.tasks)
+        return self.asking.interrupted is None and not lacking
 
     @property
     def state(self) -> RunState:
         if self.asking.interrupted is not None:
             return "interrupted"
-        is_withheld = self.broken or any(task.outcome.withheld for task in self.tasks)
+        outcomes = [task.outcome for task in self.tasks]
+        is_withheld = self.broken or any(outcome.withheld or outcome.is_empty for outcome in outcomes)
         return "withheld" if is_withheld else "complete"
 
 
@@ -224,12 +232,10 @@ def _aggregate(
 ) -> tuple[TaskResult, ...]:
     not_asked = ""
     if report.interrupted is not None:
-        not_asked = "the run was interrupted before this document was finished"
+        not_asked = "the run was interrupted before these documents were finished"
     elif report.give_up:
-        not_asked = f"not asked: given up because {report.give_up}"
-    chosen = AggregateOptions(
-        options.error_budget, options.bootstrap_iters, options.arguments, report.interrupted is not None
-    )
+        not_asked = f"given up because {report.give_up}"
+    chosen = replace(options, interrupted=report.interrupted is not None)
     return tuple(aggregate_task(plan, store, chosen, not_asked) for plan in plans)
 
 

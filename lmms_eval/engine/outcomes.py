@@ -10,22 +10,69 @@ MAX_REASONS = 20
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerCounts:
+    """How the answers of one task came out, each repeat of a document counted; failed requests have none."""
+
+    total: int = 0
+    blank: int = 0
+    """Without a visible character or picture, though no filter is said to have ended them."""
+    filtered: int = 0
+    """Ended by a content filter or a refusal, with or without a text."""
+    truncated: int = 0
+    """Ended by the limit of length; they may be blank too."""
+
+    @property
+    def are_none(self) -> bool:
+        """Not one of them says anything that the model was free to say."""
+        return 0 < self.total == self.blank + self.filtered
+
+    def __add__(self, other: AnswerCounts) -> AnswerCounts:
+        return AnswerCounts(
+            self.total + other.total,
+            self.blank + other.blank,
+            self.filtered + other.filtered,
+            self.truncated + other.truncated,
+        )
+
+    def as_dict(self) -> dict[str, int]:
+        """The counts of those that need a word, by name."""
+        return {"blank": self.blank, "filtered": self.filtered, "truncated": self.truncated}
+
+    def shares(self) -> dict[str, float]:
+        """The same as shares of all answers; empty without answers."""
+        return {name: count / self.total for name, count in self.as_dict().items()} if self.total else {}
+
+    def described(self) -> str:
+        """``2 blank (3.3%), 1 truncated (1.7%)``; empty where there is nothing to say."""
+        shares = self.shares()
+        return ", ".join(f"{count} {name} ({shares[name]:.1%})" for name, count in self.as_dict().items() if count)
+
+
+@dataclass(frozen=True, slots=True)
 class TaskOutcome:
-    """Counts of one task; ``requested`` = scored + unscored + failed."""
+    """Counts of one task; ``requested`` = scored + unscored + failed + not asked."""
 
     requested: int
     scored: int
     unscored: int
     failed: int
+    not_asked: int = 0
+    """The run ended before these documents were asked or finished."""
     reasons: Mapping[str, int] = field(default_factory=dict)
-    """Why documents are unscored or failed, most frequent first (at most 20)."""
-    withheld: bool = False
-    """More failed than the error budget allows: no headline score."""
+    """Why documents are not scored, most frequent first (at most 20)."""
+    answers: AnswerCounts = AnswerCounts()
+    withheld: str = ""
+    """Why there is no headline score: more failed than the error budget allows, or no answer says anything."""
 
     @property
     def coverage(self) -> float:
         """Share of the requested documents that are scored."""
         return self.scored / self.requested if self.requested else 0.0
+
+    @property
+    def is_empty(self) -> bool:
+        """Something was asked for, and nothing of it could be scored."""
+        return self.requested > 0 == self.scored
 
 
 class OutcomeCounter:
@@ -33,7 +80,7 @@ class OutcomeCounter:
 
     def __init__(self, requested: int) -> None:
         self._requested = requested
-        self._unscored = self._failed = 0
+        self._unscored = self._failed = self._not_asked = 0
         self._reasons: Counter[str] = Counter()
 
     def failed(self, reason: str, count: int = 1) -> None:
@@ -41,18 +88,34 @@ class OutcomeCounter:
             self._failed += count
             self._reasons[f"failed: {reason}"] += count
 
+    def not_asked(self, reason: str, count: int) -> None:
+        if count:
+            self._not_asked += count
+            self._reasons[f"not asked: {reason}"] += count
+
     def unscored(self, reason: str) -> None:
         self._unscored += 1
         self._reasons[f"unscored: {reason}"] += 1
 
-    def outcome(self, error_budget: float) -> TaskOutcome:
-        """``error_budget``: the share of a task's documents that may fail before its score is withheld."""
-        scored = self._requested - self._unscored - self._failed
+    def outcome(self, answers: AnswerCounts, error_budget: float, allow_blank: bool) -> TaskOutcome:
+        """``error_budget``: the share of a task's documents that may fail before its score is withheld.
+
+        ``allow_blank``: a score may rest on answers of which not one says anything.
+        """
+        withheld = ""
+        if self._not_asked:
+            withheld = f"{self._failed} failed and {self._not_asked} not asked of {self._requested}"
+        elif self._failed > error_budget * self._requested:
+            withheld = f"{self._failed} of {self._requested} failed"
+        elif answers.are_none and not allow_blank:
+            withheld = f"all {answers.total} answers are blank or filtered"
         return TaskOutcome(
             requested=self._requested,
-            scored=scored,
+            scored=self._requested - self._unscored - self._failed - self._not_asked,
             unscored=self._unscored,
             failed=self._failed,
+            not_asked=self._not_asked,
             reasons=dict(self._reasons.most_common(MAX_REASONS)),
-            withheld=self._failed > error_budget * self._requested,
+            answers=answers,
+            withheld=withheld,
         )

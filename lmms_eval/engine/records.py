@@ -16,7 +16,7 @@ def response_record(response: Response, prompt: str) -> dict[str, Any]:
     if response.usage is not None:
         usage = response.usage
         record["usage"] = [usage.input_tokens, usage.output_tokens, usage.reasoning_tokens]
-    for key in ("finish_reason", "latency"):
+    for key in ("finish_reason", "latency", "model"):
         value = getattr(response, key)
         if value is not None:
             record[key] = value
@@ -59,7 +59,22 @@ def response_from_record(record: Mapping[str, Any]) -> Response:
         latency=record.get("latency"),
         attempts=record.get("attempts", 1),
         batch=tuple(record.get("batch", ())),
+        model=record.get("model"),
     )
+
+
+def is_blank(record: Mapping[str, Any]) -> bool:
+    """Whether the record of a response or of an answer holds a generation without a visible character or picture."""
+    value = record["value"] if "value" in record else record.get("rounds", record.get("text"))
+    if any(key in record for key in ("error", "loglikelihood", "parts")):
+        return False
+    texts = value if isinstance(value, list | tuple) else [value]
+    return all(text is None or (isinstance(text, str) and not text.strip()) for text in texts)
+
+
+def is_filtered(record: Mapping[str, Any]) -> bool:
+    """Whether a content filter or the model's refusal ended the response or answer of this record."""
+    return record.get("finish_reason") == "content_filter"
 
 
 def answer_record(answer: Answer, with_paths: bool = False) -> dict[str, Any]:
@@ -72,7 +87,7 @@ def answer_record(answer: Answer, with_paths: bool = False) -> dict[str, Any]:
         record["usage"] = [
             usage and [usage.input_tokens, usage.output_tokens, usage.reasoning_tokens] for usage in answer.usage
         ]
-    for key in ("finish_reason", "latency", "error"):
+    for key in ("finish_reason", "latency", "error", "model"):
         value = getattr(answer, key)
         if value is not None:
             record[key] = value
@@ -90,6 +105,7 @@ def answer_from_record(record: Mapping[str, Any]) -> Answer:
         error=record.get("error"),
         input=record["input"],
         is_loss=record.get("is_loss", True),
+        model=record.get("model"),
     )
 
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.api.request import Response
+from lmms_eval.api.request import Response, task_of
 from lmms_eval.engine import codec
 from lmms_eval.engine.images import FOLDER, ImageFolder, images_in
 from lmms_eval.engine.journal import JournalReader, JournalWriter, read_journal
-from lmms_eval.engine.records import response_from_record, response_record
+from lmms_eval.engine.records import is_blank, is_filtered, response_from_record, response_record
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +40,36 @@ class RunStore:
         self._scores: dict[str, dict[int, _Place]] = {}
         self._volatile: dict[tuple[str, int], dict[str, Any]] = {}
         self._failures: dict[str, dict[int, str]] = {}
+        self._blank: set[str] = set()
+        """Blank or filtered responses, by id."""
         self._prompts = 0
         self._load()
-        self.resumed_responses = len(self._responses)
         self._response_writer = JournalWriter(folder / f"responses-{rank}.jsonl")
         self._score_writer = JournalWriter(folder / f"scores-{rank}.jsonl")
         self._score_file = len(self._readers)
         self._readers.append(JournalReader(self._score_writer.path))
+
+    @property
+    def resumed_responses(self) -> int:
+        """Responses that the journals held at the start."""
+        return len(self._responses)
+
+    def forget_blank(self) -> None:
+        """Ask the tasks again of which every answer in the journals is blank or filtered.
+
+        To be called before anything is asked. The records stay; new ones follow them.
+        """
+        if not self._blank:
+            return
+        ids: dict[str, list[str]] = {}
+        for request_id in self._responses:
+            ids.setdefault(task_of(request_id), []).append(request_id)
+        for task, asked in ids.items():
+            if self._blank.issuperset(asked):
+                self._scores.pop(task, None)
+                for request_id in asked:
+                    record = self._read(self._responses.pop(request_id))
+                    self._prompts = (self._prompts - _prompt_number(request_id, record.get("prompt", ""))) % (1 << 256)
 
     def response(self, request_id: str) -> Response | None:
         """A response that the journal held at the start; failed ones are not kept, so they are asked again."""
@@ -181,6 +204,10 @@ class RunStore:
             if request_id not in self._responses:
                 self._note_prompt(request_id, entry.record.get("prompt", ""))
             self._responses[request_id] = _Place(file, entry.offset)
+            if is_blank(entry.record) or is_filtered(entry.record):
+                self._blank.add(request_id)
+            else:
+                self._blank.discard(request_id)
 
     def _has_images(self, record: dict[str, Any]) -> bool:
         return all(self.images.holds(image) for image in images_in(record))
@@ -190,8 +217,11 @@ class RunStore:
         return len(self._readers) - 1
 
     def _note_prompt(self, request_id: str, prompt: str) -> None:
-        digest = hashlib.sha256(f"{request_id}\0{prompt}".encode()).digest()
-        self._prompts = (self._prompts + int.from_bytes(digest, "big")) % (1 << 256)
+        self._prompts = (self._prompts + _prompt_number(request_id, prompt)) % (1 << 256)
+
+
+def _prompt_number(request_id: str, prompt: str) -> int:
+    return int.from_bytes(hashlib.sha256(f"{request_id}\0{prompt}".encode()).digest(), "big")
 
 
 def _stands(record: dict[str, Any], scoring_key: str) -> bool:

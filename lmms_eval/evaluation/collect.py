@@ -60,6 +60,8 @@ class Collected:
     """The key tells this model from every other one, so an interrupted run may be continued."""
     judge: Judge | None = None
     """Who judges; closed by the run."""
+    asks: bool = True
+    """The model is asked; ``False`` where a recorded run is only scored again."""
 
 
 def choose_model(config: RunConfig, registry: ModelRegistry, given: Model | lmms | None) -> ModelChoice:
@@ -147,7 +149,7 @@ def collect(
     return Collected(
         selection, plans, model, choice, key, run_key(keys.scoring), run_key(keys.common),
         given is None or config.t2i is not None,
-        is_resumable, judge,
+        is_resumable, judge, recorded is None,
     )  # fmt: skip
 
 

@@ -26,9 +26,9 @@ from lmms_eval.evaluation.run import RunReport, Start, start_run
 from lmms_eval.results.naming import model_folder
 
 GIVEN = (
-    "allow_unsafe_code", "error_budget", "geocode_table", "geocoder", "human_scores", "judge_args", "judge_base_url",
-    "judge_model", "judge_prompts", "judge_repeats", "judge_retries", "log_samples", "nltk_data", "score_workers",
-    "show_config", "use_cache", "verbosity",
+    "allow_blank", "allow_unsafe_code", "error_budget", "geocode_table", "geocoder", "human_scores", "judge_args",
+    "judge_base_url", "judge_model", "judge_prompts", "judge_repeats", "judge_retries", "log_samples", "nltk_data",
+    "score_workers", "show_config", "use_cache", "verbosity",
 )  # fmt: skip
 """Options that may be given anew; all others are the recorded ones."""
 JUDGE_OPTIONS = ("judge_args", "judge_base_url", "judge_model", "judge_retries")
@@ -63,7 +63,9 @@ class ScoredAnswers:
         if answer.error is not None or type(answer.value) is not str:
             return None
         usage = answer.usage[0] if answer.usage else None
-        return Response(request.id, text=answer.value, finish_reason=answer.finish_reason, usage=usage)
+        return Response(
+            request.id, text=answer.value, finish_reason=answer.finish_reason, usage=usage, model=answer.model
+        )
 
     def _read(self) -> Iterator[tuple[tuple[str, int], list[Any]]]:
         for path in sorted(self._folder.glob("scores-*.jsonl")):

@@ -148,6 +148,8 @@ def _evaluate(
     store = RunStore(record.folder.path, record.scoring_key, rank, record.images)
     cache, judge = None, None
     try:
+        if collected.asks and not config.allow_blank:
+            store.forget_blank()
         cache = open_cache(config, collected)
         options = _engine_options(config, share is not None, rank)
         judge = open_setup(config, collected.judge, record.folder.path, rank, options.stream)
@@ -188,6 +190,7 @@ def _engine_options(config: RunConfig, is_shared: bool, rank: int) -> EngineOpti
             error_budget=config.error_budget,
             bootstrap_iters=config.bootstrap_iters,
             arguments=SimpleNamespace(**resolved_cli_args(config)),
+            allow_blank=config.allow_blank,
         ),
         grace_s=config.grace_seconds(under_launcher="TORCHELASTIC_RUN_ID" in os.environ),
         score_workers=config.score_workers,

@@ -86,6 +86,7 @@ def write_results(
         batch_size=config.batch_size,
         command=timing.command,
         files=tuple(written),
+        model_asked=str(collected.model.identity().get("model", "")),
     )
     lines = notes(result, shown)
     if config.show_config:

@@ -154,7 +154,8 @@ class Anthropic(SdkModel[Arguments]):
         texts = [getattr(block, "text", None) for block in content if getattr(block, "type", None) == "text"]
         reason = getattr(answer, "stop_reason", None)
         finish = FINISH.get(reason, reason) if isinstance(reason, str) else None
-        return Reply("".join(text for text in texts if isinstance(text, str)), finish, _usage(answer))
+        text = "".join(text for text in texts if isinstance(text, str))
+        return Reply(text, finish, _usage(answer), model=getattr(answer, "model", None))
 
 
 def _is_blank(part: Part) -> bool:

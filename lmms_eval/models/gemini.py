@@ -193,7 +193,8 @@ class Gemini(SdkModel[Arguments]):
             said = [piece for part in parts if not part.thought and (piece := _piece(part)) is not None]
         except MediaError as error:
             raise self.failures.malformed(str(error)) from error
-        return Reply.of_parts(said, _finish(candidates[0].finish_reason), usage)
+        served = getattr(answer, "model_version", None)
+        return Reply.of_parts(said, _finish(candidates[0].finish_reason), usage, served)
 
 
 def _inline(mime: str, data: bytes) -> dict[str, Any]:

@@ -61,8 +61,8 @@ class VllmEngine(Engine):
         if final is None or not final.outputs:
             raise RuntimeError("the engine gave no output")
         best = final.outputs[0]
-        if best.finish_reason == "abort":
-            raise RuntimeError("the engine aborted the request")
+        if best.finish_reason in ("abort", "error"):
+            raise RuntimeError(f"the engine ended the request with {best.finish_reason}")
         return Answer(best.text, best.finish_reason, len(final.prompt_token_ids or ()), len(best.token_ids))
 
     def _prompt(self, job: Job) -> dict[str, Any]:

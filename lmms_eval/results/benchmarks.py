@@ -42,7 +42,7 @@ def _numbers(result: TaskResult, groups: Collection[Group]) -> TaskNumbers:
     details = {part: content for metric in result.metrics for part, content in metric.details.items()}
     reasons = [metric.withheld_reason for metric in result.metrics if metric.withheld_reason]
     outcome = result.outcome
-    unscored = "" if outcome.scored or outcome.failed else next(iter(outcome.reasons), "")
+    unscored = next(iter(outcome.reasons), "") if outcome.unscored == outcome.requested else ""
     return TaskNumbers(
         details, reasons[0] if reasons else "", unscored.removeprefix(UNSCORED), _above(result.task.name, groups)
     )

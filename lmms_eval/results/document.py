@@ -8,10 +8,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from lmms_eval.api.task import Selection
-from lmms_eval.engine.aggregate import NOT_AVAILABLE, MetricResult, Tally, TaskResult
+from lmms_eval.engine.aggregate import NOT_AVAILABLE, MetricResult, TaskResult
 from lmms_eval.engine.evaluate import RunResult
 from lmms_eval.engine.groups import GroupResult
-from lmms_eval.engine.outcomes import TaskOutcome
+from lmms_eval.engine.outcomes import AnswerCounts, TaskOutcome
+from lmms_eval.engine.tally import Tally
 from lmms_eval.results.baseline import PairedScores
 from lmms_eval.results.efficiency import efficiency
 from lmms_eval.results.environment import GitState, machine, versions
@@ -295,7 +296,7 @@ def _additions(run: RunResult, tasks: Mapping[str, TaskResult], facts: RunFacts)
         **({"cache": dict(facts.cache)} if facts.cache else {}),
         **({"judge": dict(facts.judge)} if facts.judge else {}),
         **({"batch_check": run.batch_check.to_dict()} if run.batch_check is not None else {}),
-        "model": dict(facts.model),
+        "model": {**facts.model, **({"served": dict(run.served)} if run.served else {})},
         "library_versions": versions(),
         "machine": machine(),
     }
@@ -317,7 +318,9 @@ def _group_outcome(group: GroupResult, tasks: Mapping[str, TaskResult]) -> TaskO
         scored=sum(part.scored for part in parts),
         unscored=sum(part.unscored for part in parts),
         failed=sum(part.failed for part in parts),
-        withheld=any(part.withheld for part in parts),
+        not_asked=sum(part.not_asked for part in parts),
+        answers=sum((part.answers for part in parts), AnswerCounts()),
+        withheld=next((part.withheld for part in parts if part.withheld), ""),
     )
 
 
@@ -327,9 +330,13 @@ def _outcome(outcome: TaskOutcome, metrics: Sequence[MetricResult]) -> dict[str,
         "scored": outcome.scored,
         "unscored": outcome.unscored,
         "failed": outcome.failed,
+        "not_asked": outcome.not_asked,
         "coverage": outcome.coverage,
-        "withheld": outcome.withheld,
+        "withheld": bool(outcome.withheld),
         "reasons": dict(outcome.reasons),
+        "answers": outcome.answers.total,
+        **outcome.answers.as_dict(),
+        "shares": outcome.answers.shares(),
     }
     partial = {
         f"{metric.metric},{metric.filter}": {

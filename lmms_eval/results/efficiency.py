@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
-from lmms_eval.engine.aggregate import Tally, TaskResult
+from lmms_eval.engine.aggregate import TaskResult
+from lmms_eval.engine.tally import Tally
 
 
 def efficiency(tasks: Sequence[TaskResult]) -> dict[str, Any]:

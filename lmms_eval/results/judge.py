@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lmms_eval.engine.aggregate import Tally, TaskResult
+from lmms_eval.engine.aggregate import TaskResult
 from lmms_eval.engine.asking import AskReport
+from lmms_eval.engine.tally import Tally
 
 COUNTS = {
     "questions": "judge_questions",

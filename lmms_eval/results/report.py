@@ -15,6 +15,7 @@ from lmms_eval.utils import make_table
 MAX_SHOWN_REASONS = 3
 MAX_SHOWN_FILES = 12
 MAX_SHOWN_ALIKE = 5
+_HINT_BLANK = "; the same command asks them again, --allow_blank gives the number as it is"
 SAMPLES = "_samples_"
 """In the names of samples files."""
 
@@ -35,6 +36,8 @@ class ReportFacts:
     """The command that continues this run."""
     files: tuple[str, ...] = ()
     """Files written, for the last lines."""
+    model_asked: str = ""
+    """The model's name on its server, where it has one."""
 
 
 def header(facts: ReportFacts) -> str:
@@ -68,6 +71,7 @@ def notes(run: RunResult, facts: ReportFacts) -> list[str]:
                 f"group {group.group.name}: {key} is absent from {', '.join(leaves)}, which is left out of its row"
             )
     lines += run.broken
+    lines += _served(run, facts.model_asked)
     if run.batch_check is not None:
         lines.append(run.batch_check.line())
     if run.asking.give_up:
@@ -89,6 +93,12 @@ def _unscored_alike(tasks: Sequence[TaskResult]) -> dict[str, list[TaskResult]]:
         if outcome.unscored == outcome.requested and len(outcome.reasons) == 1:
             found.setdefault(next(iter(outcome.reasons)), []).append(result)
     return {reason: alike for reason, alike in found.items() if len(alike) > MAX_SHOWN_ALIKE}
+
+
+def _served(run: RunResult, asked: str) -> list[str]:
+    """A server may route a name to another model, or to a dated version of it."""
+    others = ", ".join(f"{name} ({count} answers)" for name, count in run.served.items() if name != asked)
+    return [f"asked for the model {asked}, the server says that it served {others}"] if asked and others else []
 
 
 def _written(paths: Sequence[str]) -> list[str]:
@@ -117,15 +127,20 @@ def _submissions(run: RunResult) -> list[str]:
 def _task_notes(result: TaskResult) -> list[str]:
     name, outcome = result.task.name, result.outcome
     lines = []
-    if outcome.failed or outcome.unscored:
+    if outcome.scored < outcome.requested:
+        left = f", {outcome.not_asked} not asked" if outcome.not_asked else ""
         lines.append(
-            f"{name}: {outcome.scored} scored, {outcome.unscored} unscored, {outcome.failed} failed "
+            f"{name}: {outcome.scored} scored, {outcome.unscored} unscored, {outcome.failed} failed{left} "
             f"of {outcome.requested} (coverage {outcome.coverage:.1%})"
         )
         shown = list(outcome.reasons.items())
         lines += [f"  {count} x {reason}" for reason, count in shown[:MAX_SHOWN_REASONS]]
         if len(shown) > MAX_SHOWN_REASONS:
             lines.append(f"  ... and {len(shown) - MAX_SHOWN_REASONS} more reasons (see outcomes in the results file)")
+    if said := outcome.answers.described():
+        lines.append(
+            f"{name}: of {outcome.answers.total} answers {said}{_HINT_BLANK if outcome.answers.are_none else ''}"
+        )
     tally = result.tally
     if tally.judge_unparsable:
         lines.append(

@@ -104,6 +104,7 @@ class _Base(Exchange):
             value=value,
             usage=tuple(response.usage for response in self._responses),
             finish_reason=self._responses[-1].finish_reason if self._responses else None,
+            model=self._responses[-1].model if self._responses else None,
             latency=sum(latencies) if latencies else None,
             input=self._input,
             is_loss=is_loss,

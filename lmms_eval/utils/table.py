@@ -94,10 +94,14 @@ class _ResultsTable:
         known = outcome.get("partial")
         if known is not None and f"{row.metric},{row.filter_name}" not in known:
             return _NOT_AVAILABLE
-        if outcome.get("unscored") and not outcome.get("failed"):
+        failed, left = outcome.get("failed", 0), outcome.get("not_asked", 0)
+        if outcome.get("unscored") and not failed and not left:
             return f"not evaluated ({outcome['unscored']} unscored)"
-        failed = outcome.get("failed", 0)
-        return f"withheld ({failed} failed)" if failed or known is None else "withheld"
+        reasons = [f"{failed} failed"] if failed or known is None else []
+        reasons += [f"{left} not asked"] if left else []
+        if not reasons and 0 < outcome.get("answers", 0) == outcome.get("blank", 0) + outcome.get("filtered", 0):
+            reasons = ["no answer"]
+        return f"withheld ({', '.join(reasons)})" if reasons else "withheld"
 
     def stderr(self, row: _Row) -> str:
         return "" if row.metric == _BLANK_METRIC else _number(row.named(_STDERR))
@@ -111,6 +115,12 @@ class _ResultsTable:
     def count(self, row: _Row) -> str:
         scored = self._about("outcomes", row.task).get("scored")
         return "" if scored is None else str(scored)
+
+    def answers(self, row: _Row) -> str:
+        """Answers that are none or cut off, with their shares."""
+        outcome = self._about("outcomes", row.task)
+        shares = outcome.get("shares") or {}
+        return ", ".join(f"{outcome[name]} {name} ({share:.1%})" for name, share in shares.items() if share)
 
     def column(self, heading: str, cell: Callable[[_Row], str], is_text: bool = False) -> Column:
         return Column(heading, tuple(cell(row) for row in self.rows), is_text)
@@ -131,9 +141,9 @@ class _ResultsTable:
             yield self.column("P_Value", _p_value)
 
     def added_columns(self) -> Iterator[Column]:
-        """``CI95`` and ``N``, where the run supplies them."""
-        for heading, cell in (("CI95", self.interval), ("N", self.count)):
-            column = self.column(heading, cell, is_text=heading == "CI95")
+        """``CI95`` and ``N``, where the run supplies them, and ``Answers`` where some are blank or cut off."""
+        for heading, cell in (("CI95", self.interval), ("N", self.count), ("Answers", self.answers)):
+            column = self.column(heading, cell, is_text=heading != "N")
             if any(column.cells):
                 yield column
 

@@ -10,11 +10,13 @@ import pytest
 
 from lmms_eval import stats
 from lmms_eval.api.outcome import Estimate, Withheld
-from lmms_eval.api.task import PipelineScore
-from lmms_eval.engine.aggregate import NOT_AVAILABLE, MetricResult
+from lmms_eval.api.task import Answer, PipelineScore
+from lmms_eval.engine.aggregate import NOT_AVAILABLE, AggregateOptions, MetricResult, aggregate_task
+from lmms_eval.engine.outcomes import AnswerCounts
+from lmms_eval.engine.plan import plan_task
 from lmms_eval.metrics.table import AGGREGATIONS
 from tests.engine.fakes import FakeTask, mean
-from tests.engine.journaled import aggregated, answer, failed, metric, scored, values_of
+from tests.engine.journaled import aggregated, answer, failed, metric, scored, store_of, values_of
 
 VALUES = [1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.5, 1.0]
 
@@ -171,14 +173,16 @@ def test_failures_beyond_the_budget_withhold(tmp_path: Path) -> None:
     assert strict.metrics[0].withheld_reason == "2 of 10 failed"
     assert strict.outcome.reasons == {"failed: timeout": 2}
     lenient = aggregated(tmp_path / "b", task, records, error_budget=0.2)
-    assert (lenient.metrics[0].value, lenient.metrics[0].n, lenient.outcome.withheld) == (1.0, 8, False)
+    assert (lenient.metrics[0].value, lenient.metrics[0].n, lenient.outcome.withheld) == (1.0, 8, "")
 
 
-def test_documents_never_finished_count_as_failed_for_the_reason_given(tmp_path: Path) -> None:
+def test_documents_never_asked_are_not_asked_for_the_reason_given(tmp_path: Path) -> None:
     task = FakeTask(5)
-    result = aggregated(tmp_path, task, values_of(task, "acc", [1.0, 1.0]), "given up")
-    assert (result.outcome.scored, result.outcome.failed) == (2, 3)
-    assert result.outcome.reasons == {"failed: given up": 3}
+    result = aggregated(tmp_path, task, values_of(task, "acc", [1.0, 1.0]), "given up", error_budget=1.0)
+    assert (result.outcome.scored, result.outcome.failed, result.outcome.not_asked) == (2, 0, 3)
+    assert result.outcome.reasons == {"not asked: given up": 3}
+    assert (result.metrics[0].value, result.metrics[0].partial) == (None, 1.0)
+    assert result.metrics[0].withheld_reason == "0 failed and 3 not asked of 5"
 
 
 def test_an_interrupted_run_has_no_score_even_where_all_is_scored(tmp_path: Path) -> None:
@@ -275,3 +279,76 @@ def test_a_value_that_is_no_number_has_no_error(tmp_path: Path) -> None:
     assert one(tmp_path / "a", lambda values: {"by": "type"}).stderr_clt == NOT_AVAILABLE
     result = one(tmp_path / "b", lambda values: math.nan)
     assert result.stderr_clt == NOT_AVAILABLE and result.interval is None
+
+
+def said(task: FakeTask, *answers: Answer) -> list[dict[str, Any]]:
+    score = PipelineScore("none", "said", {"acc": 0.0})
+    return [scored(task, number, score, answers=(one,)) for number, one in enumerate(answers)]
+
+
+def test_answers_that_are_none_or_cut_off_are_counted(tmp_path: Path) -> None:
+    task = FakeTask(7)
+    answers = [
+        answer(),
+        answer(" \n"),
+        answer("", finish_reason="length"),
+        answer("", finish_reason="content_filter"),
+        answer("I cannot", finish_reason="content_filter"),
+        answer("and so", finish_reason="length"),
+        answer([(-1.0, False)], finish_reason=None),
+    ]
+    result = aggregated(tmp_path, task, said(task, *answers))
+    assert result.outcome.answers == AnswerCounts(total=7, blank=2, filtered=2, truncated=2)
+    assert result.outcome.answers.described() == "2 blank (28.6%), 2 filtered (28.6%), 2 truncated (28.6%)"
+    assert result.metrics[0].value == 0.0
+
+
+@pytest.mark.parametrize("finish", ["stop", "content_filter", "tool_calls", "length", None])
+def test_a_score_that_rests_on_no_answer_is_withheld(tmp_path: Path, finish: str | None) -> None:
+    task = FakeTask(2)
+    records = said(task, answer("", finish_reason=finish), answer("\t", finish_reason=finish))
+    result = aggregated(tmp_path / "a", task, records)
+    assert (result.metrics[0].value, result.metrics[0].partial) == (None, 0.0)
+    assert result.metrics[0].withheld_reason == "all 2 answers are blank or filtered"
+    allowed = aggregated(tmp_path / "b", task, records, allow_blank=True)
+    assert (allowed.metrics[0].value, allowed.outcome.withheld) == (0.0, "")
+
+
+def test_models_that_were_served_are_counted(tmp_path: Path) -> None:
+    task = FakeTask(3)
+    result = aggregated(tmp_path, task, said(task, answer(model="m"), answer(model="m-2026"), answer()))
+    assert result.tally.served == {"m": 1, "m-2026": 1}
+
+
+def declared(task: FakeTask, *names: str) -> FakeTask:
+    task.metrics = tuple(metric(name, mean, "mean") for name in names)
+    return task
+
+
+def test_a_declared_metric_that_no_document_emitted_is_an_error(tmp_path: Path) -> None:
+    task = declared(FakeTask(3), "exact_match")
+    (found,) = aggregated(tmp_path, task, values_of(task, "exactmatch", [1.0, 0.0, 1.0])).metrics
+    assert (found.value, found.broken) == (None, True)
+    assert "declares 'exact_match'" in found.withheld_reason and "returned 'exactmatch'" in found.withheld_reason
+
+
+def test_a_metric_of_documents_that_a_limit_left_out_is_none(tmp_path: Path) -> None:
+    task = declared(FakeTask(9), "perception", "cognition")
+    store = store_of(tmp_path, *values_of(task, "perception", [1.0, 0.0]))
+    first, second = aggregate_task(plan_task(task, 2, 0), store, AggregateOptions()).metrics
+    store.close()
+    assert first.value == 0.5
+    assert (second.value, second.broken) == (None, False)
+    assert "no document asked has it" in second.withheld_reason
+    whole = declared(FakeTask(2), "perception", "cognition")
+    result = aggregated(tmp_path / "whole", whole, values_of(whole, "perception", [1.0, 0.0]))
+    assert [one.broken for one in result.metrics] == [False, True]
+
+
+def test_a_metric_whose_parts_are_missing_everywhere_is_no_error(tmp_path: Path) -> None:
+    task = declared(FakeTask(2), "acc", "judged")
+    lacking = [
+        scored(task, number, PipelineScore("none", "x", {"acc": 1.0}, "unscored", "no judge")) for number in (0, 1)
+    ]
+    result = aggregated(tmp_path, task, lacking)
+    assert [(one.value, one.broken) for one in result.metrics] == [(1.0, False), (None, False)]

@@ -97,7 +97,7 @@ def test_a_dead_judge_leaves_everything_unscored_and_the_generation_complete(tmp
     result = run(tmp_path, JudgedTask(60), model, scripted(script))
     assert len(model.asked) == 60
     assert outcome(result) == (0, 60, 0)
-    assert result.state == "complete"
+    assert result.state == "withheld"  # nothing of the task could be scored
     assert result.asking.judge_give_up.startswith("the first 16 requests all failed")
     assert len(script.asked) < 40
     assert all("refused" in reason for reason in result.tasks[0].outcome.reasons)

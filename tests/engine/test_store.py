@@ -176,3 +176,36 @@ def test_lines_that_are_no_records_of_this_run_do_no_harm(tmp_path: Path, line: 
     store = reopened(tmp_path)
     assert store.done() == {} and store.resumed_responses == 0
     store.close()
+
+
+def reply(number: int, text: str = "", finish: str = "stop", task: str = "t") -> Response:
+    return Response(f"{task}/{number}/0/0/0", text=text, finish_reason=finish)
+
+
+def test_a_task_of_blank_answers_alone_is_asked_again(tmp_path: Path) -> None:
+    blank = [reply(0), reply(1, " \n"), reply(2, "I cannot", "content_filter"), Response("t/3/0/0/0", rounds=("", " "))]
+    records = values_of(FakeTask(4, "t"), "acc", [0.0] * 4)
+    filled(tmp_path, *blank, reply(0, "said", task="other"), reply(1, task="other"), records=records)
+    store = reopened(tmp_path)
+    assert set(store.done()) == {"t"}
+    store.forget_blank()
+    assert store.done() == {} and store.resumed_responses == 2
+    assert store.response("t/2/0/0/0") is None and store.response("other/1/0/0/0") is not None
+    store.add_response(reply(0, "better"), "prompt")
+    store.close()
+    again = reopened(tmp_path)
+    again.forget_blank()  # one of them is an answer now: what the model says is taken as it is
+    assert again.resumed_responses == 6 and again.response("t/0/0/0/0") == reply(0, "better")
+    again.close()
+
+
+def test_answers_asked_again_count_once_among_the_prompts(tmp_path: Path) -> None:
+    filled(tmp_path / "a", reply(0, "x"))
+    filled(tmp_path / "b", reply(0))
+    store = reopened(tmp_path / "b")
+    store.forget_blank()
+    store.add_response(reply(0, "x"), "prompt")
+    other = reopened(tmp_path / "a")
+    assert store.prompt_fingerprint() == other.prompt_fingerprint()
+    store.close()
+    other.close()

@@ -42,7 +42,8 @@ def test_every_request_answered_500_then_a_healthy_server(tasks: Path, tmp_path:
     assert "run the same command again" in ended.out
     assert score(out) is None
     outcome = results(out)["outcomes"]["bench_text"]
-    assert (outcome["scored"], outcome["failed"]) == (0, DOCUMENTS)
+    assert outcome["scored"] == 0 and outcome["failed"] < DOCUMENTS
+    assert outcome["failed"] + outcome["not_asked"] == DOCUMENTS
     assert all("error" in record for record in journal(out))
     with StubServer() as server:  # another port is another model: the journal of the dead one is not mixed in
         again = evaluate(tasks, server.url, tmp_path / "healthy")
@@ -85,13 +86,66 @@ def test_passing_faults_are_retried(tasks: Path, tmp_path: Path, fault: str) -> 
     assert any(record.get("attempts", 1) > 1 for record in journal(out))
 
 
-def test_empty_answers_are_scored_not_failed(tasks: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("fault", "counted"),
+    [
+        ("empty", "blank"),
+        ("null", "blank"),
+        ("white_space", "blank"),
+        ("tool_call", "blank"),
+        ("content_filter", "filtered"),
+        ("filtered_text", "filtered"),
+    ],
+)
+def test_answers_that_are_none_give_no_score(tasks: Path, tmp_path: Path, fault: str, counted: str) -> None:
     out = tmp_path / "out"
-    with StubServer(fault="empty") as server:
+    with StubServer(fault=fault) as server:
+        ended = evaluate(tasks, server.url, out, "--limit", "20")
+        assert ended.code == 3, ended.shown
+        assert "withheld (no answer)" in ended.out and "--allow_blank" in ended.out
+        assert score(out) is None
+        outcome = results(out)["outcomes"]["bench_text"]
+        assert (outcome["scored"], outcome["failed"], outcome[counted], outcome["answers"]) == (20, 0, 20, 20)
+        assert outcome["shares"][counted] == 1.0
+        allowed = evaluate(tasks, server.url, out, "--limit", "20", "--allow_blank")
+        assert (allowed.code, score(out)) == (0, 0.0), allowed.shown
+        assert f"20 {counted} (100.0%)" in allowed.out
+        assert server.stats()["total"] == 20
+
+
+def test_the_next_start_asks_blank_answers_again(tasks: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with StubServer(fault="empty", times=1) as server:
+        assert evaluate(tasks, server.url, out).code == 3
+        ended = evaluate(tasks, server.url, out)
+        assert (ended.code, score(out)) == (0, 1.0), ended.shown
+        assert server.stats()["total"] == 2 * DOCUMENTS
+
+
+def test_a_few_blank_answers_are_scored_and_told(tasks: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with StubServer(fault="empty", share=0.1) as server:
         ended = evaluate(tasks, server.url, out)
     assert ended.code == 0, ended.shown
-    assert score(out) == 0.0
-    assert results(out)["outcomes"]["bench_text"]["scored"] == DOCUMENTS
+    blank = results(out)["outcomes"]["bench_text"]["blank"]
+    assert 0 < blank < DOCUMENTS and score(out) == pytest.approx(1 - blank / DOCUMENTS)
+    assert ended.out.count(f"{blank} blank ({blank / DOCUMENTS:.1%})") == 2  # in the table and below it
+
+
+def test_answers_that_ended_with_an_error_fail(tasks: Path, tmp_path: Path) -> None:
+    with StubServer(fault="finish_error", share=0.1) as server:
+        ended = evaluate(tasks, server.url, tmp_path / "out", "--use_cache", str(tmp_path / "cache"))
+    assert ended.code == 3, ended.shown
+    assert results(tmp_path / "out")["outcomes"]["bench_text"]["failed"] > 0
+    assert all("half an ans" not in str(record.get("text")) for record in journal(tmp_path / "out"))
+
+
+def test_a_server_that_serves_another_model_is_noted(tasks: Path, tmp_path: Path) -> None:
+    with StubServer(fault="other_model") as server:
+        ended = evaluate(tasks, server.url, tmp_path / "out")
+    assert ended.code == 0, ended.shown
+    assert f"asked for the model stub, the server says that it served stub-2026-11 ({DOCUMENTS} answers)" in ended.out
+    assert results(tmp_path / "out")["model"]["served"] == {"stub-2026-11": DOCUMENTS}
 
 
 def test_a_refused_key_stops_at_once_and_shows_no_secret(tasks: Path, tmp_path: Path) -> None:

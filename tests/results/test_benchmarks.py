@@ -7,7 +7,8 @@ from lmms_eval.results.benchmarks import benchmark_reports
 
 def finished(name, report, details=(), withheld="", reasons=()):
     metrics = tuple(SimpleNamespace(details=detail, withheld_reason=withheld) for detail in details)
-    outcome = SimpleNamespace(reasons=dict.fromkeys(reasons, 1), scored=0, failed=int("failed" in str(reasons)))
+    unscored = sum(reason.startswith("unscored") for reason in reasons)
+    outcome = SimpleNamespace(reasons=dict.fromkeys(reasons, 1), requested=len(reasons), unscored=unscored)
     return SimpleNamespace(task=SimpleNamespace(name=name, report=report), metrics=metrics, outcome=outcome)
 
 

@@ -99,7 +99,9 @@ class Asker:
         except AttemptError as error:
             self._seen = self._seen or not error.unreachable
             if error.kind == "rate_limit" and error.retry:
-                self._gate.rate_limited(ticket, min(error.retry_after or 0.0, MAX_RETRY_AFTER_S))
+                pause = error.retry_after or 0.0
+                # A wait that this request does not make nobody else makes for it.
+                self._gate.rate_limited(ticket, pause if pause <= MAX_RETRY_AFTER_S else 0.0)
             return error
         finally:
             self._gate.release()
@@ -132,6 +134,7 @@ class Asker:
             usage=final.usage,
             latency=latency,
             attempts=attempts,
+            model=final.model,
         )
 
 

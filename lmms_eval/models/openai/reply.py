@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import codecs
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -30,12 +32,17 @@ class Reply:
     usage: Usage | None
     from_reasoning: bool = False
     parts: tuple[Part, ...] = ()
+    model: str | None = None
+    """The model that the server says it served."""
 
     @classmethod
-    def of_parts(cls, parts: Sequence[Part], finish_reason: str | None, usage: Usage | None) -> Reply:
+    def of_parts(
+        cls, parts: Sequence[Part], finish_reason: str | None, usage: Usage | None, model: str | None = None
+    ) -> Reply:
         """Texts and pictures in order."""
         text = "".join(part for part in parts if isinstance(part, str))
-        return cls(text, finish_reason, usage, parts=tuple(filter(None, parts)) if _has_picture(parts) else ())
+        pieces = tuple(part for part in parts if part) if _has_picture(parts) else ()
+        return cls(text, finish_reason, usage, parts=pieces, model=model)
 
 
 def _has_picture(parts: Sequence[Part]) -> bool:
@@ -53,10 +60,38 @@ def parse_reply(raw: bytes, url: str) -> Reply:
         AttemptError: ``malformed``, or what an ``error`` object in the body stands for.
     """
     try:
-        body = orjson.loads(raw)
+        body = decode_body(raw)
     except orjson.JSONDecodeError as error:
         raise _malformed(url, f"no JSON ({error}): {shorten(raw[:400].decode('utf-8', 'replace'))}") from error
     return read_completion(body, raw, url)
+
+
+def decode_body(raw: bytes) -> Any:
+    """JSON of a body. A byte order mark is dropped, and half of a surrogate pair becomes U+FFFD.
+
+    Servers send the one always and the other where a tokenizer cut an emoji: asking again would bring the same.
+
+    Raises:
+        orjson.JSONDecodeError: no JSON.
+    """
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        try:
+            text = raw.removeprefix(codecs.BOM_UTF8).decode("utf-8", "surrogatepass")
+            return _without_surrogates(json.loads(text))
+        except (ValueError, RecursionError):
+            raise error from None
+
+
+def _without_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [_without_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
+    return value
 
 
 def read_completion(body: Any, raw: bytes, url: str) -> Reply:
@@ -69,15 +104,32 @@ def read_completion(body: Any, raw: bytes, url: str) -> Reply:
         raise _malformed(url, "no JSON object")
     if body.get("error"):
         raise error_in_body(body, raw, url)
-    choices = body.get("choices")
-    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+    listed = body.get("choices")
+    choices = [choice for choice in listed if isinstance(choice, dict)] if isinstance(listed, list) else []
+    if not choices:
         raise _malformed(url, "no choices")
-    message = choices[0].get("message")
+    choice = next((choice for choice in choices if choice.get("index") == 0), choices[0])
+    message = choice.get("message")
+    finish = choice.get("finish_reason")
+    finish = finish if isinstance(finish, str) else None
+    if finish == "error":
+        raise AttemptError("server_error", f"{url} ended its answer with an error: {_reason(choice)}")
     if not isinstance(message, dict):
         raise _malformed(url, "a choice without message")
-    finish = choices[0].get("finish_reason")
-    finish = finish if isinstance(finish, str) else None
-    return _read_message(message, finish, read_tokens(body.get("usage"), "prompt_tokens", "completion_tokens"), url)
+    reply = _read_message(message, finish, read_tokens(body.get("usage"), "prompt_tokens", "completion_tokens"), url)
+    return replace(reply, model=served_model(body))
+
+
+def served_model(body: Mapping[str, Any]) -> str | None:
+    """The name of the model that answered, as the server tells it."""
+    name = body.get("model")
+    return name if isinstance(name, str) and name else None
+
+
+def _reason(choice: Mapping[str, Any]) -> str:
+    error = choice.get("error")
+    message = error.get("message") if isinstance(error, Mapping) else error
+    return shorten(str(message)) if message else "finish_reason is error, and no reason is given"
 
 
 def _read_message(message: Mapping[str, Any], finish: str | None, usage: Usage | None, url: str) -> Reply:

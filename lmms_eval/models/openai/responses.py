@@ -11,7 +11,7 @@ from lmms_eval.api.request import ErrorKind, Part
 from lmms_eval.errors import MediaError
 from lmms_eval.models.openai.errors import AttemptError, error_in_body, shorten
 from lmms_eval.models.openai.generation import LENGTHS, READ, WITHOUT_MEANING, Dialect, Mapped, sampling_fields
-from lmms_eval.models.openai.reply import Reply, picture_of_base64, read_tokens
+from lmms_eval.models.openai.reply import Reply, decode_body, picture_of_base64, read_tokens, served_model
 
 _SAME = ("temperature", "top_p")
 """Sampling options that have a place in this form; it has no seed."""
@@ -76,7 +76,7 @@ def parse_response(raw: bytes, url: str) -> Reply:
         AttemptError: ``malformed``, or what a failed answer stands for.
     """
     try:
-        body = orjson.loads(raw)
+        body = decode_body(raw)
     except orjson.JSONDecodeError as error:
         shown = shorten(raw[:400].decode("utf-8", "replace"))
         raise _malformed(url, f"no JSON ({error}): {shown}") from error
@@ -94,7 +94,8 @@ def parse_response(raw: bytes, url: str) -> Reply:
         details = body.get("incomplete_details")
         cause = str(details.get("reason")) if isinstance(details, dict) else "incomplete"
         finish = _INCOMPLETE.get(cause, cause)
-    return Reply.of_parts(parts, finish, read_tokens(body.get("usage"), "input_tokens", "output_tokens"))
+    usage = read_tokens(body.get("usage"), "input_tokens", "output_tokens")
+    return Reply.of_parts(parts, finish, usage, served_model(body))
 
 
 def _read_output(output: list[Any], url: str) -> tuple[list[Part], bool]:

@@ -103,6 +103,7 @@ def is_met(body: bytes, share: float) -> bool:
         ({"fault": "no_choices"}, "malformed", 3, "no choices"),
         ({"fault": "wrong_types"}, "malformed", 3, "content of type int"),
         ({"fault": "error_in_200"}, "server_error", 3, "overloaded"),
+        ({"fault": "finish_error"}, "server_error", 3, "ended its answer with an error"),
         ({"fault": "half_closed"}, "connection", 3, "broke"),
         ({"fault": "reset"}, "connection", 3, "broke"),
         ({"model": "other"}, "bad_request", 1, "model's name"),
@@ -171,6 +172,16 @@ def test_retry_after_is_waited_for_by_all() -> None:
     assert max(gaps) >= 0.38
     rejected = model.describe()["retries"]["rate_limit"]
     assert rejected >= 2 and times[-1] - times[0] < 0.4 * rejected * 1.5 + 1
+
+
+def test_a_wait_that_is_too_long_holds_nobody_back() -> None:
+    """A request that is given up because of it waits for nothing; the others must not wait in its place."""
+    with StubServer(fault="429", share=0.3, retry_after="3600") as server:
+        model = OpenAI(model="m", base_url=server.url, num_concurrent=2)
+        started = time.perf_counter()
+        found = ask(model, [make_request(f"r{number}", f"question {number}") for number in range(20)])
+        assert time.perf_counter() - started < 10
+    assert 0 < sum(response.error is None for response in found.values()) < 20
 
 
 def test_retry_after_as_a_date() -> None:

@@ -157,5 +157,5 @@ def test_over_the_wire() -> None:
     assert found.parts == ("before ", pixel, "after")
     assert (found.text, found.error) == ("before after", None)
     assert found == Response.interleaved(
-        "one", found.parts, finish_reason="stop", usage=found.usage, latency=found.latency
+        "one", found.parts, finish_reason="stop", usage=found.usage, latency=found.latency, model="m"
     )

@@ -76,3 +76,45 @@ def test_any_bytes_are_a_reply_or_an_attempt_error(value: bytes) -> None:
     with pytest.raises(AttemptError) as caught:
         parse_reply(value, "u")
     assert caught.value.kind in ("malformed",)
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        (b'\xef\xbb\xbf{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}]}', "x"),
+        (b'{"choices":[{"message":{"content":"cut \\ud83d"},"finish_reason":"stop"}]}', "cut \ufffd"),
+        (b'{"choices":[{"message":{"content":"cut \xed\xa0\xbd"},"finish_reason":"stop"}]}', "cut \ufffd"),
+        (b'{"choices":[{"message":{"content":"\\ud83d\\ude00 \\ude00"},"finish_reason":"stop"}]}', "\U0001f600 \ufffd"),
+    ],
+    ids=["byte order mark", "half a pair", "half a pair as bytes", "a pair and a half"],
+)
+def test_what_a_server_sends_again_and_again_is_repaired(raw: bytes, text: str) -> None:
+    assert parse_reply(raw, "u") == Reply(text, "stop", None)
+
+
+@pytest.mark.parametrize("raw", [b"\xef\xbb\xbf", b'{"a": "\\ud83d', b"[" * 100_000, b'{"choices": "\xff"}'])
+def test_what_is_no_json_stays_malformed(raw: bytes) -> None:
+    with pytest.raises(AttemptError, match="no JSON") as raised:
+        parse_reply(raw, "u")
+    assert raised.value.kind == "malformed"
+
+
+def test_the_choice_of_index_0_is_taken_wherever_it_stands() -> None:
+    choices = [{"index": number, "message": {"content": str(number)}, "finish_reason": "stop"} for number in (1, 0)]
+    assert parse_reply(orjson.dumps({"choices": choices}), "u").text == "0"
+    for choice in choices:
+        del choice["index"]
+    assert parse_reply(orjson.dumps({"choices": choices}), "u").text == "1"
+
+
+def test_an_answer_that_ended_with_an_error_is_none() -> None:
+    choice = {"message": {"content": "half an ans"}, "finish_reason": "error", "error": {"message": "no memory"}}
+    with pytest.raises(AttemptError, match="no memory") as raised:
+        parse_reply(orjson.dumps({"choices": [choice]}), "u")
+    assert (raised.value.kind, raised.value.retry) == ("server_error", True)
+
+
+def test_the_model_that_was_served() -> None:
+    choices = [{"message": {"content": "x"}}]
+    assert parse_reply(orjson.dumps({"choices": choices, "model": "m-2026"}), "u").model == "m-2026"
+    assert parse_reply(orjson.dumps({"choices": choices, "model": 7}), "u").model is None
