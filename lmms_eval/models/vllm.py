@@ -62,7 +62,7 @@ class VllmEngine(Engine):
             raise RuntimeError("the engine gave no output")
         best = final.outputs[0]
         if best.finish_reason in ("abort", "error"):
-            raise RuntimeError(f"the engine ended the request with {best.finish_reason}")
+            raise RuntimeError(f"the engine aborted the request ({best.finish_reason})")
         return Answer(best.text, best.finish_reason, len(final.prompt_token_ids or ()), len(best.token_ids))
 
     def _prompt(self, job: Job) -> dict[str, Any]:
