@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,6 +11,8 @@ from lmms_eval.tasks.milebench.scoring.occurrence import possible
 
 EMPTY_COUNTS_AS = "C"
 _LONGEST_BARE_LETTER = 2
+_ESCAPED = frozenset(r"\.^$*+?{}[]|()")
+"""What the reference escapes in an option before it compares it: one with any of these never matches by its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +35,9 @@ def read_letter(text: str, options: Sequence[str]) -> Reading:
     found = leftmost(text, labelled)
     if found is not None:
         return Reading(labelled[found][:1].upper(), "letter and text")
-    bare = [option.replace(" ", "") for option in options]
+    bare = [normalise(option).replace(" ", "") for option in options]  # a second time, as the reference does
     found = leftmost(text.replace(" ", ""), bare)
-    if found is not None and re.escape(bare[found]) == bare[found]:
+    if found is not None and _ESCAPED.isdisjoint(bare[found]):
         return Reading(letters[found].upper(), "text")
     if len(text) <= _LONGEST_BARE_LETTER and text.upper() in letters:
         return Reading(text.upper(), "bare letter")

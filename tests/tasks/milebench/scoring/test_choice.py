@@ -12,7 +12,8 @@ from lmms_eval.tasks.milebench.scoring.normalise import normalise
 from tests.tasks.megabench.fuzzing import FUZZ, NASTY, cpu_limit, reply_text
 
 MANY = [f"picture {index}" for index in range(1000)]
-short = st.text(alphabet="abAB1. -,$*'", max_size=8)
+SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()]")
+short = st.text(alphabet="abAB1. -,$*'&#~|%\r", max_size=8)
 
 
 def read(answer: str, options: list[str]) -> Reading:
@@ -43,6 +44,22 @@ def test_the_specifications_examples(answer: str, options: list[str], letter: st
     assert read(answer, options) == Reading(letter, step)
 
 
+@pytest.mark.parametrize("sign", "&#~%:")
+def test_signs_that_mean_nothing_in_a_pattern_are_matched_by_text(sign: str) -> None:
+    assert read(f"it is salt{sign}pepper", ["oil", f"salt {sign} pepper"]) == Reading("B", "text")
+
+
+@pytest.mark.parametrize("sign", ".^$*|")
+def test_signs_of_patterns_are_not_matched_by_text(sign: str) -> None:
+    assert read(f"zz{sign}9", ["oil", f"zz{sign}9"]) == Reading("", "letters collected")
+
+
+def test_options_are_normalised_once_more_before_their_text_is_looked_for() -> None:
+    option = "' 'tis"
+    assert normalise(option) == "'tis"
+    assert read("so tis", ["oil", option]) == Reading("B", "text")
+
+
 def test_the_key_of_a_late_option_comes_back_in_upper_case() -> None:
     options = [f"word {index:03}" for index in range(85)]
     assert official_letters(85)[84] == "Ba"
@@ -58,10 +75,10 @@ def by_regular_expressions(text: str, options: list[str]) -> str:
     match = re.search("|".join(map(re.escape, labelled)), text)
     if match:
         return match.group()[:1].upper()
-    bare = [option.replace(" ", "") for option in options]
+    bare = [normalise(option).replace(" ", "") for option in options]
     match = re.search("|".join(map(re.escape, bare)), text.replace(" ", ""))
     for letter, option in zip(letters, bare, strict=True):
-        if match and re.escape(option) == match.group():
+        if match and SPECIAL.sub(r"\\\g<0>", option) == match.group():
             return letter.upper()
     if len(text) in (1, 2) and text.upper() in letters:
         return text.upper()
