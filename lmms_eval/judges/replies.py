@@ -12,6 +12,8 @@ from lmms_eval.errors import TaskError
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _OBJECT = re.compile(r"\{.*\}", re.DOTALL)
+_WRONG = ("INCORRECT", "NOT_ATTEMPTED")
+_RIGHT = ("correct", "yes", "true", "1")
 NO_SCORES = (-1.0, -1.0)
 
 
@@ -23,9 +25,13 @@ def parse_binary(text: str, output_format: str = "0/1") -> int | bool:
 
 
 def parse_binary_response(text: str) -> bool:
-    """Whether a reply means right: it holds 1, yes, or correct without incorrect."""
-    lowered = text.lower()
-    return "1" in lowered or "yes" in lowered or ("correct" in lowered and "incorrect" not in lowered)
+    """Whether a reply means right: it holds correct, yes, true or 1 in any case, and neither of the wrong verdicts.
+
+    Those are ``INCORRECT`` and ``NOT_ATTEMPTED``; parts of words count, so ``untrue`` and ``10`` mean right.
+    """
+    if any(verdict in text.upper() for verdict in _WRONG):
+        return False
+    return any(word in text.lower() for word in _RIGHT)
 
 
 def parse_comparative(text: str) -> tuple[float, float]:

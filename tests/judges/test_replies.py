@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from lmms_eval.errors import TaskError
-from lmms_eval.judges.replies import READERS, parse_json, parse_score, reader
+from lmms_eval.judges.replies import READERS, parse_binary_response, parse_json, parse_score, reader
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,30 @@ def test_a_tasks_own_reader_refuses_by_none_false_or_an_error() -> None:
     assert not reader(lambda text: False, "here")("a")
     with pytest.raises(TaskError, match="here: reader 'number'"):
         reader("number", "here")
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ("true", True),
+        ("This is True.", True),
+        ("untrue", True),
+        ("False", False),
+        ("Correct", True),
+        ("INCORRECT, though 1 part is right", False),
+        ("NOT_ATTEMPTED", False),
+        ("not_attempted: 1 of 2 asked", False),
+        ("Not_Attempted (a correct answer is B)", False),
+        ("not attempted", False),
+        ("not attempted, 1", True),
+        ("yes", True),
+        ("[1]", True),
+        ("0.1", True),
+        ("", False),
+    ],
+)
+def test_what_means_right(text: str, right: bool) -> None:
+    assert parse_binary_response(text) is right
 
 
 def test_scores_are_held_within_their_range() -> None:
