@@ -1,7 +1,8 @@
 """The reference's scorer of language tasks, for profile ``reference`` (General-Bench specification §5.1, §7).
 
 Its faults are kept: the metric follows from the annotation's type, items without a prediction are left out of the
-average, scores are fractions, and one value of the wrong kind drops the whole task.
+average, a null prediction is the text ``None`` (and wrong), scores are fractions, and one value of the wrong kind drops
+the whole task.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from lmms_eval.utils.json_files import read_json
 Tokenize = Callable[[str], list[str]]
 _VALUE_KEYS = ("prediction", "prediction_final")
 """The first that a record has counts."""
+_NULL = "None"
+"""The text of a null prediction."""
 _UNUSABLE = (ValueError, OverflowError, RecursionError)
 """What values that no sane file holds can raise: numbers too large to sum or to print, lists nested too deeply."""
 
@@ -177,15 +180,18 @@ def _process(annotation: Any, predictions: Any, tokenize: Tokenize) -> Processed
 
 
 def _answers(predictions: Any) -> dict[str, Any]:
-    """Predictions by id; the last of an id counts, null is none."""
+    """Predictions by id: the last of an id counts, a record without one is none."""
     if not isinstance(predictions, list):
         raise DataError(f"a list of records is expected, not {predictions!r:.80}")
     found: dict[str, Any] = {}
     for record in predictions:
         if not isinstance(record, Mapping):
             raise DataError(f"a record is {record!r:.80}, no object")
-        value = next((record[key] for key in _VALUE_KEYS if key in record), None)
-        found[id_key(record.get("id"))] = value
+        key = id_key(record.get("id"))
+        for name in _VALUE_KEYS:
+            if name in record:
+                found[key] = _NULL if record[name] is None else record[name]
+                break
     return found
 
 
@@ -246,9 +252,10 @@ def _mean(scores: Sequence[float]) -> float:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    raise DataError(f"{value!r:.80} stands where a text is expected")
+    """A text as it is, a number as Python writes it."""
+    if isinstance(value, str | int | float):
+        return str(value)
+    raise DataError(f"{value!r:.80} stands where a text or a number is expected")
 
 
 def _texts(value: Any) -> list[str]:

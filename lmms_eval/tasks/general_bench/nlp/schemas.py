@@ -140,7 +140,9 @@ def _proof(proof: Any) -> str | None:
         steps = [steps]
     if not isinstance(steps, list) or not all(isinstance(step, str) for step in steps):
         raise DataError(f"output.proof.steps is {steps!r:.80}, no list of texts")
-    return "\n".join([*steps, f"Conclusion: {'' if conclusion is None else conclusion}"]) if content else None
+    if not steps and conclusion in (None, ""):
+        return None
+    return "\n".join([*steps, f"Conclusion: {'' if conclusion is None else conclusion}"])
 
 
 def _found(kind: NlpType, raw: Mapping[str, Any]) -> Any:

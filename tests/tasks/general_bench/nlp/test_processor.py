@@ -55,11 +55,99 @@ def leaf(output):
 
 def test_left_out_items_do_not_count_against_the_model():
     data = [{"id": 1, "output": {"answer": "a"}}, {"id": 2, "output": {"answer": "a"}}, {"id": "3", "output": {}}]
-    records = [{"id": 1, "prediction": "a"}, {"id": 2, "prediction": None}, {"id": "3", "prediction": "a"}]
+    records = [{"id": 1, "prediction": "a"}, {"id": 2}, {"id": "3", "prediction": "a"}]
     found = process({"type": "OpenQA", "data": data}, records, fallback_tokens)
     assert found is not None
     assert (found.score, found.n_scored, found.n_expected, found.task_name) == (1.0, 1, 3, "")
     assert found.left_out == (LeftOut("2", "no prediction"), LeftOut('"3"', "no reference"))
+
+
+@pytest.mark.parametrize(
+    ("type_name", "output", "value"),
+    [
+        ("OpenQA", {"answer": "a"}, 0.0),
+        ("OpenQA", {"answer": "None of these"}, 0.5),
+        ("MultipleChoiceQA", {"answer": "None"}, 1.0),
+        ("Code Defect Detection", {"target": 1}, 0.0),
+        ("Dialogue", {"reference": "a"}, 0.0),
+        ("ner", {"spans": "a"}, 0.0),
+    ],
+)
+def test_a_null_prediction_is_the_text_none_and_no_missing_one(type_name, output, value):
+    assert score(type_name, [output], [None]) == value
+
+
+def test_a_null_final_answer_counts_and_a_null_number_has_no_pair():
+    data = [{"id": 1, "output": {"solution": {"final_answer": "4"}}}]
+    found = process(
+        {"type": "Mathematical Word Problem Solving", "data": data}, [{"id": 1, "prediction_final": None}], str.split
+    )
+    assert found is not None
+    assert (found.score, found.n_scored, found.left_out) == (0.0, 1, ())
+    assert score("Time Series", [{"target": 1}, {"target": 2}], [None, 4]) == 2.0
+
+
+def test_a_record_without_a_prediction_does_not_take_one_back():
+    item = {"id": 1, "output": {"answer": "a"}}
+    found = process({"type": "OpenQA", "data": [item]}, [{"id": 1, "prediction": "a"}, {"id": 1}], str.split)
+    assert found is not None
+    assert (found.score, found.n_scored) == (1.0, 1)
+
+
+@pytest.mark.parametrize(
+    ("type_name", "output", "answer", "value"),
+    [
+        ("OpenQA", {"answer": "3"}, 3, 1.0),
+        ("OpenQA", {"answer": 3}, "3", 1.0),
+        ("OpenQA", {"answer": ["a", 2.5]}, 2.5, 1.0),
+        ("MultipleChoiceQA", {"answer": ["A", 3]}, 3.0, 0.0),
+        ("MultipleChoiceQA", {"answer": ["A", 3]}, 3, 1.0),
+        ("Summarization", {"summary": 1984}, "1984", 1.0),
+        ("Translation", {"translation": 12}, 12, 1.0),
+        ("Dialogue", {"reference": [7, "x"]}, 7, 1.0),
+        ("ner", {"spans": "3, 4"}, 3, 2 / 3),
+    ],
+)
+def test_numbers_are_read_as_their_text(type_name, output, answer, value):
+    if TYPES[type_name].metric == "ROUGE-1":
+        pytest.importorskip("nltk")
+    assert score(type_name, [output], [answer]) == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("type_name", "output"),
+    [
+        ("OpenQA", {"answer": ""}),
+        ("OpenQA", {"answer": None}),
+        ("OpenQA", None),
+        ("Summarization", {"summary": []}),
+        ("Summarization", {"summary": "", "highlights": ""}),
+        ("Translation", ""),
+        ("Translation", {"translation": ""}),
+        ("Proof", {}),
+        ("Proof", {"proof": {}}),
+        ("Proof", {"proof": {"steps": [], "conclusion": ""}}),
+        ("Code Generation", {"response": {}}),
+        ("Time Series", {"target": None}),
+        ("no such type", {}),
+        ("no such type", {"x": ""}),
+        ("classification", {}),
+        ("ner", None),
+    ],
+)
+def test_an_item_without_a_reference_is_left_out(type_name, output):
+    answer = {"id": 1, "prediction": "Conclusion:"}
+    assert process({"type": type_name, "data": [{"id": 1, "output": output}]}, [answer], str.split) is None
+
+
+@pytest.mark.parametrize("type_name", ["classification", "ner"])
+def test_an_empty_label_is_a_label_that_an_empty_prediction_hits(type_name):
+    assert score(type_name, [{"label": ""}] * 2, ["", "joy"]) == pytest.approx(0.5)
+
+
+def test_an_empty_list_of_references_scores_0_and_a_missing_target_is_none():
+    assert score("Dialogue", [{"reference": []}], ["a"]) == 0.0
+    assert score("Code Defect Detection", [{}, {"target": None}], ["None", "0"]) == 0.5
 
 
 def test_ids_of_another_type_do_not_match():
@@ -98,10 +186,10 @@ def test_pairs_that_are_no_numbers_are_passed_over():
 @pytest.mark.parametrize(
     ("type_name", "output", "answer"),
     [
-        ("OpenQA", {"answer": "a"}, 3),
-        ("OpenQA", {"answer": 3}, "3"),
-        ("OpenQA", {"answer": ["a", 3]}, "3"),
+        ("OpenQA", {"answer": "a"}, ["a"]),
+        ("OpenQA", {"answer": ["a", None]}, "a"),
         ("MultipleChoiceQA", {"answer": 3}, "3"),
+        ("classification", {"label": 3}, "3"),
         ("Dialogue", {"reference": {"x": 1}}, "a"),
         ("ner", {"spans": "a"}, ["a"]),
         ("Code Repair", {"repairCode": ["a"]}, "a"),
