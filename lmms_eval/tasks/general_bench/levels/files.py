@@ -89,9 +89,18 @@ def _sheet(sheet: Any) -> Sheet:
 def _csv_rows(path: Path) -> Iterator[Mapping[str, Cell]]:
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
-            yield from csv.DictReader(file)
+            for row in csv.DictReader(file):
+                yield row if "score" not in row else {**row, "score": _cell(row["score"])}
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{path}: cannot be read: {error}") from error
+
+
+def _cell(text: str | None) -> Cell:
+    """What a workbook would hold for a text of a CSV file: nothing, a number, or the text."""
+    try:
+        return float(text) if text else None
+    except ValueError:
+        return text
 
 
 def _json_rows(path: Path) -> Iterator[Mapping[str, Cell]]:

@@ -1,7 +1,8 @@
 """Profile ``reference``: what the reference's ranker computes, defects included (General-Bench specification §8, §9).
 
 Rows are paired by position, metric names are compared exactly, negative values of mapped metrics are refused, missing
-mapped values become 0 (and beat a negative specialist), NLP stays raw, and level 4 has an epsilon.
+mapped values become 0 (and beat a negative specialist), NLP stays raw, and level 4 has an epsilon. Where that program
+would have stopped, a refusal or a warning says so.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from lmms_eval.tasks.general_bench.levels.tables import (
 
 _MAPPED_NAME = {"rte": "RTE", "chamfer_distance": "CD"}
 """Spellings under which the ranker maps the metrics that the workbook spells otherwise."""
+_STOPS = "the authors' program stops there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ def rank_reference(model: str, table: Table, other: Mapping[str, Sequence[Row]] 
     for name, sheet in table.task_sheets.items():
         rows = column(sheet, f"{table.source}, sheet {name}", model)
         pairs[name] = pair(name, theirs[name], rows)
-        warnings += _order_warnings(name, theirs[name], rows)
+        warnings += [*_order_warnings(name, theirs[name], rows), *_stops(name, theirs[name], rows)]
     return _ranked(model, pairs, warnings)
 
 
@@ -123,7 +125,7 @@ def _mapped(sheet: str, rows: Sequence[Row], metrics: Sequence[str], values: Seq
         try:
             found.append(ranker_score(metric, value))
         except DataError as error:
-            raise DataError(f"sheet {sheet}, {row.name!r}: {error}") from error
+            raise DataError(f"sheet {sheet}, {row.name!r}: {error}; {_STOPS}") from error
     return tuple(found)
 
 
@@ -140,7 +142,11 @@ def reference_levels(pairs: Mapping[str, Pairs]) -> AllLevels:
     }
     if LANGUAGE in pairs:
         one = pairs[LANGUAGE]
-        groups[LANGUAGE] = GroupMeans(0.0, reference_language(one.metrics, one.specialists, one.scores))
+        try:
+            winning = reference_language(one.metrics, one.specialists, one.scores)
+        except DataError as error:
+            raise DataError(f"sheet {LANGUAGE}: {error}; {_STOPS}") from error
+        groups[LANGUAGE] = GroupMeans(0.0, winning)
     return combine(groups, REFERENCE_EPSILON)
 
 
@@ -203,7 +209,7 @@ def _check_sheets(ours: set[str], theirs: set[str], source: str) -> None:
     if ours != theirs:
         absent, unknown = sorted(theirs - ours), sorted(ours - theirs)
         parts = [f"missing: {', '.join(absent)}"] * bool(absent) + [f"unknown: {', '.join(unknown)}"] * bool(unknown)
-        raise DataError(f"{source}: the sheets are not those of the specialists' table ({'; '.join(parts)})")
+        raise DataError(f"{source}: the sheets are not those of the specialists' table ({'; '.join(parts)}); {_STOPS}")
 
 
 def _order_warnings(sheet: str, theirs: Sequence[Row], ours: Sequence[Row]) -> list[str]:
@@ -212,3 +218,23 @@ def _order_warnings(sheet: str, theirs: Sequence[Row], ours: Sequence[Row]) -> l
     if len(ours) != len(theirs):
         return [f"sheet {sheet}: {len(ours)} rows beside {len(theirs)} of the specialists; paired by position"]
     return [f"sheet {sheet}: rows are named otherwise than the specialists'; paired by position all the same"]
+
+
+def _stops(sheet: str, theirs: Sequence[Row], ours: Sequence[Row]) -> list[str]:
+    """What the reference would not have survived, and this harness reads as the specification has it.
+
+    It compares the language sheet's cells as they stand, so that any text there ends it, and it takes names of sheets
+    of two parts only.
+    """
+    if sheet != LANGUAGE:
+        return [] if sheet.count("-") == 1 else [f"sheet {sheet}: neither {LANGUAGE} nor two parts; {_STOPS}"]
+    found = []
+    for whose, rows in (("the model's", ours), ("the specialists'", theirs)):
+        others = [place for place, row in enumerate(rows) if not isinstance(row.cell, int | float | None)]
+        if others:
+            more = f" (and in {len(others) - 1} further rows)" if others[1:] else ""
+            found.append(
+                f"sheet {sheet}, row {others[0] + 2}: {rows[others[0]].cell!r:.80} in {whose} column is no cell of a"
+                f" number{more}; {_STOPS}"
+            )
+    return found

@@ -32,6 +32,12 @@ def test_all_three_forms_hold_the_same(tmp_path):
     assert levels[0][3] > 0
 
 
+def test_a_cell_of_a_csv_file_is_what_a_workbook_would_hold(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("sheet,task_name,metric,score\nNLP,a,ACC,7.5\nNLP,b,ACC,\nNLP,c,ACC,n/a\n", encoding="utf-8")
+    assert [row[-1] for row in read_result_table(path, "m").sheets["NLP"].rows] == [7.5, None, "n/a"]
+
+
 @pytest.mark.skipif(not TEMPLATE.is_file(), reason=f"no {TEMPLATE}")
 def test_the_template_equals_the_published_one():
     assert read_workbook(TEMPLATE).sheets == template().sheets

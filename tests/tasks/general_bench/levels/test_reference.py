@@ -6,7 +6,7 @@ from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.facts import tasks
 from lmms_eval.tasks.general_bench.levels.reference import rank_reference, specialists
 from lmms_eval.tasks.general_bench.levels.tables import Sheet, Table
-from tests.tasks.general_bench.levels.kit import changed, table_of
+from tests.tasks.general_bench.levels.kit import changed, renamed, table_of
 
 PUBLISHED = {task.name: task.specialist for task in tasks()}
 
@@ -64,3 +64,47 @@ def test_other_sheets_are_refused():
 def test_the_sheet_of_levels_is_passed_over():
     table = table_of({})
     assert rank_reference("m", Table("t", {**table.sheets, "Level-Scores": Sheet((), ())})).levels[2] == 0
+
+
+@pytest.mark.parametrize("text", ["n/a", "70 %", "∞", " inf", "seventy"])
+@pytest.mark.parametrize(("sheet", "stops"), [("NLP", True), ("Image-Generation", False)])
+def test_a_text_that_is_no_number_is_no_score_in_any_sheet(sheet, stops, text):
+    table = table_of(PUBLISHED)
+    empty, texts = (
+        rank_reference("m", changed(table, sheet, lambda one, cell=cell: renamed(one, 3, -1, cell)))
+        for cell in (None, text)
+    )
+    assert (texts.levels, texts.modalities, texts.language) == (empty.levels, empty.modalities, empty.language)
+    assert texts.entries[sheet][3].raw is None
+    assert not empty.warnings
+    assert [f"sheet NLP, row 5: {text!r}" in warning for warning in texts.warnings] == [True] * stops
+    assert all("the authors' program stops" in warning for warning in texts.warnings)
+
+
+def test_numbers_as_text_count_and_stop_the_authors_program_in_the_language_sheet():
+    table = table_of(PUBLISHED)
+    rows = table.sheets["NLP"].rows
+    as_text = changed(table, "NLP", lambda one: renamed(one, 0, -1, str(rows[0][-1])))
+    found = rank_reference("m", as_text)
+    assert found.levels == rank_reference("m", table).levels
+    assert len(found.warnings) == 1
+    theirs = table_of(PUBLISHED, "SoTA Performance")
+    in_theirs = rank_reference("m", table, changed(theirs, "NLP", lambda one: renamed(one, 0, -1, "x")))
+    assert "specialists" in in_theirs.warnings[0]
+
+
+def test_sheets_of_another_form_stop_the_authors_program():
+    table, theirs = table_of(PUBLISHED), table_of(PUBLISHED, "SoTA Performance")
+    added = [
+        Table("t", {**one.sheets, "Image-Generation-2": one.sheets["Image-Generation"]}) for one in (table, theirs)
+    ]
+    (warning,) = rank_reference("m", *added).warnings
+    assert "Image-Generation-2" in warning
+    assert "the authors' program stops" in warning
+
+
+def test_refusals_say_that_the_authors_program_stops_too():
+    with pytest.raises(DataError, match="the authors' program stops"):
+        rank_reference("m", table_of({"Deep Fake Generation": -1}))
+    with pytest.raises(DataError, match=r"sheet NLP.*RMSE.*the authors' program stops"):
+        rank_reference("m", table_of({task.name: 0 for task in tasks()}))
