@@ -3,13 +3,17 @@
 S. Ren et al., "CodeBLEU: a method for automatic evaluation of code synthesis", 2020: the mean of BLEU, keyword-weighted
 BLEU, the share of common syntax subtrees and of common data flow. Where the references have no data flow the package
 counts that part as 1; hence an unrelated answer scores 0.25 there.
+
+The package numbers the variables of a data flow by the order of a set of their names, so that its value for the same
+answers changes with the seed of Python's hashes, by half a point of 100. Here the names keep the order in which they
+come up, which gives one value.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from lmms_eval.api.outcome import NotEvaluated
@@ -36,8 +40,11 @@ def code_bleu(predictions: Sequence[str], references: Sequence[str], language: s
         if fault := code_fault(prediction, language):
             raise NotEvaluated(f"CodeBLEU: answer {index} {fault}")
     with _package_errors(), _quiet_package():
-        from codebleu import calc_codebleu
+        from codebleu import calc_codebleu, dataflow_match
+        from codebleu.parser import DFG
 
+        for module in (dataflow_match, DFG):
+            vars(module)["set"] = _OrderedSet  # what these modules call `set`
         scores = calc_codebleu(
             [_encodable(text) for text in references],
             [_encodable(text) for text in predictions],
@@ -73,6 +80,16 @@ def code_fault(text: str, language: str = "python") -> str:
                 return ""
             depth -= 1
     return f"has a syntax tree deeper than {MAX_DEPTH} or of more than {MAX_NODES} nodes"
+
+
+class _OrderedSet(dict[Hashable, None]):
+    """What the package asks of a set, with the members in the order in which they came."""
+
+    def __init__(self, members: Iterable[Hashable] = ()) -> None:
+        super().__init__(dict.fromkeys(members))
+
+    def add(self, member: Hashable) -> None:
+        self[member] = None
 
 
 def _encodable(text: str) -> str:

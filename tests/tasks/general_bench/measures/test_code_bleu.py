@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import builtins
+import json
 import logging
+import os
+import subprocess
 import sys
 import time
 
@@ -53,6 +56,59 @@ def test_the_packages_warnings_leave_the_root_logger_alone(caplog):
     code_bleu([UNRELATED], ["x"])
     assert not caplog.records
     assert (logging.getLogger().handlers, logging.getLogger().filters) == (handlers, filters)
+
+
+COUNT = """def merge(a, b, key):
+    out = {}
+    for name in b:
+        if name in out and key:
+            out[name] = out[name] + b[name] * key
+        else:
+            out[name] = b[name]
+    total = sum(out.values()) + len(a) - len(b)
+    return out, total
+"""
+COUNT_AGAIN = """def merge(first, second, key):
+    result = {}
+    for k in second:
+        if key and k in result:
+            result[k] = second[k] * key + result[k]
+        else:
+            result[k] = second[k]
+    count = len(first) - len(second) + sum(result.values())
+    return result, count
+"""
+LOOP = """int f(int a, int b, int c) {
+    int x = a + b * c;
+    int y = x - b;
+    for (int i = 0; i < y; i++) { x = x + i * a; y = y - x; }
+    return x + y + a;
+}"""
+LOOP_AGAIN = """int f(int p, int q, int r) {
+    int s = q * r + p;
+    int t = s - q;
+    for (int j = 0; j < t; j++) { s = j * p + s; t = t - s; }
+    return p + s + t;
+}"""
+PAIRS = [[COUNT_AGAIN, COUNT, "python"], [LOOP_AGAIN, LOOP, "java"]]
+SCRIPT = f"""import json
+from lmms_eval.tasks.general_bench.measures.code_bleu import code_bleu
+print(json.dumps([code_bleu([answer], [wanted], language) for answer, wanted, language in {PAIRS!r}]))
+"""
+
+
+@pytest.mark.usefixtures("package")
+def test_a_score_does_not_change_with_the_seed_of_hashes():
+    pytest.importorskip("tree_sitter_java", reason="needs tree-sitter-java (extra general_bench)")
+    started = [
+        subprocess.run(
+            [sys.executable, "-c", SCRIPT], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+        )
+        for seed in ("1", "2")
+    ]
+    found = [json.loads(one.stdout) for one in started]
+    assert found[0] == found[1]
+    assert found[0] == [code_bleu([answer], [wanted], language) for answer, wanted, language in PAIRS]
 
 
 @pytest.mark.usefixtures("package")
