@@ -146,7 +146,7 @@ def _scored_as_reference(given: argparse.Namespace, predictions: Sequence[Path])
 
     found = score_language(given.dataset, given.prediction)
     others = len(predictions) - found.files
-    warnings = [f"BLEU counts the words of NLTK's tokenizer {found.tokenizer!r}"]
+    warnings = [f"BLEU counts the words of the tokenizer {found.tokenizer}"]
     if others:
         warnings.append(f"profile reference scores language tasks only: {others} files of predictions are left out")
     return Scored(found.results, found.problems, tuple(warnings))

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 RECORDED_PACKAGES = (
-    "accelerate", "aiohttp", "av", "datasets", "numpy", "openai", "orjson", "pillow", "pyarrow", "pydantic",
-    "rapidfuzz", "sacrebleu", "sglang", "sympy", "torch", "transformers", "vllm",
+    "accelerate", "aiohttp", "av", "codebleu", "datasets", "nltk", "numpy", "openai", "orjson", "pillow", "pyarrow",
+    "pydantic", "rapidfuzz", "sacrebleu", "sglang", "sympy", "torch", "transformers", "vllm",
 )  # fmt: skip
 
 

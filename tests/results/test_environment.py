@@ -21,6 +21,7 @@ def test_versions_are_those_installed_and_nothing_is_imported() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
     found = versions()
     assert found["python"] == platform.python_version()
+    assert found["nltk"] == package_version("nltk")
     assert found["numpy"] == package_version("numpy") is not None
     assert package_version("no-such-package-anywhere") is None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib.metadata
 import os
 import sys
 import warnings
@@ -109,11 +110,13 @@ def find_package(package: Package, stated: str | None = None) -> Path | None:
 
 
 def data_identity(stated: str | None = None) -> str:
-    """Hash of the files that would be read: other data may split or reduce words differently. Empty without data.
+    """Hash of the files that would be read, and of NLTK's release: others may split or reduce words differently.
+
+    Empty without data.
 
     Raises ``NotEvaluated`` for damaged data.
     """
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(nltk_version().encode())
     for package in PACKAGES:
         path = find_package(package, stated)
         if path is None:
@@ -121,6 +124,14 @@ def data_identity(stated: str | None = None) -> str:
         for name in package.files:
             digest.update(_read(path, name))
     return digest.hexdigest()
+
+
+def nltk_version() -> str:
+    """The release of NLTK, whose word tokeniser has changed between releases; empty where it is not installed."""
+    try:
+        return importlib.metadata.version("nltk")
+    except importlib.metadata.PackageNotFoundError:
+        return ""
 
 
 def open_linguistics(stated: str | None = None) -> Linguistics:

@@ -15,7 +15,7 @@ from lmms_eval.tasks.general_bench.facts import TaskFacts, sheets, tasks_by_id
 from lmms_eval.tasks.general_bench.folder_scoring import FolderJob, score_folders
 from lmms_eval.tasks.general_bench.levels import files, paper, picture, registering, sensitivity, tables, text
 from lmms_eval.tasks.general_bench.levels.report import Ranked
-from lmms_eval.tasks.general_bench.measures.text_scores import word_tokenizer
+from lmms_eval.tasks.general_bench.measures.bleu import BY_WORDS, tokenizer_label
 from lmms_eval.tasks.general_bench.scoring import TaskScore, broken, not_evaluated
 from lmms_eval.tasks.general_bench.settings import PREDICTIONS, Settings
 from lmms_eval.utils.markdown import Column, markdown_table
@@ -167,8 +167,8 @@ def score_table(scores: Sequence[TaskScore], from_files: frozenset[str] = frozen
     table = markdown_table(
         [Column(name, tuple(cells), right) for name, cells, right in zip(headings, columns, numeric, strict=True)]
     ).rstrip("\n")
-    if any(score.measure == "bleu1" for score in scores):
-        table += f"\nBLEU-1 counts the words of the tokenizer {word_tokenizer()!r}"
+    if any(score.measure == BY_WORDS for score in scores):
+        table += f"\nBLEU-1 counts the words of the tokenizer {tokenizer_label()}"
     return table
 
 

@@ -21,6 +21,7 @@ from lmms_eval.tasks.general_bench.facts.metrics import Metric, metrics
 from lmms_eval.tasks.general_bench.items import Item, MissingAnswer, UnreadableAnswer
 from lmms_eval.tasks.general_bench.levels.normalise import paper_score, paper_value
 from lmms_eval.tasks.general_bench.levels.results import TaskResult
+from lmms_eval.tasks.general_bench.measures.bleu import BY_WORDS, tokenizer_label
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State
 
 Status = Literal["answered", "unanswered", "absent", "failed"]
@@ -165,6 +166,7 @@ class TaskScore:
         return {
             "task": self.task,
             "measure": self.measure,
+            **({"words": tokenizer_label()} if self.measure == BY_WORDS else {}),
             "status": self.status,
             "official": self.official,
             "strict": self.strict,

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import zipfile
 from collections import defaultdict
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,14 @@ def test_data_from_folders_and_archives(tmp_path: Path, is_zipped: bool) -> None
     assert language.words("It's here. Go!") == ["It", "'s", "here", ".", "Go", "!"]
     assert [language.lemmatizer.lemma(word) for word in ("wolves", "dogs", "licence")] == ["wolf", "dog", "licence"]
     assert data_identity(str(tmp_path)) == before != ""
+
+
+def test_another_release_of_the_tokeniser_is_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_data(tmp_path)
+    assert linguistic.nltk_version() == metadata.version("nltk")
+    before = data_identity(str(tmp_path))
+    monkeypatch.setattr(linguistic, "nltk_version", lambda: "3.9.1")
+    assert data_identity(str(tmp_path)) != before
 
 
 def test_other_data_is_told_apart(tmp_path: Path) -> None:

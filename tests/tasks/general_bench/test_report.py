@@ -10,6 +10,7 @@ import pytest
 from lmms_eval.api.outcome import TaskNumbers
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench import report as module
+from lmms_eval.tasks.general_bench import scoring
 from lmms_eval.tasks.general_bench.facts import TaskFacts, tasks
 from lmms_eval.tasks.general_bench.report import DEMO, KEY, PREFIX, report, score_table
 from lmms_eval.tasks.general_bench.scoring import TaskScore, broken, not_evaluated
@@ -158,6 +159,16 @@ def test_the_table_of_tasks() -> None:
     assert by_sheet["Audio-Generation"][3:] == ["", "", "", "0 of 7", "not evaluated: no weights"]
     assert by_sheet["Image-Generation"][7] == "x" * 120
     assert score_table([]).count("\n") == 1
+
+
+def test_scores_by_words_say_whose_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "tokenizer_label", lambda: "treebank (NLTK 3.10.4)")
+    monkeypatch.setattr(scoring, "tokenizer_label", lambda: "treebank (NLTK 3.10.4)")
+    words = dataclasses.replace(score(SERIES), measure="bleu1")
+    assert words.as_dict()["words"] == "treebank (NLTK 3.10.4)"
+    assert "words" not in score(SPORTS).as_dict()
+    assert score_table([words]).splitlines()[-1] == "BLEU-1 counts the words of the tokenizer treebank (NLTK 3.10.4)"
+    assert "tokenizer" not in score_table([score(SPORTS)])
 
 
 def test_without_matplotlib_there_is_no_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,8 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from lmms_eval.tasks._task_utils.linguistic import PACKAGES, find_package, open_linguistics
+from lmms_eval.tasks._task_utils.linguistic import PACKAGES, find_package, nltk_version, open_linguistics
 
+BY_WORDS = "bleu1"
+"""The measure whose values change with the tokenizer."""
 METHOD_4_K = 5
 TINY, SMALL = 1e-15, 1e-9
 """Added to the matches and to what they are divided by."""
@@ -35,6 +37,12 @@ def _installed_tokenizer(stated: str) -> Tokenizer:
     """Looked for once: it is asked for with every sentence."""
     is_there = all(find_package(package, stated) for package in PACKAGES) and importlib.util.find_spec("nltk")
     return "treebank" if is_there else "white-space"
+
+
+def tokenizer_label() -> str:
+    """``word_tokenizer`` for the record of a run, with NLTK's release where its words are taken."""
+    found = word_tokenizer()
+    return f"{found} (NLTK {nltk_version()})" if found == "treebank" else found
 
 
 def word_tokens(text: str, tokenizer: Tokenizer) -> list[str]:

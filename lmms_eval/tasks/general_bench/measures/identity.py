@@ -6,7 +6,7 @@ import functools
 import hashlib
 from pathlib import Path
 
-from lmms_eval.tasks.general_bench.measures.text_scores import word_tokenizer
+from lmms_eval.tasks.general_bench.measures.bleu import tokenizer_label
 
 _PACKAGES = ("data", "measures", "networks", "nlp", "prompts", "readers")
 """Of the benchmark: whatever stands between a reply and its state."""
@@ -14,7 +14,7 @@ _PACKAGES = ("data", "measures", "networks", "nlp", "prompts", "readers")
 
 def scoring_identity() -> str:
     """Changes with the code that makes states of predictions, and with the tokenizer that BLEU finds."""
-    return f"{_code()}|{word_tokenizer()}"
+    return f"{_code()}|{tokenizer_label()}"
 
 
 @functools.cache

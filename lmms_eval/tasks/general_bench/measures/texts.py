@@ -16,6 +16,7 @@ from typing import Any
 from lmms_eval.errors import ConfigError, DataError
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures.bleu import (
+    BY_WORDS,
     BleuCounts,
     Tokenizer,
     bleu_counts,
@@ -279,7 +280,7 @@ MEASURES: tuple[Measure, ...] = (
     _averaged("rouge1", _rouge("rouge1"), VECTORS, _STEMMER),
     _averaged("rouge_l", _rouge("rougeL"), VECTORS, _STEMMER),
     Measure(
-        name="bleu1",
+        name=BY_WORDS,
         form="text",
         state=_bleu1_state,
         value=mean,

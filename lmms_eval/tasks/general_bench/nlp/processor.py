@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError, LmmsEvalError, UsageError
-from lmms_eval.tasks._task_utils.linguistic import open_linguistics
+from lmms_eval.tasks._task_utils.linguistic import nltk_version, open_linguistics
 from lmms_eval.tasks.general_bench.data.annotations import ANNOTATION
 from lmms_eval.tasks.general_bench.data.predictions import FILE_NAME
 from lmms_eval.tasks.general_bench.data.records import id_key
@@ -73,6 +73,11 @@ class WordTokenizer:
 
     name: Literal["treebank", "fallback"]
     tokens: Tokenize
+
+    @property
+    def label(self) -> str:
+        """The name, with NLTK's release where its words are taken."""
+        return f"{self.name} (NLTK {nltk_version()})" if self.name == "treebank" else self.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ class LanguageScores:
     files: int
     """Prediction files below the folders of language tasks."""
     tokenizer: str
-    """By which BLEU counted: ``treebank`` or ``fallback``."""
+    """By which BLEU counted: ``treebank`` with NLTK's release, or ``fallback``."""
 
 
 def score_language(dataset: Path, name: str) -> LanguageScores:
@@ -38,7 +38,7 @@ def score_language(dataset: Path, name: str) -> LanguageScores:
         results += [_result(task) for task in found.results]
         problems += found.problems
     files = sum((folder / name).is_file() for folder in folders)
-    return LanguageScores(tuple(results), tuple(problems), files, tokenizer.name)
+    return LanguageScores(tuple(results), tuple(problems), files, tokenizer.label)
 
 
 def _result(task: ProcessedTask) -> TaskResult:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import random
+from importlib import metadata
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from lmms_eval.tasks.general_bench.measures.bleu import (
     corpus_bleu,
     fallback_tokens,
     sentence_bleu,
+    tokenizer_label,
     treebank_tokens,
     word_tokenizer,
     word_tokens,
@@ -92,7 +94,7 @@ def test_the_order_of_the_corpus_does_not_count(pairs, draw):
 
 def test_words_without_data_are_those_between_spaces(monkeypatch, tmp_path):
     monkeypatch.setenv("NLTK_DATA", str(tmp_path))
-    assert word_tokenizer() == "white-space"
+    assert word_tokenizer() == tokenizer_label() == "white-space"
     assert word_tokens("It's  here.", "white-space") == fallback_tokens("It's here.") == ["It's", "here."]
     with pytest.raises(NotEvaluated, match="fetch nltk"):
         word_tokens("It's here.", "treebank")
@@ -103,5 +105,6 @@ def test_words_with_data_are_those_of_the_treebank(monkeypatch):
     pytest.importorskip("nltk")
     monkeypatch.setenv("NLTK_DATA", str(NLTK_DATA))
     assert word_tokenizer() == "treebank"
+    assert tokenizer_label() == f"treebank (NLTK {metadata.version('nltk')})"
     assert word_tokens("It's here.", "treebank") == ["It", "'s", "here", "."]
     assert treebank_tokens("No. It is.", str(NLTK_DATA))[-1] == "."

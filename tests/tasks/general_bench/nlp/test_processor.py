@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -303,9 +304,11 @@ def test_a_missing_folder_is_fatal(tmp_path):
 def test_without_data_words_are_split_at_white_space(tmp_path):
     found = installed_tokenizer(str(tmp_path))
     assert (found.name, found.tokens("it's so.")) == ("fallback", ["it's", "so."])
+    assert found.label == "fallback"
 
 
 @needs_nltk_data
 def test_with_data_words_are_those_of_the_treebank():
     found = installed_tokenizer(str(NLTK_DATA))
     assert (found.name, found.tokens("it's so.")) == ("treebank", ["it", "'s", "so", "."])
+    assert found.label == f"treebank (NLTK {metadata.version('nltk')})"
