@@ -7,7 +7,7 @@ those of ``nlp.types``, by which ``prompts.nlp_extraction`` cuts the reply.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -209,20 +209,21 @@ def _time_series(fields: Fields) -> str:
 
 
 def _classification(fields: Fields) -> str:
-    """The item's own prompt with its placeholders filled."""
+    """The item's own prompt, filled; an item of a task with texts of its own has all of them."""
+    name = fold(fields.task)
+    return _filled(fields, next((texts for part, texts in _OWN_TEXTS if fold(part) in name), ()))
+
+
+def _filled(fields: Fields, needed: Sequence[str] = ()) -> str:
+    """The item's own prompt with its placeholders filled; without any it still needs ``raw_text``."""
     template = fields.text("input", "prompt")
-    names = set(_PLACEHOLDER.findall(template)) or set(_own_texts(fields.task))
+    names = {*needed, *_PLACEHOLDER.findall(template)} or {"raw_text"}
     texts = {name: fields.text("input", name) for name in sorted(names)}
     return _PLACEHOLDER.sub(lambda match: texts[match[1]], template)
 
 
-def _own_texts(task: str) -> tuple[str, ...]:
-    name = fold(task)
-    return next((texts for part, texts in _OWN_TEXTS if fold(part) in name), ("raw_text",))
-
-
 def _labels(fields: Fields) -> str:
-    return _paragraphs(_classification(fields), "Give the results on one line, separated by a comma and a space.")
+    return _paragraphs(_filled(fields), "Give the results on one line, separated by a comma and a space.")
 
 
 def _instructed(type_name: str, instruction: str, *lines: tuple[str, str]) -> Callable[[Fields], str]:
@@ -285,7 +286,7 @@ _BUILDERS: Mapping[str, Callable[[Fields], str]] = MappingProxyType(
         "Table-to-Text Generation": _table_to_text,
         "Time Series": _time_series,
         "classification": _classification,
-        "multiple choice": _classification,
+        "multiple choice": _filled,
         **dict.fromkeys(
             ("multi label classification", "ner", "extraction", "relation extraction", "event detection", "parsing"),
             _labels,

@@ -167,6 +167,21 @@ def test_a_prompt_without_placeholder_still_needs_its_texts(task, missing):
         nlp_prompt(task, "classification", {"input": {key: text for key, text in texts.items() if key != missing}})
 
 
+@pytest.mark.parametrize(
+    "task", ["stance_detection_2", "Stance Detection", "STANCE-DETECTION", "Zero-shot stance detection"]
+)
+def test_a_name_chooses_its_branch_however_it_is_written(task):
+    """Not the placeholders: an item of that branch has both of its texts."""
+    assert (
+        nlp_prompt(task, "classification", {"input": {"tweets": "w", "target": "t", "prompt": "<<<tweets>>>"}}) == "w"
+    )
+    for texts, missing in (({"raw_text": "r"}, "target"), ({"raw_text": "r", "target": "t"}, "tweets")):
+        item = {"input": {**texts, "prompt": "p <<<raw_text>>>"}}
+        with pytest.raises(DataError, match=rf"no input\.{missing}"):
+            nlp_prompt(task, "classification", item)
+        assert nlp_prompt("Humor Detection", "classification", item) == "p r"
+
+
 def test_labels_are_asked_for_with_a_comma():
     assert "comma and a space" in nlp_prompt("t", "ner", item_of("ner"))
     assert nlp_prompt("t", "multiple choice", item_of("multiple choice")) == "Label this: a text"
