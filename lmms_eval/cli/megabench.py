@@ -26,8 +26,9 @@ SUBSETS = {
     "megabench_open": "open",
     "megabench_core_si": "core_single_image",
     "megabench_open_si": "open_single_image",
+    "megabench_demo": "demo",
 }
-"""Task of the harness -> configuration of the data set."""
+"""Task of the harness -> configuration of the data set; the demonstration has its data here."""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -38,7 +39,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def _evaluate(words: Sequence[str]) -> int:
     parser = command_parser("megabench evaluate", "score a submission file")
-    parser.add_argument("--subset_name", "--subset-name", required=True, help="core, open, core_single_image, ...")
+    parser.add_argument("--subset_name", "--subset-name", required=True, help=", ".join(SUBSETS.values()))
     parser.add_argument("--submission_file", "--submission-file", required=True, type=Path, metavar="FILE")
     parser.add_argument("--output_file", "--output-file", required=True, type=Path, metavar="FILE")
     add_scoring_flags(parser)
@@ -94,20 +95,24 @@ def score_submission(subset: str, given: argparse.Namespace) -> int:
     """
     from lmms_eval.config.options import RunConfig
     from lmms_eval.evaluation.exporting import exported
+    from lmms_eval.tasks.megabench.data import DEMO
     from lmms_eval.tasks.megabench.evaluation import Sources, evaluate
     from lmms_eval.tasks.megabench.reference import load_reference
     from lmms_eval.tasks.megabench.score_pool import ScorePool
     from lmms_eval.tasks.megabench.submitted import read_submission
 
     submission = read_submission(given.submission_file)
-    reference = load_reference(subset, _data_root(given))
+    root = _data_root(given)
+    if subset == SUBSETS["megabench_demo"]:
+        subset, root = "core", str(DEMO)
+    reference = load_reference(subset, root)
     _check_subset(submission, reference, subset)
     sources = Sources(reference, _previous(given.output_file, given.force))
     display = _Display(given.output_file)
     config = RunConfig(nltk_data=given.nltk_data, geocode_table=given.geocode_table, geocoder=given.geocoder)
     pool = ScorePool(given.workers, given.allow_unsafe_code)
     try:
-        with exported(config), _panel(given, _data_root(given)) as panel:
+        with exported(config), _panel(given, root) as panel:
             evaluation = evaluate(submission, sources, pool, panel, display)
     finally:
         pool.close()

@@ -50,6 +50,7 @@ def parser() -> CommandParser:
     add("--input_dir", "--input-dir", default="./eval_inputs", metavar="DIR", help="holds the file and its pictures")
     add("--input_name", "--input_file", "--input-name", "--input-file", default="data.json", metavar="NAME",
         help="JSON list of records (data.json)")  # fmt: skip
+    add("--data_root", "--data-root", metavar="DIR", help="where else pictures are looked for: the data set's folder")
     add("--output_dir", "--output-dir", default="./eval_outputs", metavar="DIR")
     add("--output_name", "--output_file", "--output-name", "--output-file", default="eval_result.json", metavar="NAME")
     add("--save_step", "--save-step", type=int, default=10, metavar="N",
@@ -133,7 +134,8 @@ def _read(given: argparse.Namespace) -> Input:
 
     path = os.path.join(given.input_dir, given.input_name)
     view = ViewOptions(given.view, given.max_images)
-    reading = Reading(in_folder(given.input_dir), view, given.strict_images, given.category_by == "name")
+    find = in_folder(given.input_dir, given.data_root)
+    reading = Reading(find, view, given.strict_images, given.category_by == "name")
     data = read_input(read_json(Path(path)), path, reading)
     for sample in data.everyone():
         for name in sample.view.missing:

@@ -101,10 +101,16 @@ def _served(run: RunResult, asked: str) -> list[str]:
     return [f"asked for the model {asked}, the server says that it served {others}"] if asked and others else []
 
 
+def _shown(path: str) -> str:
+    """A path in one form, however it was stated: relative below the current folder, else absolute."""
+    full, here = os.path.abspath(path), os.getcwd()
+    return os.path.relpath(full, here) if full.startswith(here + os.sep) else full
+
+
 def _written(paths: Sequence[str]) -> list[str]:
     """A line for each file; where they are many, those of the same name (of samples) are counted."""
     if len(paths) <= MAX_SHOWN_FILES:
-        return [f"written: {path}" for path in paths]
+        return [f"written: {_shown(path)}" for path in paths]
     kinds: dict[str, list[str]] = {}
     for path in paths:
         name = PurePath(path).name
@@ -112,9 +118,11 @@ def _written(paths: Sequence[str]) -> list[str]:
     lines = []
     for kind, alike in kinds.items():
         if len(alike) <= MAX_SHOWN_REASONS:
-            lines += [f"written: {path}" for path in alike]
+            lines += [f"written: {_shown(path)}" for path in alike]
         else:
-            lines.append(f"written: {len(alike)} files {kind} below {os.path.commonpath(alike)}")
+            lines.append(
+                f"written: {len(alike)} files {kind} below {_shown(os.path.commonpath(map(os.path.abspath, alike)))}"
+            )
     return lines
 
 

@@ -11,7 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from lmms_eval.cli.main import main
+from lmms_eval.tasks.megabench.data import load_rows
 from lmms_eval.tasks.megabench.facts import tasks
+from lmms_eval.tasks.megabench.rows import parse_row
+from lmms_eval.tasks.megabench.submission import dumps, record
 from tests.tasks.megabench.submissions import INFO, entry, query
 
 BENCHMARK = Path(__file__).parents[2] / "lmms_eval" / "tasks" / "megabench"
@@ -158,6 +161,27 @@ def test_the_harness_scores_a_submission_by_its_task(tmp_path, data, capsys):
     assert '"macro_mean_score": 0.5' in capsys.readouterr().out
     content = json.loads((tmp_path / "megabench_core_data_with_scores.json").read_bytes())
     assert content["summary"]["num_tasks"] == 3
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["score", "--tasks", "megabench_demo", "--submission"],
+        ["megabench", "evaluate", "--subset_name", "demo", "--submission_file"],
+    ],
+)
+def test_the_demonstrations_submission_is_scored_from_anywhere(tmp_path, monkeypatch, capsys, words):
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        parse_row(found)
+        for found in load_rows("core", BENCHMARK / "demo")
+        if found["task_name"] == "demo_count_circles"
+    ]
+    records = [record(found, f"Answer: {found.answer['count']}") for found in rows]
+    (tmp_path / "submission.json").write_text(dumps(records))
+    assert main([*words, "submission.json", "--output_file", "scores.json", "--workers", "1"]) == 0
+    assert "demo_count_circles: 1.0000 over 2 queries" in capsys.readouterr().out
+    assert scores(tmp_path)["summary"]["num_tasks"] == 1
 
 
 def test_a_task_without_submissions_is_refused(tmp_path, capsys):

@@ -4,6 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from lmms_eval.api.outcome import Withheld
 from lmms_eval.api.task import Group, GroupMetric, PipelineScore
 from lmms_eval.results.document import results_document
@@ -79,6 +81,15 @@ def test_a_partial_value_that_is_no_number_is_not_printed(tmp_path: Path) -> Non
         return Withheld({"by": "type"}, "needs a judge")
 
     assert notes(run_result(task_result(tmp_path, "a", aggregation=partial)), SHOWN) == ["written: a.json"]
+
+
+def test_paths_are_of_one_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Relative below the current folder, absolute elsewhere, however each was stated."""
+    monkeypatch.chdir(tmp_path)
+    files = ("out/a.json", str(tmp_path / "out" / "b.json"), "./out/c.json", str(tmp_path.parent / "d.json"))
+    assert notes(run_result(task_result(tmp_path, "a")), replace(SHOWN, files=files)) == [
+        "written: out/a.json", "written: out/b.json", "written: out/c.json", f"written: {tmp_path.parent}/d.json",
+    ]  # fmt: skip
 
 
 def test_many_files_are_counted_by_kind(tmp_path: Path) -> None:

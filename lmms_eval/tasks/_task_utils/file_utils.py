@@ -34,6 +34,13 @@ def model_name(args: Any) -> str:
     return model_name_from_args(text) or str(getattr(args, "model", "") or "model")
 
 
+def shared_model_name(args: Any) -> str:
+    """The model of a run, for files that are passed on: of a local folder only its name."""
+    name = model_name(args)
+    path = Path(name).expanduser()
+    return path.resolve().name if path.is_absolute() or name.startswith(".") or path.is_dir() else name
+
+
 def model_folder(output_path: str, args: Any, marks: Sequence[str], top: str) -> Path:
     """``OUT/TOP/MODEL``, a model's folder as stand-alone scorers take it; ``marks`` tell its variants apart."""
     return Path(output_path) / top / "-".join([sanitize_model_name(model_name(args)), *marks])

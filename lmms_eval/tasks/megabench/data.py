@@ -17,6 +17,8 @@ from lmms_eval.errors import DataError
 REPOSITORY = "TIGER-Lab/MEGA-Bench"
 CONFIGURATIONS = ("core", "open", "core_single_image", "open_single_image")
 SPLIT = "test"
+DEMO = Path(__file__).parent / "demo"
+"""The demonstration, laid out as a copy of the data set with the one configuration ``core``."""
 ARCHIVE = "data.zip"
 ARCHIVE_SIZE = "9.15 GB"
 ARCHIVE_MD5 = "5ec01ab69cd25b643c4f5e1396e96441"

@@ -17,12 +17,13 @@ FILE = "pred.json"
 _KEYS = ("sample_id", "image", "question", "gt_response", "gen_model_id", "pred_response", "gen_kwargs")
 
 
-def record(doc: Mapping[str, Any], prompt: Prompt, root: Path, answer: str) -> dict[str, Any]:
-    """What the file needs of one sample: its document, its prompt below the data's root, the model's answer."""
+def record(doc: Mapping[str, Any], prompt: Prompt, answer: str) -> dict[str, Any]:
+    """What the file needs of one sample: its document, its prompt, the model's answer. Paths start at the data's root
+    folder, wherever that lies."""
     return {
         "sample_id": int(doc["sample_id"]),
         "n_images": len(doc["images_path"]),
-        "image": [f"{root}/{path}" for path in prompt.images],
+        "image": list(prompt.images),
         "question": prompt.text,
         "gt_response": str(doc["response"]),
         "pred_response": answer,

@@ -85,9 +85,8 @@ def process_results(
     score = judge(doc, reply)
     if score.error is not None:
         raise DataError(f"MileBench, {doc['dataset']}, sample {doc['sample_id']}: {score.error}")
-    prompt, root = prompt_of(doc, settings), data.root(str(doc["dataset"]), settings)
     record = {
-        **predictions.record(doc, prompt, root, reply),
+        **predictions.record(doc, prompt_of(doc, settings), reply),
         "score": score.score,
         "fixed": score.fixed,
         "sequence": score.sequence,
@@ -134,7 +133,7 @@ def aggregate_predictions(records: Sequence[Mapping[str, Any]], args: Any, task:
     marks += [f"combined_{settings.combine_image}"] if settings.combine_image else []
     top = "milebench" if settings.data_folder is None else "milebench_demo"
     path = file_utils.model_folder(output_path, args, marks, top) / described["dataset_name"] / predictions.FILE
-    text = predictions.dumps(records, file_utils.model_name(args), described.get("generation_kwargs") or {})
+    text = predictions.dumps(records, file_utils.shared_model_name(args), described.get("generation_kwargs") or {})
     predictions.write(text, path)
     return Estimate(None, details={**details, "submission_files": [str(path.resolve())]})
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,10 +55,22 @@ def write_scores(samples: Iterable[Mapping[str, Any]], path: Path) -> None:
 
 
 def write_answers(records: Iterable[Mapping[str, Any]], model: str, path: Path) -> None:
-    """The list that ``main.py`` judges: pictures by absolute paths. Raises ``OSError``."""
-    content = [{**record, "model": model} for record in records]
+    """The list that ``main.py`` judges. Raises ``OSError``.
+
+    Pictures of questions are named as the data set names them, those of answers by their place beside the file.
+    """
+    content = [
+        {**record, "answer": [_beside(segment, path.parent) for segment in record["answer"]], "model": model}
+        for record in records
+    ]
     with replacing(path) as file:
         file.write(json.dumps(content, indent=1).encode("utf-8", "replace"))
+
+
+def _beside(segment: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """A segment with its picture relative to the folder."""
+    image = segment["image"]
+    return {**segment, "image": None if image is None else Path(os.path.relpath(image, folder)).as_posix()}
 
 
 def read_scores(path: Path) -> dict[Key, float]:

@@ -15,6 +15,7 @@ from lmms_eval import stats
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.outcome import BenchmarkReport, Estimate, TaskNumbers, Unscored
 from lmms_eval.errors import DataError, MediaError
+from lmms_eval.tasks._task_utils import file_utils
 from lmms_eval.tasks._task_utils.pictures import image_part, open_image
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
 from lmms_eval.tasks.mmie import data, f1, judging, numbers, scores_file
@@ -108,7 +109,7 @@ def process_results(
     if judged.outcome in ("unscored", "skipped"):
         value = Unscored(judged.reason)
     strict = {"score": judged.score or 0, "outcome": judged.outcome}
-    return {name: value, f"{name}_strict": strict, "judged": sample, "answers": _record(doc, segments, settings)}
+    return {name: value, f"{name}_strict": strict, "judged": sample, "answers": _record(doc, segments)}
 
 
 def aggregate_official(values: Sequence[Mapping[str, Any]]) -> Estimate:
@@ -159,7 +160,7 @@ def aggregate_answers(records: Sequence[Mapping[str, Any]], args: Any, task: Any
     path = _output(args, f"{task.name}_to_evaluate.json")
     if path is None:
         return Estimate(None)
-    model = str(getattr(args, "model_args", None) or getattr(args, "model", "") or "model")
+    model = file_utils.shared_model_name(args)
     _write(lambda: scores_file.write_answers(records, model, path), path)
     return Estimate(None, details={"submission_files": [str(path)]})
 
@@ -217,24 +218,17 @@ def _asking(settings: Settings) -> str:
     return INSTRUCTION if settings.ask_pictures else ""
 
 
-def _record(doc: Mapping[str, Any], segments: Sequence[Segment], settings: Settings) -> dict[str, Any]:
+def _record(doc: Mapping[str, Any], segments: Sequence[Segment]) -> dict[str, Any]:
     """What ``main.py`` needs of a sample, but for the model's name."""
-    finder = data.image_finder(settings)
     return {
         "id": doc["id"],
-        "question": [_located(segment, finder) for segment in doc["question"]],
+        "question": [dict(segment) for segment in doc["question"]],
         "answer": [{"text": segment.text, "image": segment.image} for segment in segments],
         "gt_answer": [dict(segment) for segment in doc["gt_answer"]],
         "category": doc["category"],
         "field": doc["field"],
         "subfield": doc["subfield"],
     }
-
-
-def _located(segment: Mapping[str, Any], finder: data.ImageFinder) -> dict[str, Any]:
-    """A segment of the question with the place of its picture; one that is not there keeps its name."""
-    image = segment["image"]
-    return {"text": segment["text"], "image": None if image is None else finder.find(image) or image}
 
 
 def _notes(samples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

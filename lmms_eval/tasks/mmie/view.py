@@ -90,11 +90,14 @@ def as_text(pieces: Sequence[Piece]) -> str:
     return "".join(piece if isinstance(piece, str) else PLACEHOLDER for piece in pieces)
 
 
-def in_folder(folder: str) -> Find:
-    """Pictures by their paths relative to ``folder``, or absolute, as the benchmark joins them."""
+def in_folder(folder: str, further: str | None = None) -> Find:
+    """Pictures by their paths relative to ``folder``, or absolute, as the benchmark joins them; else to ``further``."""
 
     def find(image: Any) -> Picture | Missing:
         path = os.path.join(folder, str(image))
+        if not os.path.exists(path) and further is not None:
+            other = os.path.join(further, str(image))
+            return Picture(other) if os.path.exists(other) else Missing(path)
         return Picture(path) if os.path.exists(path) else Missing(path)
 
     return find

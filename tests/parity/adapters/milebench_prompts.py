@@ -110,9 +110,11 @@ def run_verdict(folder: Path, run: Mapping[str, Any], model: Mapping[str, Any]) 
     for doc in data.rows(annotation, "ToyQA", settings):
         prompt = utils.prompt_of(doc, settings)
         echo = f"{len(prompt.images)} images, {len(prompt.text)} chars"
-        records.append(predictions.record(doc, prompt, Path("data"), echo))
+        records.append(predictions.record(doc, prompt, echo))
     found = json.loads(predictions.dumps(records, model["model_name"], model["gen_kwargs"]))
     wanted = json.loads((folder / run["output"]).read_text("utf-8"))
+    for item in wanted:  # the reference puts its --data_dir in front
+        item["image"] = [path.removeprefix("data/") for path in item["image"]]
     if [list(item) for item in found] != [list(item) for item in wanted]:
         return failed(f"{run['output']}: keys {[list(item) for item in found[:1]]}, {len(found)} records")
     wrong = [(mine, theirs) for mine, theirs in zip(found, wanted, strict=True) if mine != theirs]

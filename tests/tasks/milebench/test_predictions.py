@@ -19,7 +19,7 @@ KEYS = ["sample_id", "image", "question", "gt_response", "gen_model_id", "pred_r
 
 def record(number: int, images: int, answer: str = "x") -> dict[str, Any]:
     doc = made.document(sample_id=number, images_path=["a.png"] * images)
-    return predictions.record(doc, Prompt("Ä?", ("T/images/a.png",), ("Ä?",)), Path("root"), answer)
+    return predictions.record(doc, Prompt("Ä?", ("T/images/a.png",), ("Ä?",)), answer)
 
 
 def test_keys_order_and_form() -> None:
@@ -27,7 +27,7 @@ def test_keys_order_and_form() -> None:
     (found,) = json.loads(text)
     assert list(found) == KEYS
     assert found == {
-        "sample_id": 1, "image": ["root/T/images/a.png"], "question": "Ä?", "gt_response": "down", "gen_model_id": "m",
+        "sample_id": 1, "image": ["T/images/a.png"], "question": "Ä?", "gt_response": "down", "gen_model_id": "m",
         "pred_response": "ö", "gen_kwargs": {"max_new_tokens": 5},
     }  # fmt: skip
     assert text.startswith('[\n    {\n        "sample_id": 1,') and "Ä" in text

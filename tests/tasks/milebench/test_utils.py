@@ -157,6 +157,8 @@ def test_the_run_writes_its_predictions(tmp_path: Path) -> None:
     written = json.loads(file.read_text("utf-8"))
     assert [item["gt_response"] for item in written] == [row["response"] for row in rows]
     assert all(item["gen_kwargs"] == {"n": 1} and item["gen_model_id"] == "toy" for item in written)
+    assert str(tmp_path) not in file.read_text("utf-8")
+    assert all((tmp_path / "data" / image).is_file() for item in written for image in item["image"])
     details = estimate.details["milebench"]
     assert details["dataset"] == "TQA" and details["variant"]
     nothing = utils.aggregate_predictions(records, SimpleNamespace(output_path=None), task())

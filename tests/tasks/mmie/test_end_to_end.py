@@ -112,7 +112,10 @@ def test_files(finished: FinishedRun) -> None:
     answers = json.loads((finished.out / "submissions" / "mmie_to_evaluate.json").read_text())
     stored = {segment["image"] for record in answers for segment in record["answer"] if segment["image"]}
     assert len(stored) == 1  # the stub has one picture, which is kept once
-    assert all(Path(path).is_file() and "images" in path for path in stored)
+    assert all((finished.out / "submissions" / path).is_file() and "images" in path for path in stored)
+    asked = {segment["image"] for record in answers for segment in record["question"] if segment["image"]}
+    assert asked and all(path.startswith("images/") for path in asked)  # as the data set has them
+    assert str(finished.out.parent) not in json.dumps(answers)
     (written,) = finished.out.rglob("report.json")
     assert {path.name for path in written.parent.iterdir()} >= {"report.json", "scores.csv"}
 
@@ -122,8 +125,10 @@ def test_the_script_judges_the_answers_of_a_run_alike(finished: FinishedRun, tmp
         ended = lmms_eval(
             "mmie", "judge", "--input_dir", finished.out / "submissions", "--input_file", "mmie_to_evaluate.json",
             "--output_dir", tmp_path, "--judge_model", "jury", "--judge_base_url", judge.url,
+            "--data_root", finished.out.parent / "data",
         )  # fmt: skip
     assert ended.code == 0, ended.shown
+    assert "not found" not in ended.out
     same = compare_judges(finished.out / "submissions" / "mmie_scores.csv", tmp_path / "eval_result.scores.csv")
     assert (same.n, same.only_first, same.only_second) == (len(PARSED), 0, 0)
     assert same.weighted_kappa == 1 and same.mean_first == pytest.approx(finished.numbers["categories"]["AVG"]["mean"])

@@ -76,6 +76,16 @@ def test_paths(tmp_path):
     assert finder(5) == Missing(f"{tmp_path}/5")
 
 
+def test_pictures_of_the_data_set_lie_elsewhere(tmp_path):
+    for name in ("here/a.png", "there/a.png", "there/b.png"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    finder = in_folder(f"{tmp_path}/here", f"{tmp_path}/there")
+    assert finder("a.png") == Picture(f"{tmp_path}/here/a.png")
+    assert finder("b.png") == Picture(f"{tmp_path}/there/b.png")
+    assert finder("c.png") == Missing(f"{tmp_path}/here/c.png")
+
+
 def test_the_record_of_the_benchmarks_files():
     record = read_record({"id": 7, "question": "q", "answer": "a", "model": "m", "gt_answer": None})
     found = processed_record(record, View(("q\n",), ("a\n", Picture("p"))))
