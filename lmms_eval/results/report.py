@@ -103,7 +103,10 @@ def _served(run: RunResult, asked: str) -> list[str]:
 
 def _shown(path: str) -> str:
     """A path in one form, however it was stated: relative below the current folder, else absolute."""
-    full, here = os.path.abspath(path), os.getcwd()
+    try:
+        full, here = os.path.abspath(path), os.getcwd()
+    except FileNotFoundError:  # the current folder was removed
+        return path
     return os.path.relpath(full, here) if full.startswith(here + os.sep) else full
 
 
