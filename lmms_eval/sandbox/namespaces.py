@@ -18,7 +18,7 @@ _MOUNT_SETATTR = 442
 _CURRENT_FOLDER, _AT_RECURSIVE = -100, 0x8000
 INSIDE_ID = 65534
 """User and group number inside."""
-WORK = "/work"
+WORK = "/lmms-eval-work"
 
 
 def enter(readable: Sequence[str], devices: Sequence[str], empty: str) -> None:

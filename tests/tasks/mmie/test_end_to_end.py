@@ -163,7 +163,7 @@ def test_the_judge_may_come_later_and_be_asked_more_often(data: Path, tmp_path: 
     out = tmp_path / "out"
     with StubServer(**PAINTING) as model, StubServer() as judge:
         without = lmms_eval(*words(data, out, model, None))
-        assert without.code == 0 and "no judge: give --judge_model" in without.out
+        assert without.code == 3 and "no judge: give --judge_model" in without.out
         asked = model.stats()["total"]
         human = tmp_path / "human.csv"
         rows = [f"{record['id']},{score_of(number) or 1}" for number, record in enumerate(read(data)) if number < 20]
