@@ -15,7 +15,8 @@ import yaml
 from tests.parity import adapters
 from tests.parity.vectors import LINE_ADAPTERS, PATH_ADAPTERS, LineAdapter, PathAdapter
 
-Kind = Literal["line", "path", "pending", "unknown"]
+Kind = Literal["line", "path", "pending"]
+NO_ADAPTER = "no adapter"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +70,10 @@ def count_lines(file: Path) -> int:
         return sum(bool(line.strip()) for line in lines)
 
 
-def _is_expected(path: str) -> bool:
-    return any(part.startswith("expected") for part in path.split("/"))
+def count_expected(folder: Path) -> int:
+    """The files that a case folder expects: those named ``expected…``, or below a folder of such a name."""
+    named = folder.glob("expected*")
+    return sum(1 if entry.is_file() else sum(file.is_file() for file in entry.rglob("*")) for entry in named)
 
 
 def _file_unit(path: str, file: Path, rules: Rules) -> Unit | None:
@@ -78,12 +81,13 @@ def _file_unit(path: str, file: Path, rules: Rules) -> Unit | None:
     adapter = match(LINE_ADAPTERS, path) if is_lines else None
     if adapter is not None:
         return Unit(path, "line", adapter)
-    if not is_lines and not _is_expected(path):
-        return None  # an input or a readme
-    missing = match(rules.pending_families, path)
-    if missing is None:
-        return Unit(path, "unknown")
-    return Unit(path, "pending", detail=missing, count=count_lines(file) if is_lines else 1)
+    if not is_lines and file.suffix != ".json":
+        return None  # a readme
+    return _pending(path, rules, count_lines(file) if is_lines else 1)
+
+
+def _pending(path: str, rules: Rules, count: int) -> Unit:
+    return Unit(path, "pending", detail=match(rules.pending_families, path) or NO_ADAPTER, count=count)
 
 
 def _walk(folder: Path, root: Path, rules: Rules) -> Iterator[Unit]:
@@ -94,31 +98,22 @@ def _walk(folder: Path, root: Path, rules: Rules) -> Iterator[Unit]:
         adapter = match(PATH_ADAPTERS, path)
         if adapter is not None:
             yield Unit(path, "path", adapter)
-        elif entry.is_dir() and (missing := pending_folder(rules, path)) is not None:
+        elif entry.is_file():
+            if (unit := _file_unit(path, entry, rules)) is not None:
+                yield unit
+        elif (missing := pending_folder(rules, path)) is not None:
             yield Unit(path, "pending", detail=missing)
-        elif entry.is_dir():
+        elif count := count_expected(entry):
+            yield _pending(path, rules, count)
+        else:
             yield from _walk(entry, root, rules)
-        elif (unit := _file_unit(path, entry, rules)) is not None:
-            yield unit
-
-
-def _case_folder(path: str) -> str:
-    """The folder that a pending expected file belongs to: what lies above the first ``expected…`` part."""
-    parts = path.split("/")
-    return "/".join(parts[: next(i for i, part in enumerate(parts) if part.startswith("expected"))]) or path
 
 
 def find_units(root: Path, rules: Rules) -> list[Unit]:
-    """All vectors below ``root``, sorted by path; the pending expected files of a case folder form one unit.
+    """All vectors below ``root``, sorted by path.
 
-    A path adapter's folder is not descended into. An adapter beats an entry of ``pending_families``. A ``.jsonl``
-    file or an ``expected…`` file that nobody knows is a unit of kind ``unknown``.
+    The folder of a path adapter is not descended into, nor is a case folder, which is one that holds expected files:
+    what lies beside them is its input. An adapter beats an entry of ``pending_families``. A case folder, ``.jsonl``
+    or ``.json`` file that nobody knows is pending for want of an adapter.
     """
-    units: dict[str, Unit] = {}
-    for unit in _walk(root, root, rules):
-        path, count = unit.path, unit.count
-        if unit.kind == "pending" and _is_expected(path) and not path.endswith(".jsonl"):
-            path = _case_folder(path)
-            count += units[path].count if path in units else 0
-        units[path] = Unit(path, unit.kind, unit.adapter, unit.detail, count)
-    return [units[path] for path in sorted(units)]
+    return sorted(_walk(root, root, rules), key=lambda unit: unit.path)

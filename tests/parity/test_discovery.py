@@ -30,22 +30,38 @@ def test_every_file_is_found_and_classified(tmp_path: Path) -> None:
     write(tmp_path, "late/case/input.json")
     write(tmp_path, "runs/r1/samples.jsonl")
     write(tmp_path, "prose.jsonl")
-    write(tmp_path, "new/stem.jsonl")
-    write(tmp_path, "new/case/expected.json")
-    write(tmp_path, "README.md")
     found = {unit.path: (unit.kind, unit.count) for unit in find_units(tmp_path, RULES)}
     assert found == {
         "harness/functions/names.jsonl": ("line", 1),
         "late/one.jsonl": ("pending", 2),
         "late/case": ("pending", 2),
         "runs/r1": ("pending", 1),
-        "new/stem.jsonl": ("unknown", 1),
-        "new/case/expected.json": ("unknown", 1),
     }
 
 
-def test_an_unknown_stem_fails(tmp_path: Path) -> None:
-    assert [verdict.state for verdict in judge(Unit("new.jsonl", "unknown"), tmp_path)] == ["failed"]
+@pytest.mark.parametrize(
+    ("files", "path", "count"),
+    [
+        (("stem.jsonl",), "stem.jsonl", 2),
+        (("table.json",), "table.json", 1),
+        (("a/b/c/stem.jsonl",), "a/b/c/stem.jsonl", 2),
+        (("a/case/expected.json", "a/case/input.jsonl"), "a/case", 1),
+        (("a/case/expected/x/one.json", "a/case/expected/two.csv", "a/case/inputs/x.json"), "a/case", 2),
+    ],
+)
+def test_what_has_no_adapter_is_pending_and_named(
+    tmp_path: Path, files: tuple[str, ...], path: str, count: int
+) -> None:
+    for file in files:
+        write(tmp_path, file, "{}\n\n{}\n")
+    (unit,) = find_units(tmp_path, RULES)
+    assert (unit.path, unit.kind, unit.detail, unit.count) == (path, "pending", "no adapter", count)
+    assert judge(unit, tmp_path) == [pending("no adapter")] * count
+
+
+def test_a_readme_is_no_vector(tmp_path: Path) -> None:
+    write(tmp_path, "new/README.md")
+    assert find_units(tmp_path, RULES) == []
 
 
 def test_the_most_exact_pattern_wins() -> None:
@@ -140,6 +156,6 @@ def test_the_report_is_printed_from_vectors_of_another_folder(tmp_path: Path, wo
     lines = done.stdout.splitlines()
     assert done.returncode == 1
     assert lines.count("PARITY harness/functions/arguments.jsonl 2/3") == 1
-    assert lines.count("PARITY brand_new/stem.jsonl 0/1") == 1
+    assert lines.count("PENDING brand_new/stem.jsonl 1 no adapter") == 1
     assert sum(line.startswith("PENDING harness/functions/verifiers.jsonl 2 ") for line in lines) == 1
     assert not [line for line in lines if line.startswith("PARITY") and "verifiers" in line]

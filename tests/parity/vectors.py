@@ -2,7 +2,7 @@
 
 An adapter is registered for patterns of paths relative to ``GOLDEN_DIR`` (``fnmatch`` rules). A *line* adapter
 judges one line of a ``.jsonl`` file; a *path* adapter judges a whole file or case folder and returns a verdict
-for each expected file or value in it. A path that no adapter knows fails the test, so nothing is passed over.
+for each expected file or value in it. A path that no adapter knows is named as pending, so nothing is passed over.
 """
 
 from __future__ import annotations
