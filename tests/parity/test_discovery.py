@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +13,7 @@ from tests.parity.compare import agree, decode
 from tests.parity.discovery import Rules, Unit, count_lines, find_units, load_rules, match
 from tests.parity.report import summary_lines, tally
 from tests.parity.test_vectors import check, judge
-from tests.parity.vectors import PASSED, Verdict, deviates, failed, pending
+from tests.parity.vectors import PASSED, LineAdapter, Vector, Verdict, deviates, failed, pending
 
 RULES = Rules({"known": "because"}, {"late/*": "the late part", "runs/*/": "runs"}, {"prose.jsonl": "prose"})
 REPOSITORY = Path(__file__).parents[2]
@@ -99,6 +101,68 @@ def test_an_adapter_that_raises_fails_its_vector(tmp_path: Path) -> None:
     assert [v.state for v in judge(Unit("a", "path", lambda path: {}["gone"]), tmp_path)] == ["failed"]
 
 
+def run_parity(golden: Path, *flags: str) -> subprocess.CompletedProcess[str]:
+    """The tests of the vectors in a process of its own, with ``GOLDEN_DIR`` set."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *flags, "tests/parity/test_vectors.py"]
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
+    environment["GOLDEN_DIR"] = str(golden)
+    return subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.parametrize("name", ["no such folder", "empty"])
+def test_a_chosen_folder_without_vectors_fails_the_run(tmp_path: Path, name: str) -> None:
+    (tmp_path / "empty").mkdir()
+    done = run_parity(tmp_path / name)
+    assert done.returncode == 1
+    assert f"no recorded vectors at {tmp_path / name}" in done.stdout
+
+
+def lines_of(tmp_path: Path, adapter: LineAdapter, *records: dict[str, Any]) -> list[Verdict]:
+    write(tmp_path, "a.jsonl", "".join(f"{json.dumps(record)}\n" for record in records))
+    return judge(Unit("a.jsonl", "line", adapter), tmp_path)
+
+
+def same_pair(vector: Vector) -> Verdict:
+    """Agrees where ours (1, and 2 as the summary) is what the record expects."""
+    found = vector.record["expected"], vector.record.get("expected_summary", 2)
+    return PASSED if found == (1, 2) else failed(f"expected {found}")
+
+
+@pytest.mark.parametrize(
+    ("record", "state"),
+    [
+        ({"expected": 0, "wanted": 1, "deviation": "r"}, "deviates"),
+        ({"expected": 0, "wanted": 5, "deviation": "r"}, "failed"),
+        ({"expected": 1, "wanted": 5, "deviation": "r"}, "failed"),
+        ({"expected": 1, "deviation": "r"}, "failed"),
+        ({"expected": 0, "wanted": 1, "expected_summary": 0, "wanted_summary": 2, "deviation": "r"}, "deviates"),
+        ({"expected": 1, "expected_summary": 0, "wanted_summary": 2, "deviation": "r"}, "deviates"),
+        ({"expected": 0, "wanted": 1, "expected_summary": 2, "wanted_summary": 0, "deviation": "r"}, "failed"),
+        ({"expected": 1, "wanted": 5}, "passed"),
+        ({"expected": 0, "wanted": 1}, "failed"),
+    ],
+)
+def test_a_corrected_line_is_compared_with_what_is_wanted(tmp_path: Path, record: dict[str, Any], state: str) -> None:
+    (verdict,) = lines_of(tmp_path, same_pair, record)
+    assert verdict.state == state
+    assert verdict.detail == "r" if state == "deviates" else True
+
+
+def test_a_corrected_error_gives_way_to_the_keys_that_are_wanted(tmp_path: Path) -> None:
+    def adapter(vector: Vector) -> Verdict:
+        return PASSED if "error" not in vector.record and vector.record["processed"] == [1] else failed("no")
+
+    good = {"error": "TypeError", "wanted": {"processed": [1]}, "deviation": "r"}
+    bad = {"error": "TypeError", "wanted": {"processed": [2]}, "deviation": "r"}
+    assert [v.state for v in lines_of(tmp_path, adapter, good, bad)] == ["deviates", "failed"]
+
+
+def test_a_corrected_line_has_the_rule_it_names(tmp_path: Path) -> None:
+    record = {"expected": 0, "wanted": 1, "deviation": "r"}
+    assert lines_of(tmp_path, lambda vector: pending("a part"), record) == [pending("a part")]
+    assert [v.state for v in lines_of(tmp_path, lambda vector: deviates("other"), record)] == ["failed"]
+
+
 def test_summary_lines() -> None:
     some = tally("b", [PASSED, PASSED, failed("x"), deviates("r"), deviates("r"), pending("p")])
     assert list(summary_lines([some, tally("a", [pending("later")] * 3)])) == [
@@ -149,10 +213,7 @@ def test_the_report_is_printed_from_vectors_of_another_folder(tmp_path: Path, wo
     write(tmp_path, "harness/functions/arguments.jsonl", good + bad + good)
     write(tmp_path, "harness/functions/verifiers.jsonl", "{}\n{}\n")
     write(tmp_path, "brand_new/stem.jsonl")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *workers, "tests/parity/test_vectors.py"]
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
-    environment["GOLDEN_DIR"] = str(tmp_path)
-    done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=120)
+    done = run_parity(tmp_path, *workers)
     lines = done.stdout.splitlines()
     assert done.returncode == 1
     assert lines.count("PARITY harness/functions/arguments.jsonl 2/3") == 1

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-GOLDEN_DIR = Path(os.environ.get("GOLDEN_DIR", Path(__file__).parents[2].parent / "shared" / "golden")).resolve()
+GOLDEN_DIR = Path(os.environ.get("GOLDEN_DIR") or Path(__file__).parents[2].parent / "shared" / "golden").resolve()
 DATA_DIR = GOLDEN_DIR.parent / "data"
 
 
