@@ -1,4 +1,4 @@
-"""Vectors of MEGA-Bench scoring: parsers, conversions, metrics, aggregation, whole tasks."""
+"""Vectors of MEGA-Bench scoring: parsers, conversions, metrics, aggregation. Whole tasks: ``megabench_tasks``."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ import math
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import LmmsEvalError, TaskError
-from lmms_eval.sandbox.policy import current_policy, not_confined
-from lmms_eval.tasks.megabench.aggregation import AGGREGATIONS, score_task, summarise
+from lmms_eval.tasks.megabench.aggregation import AGGREGATIONS
 from lmms_eval.tasks.megabench.conversions import containers, geometry, latex, literals
 from lmms_eval.tasks.megabench.geocoding import TABLE_VARIABLE
 from lmms_eval.tasks.megabench.metrics import METRICS
@@ -26,7 +24,6 @@ from lmms_eval.tasks.megabench.metrics.constraints_verse import is_line_iambic, 
 from lmms_eval.tasks.megabench.metrics.pronunciation import phones_for_word, rhyming_part
 from lmms_eval.tasks.megabench.metrics.values import Scored
 from lmms_eval.tasks.megabench.parsers import PARSERS, AnswerShape
-from lmms_eval.tasks.megabench.scoring import QueryScore, score_query
 from lmms_eval.tasks.megabench.task_scoring import parse_task_scoring
 from tests.parity.vectors import DATA_DIR, PASSED, Vector, Verdict, deviates, failed, line_adapter, pending
 
@@ -53,11 +50,6 @@ VERSE_HELPERS: Mapping[str, Callable[[Any], Any]] = {
     "rhyming_part": rhyming_part,
     "is_line_iambic": is_line_iambic,
 }
-CRASHING_PARSES: Mapping[str | None, tuple[str, Any]] = {
-    None: ("megabench_reply_none_is_empty", ""),
-    "{[1]: 2}": ("megabench_unhashable_key_is_no_literal", {}),
-}
-"""Replies on which the reference's parsers crash -> the rule, and the value of its ``dummy`` or ``json`` parser."""
 
 
 def decode(value: Any) -> Any:
@@ -101,26 +93,30 @@ def expects_error(expected: Any) -> bool:
     return isinstance(expected, dict) and set(expected) == {"error"}
 
 
-def refused(function: Callable[..., Any], *arguments: Any) -> Verdict:
-    """Passed if an error of our tree comes out."""
+def refused(function: Callable[..., Any], *arguments: Any, error: type[LmmsEvalError] = LmmsEvalError) -> Verdict:
+    """Passed if an error of our tree comes out, of this kind."""
     try:
         value = function(*arguments)
-    except LmmsEvalError:
+    except error:
         return PASSED
     return failed(f"got {value!r} instead of an error")
 
 
 @line_adapter("megabench/parsers.jsonl")
 def parser_line(vector: Vector) -> Verdict:
-    record = vector.record
-    shape = AnswerShape(record.get("answer_key", ""), single_line=record.get("is_single_line_ans", False))
-    parsed = PARSERS[record["parser"].lower()](record["response"] or "", shape)
-    expected = decode(record["expected"])
-    if not expects_error(expected):
-        return compare(parsed, expected)
-    rule, value = CRASHING_PARSES[record["response"]]
-    wanted = {record["answer_key"]: record["response"]} if "answer_key" in record else value
-    return deviates(rule) if same(parsed, wanted) else failed(f"got {parsed!r}, the rule wants {wanted!r}")
+    """Through the scoring of a task with this parser, where an unknown one is refused and a null reply is read."""
+    record, expected = vector.record, decode(vector.record["expected"])
+    field = record.get("answer_key", "answer")
+    info = {
+        "field_score_function": {field: None},
+        "aggregation": {"function": "mean", "field_weights": {field: 1}},
+        "response_parse_function": record["parser"],
+    }
+    if expects_error(expected):
+        return refused(parse_task_scoring, info, "vector", [field], error=TaskError)
+    spec = parse_task_scoring(info, "vector", [field])
+    shape = AnswerShape(field, single_line=record.get("is_single_line_ans", False))
+    return compare(PARSERS[spec.parser](record["response"] or "", shape), expected)
 
 
 @line_adapter("megabench/helpers.jsonl")
@@ -214,82 +210,3 @@ def _call(metric: str, response: Any, target: Any) -> tuple[float, Any, str | No
         text = f"{type(error).__name__}: {error}"
         return 0.0, text if spec.gives_info else None, text
     return (value.score, value.info, None) if isinstance(value, Scored) else (value, None, None)
-
-
-@line_adapter("megabench/end_to_end.jsonl")
-def task_line(vector: Vector) -> Verdict:
-    record = vector.record
-    from tests.parity.adapters import megabench_evaluator  # which needs this module's comparisons
-
-    if record["kind"] == "run":
-        return megabench_evaluator.run_verdict(record)
-    if record.get("recommended") == "none":
-        return megabench_evaluator.unknown_task_verdict(record)
-    upstream = record.get("recommended") == "upstream"
-    expected = decode(record["expected_upstream" if upstream else "expected"])
-    if record.get("error_class") == "config":
-        return _refused_task(record)
-    missing = _missing_part(record["metric_info"])
-    if missing:
-        return pending(missing)
-    with scoring_data(record):
-        return _task_verdict(record, expected)
-
-
-def _task_verdict(record: dict[str, Any], expected: Any) -> Verdict:
-    if record.get("error_class") == "sample":
-        score = _score_samples(record)[0]
-        good = score.query == 0 and set(score.fields.values()) == {0.0}
-        return deviates("megabench_sample_error_is_zero") if good else failed(f"got {score}")
-    return _compare_task(record, expected, with_summary=record.get("recommended") != "upstream")
-
-
-def _missing_part(metric_info: dict[str, Any]) -> str | None:
-    names = [*metric_info["field_score_function"].values(), *metric_info.get("global_aux_metrics", {}).values()]
-    specs = [METRICS[name.lower()] for name in names if name is not None]
-    if any(spec.needs == "linguistic data" for spec in specs) and not NLTK_DATA.is_dir():
-        return "linguistic data"
-    if any(spec.runs_programs for spec in specs) and not_confined(current_policy().probe()):
-        return "the code sandbox"
-    return next((str(spec.needs) for spec in specs if not spec.path), None)
-
-
-def _refused_task(record: dict[str, Any]) -> Verdict:
-    """Refused before anything is scored, with the task's name in the message."""
-    first = record["submission"]["query_response"][0]["correct_answer"]
-    try:
-        parse_task_scoring(record["metric_info"], "the task", list(first))
-    except TaskError as error:
-        return PASSED if "the task" in str(error) else failed(f"the message names no task: {error}")
-    return failed("the configuration was accepted")
-
-
-def _score_samples(record: dict[str, Any]) -> list[QueryScore]:
-    queries = record["submission"]["query_response"]
-    spec = parse_task_scoring(str(record["metric_info"]), "vector", list(queries[0]["correct_answer"]))
-    from tests.parity.adapters import megabench_judges  # which needs this module's comparisons
-
-    judge = megabench_judges.Recorded(record.get("judge_outputs", []))
-    scores = []
-    for query, context in zip(queries, record["eval_contexts"], strict=True):
-        verdicts = megabench_judges.verdicts(judge, query, context, spec) if "judge_outputs" in record else None
-        scores.append(score_query(query.get("response"), query["correct_answer"], spec, context, verdicts))
-    problem = megabench_judges.wrong_request(judge, record) if "judge_outputs" in record else ""
-    assert not problem, problem
-    return scores
-
-
-def _compare_task(record: dict[str, Any], expected: dict[str, Any], *, with_summary: bool) -> Verdict:
-    scores = _score_samples(record)
-    first = record["submission"]["query_response"][0]["correct_answer"]
-    spec = parse_task_scoring(record["metric_info"], "vector", list(first))
-    task = score_task("vector", spec.eval_type, [score.query for score in scores])
-    got: dict[str, Any] = {
-        "samples": [replace(score, fixed=None).as_dict() for score in scores],
-        "task_score": task.total,
-        "mean_task_score": task.mean,
-        "eval_type": task.eval_type,
-    }
-    if with_summary and not same(summarise([task]).as_dict(), decode(record["expected_summary"])):
-        return failed(f"summary {summarise([task]).as_dict()}, expected {record['expected_summary']}")
-    return compare(got, expected)

@@ -13,7 +13,7 @@ from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.messages import ChatImageContent, ChatMessages, ChatTextContent
 from lmms_eval.tasks.megabench.breakdown.merge import merge, read_folder, read_scores
 from lmms_eval.tasks.megabench.breakdown.statistics import breakdown
-from lmms_eval.tasks.megabench.evaluation import EvaluatedTask, Evaluation, Panel, Sources, evaluate
+from lmms_eval.tasks.megabench.evaluation import Panel, Sources, evaluate
 from lmms_eval.tasks.megabench.facts import Labels, labels
 from lmms_eval.tasks.megabench.reference import ReferenceTask, load_reference
 from lmms_eval.tasks.megabench.score_pool import ScorePool
@@ -21,8 +21,9 @@ from lmms_eval.tasks.megabench.submission import dumps, record
 from lmms_eval.tasks.megabench.submitted import read_submission
 from lmms_eval.utils.json_files import read_json
 from tests.parity import vectors
-from tests.parity.adapters.megabench import decode, same, scoring_data
+from tests.parity.adapters.megabench import same, scoring_data
 from tests.parity.adapters.megabench_pipeline import SLICE, replies, rows
+from tests.parity.adapters.megabench_tasks import Silent
 from tests.parity.vectors import (
     GOLDEN_DIR,
     PASSED,
@@ -37,14 +38,6 @@ from tests.parity.vectors import (
 RULE = "megabench_evaluator_follows_the_published_numbers"
 SLICE_FILES = GOLDEN_DIR / "megabench_pipeline" / "e2e_slice"
 _JUDGE_MARK = re.compile(r"JUDGE=(\d+)")
-
-
-class _Silent:
-    """A watcher that needs to know nothing."""
-
-    def task(self, task: EvaluatedTask) -> None: ...
-
-    def block(self, so_far: Evaluation) -> None: ...
 
 
 def said(messages: ChatMessages) -> str:
@@ -81,7 +74,7 @@ def evaluated(
     panel = Panel(ask, lambda name: SLICE / name)
     try:
         with scoring_data({}):
-            found = evaluate(submission, Sources(reference(configuration), previous or {}), pool, panel, _Silent())
+            found = evaluate(submission, Sources(reference(configuration), previous or {}), pool, panel, Silent())
     finally:
         pool.close()
     content: dict[str, Any] = json.loads(json.dumps(found.as_dict()))
@@ -301,48 +294,3 @@ def breakdown_line(vector: Vector) -> vectors.Verdict:
         return failed(f"tasks {[result.as_dict() for result in results]}")
     got = breakdown(results, known).as_dict()
     return PASSED if same(got, line["expected"]) else failed(f"{got} instead of {line['expected']}")
-
-
-def run_verdict(line: Mapping[str, Any]) -> vectors.Verdict:
-    """A line ``kind: run`` of ``end_to_end.jsonl``: several tasks, perhaps with an earlier output."""
-    tasks = {
-        entry["task_name"]: _reference_task(entry, line["metric_infos"][entry["task_name"]])
-        for entry in line["submission"]
-    }
-    previous = {task["task_name"]: task for task in line.get("existing_output", {}).get("data", ())}
-    pool = ScorePool(1)
-    try:
-        found = evaluate(line["submission"], Sources(tasks, previous), pool, None, _Silent())
-    finally:
-        pool.close()
-    got: Any = [
-        {
-            "samples": [official(query)["scores"] for query in task["query_response"]],
-            **{key: task[key] for key in ("task_score", "mean_task_score", "eval_type")},
-        }
-        for task in found.data
-    ]
-    expected = [{"eval_type": "rule", **task} for task in decode(line["expected"])]  # the reference loses it on reuse
-    if not same(got, expected):
-        return failed(f"{got} instead of {expected}")
-    summary = found.as_dict()["summary"]
-    wanted = decode(line["expected_summary"])
-    return PASSED if same(summary, wanted) else failed(f"summary {summary} instead of {wanted}")
-
-
-def _reference_task(entry: Mapping[str, Any], metric_info: Any) -> ReferenceTask:
-    positions = {str(query["global_idx"]): number for number, query in enumerate(entry["query_response"])}
-    return ReferenceTask(entry["task_name"], str(metric_info), ["{}"] * len(positions), positions)
-
-
-def unknown_task_verdict(line: Mapping[str, Any]) -> vectors.Verdict:
-    """A task that is not in the data set: listed in ``errors``, not in the summary."""
-    pool = ScorePool(1)
-    try:
-        found = evaluate([line["submission"]], Sources({}, {}), pool, None, _Silent())
-    finally:
-        pool.close()
-    content = found.as_dict()
-    good = [item["task_name"] for item in content["errors"]] == [line["submission"]["task_name"]]
-    good = good and content["summary"]["num_tasks"] == 0 and "mean_task_score" not in content["data"][0]
-    return PASSED if good else failed(f"{content}")

@@ -99,6 +99,8 @@ def judge_line(vector: Vector) -> Verdict:
     if expects_error(decode(record["expected"])):
         good = score.fields == {"art": 0.0} and "art" in score.scorer_errors
         return deviates("megabench_pair_scorer_error_is_zero") if good else failed(f"got {score}")
+    if score.scorer_errors:
+        return failed(f"scorer errors {score.scorer_errors}")
     return compare(score.fields["art"], record["expected"])
 
 
