@@ -1,18 +1,18 @@
-"""MEGA-Bench: the stand-alone evaluator and the breakdown, on the slice of the data set and on recorded score files."""
+"""MEGA-Bench: the stand-alone evaluator, on the slice of the data set. Score files: ``megabench_breakdown``."""
 
 from __future__ import annotations
 
 import functools
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.messages import ChatImageContent, ChatMessages, ChatTextContent
-from lmms_eval.tasks.megabench.breakdown.merge import merge, read_folder, read_scores
-from lmms_eval.tasks.megabench.breakdown.statistics import breakdown
+from lmms_eval.tasks.megabench.breakdown.merge import merge, read_scores
+from lmms_eval.tasks.megabench.conversions.literals import read_literal
 from lmms_eval.tasks.megabench.evaluation import Panel, Sources, evaluate
 from lmms_eval.tasks.megabench.facts import Labels, labels
 from lmms_eval.tasks.megabench.reference import ReferenceTask, load_reference
@@ -22,21 +22,23 @@ from lmms_eval.tasks.megabench.submitted import read_submission
 from lmms_eval.utils.json_files import read_json
 from tests.parity import vectors
 from tests.parity.adapters.megabench import same, scoring_data
+from tests.parity.adapters.megabench_breakdown import analysis, met
 from tests.parity.adapters.megabench_pipeline import SLICE, replies, rows
 from tests.parity.adapters.megabench_tasks import Silent
-from tests.parity.vectors import (
-    GOLDEN_DIR,
-    PASSED,
-    Vector,
-    deviates,
-    failed,
-    line_adapter,
-    path_adapter,
-    pending,
-)  # fmt: skip
+from tests.parity.superseded import Place, differences, superseded, tree
+from tests.parity.vectors import PASSED, failed, path_adapter, pending
 
 RULE = "megabench_evaluator_follows_the_published_numbers"
-SLICE_FILES = GOLDEN_DIR / "megabench_pipeline" / "e2e_slice"
+FULL = ("core", "open")
+SINGLE_IMAGE = ("core_single_image", "open_single_image")
+FIGURES = ("eval_type", "task_score", "mean_task_score")
+KEYWORDS: Mapping[str, Callable[[Labels], Sequence[str]]] = {
+    "skills": lambda found: found.skills,
+    "input_format": lambda found: [found.input_format],
+    "output_format": lambda found: [found.output_format],
+    "input_num": lambda found: [found.visual_inputs],
+    "app": lambda found: [found.application],
+}
 _JUDGE_MARK = re.compile(r"JUDGE=(\d+)")
 
 
@@ -117,40 +119,36 @@ def official(query: Mapping[str, Any]) -> dict[str, Any]:
 
 def compare_files(got: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
     """The first difference between two outputs of the evaluator, or empty."""
-    found = strip(got)
-    unknown = set(found.get("errors", ()))
-    tasks = {task["task_name"]: task for task in found["data"]}
-    for task in wanted["data"]:
-        name = task["task_name"]
-        if name in unknown:
-            continue
-        if not same(tasks.get(name), task):
-            return f"task {name}: {_first_difference(tasks.get(name), task)}"
-    for key in ("summary", "errors"):
-        if not same(found.get(key), wanted.get(key)):
-            return f"{key}: {found.get(key)} instead of {wanted.get(key)}"
-    return ""
+    found = with_unknown(strip(got), wanted)
+    for place in differences(tree(wanted), tree(found)):
+        return f"{'/'.join(map(str, place))}: {at(tree(found), place)!r} instead of {at(tree(wanted), place)!r}"
+    names, order = ([task["task_name"] for task in content["data"]] for content in (found, wanted))
+    return "" if names == order else f"tasks in the order {names} instead of {order}"
 
 
-def _first_difference(got: Any, wanted: Mapping[str, Any]) -> str:
-    if got is None:
-        return "missing"
-    for key in wanted:
-        if key == "query_response":
-            for number, (ours, theirs) in enumerate(zip(got[key], wanted[key], strict=False)):
-                if not same(ours, theirs):
-                    return f"query {number}: {ours.get('scores')} instead of {theirs.get('scores')}"
-        if not same(got.get(key), wanted[key]):
-            return f"{key}: {got.get(key)!r} instead of {wanted[key]!r}"
-    return f"further keys {sorted(set(got) - set(wanted))}"
+def at(content: Any, place: Place) -> Any:
+    for key in place:
+        content = content[key] if isinstance(content, dict) and key in content else "nothing"
+    return content
 
 
-def verdict(got: Mapping[str, Any], path: Path, superseded: bool) -> vectors.Verdict:
-    """``superseded``: a corrected record stands beside this one, so a difference is a listed deviation."""
-    difference = compare_files(got, read_json(path))
-    if not difference:
-        return PASSED
-    return deviates(RULE) if superseded else failed(f"{path.name}: {difference}")
+def with_unknown(found: Mapping[str, Any], corrected: Mapping[str, Any]) -> dict[str, Any]:
+    """Ours with the entries of unknown tasks: whether an output repeats them is free (README of the vectors)."""
+    names = {task["task_name"] for task in found["data"]}
+    left_out = {name for name in corrected.get("errors", ()) if name not in names and name in found.get("errors", ())}
+    kept = iter(found["data"])
+    data = [task if task["task_name"] in left_out else next(kept, None) for task in corrected["data"]]
+    return {**found, "data": [task for task in data if task is not None] + list(kept)}
+
+
+def verdict(got: Mapping[str, Any], path: Path, corrected: Path | None) -> vectors.Verdict:
+    """``corrected``: the file that supersedes this record, where there is one."""
+    if corrected is None:
+        difference = compare_files(got, read_json(path))
+        return failed(f"{path.name}: {difference}") if difference else PASSED
+    recorded, right = read_json(path), read_json(corrected)
+    allowed = list(differences(tree(recorded), tree(right)))
+    return superseded(tree(with_unknown(strip(got), right)), tree(recorded), allowed, RULE, path.name)
 
 
 @path_adapter("megabench_pipeline/submissions/*")
@@ -164,36 +162,35 @@ def _submission(folder: Path) -> Iterator[vectors.Verdict]:
     existing = next(iter(folder.glob("existing_*.json")), None)
     previous = {} if existing is None else {task["task_name"]: task for task in read_json(existing)["data"]}
     got = evaluated(submission, case["subset"], previous)
-    for expected in sorted(path for path in folder.iterdir() if path.is_dir()):
-        superseded = (folder / f"{expected.name}_wanted").is_dir()
-        for path in sorted(expected.rglob("*.json")):
+    for name in ("expected", "expected_wanted"):
+        for path in sorted((folder / name).rglob("*.json")):
+            corrected = correction(path, folder / name, folder / "expected_wanted")
             if missing(got):
                 yield pending(missing(got))
             elif path.parent.name == "analysis":
-                yield _analysis(path, [got], superseded)
+                yield _analysis(path, [got], corrected)
             else:
-                yield verdict(got, path, superseded)
+                yield verdict(got, path, corrected)
 
 
-def _analysis(path: Path, outputs: Sequence[Mapping[str, Any]], superseded: bool = False) -> vectors.Verdict:
+def correction(path: Path, folder: Path, corrected: Path) -> Path | None:
+    """The file of ``corrected`` that stands for this one of ``folder``."""
+    file = corrected / path.relative_to(folder)
+    return file if file.is_file() and folder != corrected else None
+
+
+def results_of(outputs: Sequence[Mapping[str, Any]], name: str) -> Any:
     """One of the two files of a breakdown, from evaluator outputs in order of their names."""
-    results = merge(read_scores(output, "output") for output in outputs)
-    return _compare_analysis(path, results, labels(), superseded)
+    return analysis(merge(read_scores(output, "output") for output in outputs), labels())[name]
 
 
-def _compare_analysis(
-    path: Path, results: Sequence[Any], known: Mapping[str, Labels], superseded: bool = False
-) -> vectors.Verdict:
-    wanted = read_json(path)
-    got: Any
-    if path.name == "task_results.json":
-        got = sorted((result.as_dict() for result in results), key=lambda entry: str(entry["name"]))
-        wanted = sorted(wanted, key=lambda entry: str(entry["name"]))
-    else:
-        got = breakdown(results, known).as_dict()
-    if same(got, wanted):
-        return PASSED
-    return deviates(RULE) if superseded else failed(f"{path.parent.parent.name}/{path.name}: other numbers")
+def _analysis(path: Path, outputs: Sequence[Mapping[str, Any]], corrected: Path | None = None) -> vectors.Verdict:
+    got = results_of(outputs, path.name)
+    if corrected is None:
+        return met(got, path, ordered=len(outputs) == 1)
+    recorded = tree(read_json(path))
+    allowed = list(differences(recorded, tree(read_json(corrected))))
+    return superseded(tree(got), recorded, allowed, RULE, path.name)
 
 
 @path_adapter("megabench_pipeline/e2e_slice")
@@ -209,28 +206,106 @@ def _end_to_end(folder: Path) -> Iterator[vectors.Verdict]:
         records = [record(row, replies()[configuration, id_]) for id_, row in rows(configuration).items()]
         yield PASSED if dumps(records).encode() == path.read_bytes() else failed(f"{path.name}: other bytes")
         outputs[configuration] = evaluated(read_submission(path), configuration)
-    for name, superseded in (
-        ("expected_wanted", False),
-        ("megabench_scores_full", True),
-        ("megabench_scores_si", True),
-    ):
+    corrected = folder / "expected_wanted"
+    for name in ("expected_wanted", "megabench_scores_si"):
         for path in sorted((folder / name).rglob("*.json")):
-            yield _slice_file(path, outputs, superseded, is_full=name.endswith("full"))
+            yield _single_image_file(path, outputs, correction(path, folder / name, corrected))
+    yield from _full_files(folder, outputs)
     for path in sorted((folder / "variant_original").rglob("*.json")):
         yield _original(path, outputs)
 
 
-def _slice_file(
-    path: Path, outputs: Mapping[str, Mapping[str, Any]], superseded: bool, is_full: bool
-) -> vectors.Verdict:
-    names = ("core", "open") if is_full else ("core_single_image", "open_single_image")
-    absent = next((note for name in names if (note := missing(outputs[name]))), "")
+def absent_part(outputs: Mapping[str, Mapping[str, Any]], configurations: Sequence[str]) -> str:
+    return next((note for name in configurations if (note := missing(outputs[name]))), "")
+
+
+def _single_image_file(path: Path, outputs: Mapping[str, Mapping[str, Any]], corrected: Path | None) -> vectors.Verdict:
+    absent = absent_part(outputs, SINGLE_IMAGE)
     if absent:
         return pending(absent)
     if path.parent.name == "analysis":
-        return _analysis(path, [outputs[name] for name in names], superseded)
-    configuration = path.name.removeprefix("megabench_").removesuffix("_data_with_scores.json")
-    return verdict(outputs[configuration], path, superseded)
+        return _analysis(path, [outputs[name] for name in SINGLE_IMAGE], corrected)
+    return verdict(outputs[configuration_of(path)], path, corrected)
+
+
+def configuration_of(path: Path) -> str:
+    return path.name.removeprefix("megabench_").removesuffix("_data_with_scores.json")
+
+
+def _full_files(folder: Path, outputs: Mapping[str, Mapping[str, Any]]) -> Iterator[vectors.Verdict]:
+    """The full set has no corrected files: right are the record's with the figures of the benchmark's own processor."""
+    absent = absent_part(outputs, FULL)
+    files = sorted((folder / "megabench_scores_full").rglob("*.json"))
+    changed: dict[str, list[str]] = {}
+    for path in files:
+        if absent:
+            yield pending(absent)
+        elif path.parent.name != "analysis":
+            configuration = configuration_of(path)
+            recorded = tree(read_json(path))
+            places = other_figures(recorded, read_json(folder / "variant_original" / f"{configuration}_scores.json"))
+            for _, name, figure, *_ in places:
+                changed.setdefault(str(name), []).append(str(figure))
+            allowed = full_places(recorded, places) + phantom_places(recorded, reference(configuration))
+            yield superseded(tree(strip(outputs[configuration])), recorded, allowed, RULE, path.name)
+    for path in files:
+        if not absent and path.parent.name == "analysis":
+            recorded = tree(read_json(path))
+            got = tree(results_of([outputs[name] for name in FULL], path.name))
+            yield superseded(got, recorded, analysis_places(recorded, changed), RULE, path.name)
+
+
+def other_figures(recorded: Mapping[str, Any], original: Mapping[str, Any]) -> list[Place]:
+    """Where query scores, totals and ``eval_type`` of the record are not those of the benchmark's own processor."""
+    places: list[Place] = []
+    for task in original["tasks"]:
+        name = task["task_name"]
+        ours = recorded["data"][name]
+        places += [("data", name, key) for key in FIGURES if not same(ours[key], task[key])]
+        places += [
+            ("data", name, "query_response", number, "scores", "query")
+            for number, score in enumerate(task["query_scores"])
+            if not same(ours["query_response"][number]["scores"]["query"], score)
+        ]
+    return places
+
+
+def full_places(recorded: Mapping[str, Any], places: Sequence[Place]) -> list[Place]:
+    """The other figures, field scores and infos in the tasks that have some, and the summary if there are any."""
+    below: list[Place] = [
+        ("data", name, "query_response", number, "scores", key)
+        for name in {place[1] for place in places}
+        for number in recorded["data"][name]["query_response"]
+        for key in ("field", "info")
+    ]
+    return [*places, *below, *([("summary",)] if places else [])]
+
+
+def phantom_places(recorded: Mapping[str, Any], tasks: Mapping[str, ReferenceTask]) -> list[Place]:
+    """Scores of fields that the true answer does not have: dropped, which need not change a figure (README, (a))."""
+    return [
+        ("data", name, "query_response", number, "scores", part, field)
+        for name, task in recorded["data"].items()
+        for field in read_literal(tasks[name].metric_info)["field_score_function"]
+        for number, query in task["query_response"].items()
+        for part in ("field", "info")
+        if field not in query["correct_answer"]
+    ]
+
+
+def analysis_places(recorded: Mapping[str, Any], changed: Mapping[str, Sequence[str]]) -> list[Place]:
+    """In the list of tasks their figures; in the statistics both summaries and the keywords that hold such a task."""
+    if "keyword_stats" not in recorded:
+        keys = {"eval_type": "eval_type", "mean_task_score": "score"}
+        return [(name, keys[figure]) for name, figures in changed.items() for figure in figures if figure in keys]
+    known = [labels()[name] for name in changed if name in labels()]
+    keywords: list[Place] = [
+        ("keyword_stats", dimension, keyword)
+        for dimension, keywords_of in KEYWORDS.items()
+        for found in known
+        for keyword in keywords_of(found)
+    ]
+    return [*keywords, *([("model_summary",)] if changed else [])]
 
 
 def _original(path: Path, outputs: Mapping[str, Mapping[str, Any]]) -> vectors.Verdict:
@@ -244,53 +319,9 @@ def _original(path: Path, outputs: Mapping[str, Mapping[str, Any]]) -> vectors.V
     got = {task["task_name"]: task for task in content["data"]}
     for wanted in read_json(path)["tasks"]:
         task = got[wanted["task_name"]]
-        found = {key: task[key] for key in ("eval_type", "task_score", "mean_task_score")}
+        found = {key: task[key] for key in FIGURES}
         scores = [query["scores"]["query"] for query in task["query_response"]]
         expected = {key: wanted[key] for key in found}
         if not same(found, expected) or not same(scores, wanted["query_scores"]):
             return failed(f"{wanted['task_name']}: {found} {scores} instead of {expected} {wanted['query_scores']}")
     return PASSED
-
-
-@path_adapter("megabench_pipeline/breakdown/*")
-def check_breakdown(folder: Path) -> Sequence[vectors.Verdict]:
-    results = read_folder(folder / "input")
-    verdicts = [_compare_analysis(path, results, labels()) for path in sorted((folder / "expected").glob("*.json"))]
-    got = breakdown(results, labels()).as_dict()
-    for path in sorted(folder.glob("published_*.json")):
-        verdicts.append(_published(path, got))
-    return verdicts
-
-
-def _published(path: Path, got: Mapping[str, Any]) -> vectors.Verdict:
-    """A published file: of the breakdown, or the summary of the benchmark's own processor."""
-    wanted = read_json(path)
-    found: dict[str, Any] = dict(got)
-    if "keyword_stats" not in wanted:
-        sides = {"rule": got["model_summary"]["core"], "llm": got["model_summary"]["open"]}
-        found = {
-            name: {side: (numbers or {}).get(key, 0) for side, numbers in sides.items()}
-            for name, key in (
-                ("num_tasks_evaluated", "num_eval_tasks"),
-                ("num_queries_evaluated", "num_eval_samples"),
-                ("macro_mean_score", "macro_mean_score"),
-            )
-        }
-        found["overall_macro_mean_score"] = got["model_summary"]["overall_score"]
-        wanted = {key: wanted[key] for key in found}
-    return PASSED if same(found, wanted) else failed(f"{path.name}: {found} instead of {wanted}")
-
-
-@line_adapter("megabench/breakdown.jsonl")
-def breakdown_line(vector: Vector) -> vectors.Verdict:
-    line = vector.record
-    files = {name: content for name, content in line["files"].items() if Path(name).match("megabench*scores*.json")}
-    results = merge(read_scores(files[name], name) for name in sorted(files) if "data_with_scores" in name)
-    known = {
-        name: Labels(tuple(meta["skills"]), meta["input_format"], meta["output_format"], meta["num_input"], meta["app"])
-        for name, meta in line["task_meta"].items()
-    }
-    if not same([result.as_dict() for result in results], line["expected_task_results"]):
-        return failed(f"tasks {[result.as_dict() for result in results]}")
-    got = breakdown(results, known).as_dict()
-    return PASSED if same(got, line["expected"]) else failed(f"{got} instead of {line['expected']}")

@@ -57,10 +57,10 @@ def read_folder(folder: Path) -> list[TaskResult]:
 def read_scores(content: Any, where: str) -> list[TaskResult]:
     """The scored tasks of one file: an evaluator's output, or a list as in ``task_results.json``.
 
-    Tasks without a mean or with a mean of -1 are left out.
+    Submitted tasks that have no mean, and entries whose score is -1, are left out.
 
     Raises:
-        DataError: the content is neither, or an entry lacks what is needed.
+        DataError: the content is neither, or an entry lacks what the leaderboard's files need of it.
     """
     is_scored_file = isinstance(content, Mapping) and isinstance(content.get("data"), Sequence)
     if not is_scored_file and not isinstance(content, list):
@@ -72,7 +72,7 @@ def read_scores(content: Any, where: str) -> list[TaskResult]:
         if not isinstance(entry, Mapping):
             raise DataError(f"{where}: entry {position} is no object")
         result = refine(entry, f"{where}: task {entry.get('task_name', entry.get('name'))!r}")
-        if result is not None and result.score != NO_SCORE:
+        if result is not None:
             results.append(result)
     return results
 
@@ -89,30 +89,32 @@ def merge(files: Iterable[Sequence[TaskResult]]) -> list[TaskResult]:
 
 
 def _of_scored_task(entry: Mapping[str, Any], where: str) -> TaskResult | None:
-    if entry.get("mean_task_score") is None:
+    if entry.get("mean_task_score", NO_SCORE) == NO_SCORE:
         return None
-    example = entry.get("example_info") or {}
-    has_demo = bool(example.get("example_text") or example.get("image_paths"))
-    queries = entry.get("query_response") or ()
+    example, queries = entry.get("example_info"), entry.get("query_response")
+    if not isinstance(example, Mapping):
+        raise DataError(f"{where}: no example_info (an object, empty without a demonstration); it is the submission's")
+    if not isinstance(queries, list):
+        raise DataError(f"{where}: query_response must be a list, not {type(queries).__name__}")
     return TaskResult(
         name=_name(entry.get("task_name"), where),
         score=_number(entry["mean_task_score"], where, "mean_task_score"),
         eval_type=_eval_type(entry, where),
-        num_demo=int(has_demo),
+        num_demo=int(bool(example.get("example_text") or example.get("image_paths"))),
         num_query=len(queries),
         fixed=entry.get("fixed_mean_task_score"),
     )
 
 
 def _of_list_entry(entry: Mapping[str, Any], where: str) -> TaskResult | None:
-    if entry.get("score") is None:
+    if entry.get("score") == NO_SCORE:
         return None
     return TaskResult(
         name=_name(entry.get("name"), where),
-        score=_number(entry["score"], where, "score"),
+        score=_number(entry.get("score"), where, "score"),
         eval_type=_eval_type(entry, where),
-        num_demo=int(_number(entry.get("num_demo", 0), where, "num_demo")),
-        num_query=int(_number(entry.get("num_query", 0), where, "num_query")),
+        num_demo=int(_number(entry.get("num_demo"), where, "num_demo")),
+        num_query=int(_number(entry.get("num_query"), where, "num_query")),
     )
 
 

@@ -8,7 +8,16 @@ from lmms_eval.utils.json_files import read_json
 
 
 def scored(name, mean, eval_type="rule", **more):
-    return {"task_name": name, "mean_task_score": mean, "eval_type": eval_type, "query_response": [{}, {}], **more}
+    entry = {"task_name": name, "mean_task_score": mean, "eval_type": eval_type, "query_response": [{}, {}]}
+    return {**entry, "example_info": {"example_text": "", "image_paths": []}, **more}
+
+
+def listed(**changes):
+    return {"name": "a", "score": 0.25, "eval_type": "llm", "num_demo": 1, "num_query": 7, **changes}
+
+
+def without(entry, key):
+    return {name: value for name, value in entry.items() if name != key}
 
 
 def test_a_scored_file_is_refined():
@@ -24,15 +33,14 @@ def test_a_demonstration_may_be_pictures_only():
     assert result.num_demo == 1
 
 
-@pytest.mark.parametrize("mean", [-1, None])
-def test_tasks_without_a_score_are_left_out(mean):
-    assert read_scores({"data": [scored("a", mean)]}, "file") == []
-    assert read_scores([{"name": "a", "score": mean, "eval_type": "rule"}], "file") == []
+def test_tasks_without_a_score_are_left_out():
+    skipped = {"task_name": "a", "query_response": []}
+    assert read_scores({"data": [scored("a", -1), skipped]}, "file") == []
+    assert read_scores([listed(score=-1)], "file") == []
 
 
 def test_a_list_is_taken_as_it_is():
-    entry = {"name": "a", "score": 0.25, "eval_type": "llm", "num_demo": 1, "num_query": 7}
-    assert read_scores([entry], "file") == [TaskResult("a", 0.25, "llm", 1, 7)]
+    assert read_scores([listed()], "file") == [TaskResult("a", 0.25, "llm", 1, 7)]
 
 
 @pytest.mark.parametrize(
@@ -41,9 +49,17 @@ def test_a_list_is_taken_as_it_is():
         ({"tasks": []}, "neither"),
         ("text", "neither"),
         ({"data": [3]}, "entry 0"),
-        ({"data": [{"task_name": "a", "mean_task_score": 0.5}]}, "task 'a': no eval_type"),
+        ({"data": [without(scored("a", 0.5), "eval_type")]}, "task 'a': no eval_type"),
+        ({"data": [without(scored("a", 0.5), "example_info")]}, "task 'a': no example_info"),
+        ({"data": [scored("a", 0.5, example_info=None)]}, "task 'a': no example_info"),
+        ({"data": [without(scored("a", 0.5), "query_response")]}, "query_response must be a list, not NoneType"),
         ({"data": [scored("a", "high")]}, "mean_task_score must be a number"),
-        ([{"score": 1, "eval_type": "rule"}], "no name"),
+        ({"data": [scored("a", None)]}, "mean_task_score must be a number"),
+        ([without(listed(), "name")], "no name"),
+        ([without(listed(), "score")], "score must be a number"),
+        ([listed(score=None)], "score must be a number"),
+        ([without(listed(), "num_demo")], "num_demo must be a number"),
+        ([without(listed(), "num_query")], "num_query must be a number"),
     ],
 )
 def test_what_cannot_be_used_is_named(content, message):
