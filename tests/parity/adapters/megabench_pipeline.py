@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import functools
 import hashlib
+import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from PIL import Image
 
+import lmms_eval.media
 from lmms_eval.tasks.megabench import prompts
 from lmms_eval.tasks.megabench.prompts import MediaAccess
 from lmms_eval.tasks.megabench.rows import Row, parse_row
@@ -28,15 +34,20 @@ SLICE = DATA_DIR / "megabench" / "real_slice"
 COLOUR_TOLERANCE = 3.0
 """Lossy formats are compared by size and mean colour (README of the vectors)."""
 BLOCKS, BLOCK = 8, 16
+MEDIA_COLUMNS = ("global_media", "example_media", "query_media")
+
+
+@functools.cache
+def docs(configuration: str) -> Mapping[str, Mapping[str, Any]]:
+    """Rows of a configuration of the slice by id, in order, as they stand."""
+    import pyarrow.parquet as pq
+
+    return {doc["id"]: doc for doc in pq.read_table(SLICE / configuration).to_pylist()}
 
 
 @functools.cache
 def rows(configuration: str) -> Mapping[str, Row]:
-    """Rows of a configuration of the slice by id, in order."""
-    import pyarrow.parquet as pq
-
-    docs = pq.read_table(SLICE / configuration).to_pylist()
-    return {doc["id"]: parse_row(doc) for doc in docs}
+    return {id_: parse_row(doc) for id_, doc in docs(configuration).items()}
 
 
 @line_adapter("megabench_pipeline/prompts.jsonl")
@@ -53,14 +64,59 @@ def check_prompt(vector: Vector) -> Verdict:
     for key, value in found.items():
         if value != wanted[key]:
             return failed(f"{key}: {value!r} instead of {wanted[key]!r}")
-    shown = prompts.visuals(row, media)
+    with reading() as files:
+        shown = prompts.visuals(row, media)
     if len(shown) != len(wanted["visuals"]):
         return failed(f"{len(shown)} visuals instead of {len(wanted['visuals'])}")
     for visual, expected in zip(shown, wanted["visuals"], strict=True):
         problem = visual_problem(visual, expected)
         if problem:
             return failed(problem)
-    return message_verdict(row, media, shown)
+    problem = file_problem(origins(shown, files), wanted, "visuals")
+    return failed(problem) if problem else message_verdict(row, media, shown, wanted)
+
+
+@contextlib.contextmanager
+def reading() -> Iterator[list[Path]]:
+    """The file of every picture and frame that is read within, in order."""
+    files: list[Path] = []
+
+    def load(path: Path, **options: Any) -> Image.Image:
+        files.append(Path(path))
+        return originals[0](path, **options)
+
+    def read(path: Path, *options: Any) -> Any:
+        found = originals[1](path, *options)
+        files.extend([Path(path)] * len(found))
+        return found
+
+    originals = lmms_eval.media.load_image, lmms_eval.media.read_frames
+    with mock.patch.multiple(lmms_eval.media, load_image=load, read_frames=read):
+        yield files
+
+
+def origins(shown: Sequence[Any], files: Sequence[Path]) -> list[Path]:
+    """The file of each visual: itself where it is a path, else the next one that was read."""
+    read = iter(files)
+    return [Path(visual) if isinstance(visual, str) else next(read, Path()) for visual in shown]
+
+
+def file_problem(files: Sequence[Path], wanted: Mapping[str, Any], where: str) -> str:
+    """What is wrong with the files that are shown, or empty: equal pixels do not excuse another file.
+
+    A frame comes from the clip that stands in its place in the row.
+    """
+    for file, expected in zip(files, wanted["visuals"], strict=True):
+        if "path" in expected and file != below_root(expected["path"]):
+            return f"{where}: {file} instead of {expected['path']}"
+    doc = docs(wanted["config"])[wanted["id"]]
+    stated = [name for column in MEDIA_COLUMNS for name in ast.literal_eval(doc[column] or "[]")]
+    found, in_row = ([file for file, _ in itertools.groupby(some)] for some in (files, map(below_root, stated)))
+    return "" if found == in_row else f"{where}: {found} instead of {in_row}"
+
+
+def below_root(name: str) -> Path:
+    return (SLICE / name.removeprefix("./")).absolute()
 
 
 def visual_problem(visual: Any, expected: Mapping[str, Any]) -> str:
@@ -88,9 +144,10 @@ def painted_number(pixels: np.ndarray) -> int:
     return int("".join("1" if value > 127 else "0" for value in row), 2)
 
 
-def message_verdict(row: Row, media: MediaAccess, shown: Sequence[Any]) -> Verdict:
+def message_verdict(row: Row, media: MediaAccess, shown: Sequence[Any], wanted: Mapping[str, Any]) -> Verdict:
     """Chat messages must show the same pictures as the visuals do, whether as paths or as pictures."""
-    parts = prompts.messages(row, media)[0]["content"]
+    with reading() as files:
+        parts = prompts.messages(row, media)[0]["content"]
     if parts[-1] != {"type": "text", "text": prompts.prompt_text(row, media)} or len(parts) != len(shown) + 1:
         return failed("the turn is not all visuals and then the text")
     for part, visual in zip(parts, shown, strict=False):
@@ -101,7 +158,8 @@ def message_verdict(row: Row, media: MediaAccess, shown: Sequence[Any]) -> Verdi
             same = part["type"] == "image" and opened.convert("RGB").tobytes() == visual.tobytes()
         if not same:
             return failed(f"the message shows another picture than the visuals: {part}")
-    return PASSED
+    problem = file_problem(origins([part["url"] for part in parts[:-1]], files), wanted, "message")
+    return failed(problem) if problem else PASSED
 
 
 @functools.cache
