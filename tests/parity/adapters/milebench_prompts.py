@@ -37,9 +37,29 @@ def check_prompt(vector: Vector) -> Verdict:
     if error == "TypeError" and record["sample"]["task_instance"]["choice_list"] is None:
         return deviates(NULL_CHOICES) if "Choice list" not in made.text else failed(f"found {made.text!r}")
     wanted = record["result"].get("item")
-    if wanted is None or (made.text, list(made.images)) != (wanted["context"], wanted["raw_img_list"]):
+    if wanted is None:
         return failed(f"{made!r} instead of {record['result']!r}")
+    if isinstance(record["sample"]["sample_id"], str):  # a text of digits in an annotation is a number (specification)
+        wanted = {**wanted, "sample_id": int(wanted["sample_id"])}
+    found = item_of(record, made)
+    wrong = [key for key, value in wanted.items() if key not in found or found[key] != value]
+    if wrong:
+        return failed(f"{', '.join(wrong)}: {found!r} instead of {wanted!r}")
     return parts_verdict(made)
+
+
+def item_of(record: Mapping[str, Any], made: Prompt) -> dict[str, Any]:
+    """The finished item, through the document and the prediction's record that a run makes of the sample."""
+    meta = {"task_instruction": record["task_instruction"]}
+    settings = Settings(combine_image=record["combine_image"] or 0)
+    (doc,) = data.rows(data.Annotation("the vector", meta, (record["sample"],)), record["dataset"], settings)
+    predicted = predictions.record(doc, made, Path(), "")
+    return {
+        "sample_id": predicted["sample_id"],
+        "context": predicted["question"],
+        "raw_img_list": list(made.images),
+        "response": predicted["gt_response"],
+    }
 
 
 def sample_of(record: Mapping[str, Any]) -> Sample:
