@@ -12,7 +12,7 @@ import pytest
 from tests.parity.compare import agree, decode
 from tests.parity.discovery import Rules, Unit, count_lines, find_units, load_rules, match
 from tests.parity.report import summary_lines, tally
-from tests.parity.test_vectors import check, judge
+from tests.parity.test_vectors import check, judge, report_absence
 from tests.parity.vectors import PASSED, LineAdapter, Vector, Verdict, deviates, failed, pending
 
 RULES = Rules({"known": "because"}, {"late/*": "the late part", "runs/*/": "runs"}, {"prose.jsonl": "prose"})
@@ -109,12 +109,18 @@ def run_parity(golden: Path, *flags: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=120)
 
 
-@pytest.mark.parametrize("name", ["no such folder", "empty"])
-def test_a_chosen_folder_without_vectors_fails_the_run(tmp_path: Path, name: str) -> None:
-    (tmp_path / "empty").mkdir()
-    done = run_parity(tmp_path / name)
+def test_a_chosen_folder_without_vectors_fails_the_run(tmp_path: Path) -> None:
+    done = run_parity(tmp_path / "goldem")
     assert done.returncode == 1
-    assert f"no recorded vectors at {tmp_path / name}" in done.stdout
+    assert f"no recorded vectors at {tmp_path / 'goldem'}" in done.stdout
+
+
+def test_only_the_default_folder_may_be_absent(tmp_path: Path) -> None:
+    for root, is_chosen in ((tmp_path, True), (tmp_path, False), (tmp_path / "absent", True)):
+        with pytest.raises(pytest.fail.Exception, match="no recorded vectors"):
+            report_absence(root, is_chosen)
+    with pytest.raises(pytest.skip.Exception, match="no recorded vectors"):
+        report_absence(tmp_path / "absent", is_chosen=False)
 
 
 def lines_of(tmp_path: Path, adapter: LineAdapter, *records: dict[str, Any]) -> list[Verdict]:

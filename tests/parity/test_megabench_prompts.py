@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from lmms_eval.tasks.megabench import prompts
@@ -40,7 +41,7 @@ def line(monkeypatch: pytest.MonkeyPatch, root: Path, **changes: Any) -> dict[st
     visuals = []
     for visual in prompts.visuals(row, media):
         shown = {"type": "image", "mode": visual.mode, "size": list(visual.size)}
-        pixels = megabench_pipeline.np.asarray(visual).reshape(-1, 3)
+        pixels = np.asarray(visual).reshape(-1, 3)
         visuals.append({**shown, "mean_rgb": pixels.mean(axis=0).tolist()})
         if (name := next(names, "")).endswith("png"):
             visuals[-1]["path"] = name
