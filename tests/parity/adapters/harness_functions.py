@@ -16,6 +16,7 @@ from lmms_eval.tasks._task_utils.mcq_extract import extract_mcq_answer
 from lmms_eval.utils import arguments, concurrency, names, redaction
 from lmms_eval.utils.table import make_table
 from tests.parity.compare import REL_TOL, TEXT_SCORE_REL_TOL, agree, decode, plain
+from tests.parity.tables import text_differences
 from tests.parity.vectors import PASSED, Vector, Verdict, deviates, failed, line_adapter
 
 Call = Callable[..., Any]
@@ -123,6 +124,9 @@ def _judge_call(name: str, record: Mapping[str, Any]) -> Verdict:
         return PASSED if "raises" in record else failed(f"refused: {error}")
     if "raises" in record:
         return failed(f"{found!r} instead of {record['raises']}")
+    if name == "make_table":
+        differences = list(text_differences(record["expected"] or "", found or ""))
+        return failed("; ".join(differences)) if differences else PASSED
     tolerance = TEXT_SCORE_REL_TOL if name in _TEXT_SCORES else REL_TOL
     if agree(decode(record["expected"]), found, tolerance):
         return PASSED

@@ -16,9 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.parity.tables import read_tables, table_differences
 from tests.parity.vectors import PASSED, Verdict, failed, path_adapter
 
 COMPARED = ("results", "groups", "group_subtasks", "n-shot", "n-samples", "higher_is_better", "versions", "configs")
+CORRECTIONS = {"exit_code", "results", "samples", "table", "ignore", "why"}
 CALLABLE = re.compile(r"<(function|class|bound method|built-in) .*>")
 LOOSE = ("bleu", "chrf", "ter")
 TIMEOUT_S = 120
@@ -54,9 +56,29 @@ def run_folder(folder: Path) -> Sequence[Verdict]:
     command = json.loads((folder / "command.json").read_text())
     wanted_file = folder / "wanted.json"
     case = Case(folder, command, json.loads(wanted_file.read_text()) if wanted_file.exists() else {})
+    misfits = list(_misfits(case))
+    if misfits:
+        return [failed("; ".join(misfits))]
     with tempfile.TemporaryDirectory() as work:
         outcome, inputs = _start(case, Path(work))
         return [_judge(name, differences) for name, differences in _compare(case, outcome, inputs)]
+
+
+def _misfits(case: Case) -> Iterator[str]:
+    """What ``wanted.json`` says that fits nothing in the record, so that it would correct nothing."""
+    yield from (f"wanted.json: unknown key {key!r}" for key in case.wanted.keys() - CORRECTIONS)
+    table = case.folder / "table.txt"
+    rows = {key for found in read_tables(table.read_text()) for key in found.keys} if table.exists() else set()
+    yield from (f"wanted.json, table: no row {key!r}" for key in case.wanted.get("table", {}) if key not in rows)
+    for name, documents in case.wanted.get("samples", {}).items():
+        file = case.folder / name
+        lines = file.read_text().splitlines() if file.exists() else []
+        recorded = {str(json.loads(line)["doc_id"]) for line in lines}
+        yield from (
+            f"wanted.json, samples: no document {name}/{doc_id}" for doc_id in documents if doc_id not in recorded
+        )
+        if not file.exists():
+            yield f"wanted.json, samples: no file {name}"
 
 
 def _judge(name: str, differences: Iterator[str]) -> Verdict:
@@ -231,57 +253,5 @@ def _token_sums(counts: Any) -> dict[str, int]:
     return sums
 
 
-@dataclass
-class Table:
-    """A printed table: rows by first cell, filter and metric; cells by column name (blank names numbered)."""
-
-    kind: str
-    rows: dict[str, dict[str, str]] = field(default_factory=dict)
-
-
-def read_tables(text: str) -> list[Table]:
-    tables: list[Table] = []
-    columns: list[str] = []
-    for line in text.splitlines():
-        if not line.startswith("|"):
-            columns = []
-            continue
-        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-        if not columns:
-            columns = [name or f"blank {number}" for number, name in enumerate(cells)]
-            tables.append(Table(cells[0]))
-        elif not re.fullmatch(r"[-:| ]+", line):
-            row = dict(zip(columns, cells, strict=False))
-            first = cells[0].removeprefix("- ").strip()
-            tables[-1].rows[f"{first}|{row.get('Filter')}|{row.get('Metric')}"] = row | {
-                "first": line.split("|")[1].rstrip()
-            }
-    return [table for table in tables if table.kind in ("Tasks", "Groups")]
-
-
 def _compare_tables(case: Case, outcome: Outcome, text: str) -> Iterator[str]:
-    expected, ours = read_tables(text), read_tables(outcome.stdout)
-    if [table.kind for table in expected] != [table.kind for table in ours]:
-        yield f"tables {[table.kind for table in ours]}, not {[table.kind for table in expected]}"
-        return
-    corrections = case.wanted.get("table", {})
-    for left, right in zip(expected, ours, strict=True):
-        for key, row in left.rows.items():
-            row |= {name: str(cell) for name, cell in corrections.get(key, {}).items()}
-            if key not in right.rows:
-                yield f"no row {key}"
-                continue
-            for name, cell in row.items():
-                if not _same_cell(cell, right.rows[key].get(name)):
-                    yield f"{key}, {name}: {right.rows[key].get(name)!r}, not {cell!r}"
-        if list(left.rows) != list(right.rows):
-            yield f"rows {list(right.rows)}, not {list(left.rows)}"
-
-
-def _same_cell(expected: str, ours: str | None) -> bool:
-    if ours is None:
-        return False
-    try:
-        return round(float(expected), 4) == round(float(ours), 4)
-    except ValueError:
-        return expected == ours
+    yield from table_differences(text, outcome.stdout, case.wanted.get("table"))
