@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
+import io
 import math
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.errors import LmmsEvalError
+from lmms_eval.cli.main import main
+from lmms_eval.errors import DataError, LmmsEvalError
 from lmms_eval.tasks.general_bench.levels import formulas, normalise, reference
-from lmms_eval.tasks.general_bench.levels.files import read_workbook
+from lmms_eval.tasks.general_bench.levels.files import read_workbook, write_workbook
 from lmms_eval.tasks.general_bench.levels.registering import register
 from lmms_eval.tasks.general_bench.levels.report import Ranked, Support
 from lmms_eval.tasks.general_bench.levels.results import TaskResult
@@ -20,6 +24,7 @@ from tests.parity.compare import agree
 from tests.parity.vectors import DATA_DIR, PASSED, Vector, Verdict, failed, line_adapter
 
 DATA = DATA_DIR / "general_bench"
+SPECIALISTS = "sota_result.xlsx"
 
 
 def decoded(value: Any) -> Any:
@@ -121,6 +126,9 @@ def plain(ranked: Ranked) -> dict[str, Any]:
 
 
 def ranked_verdict(expected: Mapping[str, Any], compute: Callable[[], Ranked]) -> Verdict:
+    if "error" in expected:
+        return verdict(expected, compute)
+
     def chosen() -> dict[str, Any]:
         found = plain(compute())
         return {
@@ -133,7 +141,7 @@ def ranked_verdict(expected: Mapping[str, Any], compute: Callable[[], Ranked]) -
 
 @functools.cache
 def specialists_table() -> Table:
-    return read_workbook(DATA / "sota_result.xlsx")
+    return read_workbook(DATA / SPECIALISTS)
 
 
 def model_table(record: Mapping[str, Any], name: str) -> Table:
@@ -163,11 +171,30 @@ def patched_table(record: Mapping[str, Any], name: str) -> Table:
     return Table("vector", {key: sheet for key, sheet in sheets.items() if key not in record["drop_sheets"]})
 
 
+def refused_verdict(model: str, table: Path | Table, *options: str) -> Verdict:
+    """The command refuses a ranking: an exit code that tells so, no table on the screen, no files."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, path = Path(name) / "levels", table
+        if isinstance(table, Table):
+            path = Path(name) / "result.xlsx"
+            write_workbook(table, path)
+        words = ["general-bench", "rank", "--profile", "reference", "-p", str(path), "-m", model, "-o", str(folder)]
+        printed, complaints = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(complaints):
+            code = main([*words, *options])
+        is_refused = code == DataError.exit_code and not printed.getvalue() and not folder.exists()
+    return PASSED if is_refused else failed(f"was not refused: {code}, {printed.getvalue()} {complaints.getvalue()}")
+
+
 @line_adapter("general_bench/ranker_full.jsonl")
 def check_ranking(vector: Vector) -> Verdict:
     """With the shipped specialists, and with the specialists' workbook."""
     record = vector.record
     table = model_table(record, record["column"])
+    if "error" in record["expected"]:
+        refused = refused_verdict(record["model_name"], table)
+        given = ("-s", str(DATA / SPECIALISTS))
+        return refused if refused != PASSED else refused_verdict(record["model_name"], table, *given)
     shipped = ranked_verdict(record["expected"], lambda: reference.rank_reference(record["model_name"], table))
     if shipped != PASSED:
         return shipped
@@ -185,7 +212,10 @@ def check_corrected(vector: Vector) -> Verdict:
 @line_adapter("general_bench/outcome_files.jsonl")
 def check_outcome(vector: Vector) -> Verdict:
     record = vector.record
-    table = read_workbook(DATA / Path(record["file"]).name)
+    path = DATA / Path(record["file"]).name
+    if "error" in record["expected"]:
+        return refused_verdict(record["model_name"], path)
+    table = read_workbook(path)
     return ranked_verdict(record["expected"], lambda: reference.rank_reference(record["model_name"], table))
 
 

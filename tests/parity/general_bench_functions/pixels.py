@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import math
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 
 from lmms_eval.tasks.general_bench.measures import depth_math, flow_math, image_quality
 from lmms_eval.tasks.general_bench.readers.depth import first_channel
-from lmms_eval.tasks.general_bench.readers.flow import parse_flo
+from lmms_eval.tasks.general_bench.readers.flow import read_flow
 
 Input = Mapping[str, Any]
 
@@ -25,6 +26,18 @@ def task_error(record: Input) -> dict[str, float]:
     pairs = zip(record["pred"], record["gt"], strict=True)
     errors = [endpoint_error({"pred": pred, "gt": gt}) for pred, gt in pairs]
     return {"EPE": flow_math.published_mean(errors)}
+
+
+def flow_reader(suffix: str) -> Callable[[Input], Any]:
+    """Reads the bytes of a record as a file of this kind: rows of ``[u, v]``."""
+
+    def read(record: Input) -> Any:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / f"vector{suffix}"
+            file.write_bytes(base64.b64decode(record["file_base64"]))
+            return read_flow(file).tolist()
+
+    return read
 
 
 def depth_error(record: Input) -> dict[str, float]:
@@ -48,7 +61,9 @@ def restoration(record: Input) -> dict[str, float]:
 FUNCTIONS: Mapping[str, Callable[[Input], Any]] = {
     "epe": endpoint_error,
     "flow_task_epe": task_error,
-    "read_flo_base64": lambda record: parse_flo(base64.b64decode(record["file_base64"]), Path("vector.flo")).tolist(),
+    "read_flo_base64": flow_reader(".flo"),
+    "read_flow_flo_base64": flow_reader(".flo"),
+    "read_flow_png_base64": flow_reader(".png"),
     "video_depth_absrel": depth_error,
     "psnr": lambda record: psnr(record["a"], record["b"]),
     "video_restoration_psnr": restoration,
