@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lmms_eval.media import sample_count, uniform_indices
+from tests.parity.keys import keyed
 from tests.parity.vectors import PASSED, Vector, Verdict, failed, line_adapter
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -15,6 +16,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 @line_adapter("harness/functions/video.jsonl")
+@keyed("function", "args.*", "kwargs.*", "expected*")
 def check(vector: Vector) -> Verdict:
     record = vector.record
     found = FUNCTIONS[record["function"]](*record["args"], **record["kwargs"])

@@ -20,6 +20,7 @@ import lmms_eval.media
 from lmms_eval.tasks.megabench import prompts
 from lmms_eval.tasks.megabench.prompts import MediaAccess
 from lmms_eval.tasks.megabench.rows import Row, parse_row
+from tests.parity.keys import keyed
 from tests.parity.vectors import (
     DATA_DIR,
     GOLDEN_DIR,
@@ -51,6 +52,11 @@ def rows(configuration: str) -> Mapping[str, Row]:
 
 
 @line_adapter("megabench_pipeline/prompts.jsonl")
+@keyed(
+    "config", "id", "task_name", "media_type", "prompt", "target", "visuals.*.type", "visuals.*.path", "visuals.*.mode",
+    "visuals.*.size.*", "visuals.*.mean_rgb.*", "visuals.*.rgb_sha256", "visuals.*.frame_number",
+    "visuals.*.path_below_media_root",
+)  # fmt: skip
 def check_prompt(vector: Vector) -> Verdict:
     wanted = vector.record
     row = rows(wanted["config"])[wanted["id"]]
@@ -68,6 +74,9 @@ def check_prompt(vector: Vector) -> Verdict:
         shown = prompts.visuals(row, media)
     if len(shown) != len(wanted["visuals"]):
         return failed(f"{len(shown)} visuals instead of {len(wanted['visuals'])}")
+    types = ["video_path" if isinstance(visual, str) else "image" for visual in shown]
+    if types != [expected["type"] for expected in wanted["visuals"]]:
+        return failed(f"visuals of the types {types}")
     for visual, expected in zip(shown, wanted["visuals"], strict=True):
         problem = visual_problem(visual, expected)
         if problem:

@@ -16,6 +16,7 @@ from lmms_eval.tasks.milebench import combine, data, predictions, prompts, utils
 from lmms_eval.tasks.milebench.counting import tokenizer
 from lmms_eval.tasks.milebench.prompts import Budget, Picture, Prompt, Sample
 from lmms_eval.tasks.milebench.settings import Settings
+from tests.parity.keys import Keys, keyed
 from tests.parity.vectors import PASSED, Vector, Verdict, deviates, failed, line_adapter, path_adapter
 
 TOKENIZERS = {"char": "characters", "word": "words"}
@@ -25,6 +26,15 @@ NULL_CHOICES = "milebench_null_choices_are_none"
 
 
 @line_adapter("milebench/units/prompts.jsonl")
+@keyed(
+    "dataset", "tokenizer", "max_context_len", "n_tokens_per_image", "combine_image", "img_dir", "task_instruction.*",
+    "sample.sample_id", "sample.task_instruction_id", "sample.task_instance.*", "sample.response",
+    "result.item.sample_id", "result.item.context", "result.item.raw_img_list.*", "result.item.response",
+    information={
+        "sample.*": "of no use for a prompt",
+        "result.error": "the type of the reference's exception is not compared (scoring rules §2)",
+    },
+)  # fmt: skip
 def check_prompt(vector: Vector) -> Verdict:
     record = vector.record
     sample, sheets = sample_of(record), record["combine_image"] or 0
@@ -33,7 +43,7 @@ def check_prompt(vector: Vector) -> Verdict:
     try:
         made = prompts.official(sample, record["img_dir"], budget, sheets)
     except DataError as refused:
-        return PASSED if error in ("AssertionError", "KeyError") else failed(f"raised {refused}")
+        return PASSED if error is not None else failed(f"raised {refused}")
     if error == "TypeError" and record["sample"]["task_instance"]["choice_list"] is None:
         return deviates(NULL_CHOICES) if "Choice list" not in made.text else failed(f"found {made.text!r}")
     wanted = record["result"].get("item")
@@ -90,6 +100,9 @@ def parts_verdict(made: Prompt) -> Verdict:
 
 
 @line_adapter("milebench/units/combine_layout.jsonl")
+@keyed(
+    "sample_id", "n_images", "max_img_num", "sheets.*.file", "sheets.*.size.*", "sheets.*.mode", "sheets.*.captions.*"
+)
 def check_layout(vector: Vector) -> Verdict:
     record = vector.record
     plans = combine.plan(record["sample_id"], record["n_images"], record["max_img_num"])
@@ -110,12 +123,25 @@ def drawn_verdict(plans: Sequence[combine.Sheet], record: Mapping[str, Any]) -> 
     return PASSED if found == wanted else failed(f"drawn {found} instead of {wanted}")
 
 
+RUNS = Keys(
+    ("runs.*.combine_image", "runs.*.output"),
+    {
+        "echo_rule": "in words",
+        "tokenizer": "in words",
+        "runs.*.batch_image": "the order of predictions does not depend on it",
+        "runs.*.batch_sizes_seen*": "information only (scoring rules §4)",
+    },
+)
+
+
 @path_adapter("milebench/generate")
 def check_generation(folder: Path) -> Sequence[Verdict]:
     """The predictions of every run, with the echo worker in place of a model."""
     model = yaml.safe_load((folder / "model_configs.yaml").read_text("utf-8"))["echo-cli"]
-    runs = json.loads((folder / "runs.json").read_text("utf-8"))["runs"]
-    return [run_verdict(folder, run, model) for run in runs]
+    content = json.loads((folder / "runs.json").read_text("utf-8"))
+    if unseen := RUNS.unseen(content):
+        return [failed(unseen)]
+    return [run_verdict(folder, run, model) for run in content["runs"]]
 
 
 def run_verdict(folder: Path, run: Mapping[str, Any], model: Mapping[str, Any]) -> Verdict:

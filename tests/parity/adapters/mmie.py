@@ -18,6 +18,7 @@ from lmms_eval.tasks.mmie.resume import feedback_from_temporary
 from lmms_eval.tasks.mmie.routing import route
 from lmms_eval.tasks.mmie.score_parsing import read_score
 from lmms_eval.tasks.mmie.view import build_view, in_folder, processed_record
+from tests.parity.keys import Keys, keyed
 from tests.parity.vectors import GOLDEN_DIR, PASSED, Vector, Verdict, deviates, failed, line_adapter, path_adapter
 
 FOLDER = "in"
@@ -42,6 +43,7 @@ def check_average(vector: Vector) -> Verdict:
 
 
 @line_adapter("mmie/units/tiling.jsonl")
+@keyed("width", "height", "max_num", "columns", "rows", "tiles", "tiles_with_thumbnail")
 def check_tiling(vector: Vector) -> Verdict:
     record = vector.record
     grid = choose_grid(record["width"], record["height"], record["max_num"])
@@ -70,6 +72,7 @@ def check_device_map(vector: Vector) -> Verdict:
 
 
 @line_adapter("mmie/units/id_routing.jsonl")
+@keyed("id", "prompt", "bucket", "gt_answer_passed")
 def check_route(vector: Vector) -> Verdict:
     record = vector.record
     found = route(record["id"])
@@ -77,9 +80,15 @@ def check_route(vector: Vector) -> Verdict:
     return verdict((found.category, found.category, "MSR" in found.tags) == expected, found)
 
 
+FINGERPRINTS = Keys(("*.sha256",), {"*.chars": "length of a text that only its user has"})
+
+
 @path_adapter("mmie/units/system_prompt_fingerprints.json")
 def check_fingerprints(path: Path) -> Sequence[Verdict]:
-    expected = {tag: entry["sha256"] for tag, entry in json.loads(path.read_text("utf-8")).items()}
+    content = json.loads(path.read_text("utf-8"))
+    if unseen := FINGERPRINTS.unseen(content):
+        return [failed(unseen)]
+    expected = {tag: entry["sha256"] for tag, entry in content.items()}
     return [verdict(dict(OFFICIAL) == expected, dict(OFFICIAL))]
 
 
@@ -106,6 +115,17 @@ def _dataset(vector: Vector) -> Path:
 
 
 @line_adapter("mmie/dataset/cases.jsonl")
+@keyed(
+    "input.*", "processed.*.id", "processed.*.model", "processed.*.question", "processed.*.answer",
+    "processed.*.gt_answer", "processed.*.images.*",
+    information={
+        "error": "the type of the reference's exception is not compared (scoring rules §2)",
+        "printed": "where the reference stops, what it had printed until then is not compared",
+        "input.*.gt_answer.*.image": "pictures of the reference answer are not shown",
+        "input.*.field": "no part of a processed record",
+        "input.*.catagory": "no part of a processed record; the id decides",
+    },
+)  # fmt: skip
 def check_case(vector: Vector) -> Verdict:
     record = vector.record
     records, printed, errors = processed(record["input"], _dataset(vector))

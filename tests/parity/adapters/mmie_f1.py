@@ -8,6 +8,7 @@ from pathlib import Path
 
 from lmms_eval.tasks.mmie import utils
 from lmms_eval.tasks.mmie.f1 import exact_match, token_f1
+from tests.parity.keys import keyed
 from tests.parity.vectors import PASSED, Vector, Verdict, failed, line_adapter, path_adapter
 
 
@@ -20,6 +21,13 @@ def check_metrics(vector: Vector) -> Verdict:
 
 
 @line_adapter("mmie/units/lmms_docs.jsonl")
+@keyed(
+    "doc.conversations*", "kwargs.*", "text", "target",
+    information={
+        "doc.*": "of no use for a prompt",
+        "doc.conversations.*.content.*.image": "a text shows that there is a picture, not which",
+    },
+)  # fmt: skip
 def check_documents(vector: Vector) -> Verdict:
     record = vector.record
     found = {
