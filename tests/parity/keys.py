@@ -48,7 +48,7 @@ class Keys:
 
     def unseen(self, record: Any) -> str:
         """What nobody looks at, in words; empty if there is no such key."""
-        paths = {path for path in leaves(record) if not self._is_known(path) and not self._is_known(f"{path}.*")}
+        paths = {path for path in leaves(record) if not self._is_known(path)}
         return f"nobody looks at {', '.join(sorted(paths))}" if paths else ""
 
     def is_information(self, path: str) -> bool:
@@ -59,8 +59,9 @@ class Keys:
         return [pattern for pattern in (*self.seen, *self.information) if fnmatchcase(path, pattern)]
 
     def _is_known(self, path: str) -> bool:
-        """An empty list or object is known by what might be in it."""
-        return bool(self._patterns(path)) or _is_about(path)
+        """What is empty is known by what might be in it."""
+        inner = any(pattern.startswith(f"{path}.") for pattern in (*self.seen, *self.information))
+        return inner or bool(self._patterns(path)) or _is_about(path)
 
 
 def _is_about(path: str) -> bool:

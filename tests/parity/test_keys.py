@@ -291,7 +291,7 @@ def test_runs_of_generation(tmp_path: Path) -> None:
 def test_leaves_and_patterns() -> None:
     record = {"a": [{"b": 1}, {"b": 2}], "c": {}, "d": {"e": []}, "id": 3, "wanted": {"x": {"y": 1}}}
     assert list(leaves(record)) == ["a.*.b", "a.*.b", "c", "d.e", "id", "wanted.x.y"]
-    keys = Keys(("a.*", "c.*"), {"a.*.b": "why", "d.e.*": "why"})
+    keys = Keys(("a.*", "c.*.x"), {"a.*.b": "why", "d.e.*": "why"})
     assert not keys.unseen(record) and keys.unseen({**record, "z": 1}) == "nobody looks at z"
     assert keys.is_information("a.*.b") and not keys.is_information("a.*.x") and keys.is_information("wanted.x")
     assert keyed("a")(lambda vector: PASSED)(Vector("x", 0, {"a": 1})) == PASSED
