@@ -63,7 +63,7 @@ def item_of(record: Mapping[str, Any], made: Prompt) -> dict[str, Any]:
     meta = {"task_instruction": record["task_instruction"]}
     settings = Settings(combine_image=record["combine_image"] or 0)
     (doc,) = data.rows(data.Annotation("the vector", meta, (record["sample"],)), record["dataset"], settings)
-    predicted = predictions.record(doc, made, Path(), "")
+    predicted = predictions.record(doc, made, "")
     return {
         "sample_id": predicted["sample_id"],
         "context": predicted["question"],
