@@ -1,12 +1,13 @@
-"""Unpacking archives of data sets: complete or not at all, nothing outside the target, no links.
+"""Unpacking archives of data sets: complete or not at all, nothing outside the target, no links, within bounds.
 
-``.zip``, and ``.tar`` plain or compressed (gzip, bzip2, xz).
+``.zip``, and ``.tar`` plain or compressed (gzip, bzip2, xz), also in parts. This is the one place that unpacks.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import io
 import lzma
 import os
 import shutil
@@ -15,8 +16,9 @@ import tarfile
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from lmms_eval.errors import DataError
 
@@ -24,6 +26,17 @@ SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 _DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, ValueError)
 _UNREADABLE = (OSError, *_DAMAGED, NotImplementedError, RuntimeError)
 """``RuntimeError``: an encrypted zip; ``NotImplementedError``: a compression that zipfile does not know."""
+MAX_ENTRIES = 2_000_000
+MAX_RATIO = 200
+"""Unpacked size over packed size, above ``RATIO_FREE_BYTES``: what compresses better than this is no media."""
+RATIO_FREE_BYTES = 4 * 2**30
+_BLOCK = 4096
+"""What the smallest file takes on a disk."""
+_MAX_HEADER = 2**20
+"""Bytes of a long name or of extended attributes in a tar: tarfile reads them as a whole."""
+_HEADERS = (
+    tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK,
+)  # fmt: skip
 
 
 def is_archive(path: Path) -> bool:
@@ -52,27 +65,34 @@ def alone(target: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def unpacked(archive: Path, target: Path) -> Iterator[Path]:
+def unpacked(archive: Path | Sequence[Path], target: Path, remedy: str = "download it again") -> Iterator[Path]:
     """The content of an archive in a folder on ``target``'s disk, from which the caller renames what it wants.
 
     The folder is removed at the end, with all that is left in it.
 
+    Args:
+        archive: a file, or the parts of a tar in order.
+        target: the folder to unpack in.
+        remedy: what to do about a damaged archive, for the message.
+
     Raises:
-        DataError: the archive is damaged, holds links or names that lead outside, or does not fit on the disk.
+        DataError: the archive is damaged, holds links or names that lead outside, holds more than ``MAX_ENTRIES``
+            entries, grows more than ``MAX_RATIO`` times, or does not fit on the disk.
     """
+    parts = [archive] if isinstance(archive, Path) else list(archive)
     try:
         folder = tempfile.TemporaryDirectory(dir=target, prefix=".unpacking-")
     except OSError as error:
-        raise _refused(archive, target, error) from error
+        raise _refused(parts[0], target, error, remedy) from error
     with folder as name:
         try:
-            _check_room(archive.stat().st_size, archive, target)
-            if archive.name.casefold().endswith(".zip"):
-                _unzip(archive, Path(name), target)
+            content = _Content(parts[0], target, sum(part.stat().st_size for part in parts))
+            if parts[0].name.casefold().endswith(".zip"):
+                _unzip(content, Path(name))
             else:
-                _untar(archive, Path(name), target)
+                _untar(parts, content, Path(name))
         except _UNREADABLE as error:
-            raise _refused(archive, target, error) from error
+            raise _refused(parts[0], target, error, remedy) from error
         yield Path(name)
 
 
@@ -91,59 +111,117 @@ def merge(source: Path, target: Path) -> None:
         elif place.is_dir() or (place.exists() and entry.is_dir()):
             raise DataError(f"{place} is a folder in one place and a file in the other; remove it, then try again")
         elif not place.exists():
-            try:
-                entry.rename(place)
-            except OSError as error:
-                raise DataError(f"{place} cannot be written: {error.strerror or error}") from error
+            rename(entry, place)
 
 
-def _refused(archive: Path, target: Path, error: Exception) -> DataError:
-    remedy = "; download it again" if isinstance(error, _DAMAGED) else ""
+def rename(source: Path, place: Path) -> None:
+    """Rename on one disk. Raises ``DataError``."""
+    try:
+        source.rename(place)
+    except OSError as error:
+        raise DataError(f"{place} cannot be written: {error.strerror or error}") from error
+
+
+def _refused(archive: Path, target: Path, error: Exception, remedy: str) -> DataError:
+    remedy = f"; {remedy}" if isinstance(error, _DAMAGED) else ""
     return DataError(f"{archive} cannot be unpacked into {target}: {error}{remedy}")
 
 
-def _check_room(needed: int, archive: Path, target: Path) -> None:
-    free = shutil.disk_usage(target).free
-    if needed > free:
-        raise DataError(
-            f"{archive} needs at least {needed / 1e9:.1f} GB in {target}, which has {free / 1e9:.1f} GB free"
-        )
+class _Content:
+    """What is unpacked of an archive: counted, and refused before it is written where it is too much."""
+
+    def __init__(self, archive: Path, target: Path, packed: int) -> None:
+        self.archive, self._target, self._packed = archive, target, packed
+        self._free = shutil.disk_usage(target).free
+        self._entries = self._bytes = self._on_disk = 0
+        self._check_room(packed)
+
+    def add(self, name: str, size: int, is_plain: bool) -> None:
+        """The next entry. Raises ``DataError``."""
+        path = PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts or "\\" in name:
+            raise DataError(f"{self.archive} holds {name!r}, which leads outside its folder: nothing was unpacked")
+        if not is_plain:
+            raise DataError(f"{self.archive} holds {name!r}, which is a link or device: nothing was unpacked")
+        self._entries += 1
+        self._bytes += size
+        self._on_disk += max(size, _BLOCK)
+        if self._entries > MAX_ENTRIES:
+            raise DataError(f"{self.archive} holds more than {MAX_ENTRIES:,} entries: nothing was unpacked")
+        if self._bytes > max(RATIO_FREE_BYTES, MAX_RATIO * self._packed):
+            raise DataError(
+                f"{self.archive} of {self._packed / 1e9:.3f} GB grows to more than {self._bytes / 1e9:.1f} GB, over "
+                f"{MAX_RATIO} times its size: nothing was unpacked"
+            )
+        if self._on_disk > self._free:
+            self._check_room(self._on_disk)
+
+    def _check_room(self, needed: int) -> None:
+        self._free = shutil.disk_usage(self._target).free
+        if needed > self._free:
+            raise DataError(
+                f"{self.archive} needs at least {needed / 1e9:.1f} GB in {self._target}, which has "
+                f"{self._free / 1e9:.1f} GB free"
+            )
 
 
-def _unzip(archive: Path, folder: Path, target: Path) -> None:
-    with zipfile.ZipFile(archive) as opened:
+def _unzip(content: _Content, folder: Path) -> None:
+    with zipfile.ZipFile(content.archive) as opened:
         for entry in opened.infolist():
-            _check_name(entry.filename, archive)
-            if not _is_plain(entry.external_attr >> 16):
-                raise _special(entry.filename, archive)
-        _check_room(sum(entry.file_size for entry in opened.infolist()), archive, target)
-        opened.extractall(folder)
+            kind = stat.S_IFMT(entry.external_attr >> 16)  # archives made elsewhere than on Unix state none
+            content.add(entry.filename, entry.file_size, kind in (0, stat.S_IFREG, stat.S_IFDIR))
+        opened.extractall(folder)  # an entry is read to its stated size, which its checksum must fit
 
 
-def _is_plain(mode: int) -> bool:
-    """Archives made elsewhere than on Unix state no kind of file."""
-    return stat.S_IFMT(mode) in (0, stat.S_IFREG, stat.S_IFDIR)
-
-
-def _untar(archive: Path, folder: Path, target: Path) -> None:
-    free = shutil.disk_usage(target).free
-    needed = 0
-    with tarfile.open(archive, "r|*") as opened:
+def _untar(parts: Sequence[Path], content: _Content, folder: Path) -> None:
+    # Parts may be the pieces of one tar, or whole tars, each with its own end of zeros.
+    with (
+        io.BufferedReader(_Joined(parts)) as joined,
+        tarfile.open(fileobj=joined, mode="r|*", tarinfo=_Entry, ignore_zeros=len(parts) > 1) as opened,
+    ):
         for member in opened:
-            _check_name(member.name, archive)
-            if not (member.isfile() or member.isdir()):
-                raise _special(member.name, archive)
-            needed += member.size
-            if needed > free:
-                _check_room(needed, archive, target)
+            is_plain = member.isdir() or (member.isfile() and not member.issparse())
+            content.add(member.name, member.size, is_plain)
             opened.extract(member, folder, filter="data")
 
 
-def _check_name(name: str, archive: Path) -> None:
-    path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts or "\\" in name:
-        raise DataError(f"{archive} holds {name!r}, which leads outside its folder: nothing was unpacked")
+class _Entry(tarfile.TarInfo):
+    """A member of a tar; what tarfile would take into memory as a whole is refused where it is large."""
+
+    def _proc_member(self, tar: Any) -> Any:
+        if self.type in _HEADERS and self.size > _MAX_HEADER:
+            raise tarfile.ReadError(f"a header of {self.size:,} bytes")
+        if self.type == tarfile.GNUTYPE_SPARSE:
+            raise tarfile.ReadError("a sparse file")
+        return super()._proc_member(tar)  # type: ignore[misc]  # meant to be overridden, but not typed
+
+    def _proc_gnusparse_10(self, *_: Any) -> None:
+        raise tarfile.ReadError("a sparse file")
 
 
-def _special(name: str, archive: Path) -> DataError:
-    return DataError(f"{archive} holds {name!r}, which is a link or device: nothing was unpacked")
+class _Joined(io.RawIOBase):
+    """Several files read as one."""
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        self._files = list(files)
+        self._current: io.BufferedReader | None = None
+
+    def close(self) -> None:
+        if self._current is not None:
+            self._current.close()
+        super().close()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while True:
+            if self._current is None:
+                if not self._files:
+                    return 0
+                self._current = self._files.pop(0).open("rb")
+            count = self._current.readinto(buffer)
+            if count:
+                return count
+            self._current.close()
+            self._current = None

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
-import shutil
-import tarfile
-import zipfile
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from lmms_eval.errors import DataError
+from lmms_eval.tasks._task_utils.archives import merge, unpacked
+
+MARKER = ".lmms_eval_unpacked"
+"""In every folder that was unpacked here: holds the name of the repository. Nothing without it is ever removed."""
 
 _PART = re.compile(r"(?:[_.-](?:part)?\d+|[_.-]part[a-z]*)$")
 
@@ -26,45 +27,70 @@ def hf_home() -> Path:
 def fetch_videos(repository: str, kwargs: Mapping[str, Any], where: str) -> Path:
     """The folder ``HF_HOME/cache_dir`` with the repository's archives unpacked; it exists only if complete.
 
+    With ``force_download`` or ``force_unzip`` it is made anew, if it was made here (``MARKER`` tells).
+
     Raises:
-        DataError: no ``cache_dir``, the repository cannot be fetched, or an archive is damaged.
+        DataError: ``cache_dir`` is absent or leads out of ``HF_HOME``, the repository cannot be fetched, an archive is
+            damaged, or the folder would have to be replaced and is not ours.
     """
-    if not kwargs.get("cache_dir"):
-        raise DataError(f"{where}: dataset_kwargs.video needs cache_dir, the folder for the unpacked videos")
-    target = hf_home() / str(kwargs["cache_dir"])
-    again = bool(kwargs.get("force_download") or kwargs.get("force_unzip"))
-    if target.exists() and not again:
-        return target
+    target = hf_home() / _folder_name(kwargs.get("cache_dir"), where)
+    if os.path.lexists(target):
+        if not (kwargs.get("force_download") or kwargs.get("force_unzip")):
+            return target
+        if not _is_ours(target):
+            raise DataError(
+                f"{where}: dataset_kwargs would replace {target}, which was not unpacked by lmms-eval (it has no "
+                f"{MARKER}); move it away yourself, or name another cache_dir"
+            )
     snapshot = _snapshot(repository, kwargs, where)
-    partial = target.with_name(f"{target.name}.partial-{os.getpid()}")
-    target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        if kwargs.get("create_link"):
-            partial.symlink_to(snapshot, target_is_directory=True)
-        else:
-            unpack(snapshot, partial)
-        _remove(target)
-        partial.rename(target)
-    except (OSError, zipfile.BadZipFile, tarfile.TarError) as error:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as beside:
+            made = Path(beside) / "new"
+            if kwargs.get("create_link"):
+                made.symlink_to(snapshot, target_is_directory=True)
+            else:
+                unpack(snapshot, made)
+                (made / MARKER).write_text(f"{repository}\n", encoding="utf-8")
+            if os.path.lexists(target):
+                target.rename(Path(beside) / "old")
+            made.rename(target)
+    except OSError as error:
         raise DataError(f"{where}: archives of {repository} cannot be unpacked to {target}: {error}") from error
-    finally:
-        _remove(partial)
     return target
 
 
 def unpack(snapshot: Path, target: Path) -> None:
-    """Unpack every ``*.zip`` and ``*.tar*`` below a folder; parts of a split tar are joined in order of their names."""
-    target.mkdir(parents=True)
-    for archive in sorted(snapshot.rglob("*.zip")):
-        with zipfile.ZipFile(archive) as opened:
-            _check_names(opened.namelist(), archive)
-            opened.extractall(target)
-    for parts in _tar_groups(sorted(snapshot.rglob("*.tar*"))):
-        with (
-            io.BufferedReader(_Joined(parts)) as joined,
-            tarfile.open(fileobj=joined, mode="r|*", ignore_zeros=True) as opened_tar,
-        ):
-            opened_tar.extractall(target, filter="data")
+    """Unpack every ``*.zip`` and ``*.tar*`` below a folder; parts of a split tar are joined in order of their names.
+
+    Raises:
+        DataError: as ``archives.unpacked``. OSError: the folder cannot be made.
+    """
+    target.mkdir()
+    zips = [[archive] for archive in sorted(snapshot.rglob("*.zip"))]
+    for parts in (*zips, *_tar_groups(sorted(snapshot.rglob("*.tar*")))):
+        with unpacked(parts, target) as content:
+            merge(content, target)
+
+
+def _folder_name(cache_dir: Any, where: str) -> PurePosixPath:
+    """Raises ``DataError`` for what is no folder below ``HF_HOME``: a task's YAML names no other place."""
+    if not cache_dir:
+        raise DataError(f"{where}: dataset_kwargs.video needs cache_dir, the folder for the unpacked videos")
+    path = PurePosixPath(str(cache_dir))
+    if path.is_absolute() or ".." in path.parts or not path.parts:
+        raise DataError(
+            f"{where}: dataset_kwargs.cache_dir {str(cache_dir)!r}: with video: true it names a folder below HF_HOME "
+            f"({hf_home()}), such as my_videos; not an absolute path, one with .., or HF_HOME itself"
+        )
+    return path
+
+
+def _is_ours(target: Path) -> bool:
+    """A folder that was unpacked here, or a link into a snapshot of the hub's cache, as ``create_link`` makes it."""
+    if target.is_symlink():
+        return "snapshots" in target.readlink().parts
+    return (target / MARKER).is_file()
 
 
 def _snapshot(repository: str, kwargs: Mapping[str, Any], where: str) -> Path:
@@ -87,50 +113,9 @@ def _snapshot(repository: str, kwargs: Mapping[str, Any], where: str) -> Path:
         ) from error
 
 
-def _check_names(names: Iterable[str], archive: Path) -> None:
-    for name in names:
-        if name.startswith(("/", "\\")) or ".." in Path(name).parts:
-            raise DataError(f"{archive}: holds the path {name!r}, which would leave the target folder")
-
-
 def _tar_groups(archives: Sequence[Path]) -> list[list[Path]]:
     groups: dict[tuple[Path, str], list[Path]] = {}
     for archive in archives:
         stem = archive.name.split(".tar")[0]
         groups.setdefault((archive.parent, _PART.sub("", stem)), []).append(archive)
     return list(groups.values())
-
-
-def _remove(path: Path) -> None:
-    if path.is_symlink() or path.is_file():
-        path.unlink()
-    elif path.is_dir():
-        shutil.rmtree(path)
-
-
-class _Joined(io.RawIOBase):
-    """Several files read as one."""
-
-    def __init__(self, files: Sequence[Path]) -> None:
-        self._files = list(files)
-        self._current: io.BufferedReader | None = None
-
-    def close(self) -> None:
-        if self._current is not None:
-            self._current.close()
-        super().close()
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while True:
-            if self._current is None:
-                if not self._files:
-                    return 0
-                self._current = self._files.pop(0).open("rb")
-            count = self._current.readinto(buffer)
-            if count:
-                return count
-            self._current.close()
-            self._current = None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import io
 import re
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MAX_BLOCK = 2**30
+MAX_UNPACKED_BYTES = 2**30
+MAX_RATIO = 100
+"""How many times a gzip file may grow, above ``MAX_UNPACKED_BYTES``: text does not compress better."""
 _CHANGED_TYPE = re.compile(r"Column\(/([^/)]+)")
 
 
@@ -33,7 +38,7 @@ def read_csv(files: Sequence[Path], kwargs: Mapping[str, Any]) -> TableSource:
     tables: list[tuple[pa.Table, dict[str, Any]]] = []
     for file in files:
         try:
-            frame = pd.read_csv(file, **kwargs)
+            frame = pd.read_csv(io.BytesIO(read_bytes(file)) if file.suffix == ".gz" else file, **kwargs)
             tables.append((pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None), {}))
         except (ValueError, TypeError, OSError, pa.ArrowException) as error:
             raise DataError(f"{file}: cannot be read as CSV: {error}; check the separator (sep) and quoting") from error
@@ -88,12 +93,23 @@ def _source(tables: Sequence[tuple[pa.Table, dict[str, Any]]], files: Sequence[P
 
 
 def read_bytes(file: Path) -> bytes:
-    """The content of a file, unpacked if it is gzip."""
+    """The content of a file, unpacked if it is gzip.
+
+    Raises:
+        DataError: it cannot be read, or grows beyond ``MAX_UNPACKED_BYTES`` and ``MAX_RATIO`` times its size.
+    """
     try:
         data = file.read_bytes()
-        return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
-    except (OSError, EOFError) as error:
+        if data[:2] != b"\x1f\x8b":
+            return data
+        most = max(MAX_UNPACKED_BYTES, MAX_RATIO * len(data))
+        with gzip.open(io.BytesIO(data)) as packed:
+            content = packed.read(most + 1)
+    except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{file}: cannot be read: {error}") from error
+    if len(content) > most:
+        raise DataError(f"{file}: {len(data)} bytes grow to more than {most} when unpacked; unpack it yourself")
+    return content
 
 
 def _decoded(file: Path) -> str:

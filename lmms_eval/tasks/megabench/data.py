@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import functools
 import os
-import shutil
-import stat
-import tempfile
-import zipfile
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from lmms_eval.errors import DataError
+from lmms_eval.tasks._task_utils.archives import alone, rename, unpacked
 
 REPOSITORY = "TIGER-Lab/MEGA-Bench"
 CONFIGURATIONS = ("core", "open", "core_single_image", "open_single_image")
@@ -105,40 +102,9 @@ def unpack(archive: Path, target: Path) -> Path:
         DataError: the archive is damaged, holds names that lead outside or links, has no top folder ``data/``, or
             does not fit on the disk.
     """
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=target, prefix=".unpacking-") as folder:
-            with zipfile.ZipFile(archive) as opened:
-                _check(opened, archive, target)
-                opened.extractall(folder)
-            unpacked = Path(folder) / _TOP
-            if not unpacked.is_dir():
-                raise DataError(f"{archive} has no top folder {_TOP}/: is it the archive of {REPOSITORY}?")
-            _put(unpacked, target / _TOP)
-    except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
-        raise DataError(
-            f"{archive} cannot be unpacked into {target}: {error}; its MD5 must be {ARCHIVE_MD5}"
-        ) from error
+    with alone(target), unpacked(archive, target, f"its MD5 must be {ARCHIVE_MD5}") as folder:
+        if not (folder / _TOP).is_dir():
+            raise DataError(f"{archive} has no top folder {_TOP}/: is it the archive of {REPOSITORY}?")
+        if not (target / _TOP).is_dir():  # else another process was faster
+            rename(folder / _TOP, target / _TOP)
     return target
-
-
-def _put(unpacked: Path, place: Path) -> None:
-    """Rename into place; another process may have been faster with the same files."""
-    try:
-        os.rename(unpacked, place)
-    except OSError:
-        if not place.is_dir():
-            raise
-
-
-def _check(opened: zipfile.ZipFile, archive: Path, target: Path) -> None:
-    for entry in opened.infolist():
-        path = PurePosixPath(entry.filename)
-        if path.is_absolute() or ".." in path.parts or "\\" in entry.filename:
-            raise DataError(f"{archive} holds {entry.filename!r}, which leads outside its folder: nothing was unpacked")
-        if stat.S_ISLNK(entry.external_attr >> 16):
-            raise DataError(f"{archive} holds the link {entry.filename!r}: nothing was unpacked")
-    needed = sum(entry.file_size for entry in opened.infolist())
-    free = shutil.disk_usage(target).free
-    if needed > free:
-        raise DataError(f"{archive} needs {needed / 1e9:.1f} GB in {target}, which has {free / 1e9:.1f} GB free")

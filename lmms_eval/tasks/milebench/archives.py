@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks._task_utils.archives import alone, unpacked
+from lmms_eval.tasks._task_utils.archives import alone, rename, unpacked
 
 
 def unpack(archive: Path, target: Path, name: str) -> None:
@@ -33,11 +33,4 @@ def _place(folder: Path, archive: Path, target: Path, name: str) -> None:
         if dataset == name and (target / name).exists():
             raise DataError(f"{target / name} is there without {name}.json; remove it, then {archive} is unpacked")
         if not (target / dataset).exists():
-            _rename(content, target / dataset)
-
-
-def _rename(content: Path, place: Path) -> None:
-    try:
-        content.rename(place)
-    except OSError as error:
-        raise DataError(f"{place} cannot be written: {error.strerror or error}") from error
+            rename(content, target / dataset)

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import functools
 import os
-import shutil
-import tarfile
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 from loguru import logger
 
 from lmms_eval.errors import DataError
+from lmms_eval.tasks._task_utils.archives import alone, rename, unpacked
 from lmms_eval.tasks.data.snapshot import hf_home
 from lmms_eval.tasks.data.splits import Rows
 from lmms_eval.tasks.mmie.records import Question, Segment, read_question
@@ -126,18 +126,21 @@ def unpack(archive: Path, target: Path) -> None:
     Raises:
         DataError: the archive is damaged or holds names that lead outside, or the disk is full.
     """
-    partial = target / f".unpacking-{os.getpid()}"
-    try:
-        with tarfile.open(archive, "r|gz") as opened:
-            partial.mkdir(parents=True)
-            opened.extractall(partial, filter="data")
-        pictures = partial / IMAGES if (partial / IMAGES).is_dir() else partial
+    with alone(target):
         if not (target / IMAGES).is_dir():  # else another process was faster
-            pictures.rename(target / IMAGES)
-    except (OSError, tarfile.TarError, EOFError) as error:
-        raise DataError(f"{archive} cannot be unpacked into {target}: {error}; download it again") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+            with unpacked(archive, target) as folder:
+                rename(_pictures(folder), target / IMAGES)
+
+
+def _pictures(folder: Path) -> Path:
+    """The folder of pictures in what was unpacked; an archive without one holds what belongs into it."""
+    if (folder / IMAGES).is_dir():
+        return folder / IMAGES
+    entries, made = list(folder.iterdir()), Path(tempfile.mkdtemp(dir=folder))
+    made.chmod(folder.parent.stat().st_mode)
+    for entry in entries:
+        rename(entry, made / entry.name)
+    return made
 
 
 def _folders(data_root: str | None) -> Iterator[Path]:

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+import gzip
 import io
 import shutil
 import stat
 import tarfile
+import tracemalloc
 import zipfile
 from pathlib import Path
 
 import pytest
 
 from lmms_eval.errors import DataError
+from lmms_eval.tasks._task_utils import archives
 from lmms_eval.tasks._task_utils.archives import alone, is_archive, merge, unpacked
 
 CONTENT = {"a/1.txt": b"one", "a/b/2.txt": bytes(range(256)) * 400, "é.json": b"{}"}
@@ -149,3 +152,41 @@ def test_a_target_that_cannot_be_made(tmp_path: Path) -> None:
 
 def test_other_files_are_no_archives() -> None:
     assert not any(is_archive(Path(name)) for name in ("a.json", "zip", "a.gz", "a.tar.zst", "a.npz"))
+
+
+def test_an_archive_that_grows_beyond_measure_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archives, "RATIO_FREE_BYTES", 1000)
+    bomb = {"a.bin": b"0" * 1_000_000}
+    with tarfile.open(tmp_path / "b.tar.xz", "w:xz") as opened:
+        member = tarfile.TarInfo("a.bin")
+        member.size = 1_000_000
+        opened.addfile(member, io.BytesIO(bomb["a.bin"]))
+    for archive in (zipped(tmp_path / "a.zip", bomb), tmp_path / "b.tar.xz"):
+        with pytest.raises(DataError, match="over 200 times its size"), unpacked(archive, tmp_path):
+            raise AssertionError("never here")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.zip", "b.tar.xz"]
+
+
+def test_an_archive_of_too_many_entries_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archives, "MAX_ENTRIES", 2)
+    for name in ("a.zip", "a.tar.gz"):
+        with pytest.raises(DataError, match="more than 2 entries"), unpacked(made(tmp_path, name), tmp_path):
+            raise AssertionError("never here")
+
+
+@pytest.mark.parametrize("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE, tarfile.GNUTYPE_SPARSE])
+def test_headers_that_claim_memory_are_refused(tmp_path: Path, kind: bytes) -> None:
+    size = 64 * 2**20
+    header = tarfile.TarInfo("x")
+    header.type, header.size = kind, size
+    with gzip.open(tmp_path / "a.tar.gz", "wb", compresslevel=1) as file:
+        file.write(header.tobuf(tarfile.GNU_FORMAT))
+        for _ in range(size // 2**20):
+            file.write(b"n" * 2**20)
+    tracemalloc.start()
+    refused = pytest.raises(DataError, match=r"a header of 67,108,864 bytes|a sparse file")
+    with refused, unpacked(tmp_path / "a.tar.gz", tmp_path):
+        raise AssertionError("never here")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20 * 2**20

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lmms_eval.errors import DataError, TaskError
+from lmms_eval.tasks.data import text_files
 from lmms_eval.tasks.data.splits import DataRequest, DataSet, open_data
 from lmms_eval.tasks.yaml_loader import StatedPath
 
@@ -70,6 +71,16 @@ def test_json_field_and_gzip(tmp_path: Path) -> None:
     assert rows("json", tmp_path, "f.json", field="data") == [{"a": 1}, {"a": 2}]
     (tmp_path / "z.jsonl.gz").write_bytes(gzip.compress(b'{"a": 1}\n'))
     assert rows("json", tmp_path, "z.jsonl.gz") == [{"a": 1}]
+
+
+@pytest.mark.parametrize("builder", ["json", "csv"])
+def test_a_gzip_file_that_grows_beyond_measure_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, builder: str
+) -> None:
+    monkeypatch.setattr(text_files, "MAX_UNPACKED_BYTES", 1000)
+    (tmp_path / f"a.{builder}.gz").write_bytes(gzip.compress(b"[" + b" " * 5_000_000 + b"]"))
+    with pytest.raises(DataError, match=r"a\.\w+\.gz: \d+ bytes grow to more than \d+ when unpacked"):
+        rows(builder, tmp_path, f"a.{builder}.gz")
 
 
 def test_csv_as_datasets_reads_it(tmp_path: Path) -> None:

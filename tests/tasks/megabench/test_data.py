@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import stat
 import zipfile
 from collections.abc import Iterator
@@ -114,7 +115,7 @@ def test_another_archive_is_refused(tmp_path: Path) -> None:
 def test_a_full_disk_is_seen_before_unpacking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = write_archive(tmp_path / "a.zip")
     usage = type("Usage", (), {"free": 3})
-    monkeypatch.setattr(data.shutil, "disk_usage", lambda _: usage)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
     with pytest.raises(DataError, match="GB free"):
         data.unpack(archive, tmp_path / "target")
 

@@ -19,6 +19,7 @@ from lmms_eval.errors import DataError, UsageError
 from lmms_eval.tasks.general_bench.levels.tables import METRIC_COLUMN, NAME_COLUMN, Cell, Sheet, Table
 from lmms_eval.utils.atomic import replacing
 
+MAX_WORKBOOK_BYTES = 256 * 2**20
 _CSV_COLUMNS = ("sheet", "row", "task_name", "metric", "score")
 
 
@@ -48,6 +49,7 @@ def read_workbook(path: Path) -> Table:
     """
     openpyxl = workbook_library()
     try:
+        _check_size(path)
         book = openpyxl.load_workbook(path, data_only=True)
         found = {sheet.title: _sheet(sheet) for sheet in book.worksheets}
     except (OSError, ValueError, KeyError, TypeError, SyntaxError, zipfile.BadZipFile, _invalid_file()) as error:
@@ -55,6 +57,14 @@ def read_workbook(path: Path) -> Table:
     if not found:
         raise DataError(f"{path}: a workbook without sheets")
     return Table(str(path), found)
+
+
+def _check_size(path: Path) -> None:
+    """A workbook is a zip that openpyxl unpacks in memory. Raises ``DataError``."""
+    with zipfile.ZipFile(path) as packed:
+        size = sum(entry.file_size for entry in packed.infolist())
+    if size > MAX_WORKBOOK_BYTES:
+        raise DataError(f"{path}: a workbook of {size} bytes unpacked; {MAX_WORKBOOK_BYTES} are read at most")
 
 
 def workbook_library() -> ModuleType:

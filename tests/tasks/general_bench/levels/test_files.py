@@ -101,3 +101,12 @@ def test_workbooks_that_people_worked_on(tmp_path):
     assert len(ranked.problems) == 1
     assert "sheet NLP, row 2 ('Commonsense Reasoning')" in ranked.problems[0]
     assert len(ranked.missing) == 699 - len(SCORES)
+
+
+def test_a_workbook_that_grows_beyond_measure_is_not_read(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.xlsx", "w", zipfile.ZIP_DEFLATED) as packed, packed.open("xl/big", "w") as file:
+        for _ in range(257):
+            file.write(bytes(2**20))
+    assert (tmp_path / "a.xlsx").stat().st_size < 2**20
+    with pytest.raises(DataError, match="269484032 bytes unpacked; 268435456 are read at most"):
+        read_workbook(tmp_path / "a.xlsx")
