@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.errors import MediaError
@@ -17,7 +18,14 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from PIL import Image
 
+    _Found = dict[int, npt.NDArray[np.uint8]]
+    """Decoded frames by number."""
+
 _FRAMES_MAX_BYTES = 48 * 2**20
+MAX_FRAME_PIXELS = 2**27
+"""Of one frame; 16 times 4K. What a header claims beyond it is refused before memory is taken."""
+_TRUSTED_FRAMES = 2**14
+"""A header that makes us want more frames than this is not believed: they are counted first."""
 _SEEK_FACTOR = 8
 """Key frames are looked for only if fewer than one frame in this many is wanted."""
 
@@ -35,14 +43,23 @@ class VideoInfo:
     width: int
     height: int
 
+    def of_length(self, frames: int) -> VideoInfo:
+        """The same video with as many frames as were found in it."""
+        if frames == self.frames:
+            return self
+        counted = frames / self.fps if self.fps else 0.0
+        return replace(self, frames=frames, duration=counted if self.frames > 0 else self.duration or counted)
+
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Which frames are wanted: the given ``indices``, else ``count`` evenly spaced ones, else ``fps`` a second with at
-    most ``count``, else all. ``start`` and ``end`` (seconds) narrow the part that ``count`` and ``fps`` look at.
+    """Which frames are wanted: the given ``indices``, else each ``step``-th, else ``count`` evenly spaced ones, else
+    ``fps`` a second with at most ``count``, else all. ``start`` and ``end`` (seconds) narrow the part that ``count``,
+    ``fps`` and ``step`` look at.
     """
 
     indices: tuple[int, ...] | None = None
+    step: int | None = None
     count: int | None = None
     fps: float | None = None
     include_last: bool = False
@@ -75,8 +92,13 @@ class VideoFrames:
         return [index / self.fps if self.fps else 0.0 for index in self.indices]
 
 
-def probe(value: Any, root: Root = None) -> VideoInfo:
+def probe(value: Any, root: Root = None, *, counts: bool = False) -> VideoInfo:
     """Frame count, rate, length and size of a video. Decodes only where the container does not count its frames.
+
+    Args:
+        value: anything that :func:`lmms_eval.media.resolve` takes.
+        root: folders for relative paths.
+        counts: count the frames in the file (which reads it once) rather than believe the number in its header.
 
     Raises:
         MediaError: not found, no video, or a video without frames.
@@ -84,25 +106,35 @@ def probe(value: Any, root: Root = None) -> VideoInfo:
     ref = resolve(value, root)
     with _Reader(ref) as reader:
         info = reader.info()
-    if info.frames > 0:
+    if info.frames > 0 and not counts:
         return info
+    return _counted(ref, info)
+
+
+def _counted(ref: MediaRef, info: VideoInfo) -> VideoInfo:
+    """``info`` with as many frames as the file holds, whatever its header says."""
     with _Reader(ref) as reader:
-        counted = sum(1 for _ in reader.decode())
-    if counted == 0:
+        index = None if info.frames < 1 else reader.packet_index()
+    if index is not None:
+        return info.of_length(len(index.times))
+    with _Reader(ref) as reader:
+        number = sum(1 for _ in reader.decode())
+    if number == 0:
         raise MediaError(f"video {ref.describe()} has no readable frame: check the file")
-    duration = info.duration or (counted / info.fps if info.fps else 0.0)
-    return VideoInfo(counted, info.fps, duration, info.width, info.height)
+    return info.of_length(number)
 
 
 def read_frames(value: Any, sampling: Sampling = Sampling(count=32), root: Root = None) -> VideoFrames:
     """Frames of a video as RGB arrays, in order of time; an index asked for twice is there twice.
 
     The video is decoded once from its start to the last frame wanted, unless fewer frames are wanted than it has key
-    frames: then the decoder seeks to the key frame before each. A frame that cannot be read is left out. Results
-    are kept in a table of 48 MiB.
+    frames: then the decoder seeks to the key frame before each. A video that ends before its header says so is told
+    in the log, and its frames are chosen again among those that are there. A damaged frame is left out. Results are
+    kept in a table of 48 MiB.
 
     Raises:
-        MediaError: not found, no video, no frame at all could be read, or ``sampling`` selects none.
+        MediaError: not found, no video, no frame at all could be read, ``sampling`` selects none, or names one of
+            its ``indices`` that the video does not have.
     """
     ref = resolve(value, root)
     return FRAMES.get_or_make((identity(ref), sampling), lambda: _read(ref, sampling))
@@ -124,11 +156,20 @@ def select(info: VideoInfo, sampling: Sampling) -> list[int]:
     total = stop - first
     if total < 1:
         raise MediaError(f"no frame between {sampling.start} s and {sampling.end} s of {info.duration:.2f} s")
+    if sampling.step is not None:
+        return list(range(first, stop, sampling.step))
     if sampling.count is None and sampling.fps is None:
         return list(range(first, stop))
-    limit = total if sampling.count is None else sampling.count
-    count = sample_count(total, limit, sampling.fps, info.fps)
+    count = _count(total, info, sampling)
     return [first + index for index in uniform_indices(total, count, sampling.include_last)]
+
+
+def _count(total: int, info: VideoInfo, sampling: Sampling) -> int:
+    """How many of ``total`` frames are wanted."""
+    if sampling.step is not None:
+        return total // sampling.step
+    limit = total if sampling.count is None else sampling.count
+    return sample_count(total, limit, sampling.fps, info.fps)
 
 
 def _part(info: VideoInfo, sampling: Sampling) -> tuple[int, int]:
@@ -141,8 +182,14 @@ def _part(info: VideoInfo, sampling: Sampling) -> tuple[int, int]:
 
 def _read(ref: MediaRef, sampling: Sampling) -> VideoFrames:
     info = probe(ref)
+    if sampling.indices is None and _count(max(1, info.frames), info, sampling) > _TRUSTED_FRAMES:
+        info = _counted(ref, info)
     wanted = select(info, sampling)
-    found = _collect(ref, wanted, info)
+    found, there = _collect(ref, wanted, info)
+    if wanted[-1] >= there:
+        info = _shorter(ref, info, there, sampling)
+        wanted = select(info, sampling)
+        found, _ = _collect(ref, wanted, info)
     kept = tuple(index for index in wanted if index in found)
     if not kept:
         raise MediaError(f"none of the {len(wanted)} frames wanted of video {ref.describe()} can be read")
@@ -151,6 +198,23 @@ def _read(ref: MediaRef, sampling: Sampling) -> VideoFrames:
     array = np.stack([_sized(found[index], found[kept[0]]) for index in kept])
     array.setflags(write=False)
     return VideoFrames(array, kept, info.fps)
+
+
+def _shorter(ref: MediaRef, info: VideoInfo, there: int, sampling: Sampling) -> VideoInfo:
+    """What is true of a video that ended early. Raises ``MediaError`` where given frames were wanted, or none is."""
+    told = f"the header of video {ref.describe()} tells {info.frames} frames, of which only {there} can be decoded"
+    if sampling.indices is not None or there == 0:
+        raise MediaError(f"{told}: check the file")
+    _warn(f"{told}: frames are chosen among these")
+    return info.of_length(there)
+
+
+@functools.lru_cache(maxsize=1024)
+def _warn(text: str) -> None:
+    """Once for each video, however many documents show it."""
+    from loguru import logger
+
+    logger.warning("{}", text)
 
 
 def _sized(frame: npt.NDArray[np.uint8], like: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
@@ -163,33 +227,34 @@ def _sized(frame: npt.NDArray[np.uint8], like: npt.NDArray[np.uint8]) -> npt.NDA
     return np.asarray(Image.fromarray(frame).resize((like.shape[1], like.shape[0])))
 
 
-def _collect(ref: MediaRef, wanted: Sequence[int], info: VideoInfo) -> dict[int, npt.NDArray[np.uint8]]:
+def _collect(ref: MediaRef, wanted: Sequence[int], info: VideoInfo) -> tuple[_Found, int]:
+    """The wanted frames by number, and how many the video has: as ``info`` says, unless it was seen to end before."""
     if len(set(wanted)) * _SEEK_FACTOR < info.frames:
         with _Reader(ref) as reader:
             index = reader.packet_index()
         if index is not None and len(index.times) == info.frames and len(set(wanted)) < len(index.keys):
             sought = _collect_by_seeking(ref, wanted, index)
             if sought is not None:
-                return sought
+                return sought, info.frames
     left = set(wanted)
-    found: dict[int, npt.NDArray[np.uint8]] = {}
+    found: _Found = {}
+    there = 0
     with _Reader(ref) as reader:
         for number, frame in enumerate(reader.decode()):
+            there = number + 1
             if number in left:
                 if frame is not None:
                     found[number] = _pixels(frame)
                 left.discard(number)
                 if not left:
-                    break
-    return found
+                    return found, info.frames
+    return found, there
 
 
-def _collect_by_seeking(
-    ref: MediaRef, wanted: Sequence[int], index: _PacketIndex
-) -> dict[int, npt.NDArray[np.uint8]] | None:
+def _collect_by_seeking(ref: MediaRef, wanted: Sequence[int], index: _PacketIndex) -> _Found | None:
     """The wanted frames, decoded from the key frame before each; ``None`` if the container cannot be sought in."""
     number_of = {time: number for number, time in enumerate(index.times)}
-    found: dict[int, npt.NDArray[np.uint8]] = {}
+    found: _Found = {}
     with _Reader(ref) as reader:
         for key_time, numbers in index.by_key(sorted(set(wanted))):
             left = set(numbers)
@@ -256,6 +321,11 @@ class _Reader:
             raise MediaError(
                 f"the video stream of {ref.describe()} has a codec that the installed FFmpeg does not know"
             )
+        context = self._stream.codec_context
+        if context.width * context.height > MAX_FRAME_PIXELS:
+            self._container.close()
+            raise MediaError(f"video {ref.describe()} claims frames of {context.width}x{context.height} pixels")
+        context.options = {"max_pixels": str(MAX_FRAME_PIXELS)}  # a stream may tell another size later
         self._stream.thread_type = "AUTO"
 
     def __enter__(self) -> _Reader:

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import contextlib
 import struct
+import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from loguru import logger
 
 from lmms_eval.errors import MediaError
 from lmms_eval.media import Sampling, probe, read_frames, uniform_indices
@@ -123,9 +127,68 @@ def test_a_cut_file_gives_what_can_be_read(tmp_path: Path) -> None:
     cut = tmp_path / "cut.mp4"
     cut.write_bytes(data[: len(data) * 2 // 3])
     assert probe(cut).frames == 120
-    frames = read_frames(cut, Sampling(count=20))
-    assert 0 < len(frames) < 20
-    assert [number_of(frame) for frame in frames.array] == list(frames.indices)
+    with pytest.raises(MediaError, match=r"tells 120 frames, of which only (\d+) can be decoded") as refused:
+        read_frames(cut, Sampling(indices=(3, 119)))
+    there = int(str(refused.value).split("only ")[1].split()[0])
+    assert 20 < there < 100
+    assert probe(cut, counts=True).frames in (there, there + 1)  # the last frame is torn
+    with logged() as lines:
+        assert numbers(cut, Sampling(count=20)) == uniform_indices(there, 20)
+    assert f"cut.mp4 tells 120 frames, of which only {there} can be decoded" in lines[0]
+
+
+@contextlib.contextmanager
+def logged() -> Iterator[list[str]]:
+    lines: list[str] = []
+    handler = logger.add(lambda message: lines.append(str(message)), format="{message}", level="WARNING")
+    try:
+        yield lines
+    finally:
+        logger.remove(handler)
+
+
+def claiming(path: Path, frames: int, claim: int) -> Path:
+    """A video whose header tells another number of frames."""
+    data = bytearray(write_video(path, frames, codec="mpeg4").read_bytes())
+    for name, offset in ((b"avih", 16), (b"strh", 32)):
+        place = data.index(name) + 8 + offset
+        data[place : place + 4] = claim.to_bytes(4, "little")
+    path.write_bytes(data)
+    return path
+
+
+def test_a_header_that_tells_too_many_frames(tmp_path: Path) -> None:
+    path = claiming(tmp_path / "lie.avi", 30, 3000)
+    assert (probe(path).frames, probe(path, counts=True).frames) == (3000, 30)
+    with logged() as lines:
+        assert numbers(path, Sampling(count=8)) == uniform_indices(30, 8)
+        assert numbers(path, Sampling(count=5)) == uniform_indices(30, 5)
+        assert numbers(path, Sampling(step=7)) == [0, 7, 14, 21, 28]
+    assert len(lines) == 1
+    assert "lie.avi tells 3000 frames, of which only 30 can be decoded: frames are chosen among these" in lines[0]
+    with pytest.raises(MediaError, match="no frame between 30"):
+        read_frames(path, Sampling(count=8, start=30.0, end=60.0))
+
+
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(fps=1.0), Sampling(step=1), Sampling(count=2_000_000_000)])
+def test_a_claim_takes_no_memory(tmp_path: Path, sampling: Sampling) -> None:
+    path = claiming(tmp_path / "lie.avi", 30, 2_000_000_000)
+    tracemalloc.start()
+    found = numbers(path, sampling)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found == ([0] if sampling.fps else list(range(30)))
+    assert peak < 20 * 2**20
+
+
+def test_a_frame_of_claimed_size_takes_no_memory(tmp_path: Path) -> None:
+    path = write_video(tmp_path / "wide.avi", 3, codec="ffv1")
+    data = bytearray(path.read_bytes())
+    place = data.index(b"strf") + 8 + 4  # width and height of the BITMAPINFOHEADER
+    data[place : place + 8] = struct.pack("<ii", 20_000, 10_000)
+    path.write_bytes(data)
+    with pytest.raises(MediaError, match="claims frames of 20000x10000 pixels"):
+        read_frames(path, Sampling(count=2))
 
 
 @pytest.mark.parametrize("data", [b"", b"not a video", bytes(4096)])

@@ -95,14 +95,13 @@ def _frame_steps(row: Row, media: MediaAccess, budget: Budget) -> _Steps:
 def _probe(path: str, media: MediaAccess) -> VideoInfo:
     from lmms_eval.media import probe
 
-    return probe(media.path(path))
+    return probe(media.path(path), counts=True)
 
 
 def _video_parts(path: str, media: MediaAccess, step: int, budget: Budget) -> list[dict[str, Any]]:
     from lmms_eval.media import Sampling, read_frames, shrink
 
-    wanted = tuple(range(0, _probe(path, media).frames, max(1, step)))
-    images = read_frames(media.path(path), Sampling(indices=wanted)).images()
+    images = read_frames(media.path(path), Sampling(step=max(1, step))).images()
     shown = [{"type": "image", "url": shrink(image, max_side=budget.max_side)} for image in images]
     return [{"type": "text", "text": FRAMES_START}, *shown, {"type": "text", "text": FRAMES_END}]
 

@@ -77,7 +77,7 @@ def frame_count(item: Item) -> int | None:
         if in_frames(medium):
             return len(frame_files(medium))
         if medium.kind == "video":
-            return probe(str(medium.paths[0])).frames
+            return probe(str(medium.paths[0]), counts=True).frames
     return None
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lmms_eval.errors import DataError, MediaError
-from lmms_eval.media.video import Sampling, probe, read_frames
+from lmms_eval.media.video import Sampling, read_frames
 from lmms_eval.tasks._task_utils.pictures import image_part
 from lmms_eval.tasks.general_bench.items import MediaInput
 from lmms_eval.tasks.general_bench.prompts.frames import frame_files, in_frames, shown
@@ -62,8 +62,7 @@ def _medium(medium: MediaInput, question: Question, points: PointOption) -> Iter
 
 
 def _numbered_video(path: Path, question: Question) -> Iterator[dict[str, Any]]:
-    numbers = shown(probe(str(path)).frames, question.max_frames)
-    read = read_frames(str(path), Sampling(indices=tuple(numbers)))
+    read = read_frames(str(path), Sampling(count=question.max_frames))
     yield from _frames([{"type": "image", "url": image} for image in read.images()], read.indices, question)
 
 
