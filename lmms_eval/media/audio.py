@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.errors import MediaError
+from lmms_eval.media.containers import open_container
 from lmms_eval.media.reference import MediaRef, Root, resolve
 
 if TYPE_CHECKING:
@@ -152,10 +153,9 @@ def _decode(ref: MediaRef, sampling_rate: int | None, max_seconds: float | None 
     import av
     import numpy as np
 
-    source: Any = str(ref.path) if ref.kind == "path" else io.BytesIO(ref.read_bytes())
     pieces: list[npt.NDArray[np.float32]] = []
     try:
-        with av.open(source) as container:
+        with open_container(ref) as container:
             if not container.streams.audio:
                 raise MediaError(f"{ref.describe()} has no sound")
             rate = sampling_rate or int(getattr(container.streams.audio[0], "rate", 0) or 0)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.errors import MediaError
 from lmms_eval.media.cache import ByteLRU
+from lmms_eval.media.containers import open_container
 from lmms_eval.media.reference import MediaRef, Root, identity, resolve
 from lmms_eval.media.sampling import sample_count, uniform_indices
 
@@ -307,9 +307,8 @@ class _Reader:
 
         self._ref = ref
         self._errors: tuple[type[BaseException], ...] = (av.FFmpegError, OSError, ValueError, EOFError)
-        source: Any = str(ref.path) if ref.kind == "path" else io.BytesIO(ref.read_bytes())
         try:
-            self._container = av.open(source)
+            self._container = open_container(ref)
         except self._errors as error:
             raise MediaError(f"{ref.describe()} is not a readable video: {error}") from error
         if not self._container.streams.video:

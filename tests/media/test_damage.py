@@ -12,7 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmms_eval.errors import MediaError
-from lmms_eval.media import Sampling, header, load_audio, load_image, load_rgb, read_frames, wire_audio, wire_image
+from lmms_eval.media import (
+    Sampling,
+    header,
+    load_audio,
+    load_image,
+    load_rgb,
+    probe,
+    read_frames,
+    wire_audio,
+    wire_image,
+)
 from lmms_eval.media.audio import encode_wav
 from tests.media.draw import encoded, picture, tone, write_video
 from tests.media.test_image import rotated_jpeg, transparent_palette
@@ -73,3 +83,16 @@ def test_a_video_with_damage_in_the_middle_keeps_its_good_frames(clip: bytes, tm
     path = tmp_path / "hit.mp4"
     path.write_bytes(clip[:start] + bytes(400) + clip[start + 400 :])
     assert 1 <= len(read_frames(path, Sampling(count=40))) <= 40
+
+
+@pytest.mark.parametrize("read", [probe, load_audio])
+@pytest.mark.parametrize("name", ["list.m3u8", "list.mp4", "list.ffconcat"])
+def test_a_playlist_opens_no_other_file(clip: bytes, tmp_path: Path, name: str, read: Callable[[Any], Any]) -> None:
+    (tmp_path / "other.mp4").write_bytes(clip)
+    text = f"#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\nfile://{tmp_path}/other.mp4\n#EXT-X-ENDLIST\n"
+    if name.endswith("concat"):
+        text = "ffconcat version 1.0\nfile other.mp4\n"
+    (tmp_path / name).write_text(text)
+    for value in (tmp_path / name, text.encode()):
+        with pytest.raises(MediaError, match="not a readable"):
+            read(value)

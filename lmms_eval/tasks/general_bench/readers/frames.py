@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.errors import MediaError
+from lmms_eval.media.containers import open_container
+from lmms_eval.media.reference import MediaRef
 from lmms_eval.tasks.general_bench.readers.images import check_pixels, read_rgb
 from lmms_eval.tasks.general_bench.readers.limits import regular_file
 
@@ -24,10 +26,6 @@ MAX_VIDEO_BYTES = 8 << 30
 MAX_VIDEO_PIXELS = 20_000_000_000
 """Of all frames together: some ten thousand of 1920x1080."""
 PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
-_CONTAINERS = (
-    "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpeg,mpegts,mpegvideo,m4v,h264,hevc,ivf,obu,gif,apng,flv,asf,ogg,mxf,nut"
-)
-"""Those that hold the video themselves: others (playlists) make FFmpeg open further files."""
 
 
 def read_frames(path: Path, read: Callable[[Path], Frame] = read_rgb) -> Iterator[Frame]:
@@ -89,7 +87,7 @@ def _decoded(path: Path) -> Iterator[Frame]:
 
     regular_file(path, MAX_VIDEO_BYTES)
     try:
-        with av.open(str(path), options={"format_whitelist": _CONTAINERS}) as container:
+        with open_container(MediaRef("path", path=path)) as container:
             yield from _frames(container, path)
     except (av.FFmpegError, OSError, ValueError, EOFError) as error:
         raise MediaError(f"{path} is no readable video: {error}") from error
