@@ -16,6 +16,7 @@ from lmms_eval.media.image import (
     flatten_alpha,
     header_of,
     load_image,
+    open_image,
     read_errors,
     reason,
     shrink,
@@ -144,10 +145,8 @@ def is_untouched(header: ImageHeader, options: WireOptions) -> bool:
 
 
 def _wire_bytes(data: bytes, options: WireOptions, ref: MediaRef) -> EncodedImage:
-    from PIL import Image
-
     try:
-        with Image.open(io.BytesIO(data)) as opened:
+        with open_image(io.BytesIO(data)) as opened:
             header = header_of(opened, len(data))
     except read_errors() as error:
         raise MediaError(f"{ref.describe()} is not a readable picture: {reason(error)}") from error

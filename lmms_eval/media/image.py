@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.util
 import io
 import math
 import struct
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 ORIENTATION_TAG = 274
 UPRIGHT = 1
+_FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "DIB", "TIFF", "PPM", "JPEG2000", "ICO")
 _SIXTEEN_BIT = ("I;16", "I;16B", "I;16L", "I;16N")
 _DECODED_MAX_BYTES = 32 * 2**20
 
@@ -54,6 +57,22 @@ def read_errors() -> tuple[type[BaseException], ...]:
         OSError, MemoryError, SyntaxError, ValueError, TypeError, EOFError, IndexError, KeyError, OverflowError,
         struct.error, zlib.error, Image.DecompressionBombError, Image.DecompressionBombWarning,
     )  # fmt: skip
+
+
+def open_image(source: Any) -> Image.Image:
+    """``Image.open`` for a picture of one of the formats that data holds. Raises ``read_errors``.
+
+    Others are not recognised, whatever the file is named: some start a program (EPS) or a parser that nobody tends.
+    """
+    from PIL import Image
+
+    return Image.open(source, formats=_formats())
+
+
+@functools.cache
+def _formats() -> tuple[str, ...]:
+    has_avif = importlib.util.find_spec("PIL.AvifImagePlugin") is not None  # since Pillow 11.3
+    return (*_FORMATS, "AVIF") if has_avif else _FORMATS
 
 
 def header(value: Any, root: Root = None) -> ImageHeader:
@@ -210,10 +229,8 @@ def shrink(image: Image.Image, *, max_pixels: int | None = None, max_side: int |
 
 
 def _open(ref: MediaRef, source: Any) -> Image.Image:
-    from PIL import Image
-
     try:
-        return Image.open(source)
+        return open_image(source)
     except read_errors() as error:
         raise MediaError(f"{ref.describe()} is not a readable picture: {reason(error)}") from error
 

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from lmms_eval.errors import MediaError
-from lmms_eval.media import flatten_alpha, header, load_image, load_rgb, shrink, to_rgb
+from lmms_eval.media import flatten_alpha, header, load_image, load_rgb, shrink, to_rgb, wire_image
 from tests.media.draw import encoded, picture
 
 
@@ -178,3 +178,29 @@ def test_load_rgb_sees_a_changed_file(tmp_path: Path) -> None:
 def test_a_sound_is_no_picture() -> None:
     with pytest.raises(MediaError, match="no picture"):
         load_image({"array": np.zeros(4), "sampling_rate": 8000})
+
+
+EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\n(ran) print\nshowpage\n%%EOF\n"
+
+
+@pytest.mark.parametrize("name", ["a.eps", "a.png", "a.jpg"])
+def test_a_picture_that_is_a_program_is_not_opened(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from PIL import EpsImagePlugin
+
+    from lmms_eval.tasks.data.features import decode_image
+
+    started: list[object] = []
+    monkeypatch.setattr(EpsImagePlugin, "Ghostscript", lambda *args: started.append(args))
+    path = tmp_path / name
+    path.write_bytes(EPS)
+    stored = {"bytes": EPS, "path": name}
+    for read in (header, load_image, wire_image, lambda value: decode_image(stored, None, "here")):
+        with pytest.raises(MediaError, match=r"not a readable picture|cannot be read"):
+            read(path)
+    assert not started
+
+
+@pytest.mark.parametrize("image_format", ["PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "JPEG2000", "ICO"])
+def test_formats_that_are_opened(image_format: str, tmp_path: Path) -> None:
+    picture(size=(32, 32)).save(tmp_path / "a.any", format=image_format)
+    assert load_rgb(tmp_path / "a.any").size == (32, 32)

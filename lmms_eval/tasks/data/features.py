@@ -84,9 +84,9 @@ def decode_image(value: Any, mode: str | None, where: str) -> Any:
     Raises:
         MediaError: the picture is missing, damaged or no picture.
     """
-    from PIL import Image, ImageOps
+    from PIL import ImageOps
 
-    from lmms_eval.media.image import read_errors
+    from lmms_eval.media.image import open_image, read_errors
 
     data, path = (value.get("bytes"), value.get("path")) if isinstance(value, Mapping) else (None, value)
     if isinstance(value, bytes):
@@ -96,7 +96,7 @@ def decode_image(value: Any, mode: str | None, where: str) -> Any:
     if data is None and not path:
         return None
     try:
-        image: Image.Image = Image.open(io.BytesIO(data) if data is not None else str(path))
+        image = open_image(io.BytesIO(data) if data is not None else str(path))
         image.load()
         if image.getexif().get(_ORIENTATION) is not None:
             image = ImageOps.exif_transpose(image)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmms_eval.errors import MediaError
-from lmms_eval.media.image import has_alpha, read_errors, reason, to_eight_bits, to_rgb, upright
+from lmms_eval.media.image import has_alpha, open_image, read_errors, reason, to_eight_bits, to_rgb, upright
 from lmms_eval.tasks.general_bench.readers.limits import regular_file
 
 if TYPE_CHECKING:
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 MAX_PIXELS = 64_000_000
 _EIGHT_BITS, _SIXTEEN_BITS = 255.0, 65_535.0
-FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM", "JPEG2000")
-"""Of pictures that are opened: a reply must not be able to start a program (EPS) or an odd parser."""
 
 
 def check_pixels(width: int, height: int, path: Path) -> None:
@@ -37,11 +35,9 @@ def open_picture(path: Path) -> Image.Image:
         DataError: no file, or larger than 1 GiB.
         MediaError: no picture, too large, cut short or damaged.
     """
-    from PIL import Image
-
     regular_file(path)
     try:
-        with Image.open(path, formats=FORMATS) as image:
+        with open_image(path) as image:
             check_pixels(*image.size, path)
             image.load()
             return upright(image)
