@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from lmms_eval.errors import ConfigError
+from lmms_eval.utils.yaml_bounds import load_bounded
 
 _VARIABLE = re.compile(
     r"\$(?:(?P<escape>\$)|\{(?P<braced>[A-Za-z_]\w*)(?::-(?P<default>(?:[^{}]|\{[^{}]*\})*))?\}"
@@ -54,7 +55,7 @@ def read_config_file(path: str) -> list[FileItem]:
         ConfigError: the file cannot be read, is no YAML, or holds neither a mapping nor a list of mappings.
     """
     try:
-        content = yaml.load(Path(path).read_text(encoding="utf-8"), Loader=_Loader)
+        content = load_bounded(Path(path).read_text(encoding="utf-8"), _Loader)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"--config: cannot read {path}: {error}") from error
     except yaml.YAMLError as error:

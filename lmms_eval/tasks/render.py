@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lmms_eval.errors import LmmsEvalError, TaskError
+from lmms_eval.utils.template import compiled
 
 Doc = Mapping[str, Any]
 
@@ -18,30 +19,12 @@ class RenderError(LmmsEvalError):
     """A value of one document cannot be made; the sample fails, the run goes on."""
 
 
-@functools.cache
-def _environment() -> Any:
-    from jinja2 import Environment, StrictUndefined
-
-    environment = Environment(undefined=StrictUndefined)
-    environment.filters["regex_replace"] = _regex_replace
-    return environment
-
-
-def _regex_replace(text: str, pattern: str, repl: str, count: int = 0) -> str:
-    return re.sub(pattern, repl, text, count=count)
-
-
-@functools.cache
-def _template(text: str) -> Any:
-    return _environment().from_string(text)
-
-
 def check_template(text: str, where: str) -> None:
     """Raises ``TaskError`` for a template with a syntax error."""
     from jinja2 import TemplateSyntaxError
 
     try:
-        _template(text)
+        compiled(text)
     except TemplateSyntaxError as error:
         raise TaskError(f"{where}: template {text!r}: {error}") from error
 
@@ -57,7 +40,7 @@ def render_template(text: str, doc: Doc, where: str) -> str:
     if not any(mark in text for mark in ("{{", "{%", "{#")):
         return text[:-1] if text.endswith("\n") else text  # as Jinja: one trailing newline is dropped
     try:
-        return str(_template(text).render(dict(doc.items())))
+        return str(compiled(text).render(dict(doc.items())))
     except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, re.error) as error:
         columns = ", ".join(doc)
         raise RenderError(f"{where}: template {text!r}: {error}; the document has the columns {columns}") from error

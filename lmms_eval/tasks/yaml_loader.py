@@ -13,6 +13,7 @@ import yaml
 
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.functions import FunctionRef
+from lmms_eval.utils.yaml_bounds import load_bounded
 
 _BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -111,16 +112,18 @@ def parse_text(text: str, path: Path) -> dict[str, Any]:
     Raises:
         TaskError: not YAML (with the line), or not a mapping.
     """
-    loader = _Loader(text)
-    loader.file = path
+
+    def loader(content: str) -> _Loader:
+        made = _Loader(content)
+        made.file = path
+        return made
+
     try:
-        data = loader.get_single_data()
+        data = load_bounded(text, loader)
     except yaml.YAMLError as error:
         raise TaskError(_syntax_message(path, error)) from error
     except ValueError as error:  # a date such as 2024-13-45, which YAML reads as one
         raise TaskError(f"{path}: {error}; put values that look like dates in quotes") from error
-    finally:
-        loader.dispose()
     if data is None:
         return {}
     if not isinstance(data, dict):

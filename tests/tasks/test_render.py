@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -100,6 +101,25 @@ def test_undefined_names_and_broken_templates_are_errors() -> None:
         render_template("{{ empty + 1 }}", DOC, "x")
     with pytest.raises(TaskError, match=r"x: template '\{\{ a'"):
         check_template("{{ a", "x")
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ q.__class__.__base__.__subclasses__() }}",
+        "{{ cycler.__init__.__globals__.os.system('touch ' ~ q) }}",
+        "{{ self.__init__.__globals__ }}",
+        "{{ ''.format.__globals__ }}{{ '{0.__class__}'.format(q) }}",
+        "{{ xs.append('added') }}",
+        "{{ facts.update(answer='B') }}",
+    ],
+)
+def test_a_template_reaches_nothing_but_its_document(template: str, tmp_path: Path) -> None:
+    doc = {"q": str(tmp_path / "made"), "xs": ["a"], "facts": {"answer": "A"}}
+    with pytest.raises(RenderError, match=r"t\.yaml: template .*(unsafe|undefined|no attribute)"):
+        render_template(template, doc, "t.yaml")
+    assert doc == {"q": str(tmp_path / "made"), "xs": ["a"], "facts": {"answer": "A"}}
+    assert not list(tmp_path.iterdir())
 
 
 def test_functions_get_settings_by_their_signature() -> None:

@@ -12,8 +12,11 @@ def test_rendering() -> None:
 
 
 @pytest.mark.parametrize(
-    "template", ["{{ missing }}", "{{ q", "{% for %}", "{{ q.__class__.__mro__ }}", "{{ q | regex_replace('(', '') }}"]
-)
+    "template", [
+        "{{ missing }}", "{{ q", "{% for %}", "{{ q.__class__.__mro__ }}", "{{ q | regex_replace('(', '') }}",
+        "{% set _ = xs.append(1) %}",
+    ],
+)  # fmt: skip
 def test_what_cannot_be_rendered_is_refused(template: str) -> None:
     with pytest.raises(UsageError, match="template"):
-        apply_template(template, {"q": "x"})
+        apply_template(template, {"q": "x", "xs": []})

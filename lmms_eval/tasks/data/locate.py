@@ -12,6 +12,7 @@ import yaml
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.yaml_loader import StatedPath
+from lmms_eval.utils.yaml_bounds import load_bounded
 
 SUFFIXES = {
     ".parquet": "parquet",
@@ -178,7 +179,7 @@ def _card_files(folder: Path, name: str | None) -> FilesBySplit:
     if len(parts) < 3 or parts[0].strip():
         return {}
     try:
-        head = yaml.safe_load(parts[1])
+        head = load_bounded(parts[1])
     except yaml.YAMLError:
         return {}
     configs = head.get("configs") if isinstance(head, Mapping) else None
