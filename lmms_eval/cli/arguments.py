@@ -34,6 +34,9 @@ def run_action(name: str, description: str, actions: Mapping[str, Action], words
         parser = command_parser(name, description)
         parser.add_argument("action", choices=tuple(actions), help="each has a --help of its own")
         parser.parse_args(list(words))
+    from lmms_eval.utils.logging import configure_logging
+
+    configure_logging()
     return actions[words[0]](list(words[1:]))
 
 

@@ -7,22 +7,23 @@ import sys
 from collections.abc import Iterable
 from typing import TextIO
 
+from lmms_eval.utils.terminal import printable, shown
+
 
 def emit(lines: str | Iterable[str]) -> None:
-    """Print to standard output; a reader that went away (``| head``) ends the output, not the command."""
+    """Print to standard output, control characters escaped; a reader that went away (``| head``) ends the output, not
+    the command."""
     text = lines if isinstance(lines, str) else "\n".join(lines)
     try:
-        print(text, flush=True)
+        print(printable(text), flush=True)
     except BrokenPipeError:
         _discard(sys.stdout)
 
 
 def complain(text: str) -> None:
-    """Print to standard error, secrets redacted."""
-    from lmms_eval.utils.redaction import redact
-
+    """Print to standard error, secrets redacted and control characters escaped."""
     try:
-        print(redact(text), file=sys.stderr, flush=True)
+        print(shown(text), file=sys.stderr, flush=True)
     except BrokenPipeError:  # the exit code still tells
         _discard(sys.stderr)
 

@@ -17,6 +17,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 from lmms_eval.engine import codec
 from lmms_eval.utils.line_process import LineProcess, ProcessEnded
+from lmms_eval.utils.logging import configure_logging
+from lmms_eval.utils.terminal import guard_standard_error
 
 if TYPE_CHECKING:
     from lmms_eval.api.task import Task
@@ -70,6 +72,8 @@ def main() -> None:
     os.dup2(2, 1)  # what task functions print must not mix with the records
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)  # nor must they read the jobs
+    guard_standard_error()
+    configure_logging(os.environ.get("VERBOSITY") or "INFO")
     lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(jobs, lines), daemon=True).start()
     first = lines.get()

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterable, Mapping
+import traceback
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval.utils.redaction import redact
+from lmms_eval.utils.terminal import printable, shown
 
 if TYPE_CHECKING:
     from types import FrameType
 
-_FORMAT = "<dim>{time:HH:mm:ss}</dim> <level>{level: <8}</level> {message}"
+_FORMAT = "<dim>{time:HH:mm:ss}</dim> <level>{level: <8}</level> "
 _OWN_LOGGER = "lmms_eval"
 
 
@@ -40,7 +41,8 @@ def process_number(environ: Mapping[str, str]) -> int:
 
 
 def configure_logging(verbosity: str = "INFO", process: int = 0) -> None:
-    """Log to standard error from ``verbosity`` on, with secrets masked, also those inside tracebacks.
+    """Log to standard error from ``verbosity`` on, with secrets masked and control characters escaped, also those
+    inside tracebacks.
 
     A ``process`` other than the first one of a launch names itself in each line and logs at WARNING and above, unless
     ``verbosity`` asks for more than INFO.
@@ -51,9 +53,8 @@ def configure_logging(verbosity: str = "INFO", process: int = 0) -> None:
 
     if process and logger.level("DEBUG").no < logger.level(verbosity).no < logger.level("WARNING").no:
         verbosity = "WARNING"
-    line = _FORMAT.replace("{message}", f"process {process}: {{message}}") if process else _FORMAT
     logger.remove()
-    logger.add(_write_masked, level=verbosity, format=line, colorize=sys.stderr.isatty(), diagnose=False)
+    logger.add(_write, level=verbosity, format=_line(process), colorize=sys.stderr.isatty(), diagnose=False)
     own = logging.getLogger(_OWN_LOGGER)
     own.handlers = [handler for handler in own.handlers if not isinstance(handler, _ToLoguru)] + [_ToLoguru()]
     own.setLevel(min(logger.level(verbosity).no, logging.CRITICAL))
@@ -68,5 +69,19 @@ def log_lines(lines: Iterable[str]) -> None:
         logger.bind(is_masked=True).info("{}", line)
 
 
-def _write_masked(message: Any) -> None:
-    sys.stderr.write(str(message) if message.record["extra"].get("is_masked") else redact(str(message)))
+def _line(process: int) -> Callable[[Any], str]:
+    """The format of a record: colours are ours, what the record says is shown."""
+    template = f"{_FORMAT}process {process}: {{extra[shown]}}\n" if process else f"{_FORMAT}{{extra[shown]}}\n"
+
+    def of_record(record: Any) -> str:
+        text, error = record["message"], record["exception"]
+        if error is not None:
+            text += "\n" + "".join(traceback.format_exception(*error)).rstrip()
+        record["extra"]["shown"] = printable(text) if record["extra"].get("is_masked") else shown(text)
+        return template
+
+    return of_record
+
+
+def _write(message: Any) -> None:
+    sys.stderr.write(str(message))

@@ -14,6 +14,7 @@ from lmms_eval.api.judging import Verdict
 from lmms_eval.sandbox.policy import Policy, using
 from lmms_eval.tasks.megabench.scoring import read_context, score_query
 from lmms_eval.tasks.megabench.task_scoring import TaskScoring, parse_task_scoring
+from lmms_eval.utils.terminal import guard_standard_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,7 @@ def main() -> None:
     """Answer jobs until standard input ends; whatever a library prints goes to standard error."""
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
+    guard_standard_error()
     for line in sys.stdin.buffer:
         replies.write(json.dumps(score_job(from_line(line))).encode() + b"\n")
         replies.flush()

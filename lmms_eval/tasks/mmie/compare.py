@@ -11,6 +11,7 @@ from pathlib import Path
 
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.tasks.mmie.scores_file import compare_judges
+from lmms_eval.utils.terminal import printable
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -22,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         found = compare_judges(given.first, given.second)
     except LmmsEvalError as error:
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write(f"{printable(str(error))}\n")
         return error.exit_code
     sys.stdout.write(json.dumps(asdict(found), indent=2) + "\n")
     return 0
