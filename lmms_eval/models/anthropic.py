@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+import importlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
@@ -123,7 +124,11 @@ class Anthropic(SdkModel[Arguments]):
             base_url=self.url,
             timeout=self._arguments.timeout,
             max_retries=0,
-            http_client=sdk.DefaultAsyncHttpxClient(mounts=direct),
+            http_client=sdk.DefaultAsyncHttpxClient(
+                mounts=direct,
+                headers={"Accept-Encoding": "identity"},
+                event_hooks={"response": [self._bound_reply()]},
+            ),
         )
 
         async def call(arguments: Mapping[str, Any]) -> Any:
@@ -131,6 +136,37 @@ class Anthropic(SdkModel[Arguments]):
 
         async with client:
             yield call
+
+    def _bound_reply(self) -> Callable[[Any], Awaitable[None]]:
+        """A hook of the package's HTTP client, by which no more than ``max_reply_mb`` of a reply are read."""
+        http: Any = importlib.import_module(self.sdk.DefaultAsyncHttpxClient.__mro__[1].__module__.partition(".")[0])
+        most = self._arguments.max_reply_mb << 20
+        refused = self.failures.malformed
+        too_large = f"a reply of more than {most >> 20} MiB (max_reply_mb=...)"
+
+        class Bounded(http.AsyncByteStream):  # type: ignore[misc]  # the package has two HTTP libraries to choose from
+            def __init__(self, stream: Any) -> None:
+                self._stream = stream
+
+            async def __aiter__(self) -> AsyncIterator[bytes]:
+                size = 0
+                async for piece in self._stream:
+                    size += len(piece)
+                    if size > most:
+                        await self.aclose()
+                        raise refused(too_large, retry=False)
+                    yield piece
+
+            async def aclose(self) -> None:
+                await self._stream.aclose()
+
+        async def bound(response: Any) -> None:
+            encoding = response.headers.get("Content-Encoding", "identity")
+            if encoding != "identity":
+                raise refused(f"a reply encoded as {encoding}, which was not asked for", retry=False)
+            response.stream = Bounded(response.stream)
+
+        return bound
 
     def errors(self) -> tuple[type[Exception], ...]:
         """What a call of the package raises."""

@@ -137,9 +137,15 @@ class Gemini(SdkModel[Arguments]):
         """A client of the package, without retries of its own."""
         import aiohttp
 
-        # A session of our own: the package's holds at most 100 connections.
+        from lmms_eval.models.remote.bounded import bounded_response
+
+        # A session of our own: the package's holds at most 100 connections, and reads whatever comes.
         connector = aiohttp.TCPConnector(limit=self._arguments.ceiling)
-        session = aiohttp.ClientSession(connector=connector, trust_env=not self.is_local)
+        session = aiohttp.ClientSession(
+            connector=connector,
+            trust_env=not self.is_local,
+            response_class=bounded_response(self._arguments.max_reply_mb),
+        )
         options = {
             "base_url": self.url,
             "timeout": max(1, int(self._arguments.timeout * 1000)),

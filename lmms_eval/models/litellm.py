@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 import orjson
+from pydantic import field_validator
 
 from lmms_eval.api.request import Request
 from lmms_eval.errors import ModelError
@@ -33,6 +34,11 @@ class Arguments(ChatArguments):
 
     api: Literal["chat"] = "chat"
     drop_params: bool = False
+
+    @field_validator("max_reply_mb")
+    @classmethod
+    def _refuse(cls, _: int) -> int:
+        raise ValueError("the package reads replies with clients of its own: leave it out")
 
 
 class LiteLLM(ChatModel):

@@ -14,6 +14,8 @@ import aiohttp
 from lmms_eval.models.openai.arguments import Endpoint
 from lmms_eval.models.openai.errors import AttemptError, redact, shorten, status_error
 from lmms_eval.models.openai.reply import Reply, parse_reply
+from lmms_eval.models.remote.arguments import RemoteArguments
+from lmms_eval.models.remote.bounded import bounded_response
 
 CONNECT_TIMEOUT_S = 30.0
 WHOLE_BYTES = 1 << 20
@@ -26,11 +28,11 @@ class Client:
     def __init__(
         self,
         endpoint: Endpoint,
-        timeout: float,
-        connections: int,
+        settings: RemoteArguments,
         parse: Callable[[bytes, str], Reply] = parse_reply,
     ) -> None:
-        self._endpoint, self._timeout, self._connections = endpoint, timeout, connections
+        self._endpoint, self._timeout, self._connections = endpoint, settings.timeout, settings.ceiling
+        self._max_reply_mb = settings.max_reply_mb
         self._parse = parse
         self._headers = {endpoint.header: endpoint.authorization, "Content-Type": "application/json"}
         self._proxy = find_proxy(endpoint)
@@ -42,6 +44,7 @@ class Client:
             timeout=aiohttp.ClientTimeout(total=self._timeout, sock_connect=min(CONNECT_TIMEOUT_S, self._timeout)),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=self._headers,
+            response_class=bounded_response(self._max_reply_mb),
         )
         return self
 

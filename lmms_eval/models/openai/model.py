@@ -64,5 +64,5 @@ class OpenAI(ChatModel):
 
         arguments = self._arguments
         parse = parse_response if arguments.api == "responses" else parse_reply
-        async with Client(self._endpoint, arguments.timeout, arguments.ceiling, parse) as client:
+        async with Client(self._endpoint, arguments, parse) as client:
             yield client.complete

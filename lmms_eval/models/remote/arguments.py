@@ -52,6 +52,7 @@ class RemoteArguments(CommonArguments):
     num_concurrent: int = Field(default=32, ge=1)
     max_retries: int = Field(default=5, ge=0)
     retry_backoff_s: float = Field(default=1.0, ge=0)
+    max_reply_mb: int = Field(default=64, ge=1)
     max_frames_num: int = Field(default=10, ge=1)
     max_image_bytes: int = Field(default=20_000_000, ge=1024)
     image_format: Literal["PNG", "JPEG", "WEBP"] = "PNG"

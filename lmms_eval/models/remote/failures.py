@@ -58,9 +58,10 @@ class Failures:
         message = f"the connection to {self.shown} broke: {type(error).__name__}: {reason}"
         return self.redacted(AttemptError("connection", message))
 
-    def malformed(self, what: str) -> AttemptError:
+    def malformed(self, what: str, *, retry: bool | None = None) -> AttemptError:
         """A readable answer without what it must hold."""
-        return self.redacted(AttemptError("malformed", f"{self.shown} sent no valid answer: {shorten(what)}"))
+        message = f"{self.shown} sent no valid answer: {shorten(what)}"
+        return self.redacted(AttemptError("malformed", message, retry=retry))
 
     def redacted(self, error: AttemptError) -> AttemptError:
         error.args = (redact(str(error), self.secrets),)
@@ -70,6 +71,11 @@ class Failures:
 def error_names(error: BaseException) -> set[str]:
     """Names of the classes of an error and of all that led to it."""
     return {kind.__name__ for cause in _chain(error) for kind in type(cause).__mro__}
+
+
+def own_failure(error: BaseException) -> AttemptError | None:
+    """The failure of ours that a package has wrapped in an error of its own."""
+    return next((cause for cause in _chain(error) if isinstance(cause, AttemptError)), None)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

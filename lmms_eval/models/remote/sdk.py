@@ -16,7 +16,7 @@ from lmms_eval.models.openai.body import read_system_prompt
 from lmms_eval.models.openai.errors import AttemptError
 from lmms_eval.models.openai.reply import Reply
 from lmms_eval.models.remote.arguments import RemoteArguments, read_arguments
-from lmms_eval.models.remote.failures import Failures
+from lmms_eval.models.remote.failures import Failures, own_failure
 from lmms_eval.models.remote.generation import Wanted, read_generation
 from lmms_eval.models.remote.media import Conversation, Frames, payload_size, read_conversation
 from lmms_eval.models.remote.model import Complete, RemoteModel, import_sdk
@@ -142,7 +142,7 @@ def attempts(
         try:
             answer = await call(payload)
         except errors as error:
-            raise failure(error) from error
+            raise own_failure(error) or failure(error) from error
         return read(answer)
 
     return complete

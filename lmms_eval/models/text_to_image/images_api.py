@@ -59,7 +59,7 @@ class ImagesApi:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="text-to-image", daemon=True)
         self._thread.start()
-        client = Client(self._endpoint, settings.timeout, settings.ceiling, _read)
+        client = Client(self._endpoint, settings, _read)
         self._client: Client = self._run(client.__aenter__())
         policy = RetryPolicy(settings.max_retries, settings.retry_backoff_s)
         gate = self._run(_made(functools.partial(Gate, settings)))
