@@ -177,6 +177,7 @@ _CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "batch_size": _batch_size,
     "reasoning_tags": _reasoning_tags,
     "plugins": _comma_list,
+    "allow_media": _comma_list,
     "verbosity": _upper,
     "image_encode_format": _image_format,
     "resume": _resume,

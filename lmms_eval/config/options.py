@@ -261,6 +261,14 @@ class RunConfig:
         metavar="DIR",
         variables=("LMMS_EVAL_MEDIA_ROOT",),
     )
+    allow_media: str | None = _run(
+        None,
+        MEDIA,
+        "comma list of folders, files and addresses that documents from the hub may name; their own folders and the "
+        "public network are allowed without it",
+        metavar="PATH|URL,...",
+        variables=("LMMS_EVAL_ALLOW_MEDIA",),
+    )
     image_encode_format: str = _option(
         "PNG",
         MEDIA,
@@ -302,6 +310,10 @@ class RunConfig:
     @property
     def plugin_packages(self) -> tuple[str, ...]:
         return tuple(name for part in (self.plugins or "").split(",") if (name := part.strip()))
+
+    @property
+    def allowed_media(self) -> tuple[str, ...]:
+        return tuple(item for part in (self.allow_media or "").split(",") if (item := part.strip()))
 
     @property
     def model_arguments(self) -> dict[str, Any]:

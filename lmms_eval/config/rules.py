@@ -130,6 +130,11 @@ def _paths(config: RunConfig) -> Iterator[str]:
     for path in config.include_paths:
         if not Path(path).exists():
             yield f"--include_path: there is no {path}"
+    for item in config.allowed_media:
+        if "://" in item and not item.startswith(("http://", "https://")):
+            yield f"--allow_media: give a path, or a URL that begins with http:// or https://; got {item!r}"
+        if "://" not in item and not Path(item).expanduser().exists():
+            yield f"--allow_media: there is no {item}"
     if isinstance(config.resume, str) and not Path(config.resume).is_dir():
         yield f"--resume: there is no folder {config.resume}; give the folder that holds the run's record"
     if config.baseline and not Path(config.baseline).is_file():

@@ -13,6 +13,7 @@ from lmms_eval.config import RunConfig
 VARIABLES: Mapping[str, str] = MappingProxyType(
     {
         "media_root": "LMMS_EVAL_MEDIA_ROOT",
+        "allow_media": "LMMS_EVAL_ALLOW_MEDIA",
         "datasets_cache": "HF_DATASETS_CACHE",
         "nltk_data": "NLTK_DATA",
         "geocode_table": "LMMS_EVAL_GEOCODE_TABLE",

@@ -21,6 +21,8 @@ from lmms_eval.errors import MediaError
 if TYPE_CHECKING:
     from PIL import Image
 
+    from lmms_eval.media.policy import MediaPolicy
+
 Root = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None
 Kind = Literal["path", "bytes", "image", "url", "array"]
 
@@ -38,6 +40,8 @@ class MediaRef:
     data: bytes | None = None
     image: Image.Image | None = None
     url: str = ""
+    policy: MediaPolicy | None = None
+    """What is checked when the address is fetched; ``None``: nothing, it is the user's own."""
     array: Any = None
     """Samples of a sound, float or int, ``(samples,)``, ``(samples, channels)`` or ``(channels, samples)``."""
     sampling_rate: int = 0
@@ -189,7 +193,7 @@ def _resolve_text(value: str, root: Root) -> MediaRef:
     if scheme.startswith("data:"):
         return _data_url(value)
     if scheme.startswith(("http://", "https://")):
-        return MediaRef("url", url=value)
+        return MediaRef("url", url=value, policy=getattr(value, "policy", None))
     if scheme.startswith("file://"):
         return MediaRef("path", path=_find(Path(urllib.request.url2pathname(urllib.parse.urlsplit(value).path)), root))
     if not value:
@@ -276,8 +280,9 @@ def _array_digest(ref: MediaRef) -> str:
 
 def _fetch(ref: MediaRef) -> bytes:
     request = urllib.request.Request(ref.url, headers={"User-Agent": "lmms-eval"})
+    fetch = urllib.request.urlopen if ref.policy is None else ref.policy.opener().open
     try:
-        with urllib.request.urlopen(request, timeout=FETCH_TIMEOUT_S) as reply:
+        with fetch(request, timeout=FETCH_TIMEOUT_S) as reply:
             data: bytes = reply.read(FETCH_MAX_BYTES + 1)
     except (OSError, ValueError, http.client.HTTPException) as error:  # URLError, HTTPError, timeouts: OSErrors
         if isinstance(error, urllib.error.HTTPError):

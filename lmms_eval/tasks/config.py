@@ -132,6 +132,8 @@ def task_config(data: Mapping[str, Any], file: str) -> TaskConfig:
 
 
 def _check_task(config: TaskConfig, file: str) -> None:
+    if any(sign in config.task for sign in "/\\\0"):  # it becomes part of the names of files
+        raise TaskError(f"{file}: key 'task': a name holds no slash, backslash or zero byte; got {config.task!r}")
     if not config.dataset_path:
         raise TaskError(f"{file}: key 'dataset_path' is missing: a hub name, a folder, or json, csv, parquet, ...")
     if not (config.test_split or config.validation_split):

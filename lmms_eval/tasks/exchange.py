@@ -45,8 +45,10 @@ class MessageBuilder:
             full = self.task.documents[self.doc_id] if doc is None else doc
             own = None if self.own is None else self.own(full)
             if self.bare:
-                return self.task.conversation.with_system(own or [])
-            return self.task.conversation.turns(self.doc_id, full, own)
+                turns = self.task.conversation.with_system(own or [])
+            else:
+                turns = self.task.conversation.turns(self.doc_id, full, own)
+            return self.task.prompts.allowed(turns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,12 @@ from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.errors import TaskError
 from lmms_eval.judges.prompts import MAX_SIDE, bounded_picture, user_turn
 from lmms_eval.judges.replies import reader
+from lmms_eval.tasks.prompts import dump
 from lmms_eval.tasks.render import keywords_for
 
 if TYPE_CHECKING:
     from lmms_eval.api.messages import ChatMessages
+    from lmms_eval.media.policy import MediaPolicy
 
 KEYS = ("name", "prompt", "messages", "images", "generation", "reader", "max_side", "details")
 DEFAULT_GENERATION: Mapping[str, Any] = MappingProxyType({"temperature": 0, "max_new_tokens": 1024})
@@ -57,25 +59,31 @@ def repeated(found: Iterable[JudgeQuestion], times: int) -> list[JudgeQuestion]:
 
 
 def questions(
-    function: Any, doc: Mapping[str, Any], results: list[Any], settings: Any, where: str
+    function: Any,
+    doc: Mapping[str, Any],
+    results: list[Any],
+    settings: Any,
+    where: str,
+    media: MediaPolicy | None = None,
 ) -> list[JudgeQuestion]:
     """Call ``doc_to_judge``.
 
     Raises:
         TaskError: it gave something else than a list of mappings with the keys of ``KEYS``.
+        MediaError: a document from the hub names a picture that it must not show.
     """
     more = keywords_for(function, {"lmms_eval_specific_kwargs": settings})
     made = function(doc, results, **more) or []
     if not isinstance(made, list | tuple):
         raise TaskError(f"{where}: doc_to_judge must return a list of questions, not a {type(made).__name__}")
-    found = [item if isinstance(item, JudgeQuestion) else _question(item, where) for item in made]
+    found = [item if isinstance(item, JudgeQuestion) else _question(item, where, media) for item in made]
     names = [question.name for question in found]
     if len(set(names)) < len(names) or any(name.startswith(_MARK) for name in names):
         raise TaskError(f"{where}: doc_to_judge: names must differ and not begin with {_MARK!r}: {names}")
     return found
 
 
-def _question(item: Any, where: str) -> JudgeQuestion:
+def _question(item: Any, where: str, media: MediaPolicy | None) -> JudgeQuestion:
     if not isinstance(item, Mapping) or not (set(item) <= set(KEYS)):
         raise TaskError(f"{where}: doc_to_judge: a question is a mapping with some of {', '.join(KEYS)}: {item!r:.200}")
     prompt, messages = item.get("prompt"), item.get("messages")
@@ -83,9 +91,10 @@ def _question(item: Any, where: str) -> JudgeQuestion:
         raise TaskError(f"{where}: doc_to_judge: a question needs either prompt or messages: {item!r:.200}")
     if prompt is not None:
         side = item.get("max_side", MAX_SIDE)
-        build = functools.partial(_turn, str(prompt), tuple(item.get("images") or ()), side)
+        images = tuple(item.get("images") or ())
+        build = functools.partial(_turn, str(prompt), images if media is None else tuple(media.media(images)), side)
     else:
-        build = functools.partial(_given, messages)
+        build = functools.partial(_given, messages, media)
     return JudgeQuestion(
         name=str(item.get("name", "judge")),
         build_messages=build,
@@ -99,7 +108,8 @@ def _turn(prompt: str, images: Sequence[Any], max_side: int | None) -> ChatMessa
     return user_turn(prompt, [bounded_picture(image, max_side) for image in images])
 
 
-def _given(messages: Any) -> ChatMessages:
+def _given(messages: Any, media: MediaPolicy | None) -> ChatMessages:
     from lmms_eval.api.messages import ChatMessages
 
-    return messages if isinstance(messages, ChatMessages) else ChatMessages(messages=list(messages))
+    made = messages if isinstance(messages, ChatMessages) else ChatMessages(messages=list(messages))
+    return made if media is None else ChatMessages.model_validate({"messages": media.turns(dump(made))})

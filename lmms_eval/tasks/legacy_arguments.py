@@ -45,6 +45,11 @@ def arguments_of(task: YamlTask, request: Request, chat: bool) -> tuple[Any, ...
 
 
 def _doc_to_visual(task: YamlTask, request: Request) -> Callable[[Doc], Any]:
+    show, policy = _visuals(task, request), task.prompts.media
+    return show if policy is None else lambda doc: policy.media(show(doc))
+
+
+def _visuals(task: YamlTask, request: Request) -> Callable[[Doc], Any]:
     builder = request.build_messages
     if isinstance(builder, MessageBuilder) and builder.own is not None:
         own = builder.own
@@ -70,7 +75,7 @@ def _doc_to_messages(task: YamlTask, request: Request) -> Callable[..., Any]:
             return _later_round(task, doc, rounds)
         if isinstance(builder, MessageBuilder):
             return builder.turns(doc)
-        return task.conversation.turns(request.doc_id, doc)
+        return task.prompts.allowed(task.conversation.turns(request.doc_id, doc))
 
     return doc_to_messages
 
@@ -87,4 +92,5 @@ def _later_round(task: YamlTask, doc: Doc, rounds: Mapping[str, Any]) -> tuple[A
     else:
         visuals, text, stop, outputs, info = call_text(task.config.doc_to_text, doc, task.prompts.kwargs, **rounds)
         turns = None if stop else build_user_turn(visuals, str(text))
-    return (None if turns is None else task.conversation.with_system(turns)), bool(stop), outputs, info
+    shown = None if turns is None else task.prompts.allowed(task.conversation.with_system(turns))
+    return shown, bool(stop), outputs, info

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lmms_eval.api.messages import ChatMessages, build_user_turn
 from lmms_eval.api.task import TaskOptions
@@ -25,6 +25,9 @@ from lmms_eval.tasks.render import (
 )
 from lmms_eval.tasks.settings import specific_kwargs, target_kwargs
 
+if TYPE_CHECKING:
+    from lmms_eval.media.policy import MediaPolicy
+
 Turn = dict[str, Any]
 Part = dict[str, Any]
 
@@ -38,6 +41,8 @@ class Prompts:
         """What the prompt functions get, with the run's ``data_root`` where one is given."""
         if isinstance(self.kwargs, dict) and options.data_root is not None:
             self.kwargs.setdefault("data_root", options.data_root)
+        self.media: MediaPolicy | None = None
+        """What documents from the hub may show, where the data is theirs."""
         self._target_kwargs = target_kwargs(config.model_specific_target_kwargs, options)
 
     def text(self, doc: Doc) -> Any:
@@ -76,6 +81,10 @@ class Prompts:
         if value is None:
             return []
         return list(value) if isinstance(value, list | tuple) else [value]
+
+    def allowed(self, turns: list[Turn]) -> list[Turn]:
+        """Messages as they may be sent. Raises ``MediaError`` where a document names what it must not."""
+        return turns if self.media is None else self.media.turns(turns)
 
     def shown_text(self, doc: Doc) -> str:
         """The question as text: the named choice where ``doc_to_text`` gives a number."""

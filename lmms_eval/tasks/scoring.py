@@ -109,8 +109,9 @@ class AnswerScorer:
         found: list[JudgeQuestion] = []
         for pipeline in self.plan.pipelines:
             for prefix, filtered in self._evaluated(pipeline, doc, answers):
+                prompts, results = self.prompts, self._results(filtered)
                 made = judged.questions(
-                    self.config.doc_to_judge, doc, self._results(filtered), self.prompts.kwargs, self.prompts.where
+                    self.config.doc_to_judge, doc, results, prompts.kwargs, prompts.where, prompts.media
                 )
                 found += [replace(question, name=prefix + question.name) for question in made]
         return found

@@ -25,6 +25,7 @@ from lmms_eval.tasks.fewshot import few_shot
 from lmms_eval.tasks.functions import describe_all, module_source, resolve_all
 from lmms_eval.tasks.judged import repeated
 from lmms_eval.tasks.media_folders import media_folders
+from lmms_eval.tasks.media_policy import media_policy
 from lmms_eval.tasks.metrics import BYPASS, task_metrics
 from lmms_eval.tasks.prompts import Conversation, Prompts
 from lmms_eval.tasks.render import RenderError, accepts, call_text, check_template
@@ -134,8 +135,10 @@ class YamlTask(Task):
             request = DataRequest(
                 config.dataset_path, config.dataset_name, config.dataset_kwargs or {}, self.where,
                 self.options.data_root, self.options.trust_remote_code, self.prompts.kwargs,
+                media_policy(config, self.where, self.options.data_root),
             )  # fmt: skip
             self._data = open_data(request, self.split)
+            self.prompts.media = self._data.media
             if config.process_docs is not None:
                 splits = {self.split, *([self._few.split] if self._few else [])}
                 self._data.process(config.process_docs, sorted(splits))

@@ -49,6 +49,8 @@ def test_group_is_an_old_spelling_of_tag() -> None:
         ({"metric_list": "acc"}, r"key 'metric_list'.*list"),
         ({"output_type": "generate"}, r"key 'output_type'.*generate_until"),
         ({"output_type": "generate_visual_cot"}, r"generate_visual_cot' is not in this version"),
+        ({"task": "../../evil"}, r"x\.yaml: key 'task': a name holds no slash"),
+        ({"task": "a/../../../home/me/rows"}, r"x\.yaml: key 'task': a name holds no slash"),
         ({"dataset_path": None}, r"key 'dataset_path' is missing"),
         ({"test_split": None}, r"give test_split or validation_split"),
         ({"doc_to_text": None}, r"give doc_to_text"),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import aiohttp
 
 from lmms_eval.models.openai.errors import AttemptError
 
 
-class BoundedResponse(aiohttp.ClientResponse):
+class BoundedResponse(aiohttp.ClientResponse):  # type: ignore[misc]  # aiohttp is not looked into
     """An answer of which no more than ``max_bytes`` are read, counted after decompression.
 
     Raises:
@@ -17,6 +17,7 @@ class BoundedResponse(aiohttp.ClientResponse):
     """
 
     max_bytes: ClassVar[int]
+    _body: Any
 
     async def read(self) -> bytes:
         """The whole body."""
@@ -32,7 +33,8 @@ class BoundedResponse(aiohttp.ClientResponse):
                 self.close()
                 raise
             self._body = b"".join(pieces)
-        return await super().read()
+        body: bytes = await super().read()
+        return body
 
     def _too_large(self) -> AttemptError:
         address = f"{self.url.origin()}{self.url.path}"

@@ -13,6 +13,7 @@ from lmms_eval.tasks.data.features import decode, holds, is_media, picture_paths
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from lmms_eval.media.policy import MediaPolicy
     from lmms_eval.tasks.data.sizes import Item
 
 PICTURE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp")
@@ -49,10 +50,10 @@ class Source(Protocol):
 class _Stored:
     """A value that is decoded when it is read."""
 
-    __slots__ = ("feature", "value", "where")
+    __slots__ = ("feature", "media", "value", "where")
 
-    def __init__(self, feature: Any, value: Any, where: str) -> None:
-        self.feature, self.value, self.where = feature, value, where
+    def __init__(self, feature: Any, value: Any, where: str, media: MediaPolicy | None) -> None:
+        self.feature, self.value, self.where, self.media = feature, value, where, media
 
 
 class Document(dict[str, Any]):
@@ -61,7 +62,7 @@ class Document(dict[str, Any]):
     def __getitem__(self, key: str) -> Any:
         value = super().__getitem__(key)
         if type(value) is _Stored:
-            value = decode(value.feature, value.value, value.where)
+            value = decode(value.feature, value.value, value.where, value.media)
             super().__setitem__(key, value)
         return value
 
@@ -116,10 +117,13 @@ class Document(dict[str, Any]):
 
 
 class Documents(Sequence[Mapping[str, Any]]):
-    """The documents of one split. ``[i]`` is a full document; nothing is decoded before it is read."""
+    """The documents of one split. ``[i]`` is a full document; nothing is decoded before it is read.
 
-    def __init__(self, source: Source) -> None:
-        self.source = source
+    ``media``: what documents from the hub may name.
+    """
+
+    def __init__(self, source: Source, media: MediaPolicy | None = None) -> None:
+        self.source, self._media = source, media
         self.columns = source.columns
         self.media_columns = tuple(name for name in self.columns if is_media(source.features.get(name)))
         self.text_columns = tuple(name for name in self.columns if name not in self.media_columns)
@@ -152,7 +156,8 @@ class Documents(Sequence[Mapping[str, Any]]):
         row = self.source.row(number, columns)
         for name, feature in self._decoded.items():
             if row.get(name) is not None:
-                row[name] = _Stored(feature, row[name], f"{self.source.where}, document {number}, column {name!r}")
+                where = f"{self.source.where}, document {number}, column {name!r}"
+                row[name] = _Stored(feature, row[name], where, self._media)
         return Document(row)
 
 

@@ -17,6 +17,8 @@ from lmms_eval.errors import MediaError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from lmms_eval.media.policy import MediaPolicy
+
 Features = Mapping[str, Any]
 _MEDIA = ("Image", "Audio", "Video")
 _DECODED = (*_MEDIA, "Json")
@@ -53,29 +55,36 @@ def holds(feature: Any, kinds: tuple[str, ...] = _DECODED) -> bool:
     return isinstance(feature, Mapping) and any(holds(part, kinds) for key, part in feature.items() if key != "_type")
 
 
-def decode(feature: Any, value: Any, where: str) -> Any:
+def decode(feature: Any, value: Any, where: str, media: MediaPolicy | None = None) -> Any:
     """A stored value as task functions see it: PIL images, ``{path, array, sampling_rate}`` sounds, parsed JSON.
 
     Raises:
-        MediaError: a picture or sound cannot be read; ``where`` names its place.
+        MediaError: a picture or sound cannot be read, or ``media`` refuses its file; ``where`` names its place.
     """
     if value is None or not holds(feature):
         return value
     kind = _type(feature)
     if kind == "Image":
-        return decode_image(value, feature.get("mode"), where)
+        return decode_image(_allowed(value, media), feature.get("mode"), where)
     if kind == "Audio":
-        return _decode_audio(value, feature, where)
+        return _decode_audio(_allowed(value, media), feature, where)
     if kind == "Video":
         return value.get("path") or value if isinstance(value, Mapping) else value
     if kind == "Json":
         return orjson.loads(value) if isinstance(value, str) else value
     item = _item(feature)
     if item is None:
-        return {key: decode(feature.get(key), part, where) for key, part in value.items()}
+        return {key: decode(feature.get(key), part, where, media) for key, part in value.items()}
     if isinstance(value, Mapping):  # a sequence of structs is stored as a struct of lists
-        return {key: [decode(item.get(key), part, where) for part in parts or ()] for key, parts in value.items()}
-    return [decode(item, part, where) for part in value]
+        return {
+            key: [decode(item.get(key), part, where, media) for part in parts or ()] for key, parts in value.items()
+        }
+    return [decode(item, part, where, media) for part in value]
+
+
+def _allowed(value: Any, media: MediaPolicy | None) -> Any:
+    """A stored picture or sound, which may be a mere path. Raises ``MediaError``."""
+    return value if media is None or isinstance(value, bytes) else media.medium(value)
 
 
 def decode_image(value: Any, mode: str | None, where: str) -> Any:

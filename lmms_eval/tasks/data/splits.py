@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lmms_eval.errors import DataError, TaskError
 from lmms_eval.tasks.data import hub, text_files
@@ -16,6 +16,9 @@ from lmms_eval.tasks.data.locate import SUFFIXES, FilesBySplit, data_files, data
 from lmms_eval.tasks.data.sources import ParquetSource, TableSource
 from lmms_eval.tasks.render import keywords_for
 from lmms_eval.tasks.yaml_loader import StatedPath
+
+if TYPE_CHECKING:
+    from lmms_eval.media.policy import MediaPolicy
 
 LOCAL_BUILDERS = ("json", "csv", "tsv", "parquet", "arrow", "text")
 _OWN_KEYS = (
@@ -38,6 +41,8 @@ class DataRequest:
     trust_remote_code: bool = False
     settings: Any = None
     """``lmms_eval_specific_kwargs`` of the run, for a function that gives the rows."""
+    media: MediaPolicy | None = None
+    """What documents may name if they come from the hub."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +58,12 @@ class Rows:
 class DataSet:
     """Splits by name. ``process_docs`` is applied to the splits in ``processed``, once each."""
 
-    def __init__(self, openers: Mapping[str, Callable[[], Source]], where: str) -> None:
+    def __init__(
+        self, openers: Mapping[str, Callable[[], Source]], where: str, media: MediaPolicy | None = None
+    ) -> None:
         self._openers, self.where = openers, where
+        self.media = media
+        """What the documents may name; ``None`` for the user's own data."""
         self._process: Callable[[Any], Any] | None = None
         self._processed: frozenset[str] = frozenset()
         self._documents: dict[str, Documents] = {}
@@ -73,7 +82,7 @@ class DataSet:
             DataError: there is no such split, or a file of it cannot be read.
         """
         if split not in self._documents:
-            self._documents[split] = Documents(self._open(split))
+            self._documents[split] = Documents(self._open(split), self.media)
         return self._documents[split]
 
     def dataset_dict(self) -> Any:
@@ -215,21 +224,21 @@ def _in_data_root(request: DataRequest, split: str) -> DataSet:
     files = _in_folder(folder, request)
     if split not in files and list(files) == ["train"]:
         files = {split: files["train"]}
-    return _of_files(files, {}, str(folder))
+    return _of_files(files, {}, str(folder), request.media)  # what the hub gave, wherever it lies now
 
 
-def _of_files(files: FilesBySplit, options: Mapping[str, Any], where: str) -> DataSet:
+def _of_files(files: FilesBySplit, options: Mapping[str, Any], where: str, media: MediaPolicy | None = None) -> DataSet:
     openers = {}
     for split, of_split in files.items():
         builder = SUFFIXES.get(of_split[0].suffix)
         if builder is None:
             raise DataError(f"{of_split[0]}: files of this type are not read; use one of {', '.join(SUFFIXES)}")
         openers[split] = _opener(builder, tuple(of_split), options)
-    return DataSet(openers, where)
+    return DataSet(openers, where, media)
 
 
-def _of_datasets(splits: Mapping[str, Any], where: str) -> DataSet:
-    return DataSet({split: _constant(hub.DatasetSource(made, where)) for split, made in splits.items()}, where)
+def _of_datasets(splits: Mapping[str, Any], where: str, media: MediaPolicy | None = None) -> DataSet:
+    return DataSet({split: _constant(hub.DatasetSource(made, where)) for split, made in splits.items()}, where, media)
 
 
 def _constant(source: Source) -> Callable[[], Source]:
@@ -247,4 +256,5 @@ def _from_hub(request: DataRequest) -> DataSet:
         from lmms_eval.tasks.data.snapshot import fetch_videos
 
         fetch_videos(str(request.path), request.kwargs, request.where)
-    return _of_datasets(hub.load_hub(str(request.path), request.name, kwargs), f"data set {request.path}")
+    found = hub.load_hub(str(request.path), request.name, kwargs)
+    return _of_datasets(found, f"data set {request.path}", request.media)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval.errors import DataError
+from lmms_eval.errors import DataError, MediaError
 from lmms_eval.tasks._task_utils.pictures import image_part, open_image
 from lmms_eval.tasks.megabench.rows import Row, Segment, is_video
 
@@ -34,8 +34,15 @@ class MediaAccess:
     max_frames: int = MAX_FRAMES
 
     def path(self, name: str) -> Path:
-        """Absolute path of a file that the data set calls ``./data/...``."""
-        return (self.root / name).absolute()
+        """Absolute path of a file that the data set calls ``./data/...``.
+
+        Raises:
+            MediaError: it leads out of the folder.
+        """
+        path = PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts:
+            raise MediaError(f"a row names the file {name!r}, which is outside of the data set's folder {self.root}")
+        return (self.root / path).absolute()
 
 
 def is_text_rebuilt(row: Row) -> bool:

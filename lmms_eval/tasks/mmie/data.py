@@ -14,10 +14,12 @@ from typing import Any
 
 from loguru import logger
 
-from lmms_eval.errors import DataError
+from lmms_eval.errors import DataError, MediaError
+from lmms_eval.media.policy import MediaPolicy
 from lmms_eval.tasks._task_utils.archives import alone, rename, unpacked
 from lmms_eval.tasks.data.snapshot import hf_home
 from lmms_eval.tasks.data.splits import Rows
+from lmms_eval.tasks.media_policy import allowed_media
 from lmms_eval.tasks.mmie.records import Question, Segment, read_question
 from lmms_eval.tasks.mmie.routing import CATEGORIES, QUESTIONS, route
 from lmms_eval.tasks.mmie.settings import Settings
@@ -174,6 +176,7 @@ def _fetch(tried: str) -> Path:
 
 def _rows(content: list[Any], file: Path, settings: Settings) -> list[dict[str, Any]]:
     rows, problems, odd = [], [], []
+    media = MediaPolicy.of("MMIE", [file.parent], allowed_media())
     for position, entry in enumerate(content):
         try:
             question = read_question(entry)
@@ -186,12 +189,27 @@ def _rows(content: list[Any], file: Path, settings: Settings) -> list[dict[str, 
             continue
         if found.warning:
             odd.append(found.warning)
+        if outside := _outside(question, media):
+            problems.append(f"record {position}: the picture {outside!r} is outside of the data set's folder")
+            continue
         rows.append(_row(question, position, found.category))
     if problems:
         raise DataError(f"{file}: {len(problems)} records cannot be used: {_some(problems)}")
     if odd:
         logger.warning("{}: {} records of odd category: {}", file, len(odd), _some(odd))
     return rows
+
+
+def _outside(question: Question, media: MediaPolicy) -> str:
+    """The first picture that leads out of the data set's folder, unless it is allowed; empty if none does."""
+    for segment in (*question.question, *question.reference):
+        name = "" if segment.image is None else str(segment.image)
+        if name.startswith("/") or ".." in name.split("/"):
+            try:
+                media.check_file(str(media.roots[0] / Path(name)))
+            except MediaError:
+                return name
+    return ""
 
 
 def _row(question: Question, position: int, category: str) -> dict[str, Any]:

@@ -172,3 +172,9 @@ def test_interleaving_can_shrink(tmp_path: Path) -> None:
     assert part["url"].size == (100, 66)
     kept = interleaved_messages(query("<image>", "large.png"), access, Budget(max_side=300))[0]["content"][1]
     assert isinstance(kept["url"], str)
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../secret.png", "./data/../../secret.png"])
+def test_a_row_names_no_file_outside_of_the_data_set(name: str, tmp_path: Path) -> None:
+    with pytest.raises(MediaError, match="outside of the data set's folder"):
+        MediaAccess(tmp_path / "root").path(name)
