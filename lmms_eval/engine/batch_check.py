@@ -100,7 +100,7 @@ class Answered:
         self._places: dict[str, _Place] = {}
         for path in sorted(store.folder.glob("responses-*.jsonl")):
             self._readers.append(JournalReader(path))
-            for entry in read_journal(path):
+            for entry in read_journal(path, quietly=True):
                 if "id" in entry.record and "error" not in entry.record:
                     place = _Place(len(self._readers) - 1, entry.offset, len(entry.record.get("batch", ())) > 1)
                     self._places[entry.record["id"]] = place

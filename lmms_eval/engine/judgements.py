@@ -37,9 +37,9 @@ class JudgementStore:
         self._lock = threading.Lock()
         self._readers: list[JournalReader] = []
         self._known: dict[tuple[str, str], _Place] = {}
+        self._writer = JournalWriter(folder / f"judgements-{rank}.jsonl")  # first, as in RunStore
         for path in sorted(folder.glob(PATTERN)):
             self._load(path)
-        self._writer = JournalWriter(folder / f"judgements-{rank}.jsonl")
 
     def key(self, request: Request, messages: ChatMessages) -> str:
         """Raises ``MediaError`` or ``VolatileValue`` (``CacheKeys.key``)."""

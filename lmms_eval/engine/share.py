@@ -16,6 +16,7 @@ from lmms_eval.engine.plan import Order, TaskPlan, Window, costliest_first, wind
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.team import Team, TeamError
 from lmms_eval.errors import UsageError
+from lmms_eval.utils.journal import checked_lines, sealed
 
 RECORDS_AT_ONCE = 200
 PATIENCE_S = 5.0
@@ -95,7 +96,8 @@ class Share:
         if not self.shared_files:
             for pieces, records in enumerate(_batches(store), start=1):
                 images |= self._send_images(store, records, images)
-                self.team.tell(f"records/{rank}/{pieces - 1}", codec.encode(records))
+                lines = b"".join(sealed(codec.dumps(record)) for record in records)
+                self.team.tell_bytes(f"records/{rank}/{pieces - 1}", lines)
         finished = {
             "report": asdict(report),
             "shared_files": self.shared_files,
@@ -131,8 +133,9 @@ class Share:
         store.add_prompts(finished["prompts"])
         self._receive_images(store, finished, rank)
         for piece in range(finished["pieces"]):
-            for record in codec.decode(self.team.hear(f"records/{rank}/{piece}", rank)):
-                store.add_score(record)
+            lines = self.team.hear_bytes(f"records/{rank}/{piece}", rank)
+            for content in checked_lines(lines, f"records of process {rank}"):
+                store.add_score(codec.loads(content))
 
 
 class _Deadline:

@@ -43,9 +43,10 @@ class RunStore:
         self._blank: set[str] = set()
         """Blank or filtered responses, by id."""
         self._prompts = 0
-        self._load()
+        # Opened before anything is read: that ends a torn line, and sets a journal of another form aside.
         self._response_writer = JournalWriter(folder / f"responses-{rank}.jsonl")
         self._score_writer = JournalWriter(folder / f"scores-{rank}.jsonl")
+        self._load()
         self._score_file = len(self._readers)
         self._readers.append(JournalReader(self._score_writer.path))
 

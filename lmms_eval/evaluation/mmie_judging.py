@@ -112,10 +112,10 @@ class Judging:
     def _judge(self, judge: Judge, retries: int) -> None:
         identity = _identity(judge)
         questions = {index: self._data.samples[index].question(self._prompts) for index in self._data.to_judge}
-        self._take_over(questions, identity)
-        open_indices = [index for index in questions if index not in self._judgements.feedback]
         writer = JournalWriter(self._places.journal)
         try:
+            self._take_over(questions, identity)
+            open_indices = [index for index in questions if index not in self._judgements.feedback]
 
             def keep(number: int, verdict: Verdict) -> None:
                 self._keep(open_indices[number], verdict, identity, writer)

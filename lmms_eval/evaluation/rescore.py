@@ -69,7 +69,7 @@ class ScoredAnswers:
 
     def _read(self) -> Iterator[tuple[tuple[str, int], list[Any]]]:
         for path in sorted(self._folder.glob("scores-*.jsonl")):
-            for entry in read_journal(path):
+            for entry in read_journal(path, quietly=True):
                 if "scores" in entry.record:
                     yield (entry.record["task"], entry.record["doc_id"]), entry.record["answers"]
 

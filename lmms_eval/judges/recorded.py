@@ -1,7 +1,7 @@
 """A judge that repeats recorded replies (``--judge_model replay:FILE``): JSON lines with ``id``, ``prompt``, ``text``.
 
-The journal of judgements of a run (``judgements-0.jsonl``) is such a file. A line that has both keys answers its
-question only while the prompt is the same.
+The journal of judgements of a run (``judgements-0.jsonl``) is such a file; of its lines those count that fit their
+checksums. A line that has both keys answers its question only while the prompt is the same.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, Response
 from lmms_eval.errors import ModelError
 from lmms_eval.judges.questions import prompt_fingerprint
+from lmms_eval.utils.journal import checked_lines, has_checksums
 
 TAKE = 32
 
@@ -35,7 +36,8 @@ class RecordedJudge(Model):
         self._by_id: dict[str, str] = {}
         self._by_both: dict[tuple[str, str], str] = {}
         self._by_prompt: dict[str, list[str]] = {}
-        for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
+        lines = checked_lines(data, self.path) if has_checksums(data) else data.splitlines()
+        for number, line in enumerate(lines, 1):
             if line.strip():
                 self._add(line, number)
 
@@ -55,9 +57,9 @@ class RecordedJudge(Model):
     def identity(self) -> Mapping[str, Any]:
         return {"file": self._digest}
 
-    def _add(self, line: str, number: int) -> None:
+    def _add(self, line: bytes, number: int) -> None:
         try:
-            row = json.loads(line)
+            row = json.loads(line.decode("utf-8", "replace"))
             if "error" in row:
                 return
             name, prompt, text = row.get("id"), row.get("prompt"), row["text"]

@@ -9,6 +9,7 @@ import pytest
 
 from lmms_eval.engine.journal import JournalReader, JournalWriter, read_journal, write_atomically
 from lmms_eval.errors import JournalError
+from lmms_eval.utils.journal import sealed
 
 
 def test_records_are_read_back_at_their_offsets(tmp_path: Path) -> None:
@@ -27,15 +28,13 @@ def test_records_are_read_back_at_their_offsets(tmp_path: Path) -> None:
 @pytest.mark.parametrize("torn", [b'{"n": 1', b"\x00\x00", b'{"n": 1}'])
 def test_a_torn_last_line_is_ignored_and_closed(tmp_path: Path, torn: bytes) -> None:
     path = tmp_path / "j.jsonl"
-    path.write_bytes(b'{"n":0}\n' + torn)
+    path.write_bytes(sealed(b'{"n":0}') + torn)
     assert [entry.record["n"] for entry in read_journal(path)] == [0]
     writer = JournalWriter(path)
     offset = writer.append({"n": 2})
     writer.close()
-    records = [entry.record["n"] for entry in read_journal(path)]
-    assert records[0] == 0
-    assert records[-1] == 2
-    assert path.read_bytes()[offset:] == b'{"n":2}\n'
+    assert [entry.record["n"] for entry in read_journal(path)] == [0, 2]
+    assert path.read_bytes()[offset:] == sealed(b'{"n":2}')
 
 
 def test_every_prefix_of_a_journal_gives_its_whole_records(tmp_path: Path) -> None:

@@ -38,3 +38,16 @@ def test_replies_are_found_again_by_judge_prompt_and_options(tmp_path: Path) -> 
     assert len({key, *others}) == 4
     assert all(again.known(asked.id, other) is None for other in others)
     again.close()
+
+
+def test_a_reply_whose_line_is_damaged_does_not_count(tmp_path: Path) -> None:
+    store = JudgementStore(tmp_path, keys())
+    for number in range(2):
+        store.add(Response(f"t/{number}/judge/a/0", text="7"), "ab", "key")
+    store.close()
+    path = tmp_path / "judgements-0.jsonl"
+    path.write_bytes(path.read_bytes().replace(b'"text":"7"', b'"text":"6"', 1))
+    again = JudgementStore(tmp_path, keys())
+    assert again.known("t/0/judge/a/0", "key") is None
+    assert getattr(again.known("t/1/judge/a/0", "key"), "text", "") == "7"
+    again.close()

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
-import json
+import random
 import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
+from loguru import logger
 
 from lmms_eval.api.request import Response, Usage
 from lmms_eval.api.task import PipelineScore
@@ -131,8 +132,7 @@ def test_a_value_that_no_journal_holds_is_kept_for_this_process(tmp_path: Path) 
 
 
 def test_memory_holds_places_not_records(tmp_path: Path) -> None:
-    line = json.dumps({"id": "t/NUMBER/0/0/0", "text": "x" * 100_000, "prompt": "p"})
-    (tmp_path / "responses-0.jsonl").write_text("".join(line.replace("NUMBER", str(n)) + "\n" for n in range(100)))
+    filled(tmp_path, *(Response(f"t/{n}/0/0/0", text="x" * 100_000) for n in range(100)))
     tracemalloc.start()
     store = reopened(tmp_path)
     held, _ = tracemalloc.get_traced_memory()
@@ -209,3 +209,30 @@ def test_answers_asked_again_count_once_among_the_prompts(tmp_path: Path) -> Non
     assert store.prompt_fingerprint() == other.prompt_fingerprint()
     store.close()
     other.close()
+
+
+def flipped(data: bytes, bit: int) -> bytes:
+    changed = bytearray(data)
+    changed[bit // 8] ^= 1 << bit % 8
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("name", ["responses-0.jsonl", "scores-0.jsonl"])
+def test_no_flipped_bit_changes_a_number_or_crashes(tmp_path: Path, name: str) -> None:
+    """600 random flips in each journal: an answer or a score is what it was, or is not there."""
+    records = values_of(TASK, "acc", [1.0, 0.0, 0.5])
+    filled(tmp_path, *(Response(f"fake/{n}/0/0/0", text=f"said {n}") for n in range(3)), records=records)
+    path = tmp_path / name
+    whole, draw = path.read_bytes(), random.Random(7)
+    logger.disable("lmms_eval")  # said 600 times
+    for bit in (draw.randrange(8 * len(whole)) for _ in range(600)):
+        path.write_bytes(flipped(whole, bit))
+        store = reopened(tmp_path)
+        found = [store.response(f"fake/{n}/0/0/0") for n in range(3)]
+        scores = {record["doc_id"]: record["scores"][0]["metrics"]["acc"] for record in store.scores("fake", range(9))}
+        store.close()
+        assert all(response is None or response.text == f"said {n}" for n, response in enumerate(found))
+        assert scores.items() <= {0: 1.0, 1: 0.0, 2: 0.5}.items()
+        assert sum(response is not None for response in found) + len(scores) >= 4  # at most two lines made one
+        path.with_name(f"{name}.other-form-1").unlink(missing_ok=True)
+    logger.enable("lmms_eval")

@@ -185,3 +185,19 @@ def test_nothing_to_judge_needs_no_judge(start):
     assert output == []
     assert summary["categories"] == {}
     assert summary["judge"] is None
+
+
+def test_a_damaged_reply_is_taken_from_nowhere_and_asked_again(start):
+    jury = Jury("flip")
+    _, output, places = start(jury)
+    places.temporary.unlink()
+    line = places.journal.read_bytes()
+    places.journal.write_bytes(line.replace(b"### Score\\n3", b"### Score\\n5"))
+    _, again, _ = start(jury)
+    assert again == output
+    assert len(jury.asked) == 10
+    places.temporary.unlink(missing_ok=True)
+    places.journal.write_bytes(b'{"id":1,"occurrence":0,"judge":"x","prompt":"y","text":"### Score\\n5"}\n')
+    _, again, _ = start(jury)  # a journal of another form
+    assert (again, len(jury.asked)) == (output, 19)
+    assert places.journal.with_name("replies.jsonl.other-form-1").exists()

@@ -74,7 +74,7 @@ def score_folders(
         progress: called after each task.
 
     Raises:
-        DataError: there is no such folder, or the journal cannot be written.
+        DataError: there is no such folder. JournalError: the journal cannot be read or written.
     """
     found = root(str(job.settings.root), job.settings.subset)
     problems, scores, without = list(found.problems), [], []

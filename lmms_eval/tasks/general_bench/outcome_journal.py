@@ -6,40 +6,39 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from io import FileIO
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.items import Item
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure
 from lmms_eval.tasks.general_bench.measures.identity import scoring_identity
 from lmms_eval.tasks.general_bench.readers.paths import MEDIA_FOLDERS
 from lmms_eval.tasks.general_bench.scoring import MISSING, ItemOutcome
+from lmms_eval.utils.journal import LineWriter, read_lines
 
 _LONGEST_PATH = 4096
 
 
 class OutcomeJournal:
-    """An append-only file, opened at the first line, whose lines are written as they come; without path: none.
+    """A journal (``lmms_eval.utils.journal``) that is opened for writing at the first line; without path: none.
 
     Raises:
-        DataError: it cannot be read.
+        JournalError: it cannot be read.
     """
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self._known = {} if path is None else dict(_kept(path))
-        self._file: FileIO | None = None
+        self._writer: LineWriter | None = None
 
     def __enter__(self) -> OutcomeJournal:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            self._file.close()
+        if self._writer is not None:
+            self._writer.close()
 
     def __contains__(self, key: str) -> bool:
         return key in self._known
@@ -48,40 +47,25 @@ class OutcomeJournal:
         return self._known[key]
 
     def add(self, key: str, outcome: ItemOutcome) -> None:
-        """Add a line, but none for what failed, which is tried again; a torn last line is ended first.
+        """Add a line, but none for what failed, which is tried again.
 
         Raises:
-            DataError: it cannot be written.
+            JournalError: it cannot be written.
         """
         if self.path is None or outcome.status == "failed":
             return
-        line = orjson.dumps({"key": key, "outcome": outcome.as_record()}) + b"\n"
-        try:
-            if self._file is None:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                self._file = open(self.path, "ab", buffering=0)  # noqa: SIM115 - closed at the end
-                line = b"\n" + line if self._file.tell() else line
-            while line:  # a full disk takes a part first, and refuses the rest
-                line = line[self._file.write(line) :]
-        except OSError as error:
-            raise DataError(
-                f"{self.path} cannot be written: {error.strerror or error}; make room and start the same command again"
-            ) from error
+        if self._writer is None:
+            self._writer = LineWriter(self.path)
+        self._writer.append_line(orjson.dumps({"key": key, "outcome": outcome.as_record()}))
 
 
 def _kept(path: Path) -> Iterator[tuple[str, ItemOutcome]]:
-    """Outcomes by key; lines that are torn or foreign are passed over."""
-    try:
-        lines = path.read_bytes().splitlines()
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
-    for line in lines:
+    """Outcomes by key."""
+    for line in read_lines(path):
         try:
-            record = orjson.loads(line)
-            yield str(record["key"]), ItemOutcome.from_record(record["outcome"])
-        except (orjson.JSONDecodeError, KeyError, TypeError):
+            record = orjson.loads(line.content)
+            yield record["key"], ItemOutcome.from_record(record["outcome"])
+        except (KeyError, TypeError):  # of other code, whose keys nobody asks for
             continue
 
 

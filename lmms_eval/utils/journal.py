@@ -1,0 +1,253 @@
+"""Append-only files of JSON lines, each with its checksum, that survive a kill at any instant.
+
+A line is a JSON object whose last field is ``"crc":"xxxxxxxx"``: the CRC-32, in hexadecimal digits, of all bytes of the
+line before the comma of that field. A line that does not fit is passed over, counted and said.
+
+One ``write`` per line, straight to the kernel: a killed process loses nothing that it had reported. A torn last line is
+closed by a newline when the file is opened for writing again, and then fits no checksum.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+from loguru import logger
+
+from lmms_eval.errors import JournalError
+
+_FIELD = b',"crc":"'
+_END_BYTES = len(_FIELD) + 8 + len(b'"}\n')
+
+
+def sealed(content: bytes) -> bytes:
+    """The line of a JSON object (one field at least, no newline at the end), with checksum and newline."""
+    fields = memoryview(content)[:-1]
+    return b'%b,"crc":"%08x"}\n' % (fields, zlib.crc32(fields))
+
+
+def unsealed(line: bytes) -> bytes | None:
+    """The object of a line that ``sealed`` has made; ``None`` if one of its bytes is not as it was written."""
+    fields = line[:-_END_BYTES]
+    return fields + b"}" if line[len(fields) :] == b',"crc":"%08x"}\n' % zlib.crc32(fields) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A JSON object without its checksum, and where its line begins."""
+
+    offset: int
+    content: bytes
+
+
+class LineWriter:
+    """Appends lines to one file; safe for several threads of one process. A file of another form is set aside.
+
+    Raises:
+        JournalError: the file, or its folder, cannot be made or written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        self._is_torn = False
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _set_aside_other_form(path)
+            self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+            self._size = os.fstat(self._file).st_size
+        except OSError as error:
+            raise JournalError(f"cannot open the journal {path}: {error.strerror or error}") from error
+        if self._size and os.pread(self._file, 1, self._size - 1) != b"\n":
+            self._write(b"\n")
+
+    def append_line(self, content: bytes) -> int:
+        """Write one JSON object; returns the offset of its line.
+
+        Raises:
+            JournalError: the file system refused (full disk, quota, lost mount), or the file was deleted.
+        """
+        line = sealed(content)
+        with self._lock:
+            if self._is_torn:
+                self._write(b"\n")
+            offset = self._size
+            self._write(line)
+            return offset
+
+    def _write(self, data: bytes) -> None:
+        try:
+            written = os.write(self._file, data)
+            is_deleted = os.fstat(self._file).st_nlink == 0
+        except OSError as error:
+            raise JournalError(
+                f"cannot write to the journal {self.path}: {error.strerror or error}; what was finished before is "
+                "kept: make room and start the same command again"
+            ) from error
+        self._size += written
+        self._is_torn = written != len(data)
+        if written != len(data):
+            raise JournalError(
+                f"the journal {self.path} took only {written} of {len(data)} bytes (full disk?); what was finished "
+                "before is kept: make room and start the same command again"
+            )
+        if is_deleted:
+            self._check_place()
+
+    def _check_place(self) -> None:
+        """What is written to a file that has been deleted, or moved with its folder, is found by no later start."""
+        if not self.path.exists():
+            raise JournalError(
+                f"the journal {self.path} was deleted or moved while it was written: what it held is lost unless it "
+                "is put back; start the same command again"
+            )
+
+    def sync(self) -> None:
+        """Force what is written to the disk. Raises ``JournalError``, also if the file is no longer in its place."""
+        with self._lock:
+            try:
+                os.fsync(self._file)
+            except OSError as error:
+                raise JournalError(f"cannot force {self.path} to the disk: {error.strerror or error}") from error
+            self._check_place()
+
+    def close(self) -> None:
+        with self._lock:
+            if self._file >= 0:
+                os.close(self._file)
+                self._file = -1
+
+
+class LineReader:
+    """Random access to the lines of one file. Raises ``JournalError`` if it cannot be opened."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._file = open(path, "rb")  # noqa: SIM115 - held open for random access, closed by close()
+        except OSError as error:
+            raise JournalError(f"cannot read the journal {path}: {error.strerror or error}") from error
+        self._lock = threading.Lock()
+
+    def line_at(self, offset: int) -> bytes:
+        """The JSON object whose line begins there.
+
+        Raises:
+            JournalError: the line can no longer be read, or no longer fits its checksum.
+        """
+        try:
+            with self._lock:
+                self._file.seek(offset)
+                line = self._file.readline()
+        except OSError as error:
+            raise JournalError(f"cannot read the journal {self.path}: {error.strerror or error}") from error
+        content = unsealed(line)
+        if content is None:
+            raise JournalError(
+                f"{self.path}: the line at byte {offset} no longer fits its checksum; start the same command again: "
+                "what it held is asked or scored again"
+            )
+        return content
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def read_lines(path: Path, quietly: bool = False) -> Iterator[Line]:
+    """All lines of a file that fit their checksums; a missing file has none.
+
+    ``quietly``: what does not fit has been said at an earlier reading.
+
+    Raises:
+        JournalError: the file cannot be read.
+    """
+    offset = damaged = 0
+    form = _Form()
+    try:
+        with open(path, "rb") as file:
+            for line in file:
+                start, offset = offset, offset + len(line)
+                content = unsealed(line)
+                if content is not None:
+                    form.is_ours = True
+                    yield Line(start, content)
+                elif line != b"\n":  # which closed a torn line
+                    damaged += 1
+                    form.see(line)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise JournalError(f"cannot read the journal {path}: {error.strerror or error}") from error
+    if damaged and not quietly:
+        _say(path, damaged, form.is_other)
+
+
+def has_checksums(data: bytes) -> bool:
+    """Whether these are lines of a journal, sound or damaged, rather than a person's JSON lines."""
+    form = _Form()
+    for line in data.splitlines(keepends=True):
+        form.see(line)
+    return form.is_ours
+
+
+def checked_lines(data: bytes, place: Path | str) -> list[bytes]:
+    """The objects of lines that came as a whole; what does not fit is counted and said, naming ``place``."""
+    lines = [line for line in data.splitlines(keepends=True) if line != b"\n"]
+    contents = [content for line in lines if (content := unsealed(line)) is not None]
+    if len(contents) < len(lines):
+        _say(place, len(lines) - len(contents))
+    return contents
+
+
+def _say(place: Path | str, damaged: int, is_other: bool = False) -> None:
+    if is_other:
+        logger.warning("{} is a journal of another form (no checksums): nothing is taken from it", place)
+        return
+    lines = "1 line does not fit its" if damaged == 1 else f"{damaged} lines do not fit their"
+    logger.warning("{}: {} checksum: passed over; what was in it is asked or scored again", place, lines)
+
+
+def _set_aside_other_form(path: Path) -> None:
+    """Move a journal of another form away. Raises ``OSError``."""
+    if not path.is_file():
+        return
+    form = _Form()
+    with open(path, "rb") as file:
+        for line in file:
+            form.see(line)
+            if form.is_ours:
+                return
+    if form.is_other:
+        number = 1
+        while (target := path.with_name(f"{path.name}.other-form-{number}")).exists():
+            number += 1
+        path.rename(target)
+        logger.warning("{} is a journal of another form (no checksums): moved to {}, begun anew", path, target.name)
+
+
+@dataclass(slots=True)
+class _Form:
+    """Whose lines a file holds."""
+
+    is_ours: bool = False
+    """A line has a checksum at its end, be it right or wrong."""
+    has_foreign: bool = False
+    """A line is a whole JSON object without one."""
+
+    @property
+    def is_other(self) -> bool:
+        return self.has_foreign and not self.is_ours
+
+    def see(self, line: bytes) -> None:
+        if line[-_END_BYTES : len(_FIELD) - _END_BYTES] == _FIELD:
+            self.is_ours = True
+        elif not self.has_foreign and line.startswith(b"{"):
+            try:
+                self.has_foreign = isinstance(orjson.loads(line), dict)
+            except ValueError:  # torn or damaged
+                return

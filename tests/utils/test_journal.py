@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from loguru import logger
+
+from lmms_eval.errors import JournalError
+from lmms_eval.utils.journal import (
+    LineReader,
+    LineWriter,
+    checked_lines,
+    has_checksums,
+    read_lines,
+    sealed,
+    unsealed,
+)
+
+OBJECTS = st.dictionaries(st.text(max_size=8), st.text() | st.integers(-(2**53), 2**53) | st.none(), min_size=1)
+
+
+@pytest.fixture
+def said() -> list[str]:
+    messages: list[str] = []
+    logger.add(messages.append, format="{message}", level="WARNING")
+    return messages
+
+
+def journal(path: Path, count: int = 3) -> list[int]:
+    writer = LineWriter(path)
+    offsets = [writer.append_line(orjson.dumps({"n": n, "text": f"é{n}"})) for n in range(count)]
+    writer.close()
+    return offsets
+
+
+def numbers(path: Path) -> list[int]:
+    return [orjson.loads(line.content)["n"] for line in read_lines(path)]
+
+
+@given(OBJECTS)
+def test_a_line_is_readable_json_and_gives_its_object_back(content: dict[str, object]) -> None:
+    line = sealed(orjson.dumps(content))
+    assert line.endswith(b'"}\n') and line.count(b"\n") == 1
+    assert list(json.loads(line).items())[:-1] == list(content.items()) or "crc" in content
+    assert unsealed(line) == orjson.dumps(content)
+
+
+@given(OBJECTS, st.data())
+def test_no_damaged_line_fits(content: dict[str, object], data: st.DataObject) -> None:
+    line = bytearray(sealed(orjson.dumps(content)))
+    place = data.draw(st.integers(0, len(line) - 1))
+    burst = data.draw(st.binary(min_size=1, max_size=4).filter(any))
+    for number, mask in enumerate(burst):
+        line[min(place + number, len(line) - 1)] ^= mask
+    changed = bytes(line)
+    assert unsealed(changed) is None or changed == sealed(orjson.dumps(content))
+
+
+@given(OBJECTS, st.integers(1, 30))
+def test_no_line_that_is_cut_short_fits(content: dict[str, object], cut: int) -> None:
+    line = sealed(orjson.dumps(content))
+    assert unsealed(line[:-cut]) is None
+
+
+def test_the_form_is_the_one_that_the_documents_tell() -> None:
+    assert sealed(b'{"id":"t/0","text":"x"}') == b'{"id":"t/0","text":"x","crc":"52922af8"}\n'
+
+
+def test_a_line_that_does_not_fit_is_passed_over_counted_and_said(tmp_path: Path, said: list[str]) -> None:
+    path = tmp_path / "j.jsonl"
+    offsets = journal(path, 5)
+    data = bytearray(path.read_bytes())
+    for number in (1, 3):
+        data[offsets[number] + 5] ^= 4
+    path.write_bytes(data)
+    assert numbers(path) == [0, 2, 4]
+    (message,) = said
+    assert str(path) in message
+    assert "2 lines do not fit their checksum: passed over; what was in it is asked or scored again" in message
+    assert [line.offset for line in read_lines(path, quietly=True)] == [offsets[0], offsets[2], offsets[4]]
+    assert len(said) == 1
+    reader = LineReader(path)
+    assert reader.line_at(offsets[2]) == '{"n":2,"text":"é2"}'.encode()
+    with pytest.raises(JournalError, match=rf"the line at byte {offsets[3]} no longer fits its checksum"):
+        reader.line_at(offsets[3])
+    reader.close()
+
+
+def test_a_torn_first_line_is_no_other_form(tmp_path: Path, said: list[str]) -> None:
+    path = tmp_path / "j.jsonl"
+    path.write_bytes(sealed(b'{"n":0}')[:-9])
+    writer = LineWriter(path)
+    writer.append_line(b'{"n":1}')
+    writer.close()
+    assert numbers(path) == [1]
+    assert "1 line does not fit its checksum" in said[0]
+
+
+def test_a_journal_of_another_form_is_set_aside_and_begun_anew(tmp_path: Path, said: list[str]) -> None:
+    path = tmp_path / "j.jsonl"
+    for number in (1, 2):
+        path.write_bytes(b'{"n":7}\n{"n":8}\n{"n"')
+        assert numbers(path) == []
+        writer = LineWriter(path)
+        writer.append_line(b'{"n":1}')
+        writer.close()
+        assert numbers(path) == [1]
+        assert (tmp_path / f"j.jsonl.other-form-{number}").read_bytes().startswith(b'{"n":7}\n')
+    assert "is a journal of another form (no checksums): nothing is taken from it" in said[0]
+    assert "moved to j.jsonl.other-form-1, begun anew" in said[1]
+
+
+def test_lines_of_another_process_are_checked(said: list[str]) -> None:
+    good = sealed(b'{"n":1}')
+    assert checked_lines(good + good.replace(b"1", b"2", 1) + good, "records of process 1") == [b'{"n":1}'] * 2
+    assert said[0].startswith("records of process 1: 1 line does not fit")
+
+
+def test_a_journal_is_told_from_lines_that_a_person_wrote() -> None:
+    assert has_checksums(b'{"a":1}\n' + sealed(b'{"n":1}').replace(b"1", b"2"))
+    assert not has_checksums(b'{"a":1}\n{"crc":"12345678"}\n')
+
+
+@pytest.mark.parametrize("how", ["deleted", "moved"])
+def test_a_folder_that_goes_away_is_noticed(tmp_path: Path, how: str) -> None:
+    path = tmp_path / "run" / "j.jsonl"
+    writer = LineWriter(path)
+    writer.append_line(b'{"n":1}')
+    if how == "deleted":
+        shutil.rmtree(path.parent)
+        with pytest.raises(JournalError, match=r"j\.jsonl was deleted or moved while it was written"):
+            writer.append_line(b'{"n":2}')
+    else:
+        path.parent.rename(tmp_path / "elsewhere")
+        writer.append_line(b'{"n":2}')  # still in the file, wherever that is
+    with pytest.raises(JournalError, match=r"j\.jsonl was deleted or moved while it was written"):
+        writer.sync()
+    writer.close()
+
+
+def test_what_cannot_be_read_is_an_error_of_ours(tmp_path: Path) -> None:
+    with pytest.raises(JournalError, match="cannot read the journal"):
+        list(read_lines(tmp_path))
+    with pytest.raises(JournalError, match="cannot read the journal"):
+        LineReader(tmp_path / "none")
+    assert list(read_lines(tmp_path / "none")) == []
+
+
+def test_a_line_is_one_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writes: list[bytes] = []
+    writer = LineWriter(tmp_path / "j.jsonl")
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda file, data: writes.append(bytes(data)) or write(file, data))
+    writer.append_line(b'{"n":1}')
+    assert len(writes) == 1
+    writer.close()
