@@ -1,18 +1,25 @@
-"""``python -m lmms_eval`` and the console script ``lmms-eval``."""
+"""``python -m lmms_eval`` and the command ``lmms-eval``."""
 
 from __future__ import annotations
 
+import atexit
 import sys
+from typing import NoReturn
 
-from lmms_eval.cli.main import main as run
-from lmms_eval.utils.terminal import guard_standard_error
+from lmms_eval.cli.ending import LastStep
 
 
-def main() -> int:
-    """Run the command line of this process; returns its exit code."""
+def main() -> NoReturn:
+    """Run this process's command line, and end the process with its exit code."""
+    last = LastStep()
+    atexit.register(last)
+    from lmms_eval.cli.main import run_command
+    from lmms_eval.utils.terminal import guard_standard_error
+
     guard_standard_error()
-    return run()
+    last.code = run_command(sys.argv[1:])
+    sys.exit(last.code)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

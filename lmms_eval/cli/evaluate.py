@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from lmms_eval.cli.ending import at_end
 from lmms_eval.cli.main import INTERNAL_ERROR, report_error, shows_traceback
 from lmms_eval.cli.output import emit
 from lmms_eval.errors import LmmsEvalError, UsageError
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from lmms_eval.config import RunConfig
 
 LISTINGS = {"list": "list", "list_groups": "groups", "list_subtasks": "subtasks", "list_tags": "tags"}
-STOPPED = (130, 143)
+STOPPED = (129, 130, 143)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -70,13 +71,14 @@ def _run_one(config: RunConfig) -> int:
     from lmms_eval.evaluator import run as evaluate
 
     try:
-        report = evaluate(config)
+        report = evaluate(config, ends=False)
     except SystemExit as stop:  # a script's exit() must not pass for the end of a run, least of all with code 0
         raise LmmsEvalError(
             f"the code of a model or of a task called exit ({stop.code!r}); what was finished is kept, and the same "
             "command goes on from there; --verbosity DEBUG shows where"
         ) from stop
     emit([part for part in (report.table, *report.lines) if part])
+    at_end(report.end)
     return int(report.exit_code)
 
 

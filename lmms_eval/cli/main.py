@@ -9,6 +9,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 
+from lmms_eval.cli.ending import end
 from lmms_eval.cli.output import complain, emit
 from lmms_eval.errors import LmmsEvalError, UsageError
 
@@ -53,8 +54,14 @@ INTERNAL_ERROR, INTERRUPTED = 1, 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command line and return its exit code (``docs/commands.md``)."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    """Run one command line to its end and return its exit code (``docs/commands.md``)."""
+    code = run_command(list(sys.argv[1:] if argv is None else argv))
+    end()
+    return code
+
+
+def run_command(arguments: list[str]) -> int:
+    """``main`` without what is done at the command's end (``lmms_eval.cli.ending``)."""
     try:
         return dispatch(arguments)
     except SystemExit as stop:  # argparse after printing a subcommand's help

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from lmms_eval.cli.ending import at_end
 from lmms_eval.cli.output import emit
 from lmms_eval.errors import UsageError
 
@@ -51,4 +52,5 @@ def score_run(words: Sequence[str]) -> int:
     configure_logging(str(given.get("verbosity", "INFO")).upper())
     report = rescore(Path(words[0]), given, shlex.join(["lmms-eval", "score", *words]))
     emit([part for part in (report.table, *report.lines) if part])
+    at_end(report.end)
     return report.exit_code

@@ -24,6 +24,7 @@ from lmms_eval.engine.signals import EndNow, Interrupts
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.stream import Stream, StreamLimits
 from lmms_eval.engine.team import Team
+from lmms_eval.utils.async_iteration import closed_on_error
 
 GIVE_UP_AT_LEAST = 16
 SWITCH_INTERVAL_S = 0.0005
@@ -201,10 +202,11 @@ class Asking:
             self._take_from_model(response)
 
     async def _drain(self, responses: AsyncIterator[Response]) -> None:
-        async for response in responses:
-            while self._is_behind():
-                await asyncio.sleep(0.02)
-            self._take_from_model(response)
+        async with closed_on_error(responses):
+            async for response in responses:
+                while self._is_behind():
+                    await asyncio.sleep(0.02)
+                self._take_from_model(response)
 
     def _take_from_model(self, response: Response) -> None:
         if self._lockstep is None or self._lockstep.keeps(response):

@@ -25,6 +25,7 @@ from lmms_eval.engine.response_cache import ResponseCache
 from lmms_eval.engine.stream import Stream, StreamLimits
 from lmms_eval.errors import JournalError, MediaError
 from lmms_eval.judges.providers import Judge
+from lmms_eval.utils.async_iteration import closed_on_error
 
 QUEUE_LENGTH = 256
 LEAST_OPEN = 64
@@ -205,10 +206,11 @@ class Judging:
             self._follow(Step(job=job))
 
     async def _drain_async(self, responses: AsyncIterator[Response]) -> None:
-        async for response in responses:
-            while self._is_delivery_behind():
-                await asyncio.sleep(0.02)
-            self._take_in(response)
+        async with closed_on_error(responses):
+            async for response in responses:
+                while self._is_delivery_behind():
+                    await asyncio.sleep(0.02)
+                self._take_in(response)
 
     def _has_open(self) -> bool:
         return not self._is_complete or len(self._interviews) > 0

@@ -7,6 +7,7 @@ import fcntl
 import os
 import shutil
 import socket
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -18,6 +19,7 @@ import orjson
 
 from lmms_eval.engine.journal import write_atomically
 from lmms_eval.errors import JournalError, RunLockedError, UsageError
+from lmms_eval.utils.journal import sealed, unsealed
 
 HEARTBEAT_S = 20.0
 STALE_AFTER_S = 120.0
@@ -61,6 +63,10 @@ def _start_time(pid: int) -> str | None:
     return ""
 
 
+class DamagedRecord(JournalError):
+    """``run.json`` cannot be relied on; the journals beside it have checksums of their own."""
+
+
 class RunFolder:
     """``OUT/MODEL/.runs/KEY``: journals, ``run.json`` (what this run is, its date stamp and state), ``owner.json``."""
 
@@ -74,8 +80,8 @@ class RunFolder:
     def owner_file(self) -> Path:
         return self.path / "owner.json"
 
-    def acquire(self) -> None:
-        """Become the owner.
+    def acquire(self, beats: bool = True) -> None:
+        """Become the owner; ``beats``: for longer than a moment, with a sign of life every 20 s.
 
         Raises:
             RunLockedError: another live process owns the folder.
@@ -94,11 +100,16 @@ class RunFolder:
                 self._remove_dead_owner()
                 continue
             except OSError as error:
-                raise JournalError(f"cannot write {self.owner_file}: {error.strerror or error}") from error
-            with os.fdopen(handle, "wb") as file:
-                file.write(body)
+                raise self._unwritable(error) from error
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(body)
+            except OSError as error:
+                self.owner_file.unlink(missing_ok=True)
+                raise self._unwritable(error) from error
             self._body = body
-            threading.Thread(target=self._beat, name="run-heartbeat", daemon=True).start()
+            if beats:
+                threading.Thread(target=self._beat, name="run-heartbeat", daemon=True).start()
             return
         raise RunLockedError(f"another process keeps taking over {self.path}: wait for it to end")
 
@@ -110,26 +121,42 @@ class RunFolder:
                 self.owner_file.unlink()
         self._body = b""
 
+    @property
+    def state_file(self) -> Path:
+        return self.path / "run.json"
+
     def read(self) -> dict[str, Any]:
-        """``run.json``, empty if there is none."""
+        """``run.json``, empty if there is none.
+
+        Raises:
+            DamagedRecord: it cannot be read, or is not as it was written.
+        """
         try:
-            content = orjson.loads((self.path / "run.json").read_bytes())
+            content = unsealed(self.state_file.read_bytes())
         except FileNotFoundError:
             return {}
-        except ValueError as error:
-            raise JournalError(
-                f"{self.path / 'run.json'} is not readable: {error}; remove the folder to start anew"
-            ) from error
-        return content if isinstance(content, dict) else {}
+        except OSError as error:
+            raise DamagedRecord(f"{self.state_file} cannot be read: {error.strerror or error}") from error
+        if content is None:
+            raise DamagedRecord(f"{self.state_file} does not fit its checksum")
+        record: dict[str, Any] = orjson.loads(content)
+        return record
 
     def write(self, content: Mapping[str, Any]) -> None:
-        write_atomically(self.path / "run.json", orjson.dumps(content, option=orjson.OPT_INDENT_2, default=str))
+        """Raises ``JournalError``."""
+        write_atomically(self.state_file, sealed(orjson.dumps(content, option=orjson.OPT_INDENT_2, default=str)))
 
     def clear(self) -> None:
-        """Forget a completed run's journals, to start anew."""
-        for entry in self.path.iterdir():
-            if entry.name != "owner.json":
-                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+        """Forget a completed run's journals, to start anew. Raises ``JournalError``."""
+        try:
+            for entry in self.path.iterdir():
+                if entry.name != "owner.json":
+                    shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+        except OSError as error:
+            raise JournalError(f"cannot clear {self.path} to begin anew: {error.strerror or error}") from error
+
+    def _unwritable(self, error: OSError) -> JournalError:
+        return JournalError(f"cannot write {self.owner_file}: {error.strerror or error}; make room and start again")
 
     def _beat(self) -> None:
         while not self._stop.wait(HEARTBEAT_S):
@@ -159,12 +186,12 @@ class RunFolder:
     def _is_dead(self) -> bool:
         """Raises ``RunLockedError`` for a live owner."""
         try:
-            owner = Owner(**orjson.loads(self.owner_file.read_bytes()))
+            owner = _owner(self.owner_file.read_bytes())
             age = self._age()
         except FileNotFoundError:
             return False
-        except (ValueError, TypeError):
-            return self._age() > TORN_AFTER_S
+        if owner is None:
+            return age > TORN_AFTER_S
         if _is_alive(owner, age):
             raise RunLockedError(
                 f"{self.path} is in use by process {owner.pid} on {owner.host}: wait for it, stop it, or choose "
@@ -173,11 +200,29 @@ class RunFolder:
         return True
 
     def _age(self) -> float:
-        """Seconds since the last sign of life; a file that is gone is of no age."""
+        """Seconds since the last sign of life. Raises ``FileNotFoundError``.
+
+        A time in the future is as old as it is ahead: a live owner would have put it right at its next sign of life.
+        """
+        return abs(self._now() - self.owner_file.stat().st_mtime)
+
+    def _now(self) -> float:
+        """The time by the clock that dates the files here, which may be that of a server, not of this machine."""
         try:
-            return time.time() - self.owner_file.stat().st_mtime
-        except FileNotFoundError:
-            return 0.0
+            with tempfile.TemporaryFile(dir=self.path) as file:
+                return os.fstat(file.fileno()).st_mtime
+        except OSError:  # a full disk: acquiring says so
+            return time.time()
+
+
+def _owner(content: bytes) -> Owner | None:
+    """What an owner file says; ``None`` if it is torn or damaged."""
+    try:
+        owner = Owner(**orjson.loads(content))
+    except (ValueError, TypeError):
+        return None
+    is_sound = isinstance(owner.host, str) and isinstance(owner.started, str) and type(owner.pid) is int
+    return owner if is_sound and 0 < owner.pid < 2**31 else None
 
 
 def _is_alive(owner: Owner, heartbeat_age_s: float) -> bool:

@@ -1,4 +1,4 @@
-"""First SIGINT or SIGTERM: stop taking, finish what is in flight within the grace time. A second one: end at once."""
+"""First SIGINT, SIGTERM or SIGHUP: stop taking, finish what is in flight in the grace time. A second one: end now."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ class EndNow(KeyboardInterrupt):
 
 
 class Interrupts:
-    """Context in which the two signals are taken. Outside the main thread it does nothing.
+    """Context in which the signals are taken. Outside the main thread it does nothing.
+
+    SIGHUP (the terminal or the connection is gone) is left alone where it is ignored, as by ``nohup``.
 
     Raises ``EndNow`` in the main thread at the second signal, or when the grace time after the first is over.
     """
@@ -30,7 +32,9 @@ class Interrupts:
 
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                if number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
+                    continue
                 self._previous[number] = signal.signal(number, self._handle)
             self._previous[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._expire)
         return self

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import socket
 import uuid
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import orjson
 from loguru import logger
 
 from lmms_eval.config import RunConfig, argument_text, resolved_cli_args
 from lmms_eval.engine.images import FOLDER, ImageFolder
 from lmms_eval.engine.journal import write_atomically
-from lmms_eval.engine.run_folder import RunFolder, RunState
-from lmms_eval.engine.team import Team
-from lmms_eval.errors import UsageError
+from lmms_eval.engine.run_folder import DamagedRecord, RunFolder, RunState, this_process
+from lmms_eval.engine.team import Place, Team
+from lmms_eval.errors import JournalError, RunLockedError, UsageError
 from lmms_eval.evaluation.collect import Collected
-from lmms_eval.results.naming import ResultFiles, model_folder, reserve, start_stamp
+from lmms_eval.results.naming import RUNS, ResultFiles, model_folder, reserve, start_stamp
+from lmms_eval.utils.journal import sealed, unsealed
 
-RUNS = ".runs"
+REPORT = "report.json"
 LAUNCH_MARK = "launch"
 """File by which the processes of a launch find out whether they see the same folder."""
 
@@ -35,16 +40,51 @@ class RunRecord:
     files: ResultFiles | None
     """``None`` without ``--output_path``."""
     date: str
+    content: Mapping[str, Any]
+    """What ``run.json`` holds while the run goes on."""
     is_temporary: bool
     images: ImageFolder
     """Pictures that the model makes: beside the samples, or in the folder of the journals."""
     shares_files: bool = True
     """This process writes into the folder of the launch's first process."""
+    report: Mapping[str, Any] | None = None
+    """What an earlier start of the same command, killed before its end, had to show of the completed run."""
 
-    def finish(self, state: RunState, command: str = "") -> None:
-        """``command``: what asks for the answers that are missing."""
-        known = self.folder.read()
-        self.folder.write({**known, "state": state, "command": command or known.get("command", "")})
+    def finish(self, state: RunState, command: str = "", report: bytes = b"") -> None:
+        """Note how the run has ended.
+
+        ``command``: what asks for the answers that are missing. ``report``: JSON of what is to be shown of the run.
+
+        Raises:
+            JournalError: the note cannot be written, or the folder has been deleted or moved meanwhile.
+        """
+        if not self.folder.state_file.exists():
+            raise JournalError(
+                f"{self.folder.path} was deleted or moved while the run wrote to it: its journals are lost unless "
+                "they are put back; start the same command again"
+            )
+        if report and state == "complete":
+            write_atomically(self.folder.path / REPORT, sealed(report))
+        self.folder.write({**self.content, "state": state, "command": command})
+        if self.files is not None:
+            self.files.free_stamp()
+
+    def end(self) -> None:
+        """Note that whoever asked for this run has got its results: once complete, the next start begins it anew.
+
+        Where that cannot be noted (a full disk, another owner already), the next start shows the results again.
+        """
+        folder = RunFolder(self.folder.path)
+        if not folder.state_file.exists():
+            return
+        with contextlib.suppress(JournalError, RunLockedError):
+            folder.acquire(beats=False)
+            try:
+                known = folder.read()
+                if known.get("state") == "complete" and known.get("date") == self.date:
+                    folder.write({**known, "ended": True})
+            finally:
+                folder.release()
 
 
 def open_record(config: RunConfig, collected: Collected, team: Team | None = None) -> RunRecord:
@@ -64,7 +104,7 @@ def open_record(config: RunConfig, collected: Collected, team: Team | None = Non
     folder = RunFolder(_folder_path(config, base, collected.key))
     folder.acquire()
     try:
-        record = _begin(config, collected, folder, base, is_restart=team is not None and team.place.attempt > 0)
+        record = _begin(config, collected, folder, base, Place() if team is None else team.place)
         if team is not None:
             mark = uuid.uuid4().hex
             write_atomically(folder.path / LAUNCH_MARK, mark.encode())
@@ -86,19 +126,19 @@ def _join(config: RunConfig, collected: Collected, base: Path | None, team: Team
         )
     folder = RunFolder(_folder_path(config, base, first["key"]))
     mark = folder.path / LAUNCH_MARK
-    shares = mark.is_file() and mark.read_text(encoding="utf-8") == first["mark"]
+    shares = mark.is_file() and mark.read_bytes() == first["mark"].encode()
+    content = {"key": first["key"], "state": "running", "date": first["date"]}
     if not shares:
         folder.acquire()
-        folder.write({"key": first["key"], "state": "running", "date": first["date"]})
+        folder.write(content)
     return RunRecord(
-        folder, first["key"], first["scoring_key"], None, first["date"], base is None, _images(folder, base), shares
-    )
+        folder, first["key"], first["scoring_key"], None, first["date"], content, base is None, _images(folder, base),
+        shares,
+    )  # fmt: skip
 
 
-def _begin(
-    config: RunConfig, collected: Collected, folder: RunFolder, base: Path | None, is_restart: bool = False
-) -> RunRecord:
-    earlier = folder.read()
+def _begin(config: RunConfig, collected: Collected, folder: RunFolder, base: Path | None, place: Place) -> RunRecord:
+    earlier = _earlier(folder, collected.key)
     if earlier and earlier.get("key") != collected.key:
         raise UsageError(
             f"{folder.path} holds a run of another configuration (key {earlier.get('key')}, this command's is "
@@ -106,30 +146,80 @@ def _begin(
             "out to begin a run of its own"
         )
     # A process that died after its work makes the launcher start all again: that is no new run.
-    is_same = is_restart and earlier.get("launcher") == _launcher()
+    is_same = place.attempt > 0 and earlier.get("launcher") == _launcher()
     if earlier.get("state") == "complete" and not config.resume and not is_same:
-        folder.clear()
-        earlier = {}
+        if _has_ended(earlier):
+            folder.clear()
+            earlier = {}
+        elif place.size == 1 and (shown := _shown_again(config, collected, folder, base, earlier)) is not None:
+            return shown
     date = start_stamp(config.timezone)
     files = None
     if base is not None:
         stamp = earlier.get("stamp")
         files = ResultFiles(base, stamp) if stamp else reserve(base, date)
     if earlier:
-        logger.info("continuing the run of {} in {}", earlier.get("date"), folder.path)
+        logger.info("continuing the run of {} in {}", earlier.get("date", "an unknown date"), folder.path)
     record = {
         "key": collected.key,
         "state": "running",
         "stamp": files.stamp if files else earlier.get("stamp"),
         "date": earlier.get("date") or date.isoformat(),
-        "arguments": resolved_cli_args(config),
+        "arguments": _arguments(config),
         "model": _model(collected),
         "launcher": _launcher(),
+        "process": asdict(this_process()),
     }
     folder.write(record)
     return RunRecord(
-        folder, collected.key, collected.scoring_key, files, str(record["date"]), base is None, _images(folder, base)
-    )
+        folder, collected.key, collected.scoring_key, files, str(record["date"]), record, base is None,
+        _images(folder, base),
+    )  # fmt: skip
+
+
+def _earlier(folder: RunFolder, key: str) -> Mapping[str, Any]:
+    """What ``run.json`` says of an earlier start; of a damaged one the name of the folder tells the run.
+
+    Raises:
+        UsageError: the folder has another name (``--resume DIR``).
+    """
+    try:
+        return folder.read()
+    except DamagedRecord as error:
+        if folder.path.name != key:
+            raise UsageError(f"{error}: nobody knows which run that is; leave --resume out") from error
+        logger.warning("{}: the journals beside it are gone on from, under a new date stamp", error)
+        return {"key": key}
+
+
+def _arguments(config: RunConfig) -> Any:
+    """The options as they are read back from ``run.json``."""
+    return orjson.loads(orjson.dumps(resolved_cli_args(config), default=str))
+
+
+def _shown_again(
+    config: RunConfig, collected: Collected, folder: RunFolder, base: Path | None, earlier: Mapping[str, Any]
+) -> RunRecord | None:
+    """The record of a run that is complete and has only to be shown; ``None`` where the options have changed.
+
+    It stays as it is until the command has ended, or it would be asked anew after a second kill.
+    """
+    try:
+        content = unsealed((folder.path / REPORT).read_bytes())
+    except OSError:
+        return None
+    if content is None or earlier.get("arguments") != _arguments(config):
+        return None
+    files = None if base is None else ResultFiles(base, str(earlier["stamp"]))
+    return RunRecord(
+        folder, collected.key, collected.scoring_key, files, str(earlier["date"]), earlier, base is None,
+        _images(folder, base), report=json.loads(content),
+    )  # fmt: skip
+
+
+def _has_ended(earlier: Mapping[str, Any]) -> bool:
+    """Whether the command that completed a run was not killed before its end; it may be this one, in a batch."""
+    return bool(earlier.get("ended")) or earlier.get("process") == asdict(this_process())
 
 
 def _launcher() -> str:

@@ -13,17 +13,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from loguru import logger
+
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, RequestKind, Response
 from lmms_eval.config import RunConfig, argument_text, build_config
 from lmms_eval.config.environment import environment_defaults
 from lmms_eval.engine.journal import read_journal
 from lmms_eval.engine.records import answer_from_record
+from lmms_eval.engine.run_folder import DamagedRecord, RunFolder
 from lmms_eval.errors import UsageError
 from lmms_eval.evaluation.collect import ModelChoice
-from lmms_eval.evaluation.record import RUNS
 from lmms_eval.evaluation.run import RunReport, Start, start_run
-from lmms_eval.results.naming import model_folder
+from lmms_eval.results.naming import RUNS, model_folder
 
 GIVEN = (
     "allow_blank", "allow_unsafe_code", "error_budget", "geocode_table", "geocoder", "human_scores", "judge_args",
@@ -117,7 +119,7 @@ def rescore(place: Path, given: Mapping[str, Any], command: str = "") -> RunRepo
             + ", ".join(f"--{name}" for name in GIVEN)
         )
     folder = run_folder(place)
-    record = _read(folder / "run.json")
+    record = _recorded(folder)
     config = _config(folder, record, given)
     # What is missing is asked by the run's own command, not by this one.
     return start_run(
@@ -156,6 +158,14 @@ def _read(path: Path) -> dict[str, Any]:
     return content
 
 
+def _recorded(folder: Path) -> dict[str, Any]:
+    """``run.json``, whose checksum fits."""
+    try:
+        return RunFolder(folder).read()
+    except DamagedRecord as error:
+        raise UsageError(f"score: {error}; the run's own command writes it anew") from error
+
+
 def _config(folder: Path, record: Mapping[str, Any], given: Mapping[str, Any]) -> RunConfig:
     """The recorded options; of the judge's those given now, on the command line or by the environment."""
     values = {
@@ -189,5 +199,10 @@ def _model(folder: Path, record: Mapping[str, Any], config: RunConfig) -> Record
         config.model, str(model["backend"]), bool(model["chat"]), bool(model["legacy"]), str(model["model_id"])
     )
     results = folder.parent.parent / f"{record.get('stamp')}_results.json"
-    described = _read(results).get("model", {}) if results.is_file() and results.stat().st_size else {}
+    described = {}
+    if results.is_file():
+        try:
+            described = _read(results).get("model", {})
+        except UsageError as error:  # it is written anew
+            logger.warning("{}; what the model said of itself is not known", error)
     return RecordedModel(choice, ClosedModel(model["identity"], described, ScoredAnswers(folder)))

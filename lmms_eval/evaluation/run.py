@@ -8,6 +8,7 @@ import shlex
 import shutil
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -31,8 +32,9 @@ from lmms_eval.evaluation.exporting import exported
 from lmms_eval.evaluation.judge import close_setup, open_setup
 from lmms_eval.evaluation.launch import this_team
 from lmms_eval.evaluation.record import RunRecord, open_record
-from lmms_eval.evaluation.writing import Timing, Written, write_results
+from lmms_eval.evaluation.writing import Timing, write_results
 from lmms_eval.results.baseline import read_baseline
+from lmms_eval.results.samples import json_text
 from lmms_eval.tasks import Catalogue
 from lmms_eval.utils.heap import share_heap
 from lmms_eval.utils.redaction import redact
@@ -52,19 +54,39 @@ class RunReport:
     lines: list[str] = field(default_factory=list)
     results: dict[str, Any] = field(default_factory=dict)
     """The results document (``results.json``)."""
+    end: Callable[[], None] = field(default=lambda: None, repr=False, compare=False)
+    """To be called when whoever asked has got everything: a completed run then begins anew on the next start, and
+    until then is only shown again."""
+
+    def as_json(self) -> bytes:
+        """All but ``end``, for ``shown_again`` after a kill."""
+        shown = {"exit_code": self.exit_code, "table": self.table, "lines": self.lines, "results": self.results}
+        return json_text(shown).encode("utf-8", "replace")
+
+    def shown_again(self, date: str) -> RunReport:
+        """The report of a run whose command was killed when it was complete."""
+        line = f"This run, of {date}, is complete: its results are shown again, and nothing was asked or scored."
+        return replace(self, lines=[*self.lines, line])
 
 
 def run(
-    config: RunConfig, model: Model | lmms | None = None, command: str = "", catalogue: Catalogue | None = None
+    config: RunConfig,
+    model: Model | lmms | None = None,
+    command: str = "",
+    catalogue: Catalogue | None = None,
+    ends: bool = True,
 ) -> RunReport:
     """Evaluate. ``model`` may be an object that the caller keeps; ``command`` is what continues the run.
 
-    ``catalogue``: the tasks that names stand for, where a program has one already.
+    ``catalogue``: the tasks that names stand for, where a program has one already. ``ends``: call the report's ``end``.
 
     Raises:
         LmmsEvalError: see ``docs/commands.md`` for what ends a run; ``exit_code`` of the error is the command's.
     """
-    return start_run(config, model, Start.now(command, catalogue))
+    report = start_run(config, model, Start.now(command, catalogue))
+    if ends:
+        report.end()
+    return report
 
 
 def start_run(config: RunConfig, model: Model | lmms | None, start: Start) -> RunReport:
@@ -108,29 +130,21 @@ def _run(config: RunConfig, model: Model | lmms | None, start: Start, team: Team
     collected = collect(config, model, place, start.catalogue, start.recorded)
     timing = Timing(start.time, {"collect": time.monotonic() - begin}, start.command)
     try:
-        finished = _recorded(config, collected, timing, team)
+        report = _recorded(config, collected, timing, team)
     finally:
         if collected.owns_model:
             collected.model.close()
         if collected.judge is not None:
             collected.judge.close()
-    if finished is None:
-        return RunReport(0, "")
-    return RunReport(
-        _exit_code(config, finished.result), finished.written.table, finished.written.lines, finished.written.document
-    )
+    return report or RunReport(0, "")
 
 
-@dataclass(frozen=True, slots=True)
-class _Finished:
-    result: RunResult
-    written: Written
-
-
-def _recorded(config: RunConfig, collected: Collected, timing: Timing, team: Team | None) -> _Finished | None:
+def _recorded(config: RunConfig, collected: Collected, timing: Timing, team: Team | None) -> RunReport | None:
     """Evaluate with the run's folder taken; ``None`` in the processes that leave the results to the first one."""
     record = open_record(config, collected, team)
     try:
+        if record.report is not None:
+            return RunReport(**record.report, end=record.end).shown_again(record.date)
         if record.is_temporary and collected.is_resumable:
             logger.info("no --output_path: answers are kept in {}", record.folder.path)
         share = None if team is None else Share(team, record.shares_files)
@@ -143,7 +157,7 @@ def _recorded(config: RunConfig, collected: Collected, timing: Timing, team: Tea
 
 def _evaluate(
     config: RunConfig, collected: Collected, record: RunRecord, timing: Timing, share: Share | None
-) -> _Finished | None:
+) -> RunReport | None:
     rank = 0 if share is None else share.team.place.rank
     store = RunStore(record.folder.path, record.scoring_key, rank, record.images)
     cache, judge = None, None
@@ -161,7 +175,8 @@ def _evaluate(
             return None
         log_cache(config, result.asking.cache)
         written = write_results(config, collected, record, result, store, timing)
-        record.finish(result.state, timing.command)
+        report = RunReport(_exit_code(config, result), written.table, written.lines, written.document, record.end)
+        record.finish(result.state, timing.command, report.as_json())
     except LmmsEvalError:
         raise
     except Exception:
@@ -172,7 +187,7 @@ def _evaluate(
         close_setup(judge)
         if cache is not None:
             cache.close()
-    return _Finished(result, written)
+    return report
 
 
 def _command() -> str:

@@ -59,8 +59,8 @@ def write_results(
     if record.files is not None and config.log_samples:
         for task in result.tasks:
             path = record.files.samples(task.task.name)
-            write_samples(path, task, store)
-            written.append(str(path))
+            if write_samples(path, task, store):
+                written.append(str(path))
     paired = _paired(config, result, store)
     facts = replace(
         _facts(config, collected, record, timing),

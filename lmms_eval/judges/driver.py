@@ -15,6 +15,7 @@ from lmms_eval.api.request import Request, Response
 from lmms_eval.errors import MediaError
 from lmms_eval.judges.providers import Judge
 from lmms_eval.judges.questions import Interview
+from lmms_eval.utils.async_iteration import closed_on_error
 
 if TYPE_CHECKING:
     from lmms_eval.api.task import Task
@@ -110,8 +111,9 @@ class _Questions:
         return batch
 
     async def drain(self, responses: AsyncIterator[Response]) -> None:
-        async for response in responses:
-            self.take_in(response)
+        async with closed_on_error(responses):
+            async for response in responses:
+                self.take_in(response)
 
     def take_in(self, response: Response) -> None:
         with self._changed:

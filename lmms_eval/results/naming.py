@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,6 +13,8 @@ from lmms_eval.errors import ConfigError, JournalError
 from lmms_eval.utils import model_name_from_args, sanitize_model_name
 
 STAMP_FORMAT = "%Y%m%d_%H%M%S"
+RUNS = ".runs"
+"""Folder beside the results, with a folder of journals for each run and a file for each date stamp in use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,17 @@ class ResultFiles:
     def samples(self, task: str) -> Path:
         return self.folder / f"{self.stamp}_samples_{task}.jsonl"
 
+    @property
+    def reservation(self) -> Path:
+        """Keeps the date stamp from other runs until the results are there."""
+        return self.folder / RUNS / f"{self.stamp}.reserved"
+
+    def free_stamp(self) -> None:
+        """The results file keeps the date stamp from now on; a reservation that stays does no harm."""
+        if self.results.exists():
+            with contextlib.suppress(OSError):
+                self.reservation.unlink(missing_ok=True)
+
 
 def model_folder(output_path: Path, model_args: str) -> Path:
     """``OUT/MODEL``, or ``OUT`` itself where ``model_args`` name no model."""
@@ -52,23 +66,25 @@ def start_stamp(timezone: str, now: datetime | None = None) -> datetime:
 
 
 def reserve(folder: Path, start: datetime) -> ResultFiles:
-    """Take the first free date stamp from ``start`` on, by creating its (empty) results file.
+    """Take the first free date stamp from ``start`` on, by creating a file for it below ``.runs``.
 
     Raises:
         JournalError: the folder cannot be written.
     """
     moment = start
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        (folder / RUNS).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise JournalError(f"cannot make the folder {folder}: {error.strerror or error}") from error
     while True:
         files = ResultFiles(folder, moment.strftime(STAMP_FORMAT))
         try:
-            os.close(os.open(files.results, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
+            os.close(os.open(files.reservation, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
+            if next(folder.glob(f"{files.stamp}_*"), None) is None:
+                return files
+            files.reservation.unlink()
         except FileExistsError:
-            moment += timedelta(seconds=1)
-            continue
+            pass
         except OSError as error:
-            raise JournalError(f"cannot write results into {folder}: {error.strerror or error}") from error
-        return files
+            raise JournalError(f"cannot write into {folder / RUNS}: {error.strerror or error}") from error
+        moment += timedelta(seconds=1)

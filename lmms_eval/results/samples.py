@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,15 +18,19 @@ from lmms_eval.utils.atomic import replacing
 
 
 def write_samples(path: Path, result: TaskResult, store: RunStore) -> int:
-    """Write all finished documents of a task as a whole; returns the number of lines.
+    """Write all finished documents of a task as a whole; returns the number of lines. No lines, no file.
 
     Raises:
         JournalError: the file could not be written; an earlier one stays as it was.
     """
-    lines = 0
+    rows, lines = sample_rows(result, store), 0
+    first = next(rows, None)
     try:
+        if first is None:
+            path.unlink(missing_ok=True)
+            return 0
         with replacing(path) as file:
-            for row in sample_rows(result, store):
+            for row in itertools.chain((first,), rows):
                 file.write((json_text(row) + "\n").encode("utf-8", "replace"))
                 lines += 1
     except OSError as error:

@@ -28,7 +28,7 @@ _END_BYTES = len(_FIELD) + 8 + len(b'"}\n')
 def sealed(content: bytes) -> bytes:
     """The line of a JSON object (one field at least, no newline at the end), with checksum and newline."""
     fields = memoryview(content)[:-1]
-    return b'%b,"crc":"%08x"}\n' % (fields, zlib.crc32(fields))
+    return b"".join((fields, b',"crc":"%08x"}\n' % zlib.crc32(fields)))
 
 
 def unsealed(line: bytes) -> bytes | None:

@@ -17,6 +17,10 @@ class Report:
     exit_code: int = 0
     table: str = "|table|"
     lines: list[str] = field(default_factory=lambda: ["last line"])
+    ended: bool = False
+
+    def end(self) -> None:
+        self.ended = True
 
 
 @dataclass
@@ -26,7 +30,8 @@ class Evaluator:
     outcome: Callable[[RunConfig], Report]
     seen: list[RunConfig] = field(default_factory=list)
 
-    def run(self, config: RunConfig) -> Report:
+    def run(self, config: RunConfig, ends: bool = True) -> Report:
+        assert not ends  # the command ends it, when it has printed all
         self.seen.append(config)
         return self.outcome(config)
 

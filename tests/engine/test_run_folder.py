@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.engine import run_folder
-from lmms_eval.engine.run_folder import Owner, RunFolder, check_output_path, this_process
-from lmms_eval.errors import JournalError, RunLockedError, UsageError
+from lmms_eval.engine.run_folder import DamagedRecord, Owner, RunFolder, check_output_path, this_process
+from lmms_eval.errors import RunLockedError, UsageError
 
 
 def test_a_second_live_owner_is_refused_and_the_message_names_it(tmp_path: Path) -> None:
@@ -82,10 +82,14 @@ def test_state_is_read_back_and_cleared(tmp_path: Path) -> None:
     folder.release()
 
 
-def test_unreadable_state_says_what_to_do(tmp_path: Path) -> None:
-    (tmp_path / "run.json").write_text("{")
-    with pytest.raises(JournalError, match="remove the folder to start anew"):
-        RunFolder(tmp_path).read()
+@pytest.mark.parametrize("damage", [b"{", b"", b"{}", b'{"state":"complete"}', b"\xff"])
+def test_a_damaged_state_is_told_from_none(tmp_path: Path, damage: bytes) -> None:
+    folder = RunFolder(tmp_path)
+    folder.write({"state": "running"})
+    assert json.loads(folder.state_file.read_bytes())["state"] == "running"
+    folder.state_file.write_bytes(damage)
+    with pytest.raises(DamagedRecord, match=r"run\.json does not fit its checksum"):
+        folder.read()
 
 
 def test_an_output_path_that_is_a_file_is_refused(tmp_path: Path) -> None:
@@ -161,3 +165,35 @@ def test_an_owner_that_was_replaced_does_not_remove_its_successor(tmp_path: Path
     folder.owner_file.write_text(other)
     folder.release()
     assert folder.owner_file.read_text() == other
+
+
+@pytest.mark.parametrize("content", ['{"host": "elsewhere", "pid": 1, "started": "1"}', '{"host": "'])
+def test_an_owner_file_with_a_time_in_the_future_does_not_lock_for_ever(tmp_path: Path, content: str) -> None:
+    folder = RunFolder(tmp_path)
+    folder.owner_file.write_text(content)
+    later = time.time() + 86_400
+    os.utime(folder.owner_file, (later, later))
+    folder.acquire()
+    assert json.loads(folder.owner_file.read_text())["pid"] == os.getpid()
+    folder.release()
+
+
+@pytest.mark.parametrize("pid", ['"self"', "-1", "0", "null", "99999999999999999999", "[1]"])
+def test_an_owner_file_that_is_damaged_does_not_lock_for_ever(tmp_path: Path, pid: str) -> None:
+    folder = RunFolder(tmp_path)
+    folder.owner_file.write_text(f'{{"host": {json.dumps(socket.gethostname())}, "pid": {pid}, "started": "1"}}')
+    os.utime(folder.owner_file, (time.time() - 60, time.time() - 60))
+    folder.acquire()
+    folder.release()
+
+
+def test_an_owner_file_that_the_disk_does_not_take_leaves_nothing(tmp_path: Path) -> None:
+    script = (
+        "import resource, sys; from pathlib import Path; from lmms_eval.engine.run_folder import RunFolder\n"
+        "from lmms_eval.errors import JournalError\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+        "try:\n    RunFolder(Path(sys.argv[1])).acquire()\nexcept JournalError as error:\n    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert "owner.json: File too large; make room and start again" in done.stdout
+    assert not (tmp_path / "owner.json").exists()

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from lmms_eval.engine.team import Place, Team
-from lmms_eval.errors import RunLockedError, UsageError
+from lmms_eval.errors import JournalError, RunLockedError, UsageError
 from lmms_eval.evaluation.collect import collect
 from lmms_eval.evaluation.record import RunRecord, open_record
+from lmms_eval.utils.journal import sealed
 from tests.engine.test_team import MemoryStore
 from tests.evaluation.kit import config, run_folders
 
@@ -20,12 +21,20 @@ def opened(tmp: Path, **over: Any) -> RunRecord:
     return open_record(chosen, collect(chosen))
 
 
+def finished(tmp: Path, state: str, report: bytes = b"", **over: Any) -> RunRecord:
+    """A run that came to this state and left one answer; its command was killed before its end."""
+    record = opened(tmp, **over)
+    (record.folder.path / "responses-0.jsonl").write_bytes(sealed(b'{"id":"t/0/0/0/0","text":"x"}'))
+    record.finish(state, "command", report)  # type: ignore[arg-type]
+    record.folder.write({**record.folder.read(), "process": {"pid": 0}})  # another process, as after a kill
+    record.folder.release()
+    return record
+
+
 def ended(tmp: Path, state: str, **over: Any) -> RunRecord:
     """A run that ended in this state and left one answer."""
-    record = opened(tmp, **over)
-    (record.folder.path / "responses-0.jsonl").write_text('{"id":"t/0/0/0/0","text":"x"}\n')
-    record.finish(state)  # type: ignore[arg-type]
-    record.folder.release()
+    record = finished(tmp, state, **over)
+    record.end()
     return record
 
 
@@ -36,7 +45,7 @@ def answers(record: RunRecord) -> bool:
 def test_a_new_run_reserves_its_names(tmp_path: Path) -> None:
     record = opened(tmp_path, model_args="strategy=gold")
     assert record.folder.path == tmp_path / "out" / ".runs" / record.key
-    assert record.files is not None and record.files.results.read_bytes() == b""
+    assert record.files is not None and not record.files.results.exists() and record.files.reservation.exists()
     state = json.loads((record.folder.path / "run.json").read_text())
     assert (state["key"], state["state"], state["stamp"]) == (record.key, "running", record.files.stamp)
     assert state["arguments"]["model"] == "baseline"
@@ -58,6 +67,63 @@ def test_a_completed_run_begins_anew_under_a_new_stamp(tmp_path: Path) -> None:
     assert not answers(again)
     assert again.files is not None and first.files is not None and again.files.stamp != first.files.stamp
     again.folder.release()
+
+
+def test_a_completed_run_whose_command_was_killed_is_shown_again(tmp_path: Path) -> None:
+    first = finished(tmp_path, "complete", b'{"table":"t"}')
+    for _ in range(2):
+        again = opened(tmp_path)
+        assert again.report == {"table": "t"}
+        assert (again.files, again.date) == (first.files, first.date) and answers(again)
+        again.folder.release()
+    again.end()
+    anew = opened(tmp_path)
+    assert anew.report is None and not answers(anew)
+    anew.folder.release()
+
+
+@pytest.mark.parametrize("how", ["damaged", "missing", "other options"])
+def test_where_it_cannot_be_shown_it_goes_on(tmp_path: Path, how: str) -> None:
+    first = finished(tmp_path, "complete", b'{"table":"t"}')
+    report = first.folder.path / "report.json"
+    if how == "damaged":
+        report.write_bytes(report.read_bytes().replace(b"t", b"u"))
+    elif how == "missing":
+        report.unlink()
+    again = opened(tmp_path, log_samples=how == "other options")
+    assert again.report is None and answers(again) and again.files == first.files
+    again.folder.release()
+
+
+def test_of_one_process_a_completed_run_begins_anew_in_any_case(tmp_path: Path) -> None:
+    record = opened(tmp_path)
+    record.finish("complete", "command", b'{"table":"t"}')
+    record.folder.release()
+    again = opened(tmp_path)
+    assert again.report is None and again.files != record.files
+    again.folder.release()
+
+
+def test_a_damaged_record_goes_on_from_its_journals(tmp_path: Path) -> None:
+    first = finished(tmp_path, "interrupted")
+    first.folder.state_file.write_bytes(first.folder.state_file.read_bytes().replace(b"key", b"kez"))
+    again = opened(tmp_path)
+    assert answers(again) and again.key == first.key
+    assert again.folder.read()["state"] == "running"
+    again.folder.release()
+    first.folder.state_file.write_bytes(b"{}")
+    moved = shutil.move(first.folder.path, tmp_path / "moved")
+    with pytest.raises(UsageError, match=r"run\.json does not fit its checksum: .*leave --resume out"):
+        opened(tmp_path, resume=str(moved))
+
+
+def test_a_folder_that_is_gone_at_the_end_is_an_error(tmp_path: Path) -> None:
+    record = opened(tmp_path)
+    shutil.rmtree(tmp_path / "out")
+    with pytest.raises(JournalError, match="was deleted or moved while the run wrote to it"):
+        record.finish("complete")
+    record.end()
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_completed_run_goes_on_with_resume(tmp_path: Path) -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Callable, Mapping
-from contextlib import redirect_stderr, redirect_stdout
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from unittest.mock import patch
@@ -14,17 +17,21 @@ from unittest.mock import patch
 from benchmarks.workload import results_of
 from lmms_eval.cli.main import main
 from tests.faults.command import Ended
+from tests.servers.stub import StubServer
 
 DOCUMENTS = 4
 SAMPLE = "exact_match,none"
 
 
+def words_of(flags: Mapping[str, str | None]) -> list[str]:
+    return [word for flag, value in flags.items() if value is not None for word in (flag, value) if word]
+
+
 def here(flags: Mapping[str, str | None], **environment: str) -> Ended:
     """The command line in this process: a twentieth of the time."""
-    arguments = [word for flag, value in flags.items() if value is not None for word in (flag, value) if word]
     out, err = io.StringIO(), io.StringIO()
     with patch.dict(os.environ, environment), redirect_stdout(out), redirect_stderr(err):
-        code = main(arguments)
+        code = main(words_of(flags))
     return Ended(code, out.getvalue(), err.getvalue())
 
 
@@ -185,3 +192,31 @@ TASKS = [
         ),
     ),
 ]  # fmt: skip
+
+
+def stub_flags(tmp: Path, server: StubServer, task: str) -> dict[str, str | None]:
+    arguments = f"model=stub,base_url={server.url},num_concurrent=2,max_retries=0"
+    return good(tmp, model="openai", model_args=arguments, tasks=task, log_samples="")
+
+
+@contextmanager
+def running(tmp: Path, server: StubServer, asked: int = 4) -> Iterator[subprocess.Popen[str]]:
+    """The command in a process of its own, from when so many of its questions have arrived."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lmms_eval", *words_of(stub_flags(tmp, server, "bench_text"))],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 30
+        while server.stats()["total"] < asked and process.poll() is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def end_of(process: subprocess.Popen[str]) -> Ended:
+    out, err = process.communicate(timeout=60)
+    return Ended(process.returncode, out, err)

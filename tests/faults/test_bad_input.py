@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,15 +21,18 @@ from tests.faults.bad_input import (
     SAMPLE,
     TASKS,
     Bad,
+    end_of,
     good,
     here,
     refused,
     rewrite,
     rows,
+    running,
+    stub_flags,
     with_function,
     withheld,
 )
-from tests.faults.command import Ended, journal, lmms_eval, results
+from tests.faults.command import journal, lmms_eval, results
 from tests.servers.stub import StubServer
 
 DEMO_ROWS = Path(__file__).parents[2] / "lmms_eval/tasks/megabench/demo/core/test-00000-of-00001.parquet"
@@ -161,11 +163,6 @@ def test_megabench_rows_without_their_media(tmp_path: Path) -> None:
 def server() -> Iterator[StubServer]:
     with StubServer() as started:
         yield started
-
-
-def stub_flags(tmp: Path, server: StubServer, task: str) -> dict[str, str | None]:
-    arguments = f"model=stub,base_url={server.url},num_concurrent=2,max_retries=0"
-    return good(tmp, model="openai", model_args=arguments, tasks=task, log_samples="")
 
 
 def test_a_missing_and_a_corrupt_picture(tmp_path: Path, server: StubServer) -> None:
@@ -306,30 +303,6 @@ def test_an_aggregation_that_raises_and_is_mended(tasks: Path, tmp_path: Path) -
 # --- two processes, signals, pipes
 
 
-@contextmanager
-def running(tmp: Path, server: StubServer, asked: int = 4) -> Iterator[subprocess.Popen[str]]:
-    """The command in a process of its own, from when so many of its questions have arrived."""
-    flags = stub_flags(tmp, server, "bench_text")
-    words = [word for flag, value in flags.items() if value is not None for word in (flag, value) if word]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "lmms_eval", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    try:
-        deadline = time.monotonic() + 30
-        while server.stats()["total"] < asked and process.poll() is None:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def end_of(process: subprocess.Popen[str]) -> Ended:
-    out, err = process.communicate(timeout=60)
-    return Ended(process.returncode, out, err)
-
-
 def test_a_second_run_into_the_same_folder_is_refused(tmp_path: Path) -> None:
     text_task(tmp_path / "tasks", 16)
     with StubServer(delay=0.3) as server, running(tmp_path, server, asked=2) as first:
@@ -341,7 +314,7 @@ def test_a_second_run_into_the_same_folder_is_refused(tmp_path: Path) -> None:
     assert results(tmp_path / "out")["results"]["bench_text"][SAMPLE] == 1.0
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_in_the_middle_and_the_same_command_again(number: signal.Signals, code: int, tmp_path: Path) -> None:
     text_task(tmp_path / "tasks", 20)
     with StubServer(delay=0.2) as server, running(tmp_path, server) as process:

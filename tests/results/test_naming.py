@@ -34,7 +34,7 @@ def test_the_folder_of_a_model(arguments: str, folder: str) -> None:
 def test_two_runs_in_the_same_second_get_two_stamps(tmp_path: Path) -> None:
     made = [reserve(tmp_path / "new", MOMENT) for _ in range(3)]
     assert [files.stamp for files in made] == ["20241231_235959", "20250101_000000", "20250101_000001"]
-    assert all(files.results.read_bytes() == b"" for files in made)
+    assert [path.name for path in (tmp_path / "new").iterdir()] == [".runs"]  # nothing that looks like results
 
 
 def test_many_at_once_share_no_stamp(tmp_path: Path) -> None:
@@ -52,6 +52,20 @@ def test_an_earlier_results_file_is_never_touched(tmp_path: Path) -> None:
     first.results.write_text("results")
     assert reserve(tmp_path, MOMENT).stamp != first.stamp
     assert first.results.read_text() == "results"
+    first.free_stamp()
+    assert not first.reservation.exists()
+    assert reserve(tmp_path, MOMENT).stamp != first.stamp
+
+
+def test_the_stamp_of_a_lone_samples_file_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "20241231_235959_samples_quiz.jsonl").touch()
+    assert reserve(tmp_path, MOMENT).stamp == "20250101_000000"
+
+
+def test_a_stamp_without_results_stays_reserved(tmp_path: Path) -> None:
+    first = reserve(tmp_path, MOMENT)
+    first.free_stamp()
+    assert reserve(tmp_path, MOMENT).stamp != first.stamp
 
 
 def test_a_folder_that_is_a_file_is_an_error_not_an_endless_search(tmp_path: Path) -> None:
