@@ -1,4 +1,4 @@
-"""``python -m lmms_eval`` and the command ``lmms-eval``."""
+"""``python -m lmms_eval`` and the console script ``lmms-eval``."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import importlib
 import os
 import sys
@@ -51,6 +52,8 @@ _MODULES = {
 }
 _Run = Callable[[Sequence[str]], int]
 INTERNAL_ERROR, INTERRUPTED = 1, 130
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+"""Faults of a file system, whatever was written to it: no defect, so that no traceback would help."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -107,6 +110,12 @@ def report_error(error: Exception, with_traceback: bool, place: str = "") -> int
             complain("".join(traceback.format_exception(error)).rstrip())
         complain(f"error: {place}{error}")
         return error.exit_code
+    if isinstance(error, OSError) and error.errno in _DISK:
+        complain(
+            f"error: {place}{error.filename or 'a file'} cannot be written: {error.strerror}; what was finished before "
+            "is kept: make room and start the same command again"
+        )
+        return INTERNAL_ERROR
     complain("".join(traceback.format_exception(error)).rstrip())
     complain(f"error: {place}internal error: {type(error).__name__}: {error}")
     return INTERNAL_ERROR

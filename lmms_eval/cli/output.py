@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Iterable
 from typing import TextIO
 
+from lmms_eval.errors import LmmsEvalError
 from lmms_eval.utils.terminal import printable, shown
+
+_GONE = (errno.EPIPE, errno.EIO)
+"""The reader, or the terminal."""
 
 
 def emit(lines: str | Iterable[str]) -> None:
     """Print to standard output, control characters escaped; a reader that went away (``| head``) ends the output, not
-    the command."""
+    the command.
+
+    Raises:
+        LmmsEvalError: the output goes to a file that cannot be written.
+    """
     text = lines if isinstance(lines, str) else "\n".join(lines)
     try:
         print(printable(text), flush=True)
-    except BrokenPipeError:
+    except OSError as error:
         _discard(sys.stdout)
+        if error.errno not in _GONE:
+            raise LmmsEvalError(
+                f"cannot write to standard output: {error.strerror or error}; files that were written before are kept"
+            ) from error
 
 
 def complain(text: str) -> None:
     """Print to standard error, secrets redacted and control characters escaped."""
     try:
         print(shown(text), file=sys.stderr, flush=True)
-    except BrokenPipeError:  # the exit code still tells
+    except OSError:  # the exit code still tells
         _discard(sys.stderr)
 
 

@@ -9,7 +9,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from lmms_eval.stats import item_number
@@ -67,18 +68,28 @@ class Progress:
             self._show()
 
     def close(self) -> None:
-        if self._bar is not None:
-            self._bar.close()
-        elif self._enabled and time.monotonic() - self._started >= PLAIN_INTERVAL_S:
-            self._line()
+        with self._while_shown():
+            if self._bar is not None:
+                self._bar.close()
+            elif self._enabled and time.monotonic() - self._started >= PLAIN_INTERVAL_S:
+                self._line()
 
     def _show(self) -> None:
-        if self._bar is not None:
-            self._bar.set_postfix_str(self._state(), refresh=False)
-            self._bar.update(self._all_done - self._bar.n)
-        elif self._enabled and time.monotonic() - self._last_line >= PLAIN_INTERVAL_S:
-            self._last_line = time.monotonic()
-            self._line()
+        with self._while_shown():
+            if self._bar is not None:
+                self._bar.set_postfix_str(self._state(), refresh=False)
+                self._bar.update(self._all_done - self._bar.n)
+            elif self._enabled and time.monotonic() - self._last_line >= PLAIN_INTERVAL_S:
+                self._last_line = time.monotonic()
+                self._line()
+
+    @contextmanager
+    def _while_shown(self) -> Iterator[None]:
+        """A terminal that has gone away, or a full disk under the log, ends the display and not the run."""
+        try:
+            yield
+        except OSError:
+            self._bar, self._enabled = None, False
 
     @property
     def _all_done(self) -> int:

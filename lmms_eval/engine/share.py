@@ -58,7 +58,7 @@ class Share:
                 found = {"error": f"estimating the work of task {window.task.name!r}: {type(error).__name__}: {error}"}
             try:
                 self.team.tell(f"order/{window.number}", found)
-            except (RuntimeError, OSError):  # the launch has ended, and its store with it
+            except TeamError:  # the launch has ended, and its store with it
                 return
 
     def _hear_order(self, window: Window) -> Sequence[int]:

@@ -7,9 +7,11 @@ records. There is no collective operation: nobody waits for anybody while there 
 
 from __future__ import annotations
 
+import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -25,7 +27,10 @@ DEAD_AFTER_S = 60.0
 """A process without a sign of life for so long is taken for dead."""
 CHUNK_BYTES = 1 << 20
 MAX_BLOCK = 64
-HOST_IS_GONE = "the process that hosts the launch's store has ended; what was finished is kept"
+HOST_IS_GONE = (
+    "the process that hosts the launch's store (the launcher, or the first process) has ended; what was finished is "
+    "kept: start the same command again"
+)
 
 
 Patience = float | Callable[[], float | None] | None
@@ -44,6 +49,41 @@ class KeyValueStore(Protocol):
     def add(self, key: str, amount: int) -> int: ...
     def delete_key(self, key: str) -> bool: ...
     def check(self, keys: list[str]) -> bool: ...
+
+
+class HostedStore:
+    """A store in another process, whose end makes every call raise ``TeamError``."""
+
+    def __init__(self, store: KeyValueStore) -> None:
+        self._store = store
+
+    def set(self, key: str, value: bytes) -> None:
+        with _while_hosted():
+            self._store.set(key, value)
+
+    def get(self, key: str) -> bytes:
+        with _while_hosted():
+            return self._store.get(key)
+
+    def add(self, key: str, amount: int) -> int:
+        with _while_hosted():
+            return self._store.add(key, amount)
+
+    def delete_key(self, key: str) -> bool:
+        with _while_hosted():
+            return self._store.delete_key(key)
+
+    def check(self, keys: list[str]) -> bool:
+        with _while_hosted():
+            return self._store.check(keys)
+
+
+@contextmanager
+def _while_hosted() -> Iterator[None]:
+    try:
+        yield
+    except (RuntimeError, OSError) as error:
+        raise TeamError(HOST_IS_GONE) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +117,15 @@ def place_from_environment(environ: Mapping[str, str]) -> Place:
 
 def connect(place: Place, timeout_s: float = 600.0) -> KeyValueStore:
     """The launch's store; waits for the process that hosts it."""
+    # Read when PyTorch is loaded: when the host ends, each waiting call would print twenty frames of C++ first.
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     from datetime import timedelta
 
     from torch.distributed import PrefixStore
     from torch.distributed.rendezvous import rendezvous
 
     store, _, _ = next(iter(rendezvous("env://", place.rank, place.size, timeout=timedelta(seconds=timeout_s))))
-    prefixed: KeyValueStore = PrefixStore("lmms_eval", store)
-    return prefixed
+    return HostedStore(PrefixStore("lmms_eval", store))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +189,7 @@ class Team:
         key = self._name(name)
         start = last_beat = time.monotonic()
         seen, pause = -1, FIRST_POLL_S
-        while not self._is_told(key):
+        while not self.store.check([key]):
             self._raise_failure()
             beat, now = self.store.add(self._name(f"beat/{of_rank}"), 0), time.monotonic()
             if beat != seen:
@@ -163,12 +204,6 @@ class Team:
             pause = min(2 * pause, POLL_S)
         count = int(self.store.get(key))
         return b"".join(self.store.get(self._name(f"{name}/{number}")) for number in range(count))
-
-    def _is_told(self, key: str) -> bool:
-        try:
-            return self.store.check([key])
-        except (RuntimeError, OSError) as error:
-            raise TeamError(HOST_IS_GONE) from error
 
     def forget(self, name: str) -> None:
         """Delete a value that this process has published and everybody has heard."""
@@ -212,9 +247,10 @@ class Team:
             counting.take_others(others)
 
     def fail(self, message: str) -> None:
-        """Tell the others that this process cannot go on."""
+        """Tell the others that this process cannot go on; without the host of the store they know."""
         if not self.failure:
-            self.store.set(self._name("failed"), f"process {self.place.rank}: {message}".encode())
+            with suppress(TeamError):
+                self.store.set(self._name("failed"), f"process {self.place.rank}: {message}".encode())
 
     def close(self) -> None:
         """End the signs of life. A thread inside the store's C++ code at the end of Python would abort the process."""
@@ -228,8 +264,8 @@ class Team:
                 self.store.add(self._name(f"beat/{self.place.rank}"), 1)
                 self.exchange_counts()
                 self._look()
-            except (RuntimeError, OSError):  # the host of the store is gone, and with it the first process
-                self.failure = self.failure or HOST_IS_GONE
+            except TeamError as error:
+                self.failure = self.failure or str(error)
             if self.failure:
                 if self._on_failure is not None:
                     self._on_failure()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from typing import Any
 
 import pytest
@@ -79,3 +80,32 @@ def test_the_bar_moves_while_only_others_work(
         progress.add_others({"done": done})
     progress.close()
     assert "8/9" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_display_that_cannot_be_written_ends_alone(is_terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken:
+        encoding = "utf-8"
+        writes = 0
+
+        def isatty(self) -> bool:
+            return is_terminal
+
+        def write(self, text: str) -> int:
+            self.writes += 1
+            if self.writes > 1:
+                raise OSError(5, "Input/output error")
+            return len(text)
+
+        def flush(self) -> None: ...
+
+    monkeypatch.setattr(progress_module, "PLAIN_INTERVAL_S", 0.0)
+    monkeypatch.setattr(sys, "stderr", Broken())
+    progress = Progress(400)
+    for _ in range(300):
+        progress.document(record())
+    time.sleep(0.15)  # the bar is drawn ten times a second at most
+    progress.document(record())
+    progress.close()
+    assert progress.done == 301
+    assert sys.stderr.writes < 6  # type: ignore[attr-defined]

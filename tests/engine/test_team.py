@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 
-from lmms_eval.engine.team import Place, Team, TeamError, place_from_environment
+from lmms_eval.engine import team as team_module
+from lmms_eval.engine.team import HostedStore, Place, Team, TeamError, place_from_environment
 from lmms_eval.errors import UsageError
 
 
@@ -175,15 +177,48 @@ def test_signs_of_life_carry_the_numbers(monkeypatch: pytest.MonkeyPatch) -> Non
     assert not any(thread.name == "team" for thread in threading.enumerate())
 
 
-def test_a_store_that_is_gone_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    first, _ = team_of(2)
+class Gone(MemoryStore):
+    """A store whose host has ended."""
 
-    def gone(keys: list[str]) -> bool:
-        raise RuntimeError("connection reset")
+    def set(self, key: str, value: bytes) -> None:
+        raise RuntimeError("sendBytes failed")
 
-    monkeypatch.setattr(first.store, "check", gone)
-    with pytest.raises(TeamError, match="hosts the launch's store has ended"):
-        first.hear("never", 1)
+    def get(self, key: str) -> bytes:
+        raise RuntimeError("recvValue failed")
+
+    def add(self, key: str, amount: int) -> int:
+        raise RuntimeError("recvValue failed")
+
+    def check(self, keys: list[str]) -> bool:
+        raise ConnectionResetError("connection reset")
+
+    def delete_key(self, key: str) -> bool:
+        raise RuntimeError("recvValue failed")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda team: team.hear("never", 1), lambda team: team.tell("name", 1), lambda team: team.next_block(9),
+        lambda team: team.forget("name"), lambda team: team.store.delete_key("name"),
+    ],
+    ids=["hear", "tell", "next_block", "forget", "delete"],
+)  # fmt: skip
+def test_a_store_that_is_gone_is_said(call: Callable[[Team], object]) -> None:
+    team = Team(Place(0, 2), HostedStore(Gone()))
+    with pytest.raises(TeamError, match=r"hosts the launch's store .* has ended; .*start the same command again"):
+        call(team)
+    team.fail("reason")  # nobody is left to hear it
+
+
+def test_signs_of_life_to_a_store_that_is_gone_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(team_module, "BEAT_S", 0.01)
+    team, told = Team(Place(0, 2), HostedStore(Gone())), threading.Event()
+    team.watch(told.set)
+    team.start()
+    assert told.wait(5)
+    assert "has ended" in team.failure
+    team.close()
 
 
 def test_patience_may_change_while_waiting() -> None:

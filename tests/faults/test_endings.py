@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -15,8 +17,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.workload import text_task
+from lmms_eval.cli.main import report_error
 from tests.faults.bad_input import SAMPLE, end_of, good, here, running, stub_flags, with_function, words_of
-from tests.faults.command import lmms_eval
+from tests.faults.command import lmms_eval, results
 from tests.servers.stub import StubServer
 
 
@@ -150,6 +153,66 @@ def test_an_output_folder_that_is_moved_meanwhile(tmp_path: Path) -> None:
     assert ended.code == 1, ended.shown
     assert "was deleted or moved while it was written" in ended.err.splitlines()[-1]
     assert not (tmp_path / "out").exists()
+
+
+# --- a full disk: one line, whatever it is that does not fit
+
+
+@pytest.mark.parametrize(("limit", "file"), [(0, "owner.json"), (300, "run.json"), (5000, ".jsonl")])
+def test_a_full_disk_is_one_line(limit: int, file: str, tmp_path: Path) -> None:
+    text_task(tmp_path / "tasks", 20)
+    with StubServer() as server:
+        flags = {**stub_flags(tmp_path, server, "bench_text"), "--verbosity": "WARNING"}
+        full = subprocess.run(
+            [sys.executable, "-m", "lmms_eval", *words_of(flags)], capture_output=True, text=True, check=False,
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+        )  # fmt: skip
+        assert full.returncode == 1, full.stderr
+        (line,) = full.stderr.splitlines()
+        assert line.startswith("error: ") and file in line
+        assert here(flags).code == 0
+        assert server.stats()["total"] <= 20 + 2
+
+
+@pytest.mark.parametrize("words", [("tasks", "list"), ("version",), ("--tasks", "bench_text")])
+def test_standard_output_on_a_full_disk(words: tuple[str, ...], tmp_path: Path) -> None:
+    text_task(tmp_path / "tasks", 2)
+    flags = words_of(good(tmp_path, verbosity="WARNING"))
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "lmms_eval", *(flags if words[0] == "--tasks" else words)]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: cannot write to standard output: No space left on device")
+    assert words[0] != "--tasks" or results(tmp_path / "out")["results"]["bench_text"][SAMPLE] is not None
+
+
+def test_standard_error_on_a_full_disk(tmp_path: Path) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-m", "lmms_eval", "--limt"], stderr=full, check=False)
+    assert done.returncode == 2
+
+
+def test_any_other_write_on_a_full_disk_is_one_line_too(capsys: pytest.CaptureFixture[str]) -> None:
+    error = OSError(errno.ENOSPC, "No space left on device", "some/file")
+    assert report_error(error, with_traceback=True) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: some/file cannot be written: No space left on device; ")
+    assert "make room and start the same command again" in line
+
+
+def test_a_terminal_that_is_gone(tmp_path: Path) -> None:
+    text_task(tmp_path / "tasks", 2)
+    master, slave = os.openpty()
+    os.close(master)
+    try:
+        command = [sys.executable, "-m", "lmms_eval", *words_of(good(tmp_path))]
+        done = subprocess.run(command, stdout=slave, stderr=slave, check=False)
+    finally:
+        os.close(slave)
+    assert done.returncode == 0
+    assert results(tmp_path / "out")["results"]["bench_text"][SAMPLE] is not None
 
 
 # --- damage

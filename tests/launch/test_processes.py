@@ -16,6 +16,7 @@ import pytest
 
 from benchmarks.kill_resume import final_state
 from benchmarks.workload import text_task
+from lmms_eval.engine.run_folder import RunFolder
 from tests.servers.stub import StubServer
 
 pytest.importorskip("torch")
@@ -85,7 +86,8 @@ def test_processes_share_the_documents_and_another_number_resumes(work: Path) ->
         assert final_state(work / "out") == alone(work, server.url)
         asked = server.stats()["total"]
         for path in work.glob("out/**/run.json"):  # as if the last process had been killed before the end
-            path.write_text(json.dumps({**json.loads(path.read_text()), "state": "interrupted"}))
+            folder = RunFolder(path.parent)
+            folder.write({**folder.read(), "state": "interrupted"})
         again = torchrun(work, server.url, 3)
         assert again.returncode == 0, again.stderr
         assert server.stats()["total"] == asked
@@ -133,6 +135,31 @@ def test_a_process_that_is_killed_ends_the_job_and_costs_only_what_it_had_open(w
         )  # fmt: skip
         assert again.returncode == 0, again.stderr
         assert server.stats()["total"] - asked <= DOCUMENTS - asked + 8
+
+
+def test_a_launcher_that_is_killed_ends_its_processes_with_one_line_each(work: Path) -> None:
+    launch = ["-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", str(free_port())]
+    with StubServer(delay=0.1) as server:
+        words = arguments(work, server.url, str(work / "out"))
+        launcher = subprocess.Popen(
+            [sys.executable, *launch, *words], env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            text=True,
+        )  # fmt: skip
+        while server.stats()["completed"] < 20 and launcher.poll() is None:
+            time.sleep(0.05)
+        launcher.kill()
+        _, error = launcher.communicate(timeout=60)  # to the end of all that write there
+        assert server.stats()["total"] < DOCUMENTS
+        lines = error.splitlines()
+        assert len(lines) == 2, error
+        for rank, line in enumerate(sorted(lines)):
+            assert line.startswith(f"error: process {rank}: the process that hosts the launch's store ")
+            assert "start the same command again" in line
+        again = subprocess.run(
+            [sys.executable, *words], env=environment(), capture_output=True, text=True, timeout=120, check=False
+        )
+        assert again.returncode == 0, again.stderr
+        assert server.stats()["total"] - DOCUMENTS <= 8  # what was in flight
 
 
 def crash(work: Path, restarts: int) -> subprocess.CompletedProcess[str]:

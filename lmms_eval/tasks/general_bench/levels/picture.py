@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lmms_eval.errors import DataError
 from lmms_eval.plots.figure import new_figure, save
 from lmms_eval.plots.radar import Polygon, Rung, draw_ladder, draw_radar
 from lmms_eval.tasks.general_bench.levels.report import Ranked
@@ -26,9 +27,12 @@ def draw(ranked: Ranked, path: Path) -> list[Path]:
 
     Raises:
         PlotUnavailable: matplotlib is not installed.
-        OSError: a file cannot be written.
+        DataError: a file cannot be written.
     """
-    return save(figure(ranked), path.with_suffix(""))
+    try:
+        return save(figure(ranked), path.with_suffix(""))
+    except OSError as error:
+        raise DataError(f"the picture {path} cannot be written: {error.strerror or error}") from error
 
 
 def figure(ranked: Ranked) -> Figure:
