@@ -18,7 +18,7 @@ EXIT_CODES = (
         "a score is withheld: more samples failed than --error_budget allows, every answer is blank or filtered, or "
         "nothing of a task could be scored",
     ),
-    (130, "interrupted (143: terminated); the same command continues the run"),
+    (130, "interrupted (143: terminated, 129: the terminal is gone); the same command continues the run"),
 )
 
 

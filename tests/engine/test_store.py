@@ -169,6 +169,19 @@ def test_a_second_process_writes_beside_the_first(tmp_path: Path) -> None:
     store.close()
 
 
+def test_what_other_processes_wrote_is_checked_when_it_is_adopted(tmp_path: Path) -> None:
+    store = reopened(tmp_path)
+    other = RunStore(tmp_path, KEY, rank=1)
+    for record in values_of(TASK, "acc", [1.0, 0.5]):
+        other.add_score(record)
+    other.close()
+    path = tmp_path / "scores-1.jsonl"
+    path.write_bytes(path.read_bytes().replace(b'"acc":1.0', b'"acc":3.0'))
+    store.adopt()
+    assert [record["scores"][0]["metrics"] for record in store.scores("fake", range(9))] == [{"acc": 0.5}]
+    store.close()
+
+
 @pytest.mark.parametrize("line", ["[1]", "7", "{}", '{"key": "other"}'])
 def test_lines_that_are_no_records_of_this_run_do_no_harm(tmp_path: Path, line: str) -> None:
     for name in ("responses-0.jsonl", "scores-0.jsonl"):

@@ -69,6 +69,25 @@ def test_a_completed_run_is_asked_anew_and_with_resume_it_is_not(tmp_path: Path)
     assert len(list((tmp_path / "out").rglob("*_results.json"))) == 2
 
 
+@pytest.mark.parametrize(
+    ("file", "field", "asked"),
+    [("scores-0.jsonl", b'"exact_match":1.0', []), ("responses-0.jsonl", b'"text":"', [0])],
+    ids=["score", "answer"],
+)
+def test_a_damaged_line_is_scored_or_asked_again(tmp_path: Path, file: str, field: bytes, asked: list[int]) -> None:
+    told(tmp_path, Told())
+    (folder,) = run_folders(tmp_path)
+    data = (folder / file).read_bytes()
+    flipped = field[:-2] + bytes([field[-2] ^ 2]) + field[-1:]
+    (folder / file).write_bytes(data.replace(field, flipped, 1))
+    if asked:  # a document is asked again for its score alone
+        (folder / "scores-0.jsonl").unlink()
+    model = Told()
+    report = told(tmp_path, model, resume=True)
+    assert report.results["results"][NAME][SCORE] == 1.0
+    assert model.asked == asked
+
+
 def test_new_reasoning_tags_only_score_again(tmp_path: Path) -> None:
     def thinking(request: Request) -> Response:
         return Response(request.id, text=f"<hm>well</hm>{right(request).text}")
