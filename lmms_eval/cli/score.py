@@ -50,7 +50,7 @@ def score_run(words: Sequence[str]) -> int:
 
     given = parse_flags(words[1:])
     configure_logging(str(given.get("verbosity", "INFO")).upper())
-    report = rescore(Path(words[0]), given, shlex.join(["lmms-eval", "score", *words]))
+    report = rescore(Path(words[0]), given, shlex.join(["lmms-eval", "score", *words]), ends=False)
     emit([part for part in (report.table, *report.lines) if part])
     at_end(report.end)
     return report.exit_code

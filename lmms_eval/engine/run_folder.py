@@ -75,13 +75,15 @@ class RunFolder:
         self._stop = threading.Event()
         self._body = b""
         """What ``owner.json`` holds while this process owns the folder."""
+        self.was_abandoned = False
+        """The owner before this process has died without giving the folder free."""
 
     @property
     def owner_file(self) -> Path:
         return self.path / "owner.json"
 
-    def acquire(self, beats: bool = True) -> None:
-        """Become the owner; ``beats``: for longer than a moment, with a sign of life every 20 s.
+    def acquire(self) -> None:
+        """Become the owner.
 
         Raises:
             RunLockedError: another live process owns the folder.
@@ -108,8 +110,7 @@ class RunFolder:
                 self.owner_file.unlink(missing_ok=True)
                 raise self._unwritable(error) from error
             self._body = body
-            if beats:
-                threading.Thread(target=self._beat, name="run-heartbeat", daemon=True).start()
+            threading.Thread(target=self._beat, name="run-heartbeat", daemon=True).start()
             return
         raise RunLockedError(f"another process keeps taking over {self.path}: wait for it to end")
 
@@ -178,6 +179,7 @@ class RunFolder:
         """Remove the owner file of a dead process; without one, or with one just being written, do nothing."""
         with self._alone():
             if self._is_dead():
+                self.was_abandoned = True
                 with contextlib.suppress(FileNotFoundError):  # its owner has ended meanwhile
                     self.owner_file.unlink()
                 return

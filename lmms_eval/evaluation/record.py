@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import socket
 import uuid
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +17,9 @@ from loguru import logger
 from lmms_eval.config import RunConfig, argument_text, resolved_cli_args
 from lmms_eval.engine.images import FOLDER, ImageFolder
 from lmms_eval.engine.journal import write_atomically
-from lmms_eval.engine.run_folder import DamagedRecord, RunFolder, RunState, this_process
+from lmms_eval.engine.run_folder import DamagedRecord, RunFolder, RunState
 from lmms_eval.engine.team import Place, Team
-from lmms_eval.errors import JournalError, RunLockedError, UsageError
+from lmms_eval.errors import JournalError, UsageError
 from lmms_eval.evaluation.collect import Collected
 from lmms_eval.results.naming import RUNS, ResultFiles, model_folder, reserve, start_stamp
 from lmms_eval.utils.journal import sealed, unsealed
@@ -69,22 +68,22 @@ class RunRecord:
         if self.files is not None:
             self.files.free_stamp()
 
-    def end(self) -> None:
-        """Note that whoever asked for this run has got its results: once complete, the next start begins it anew.
+    def hold(self) -> None:
+        """Stay the owner until ``end``, or until this process opens the run once more (in a batch)."""
+        _held[self.folder.path.absolute()] = self.folder
 
-        Where that cannot be noted (a full disk, another owner already), the next start shows the results again.
+    def end(self) -> None:
+        """Whoever asked for the completed run has got its results: the next start begins it anew.
+
+        The owner file is all that says so. One that a kill has left tells the next start that perhaps nobody has seen
+        the results. So this is one quick call of the system, and may be the last one of a process.
         """
-        folder = RunFolder(self.folder.path)
-        if not folder.state_file.exists():
-            return
-        with contextlib.suppress(JournalError, RunLockedError):
-            folder.acquire(beats=False)
-            try:
-                known = folder.read()
-                if known.get("state") == "complete" and known.get("date") == self.date:
-                    folder.write({**known, "ended": True})
-            finally:
-                folder.release()
+        _held.pop(self.folder.path.absolute(), None)
+        self.folder.release()
+
+
+_held: dict[Path, RunFolder] = {}
+"""Folders of completed runs of this process whose command has not ended."""
 
 
 def open_record(config: RunConfig, collected: Collected, team: Team | None = None) -> RunRecord:
@@ -102,6 +101,8 @@ def open_record(config: RunConfig, collected: Collected, team: Team | None = Non
     if team is not None and not team.is_first:
         return _join(config, collected, base, team)
     folder = RunFolder(_folder_path(config, base, collected.key))
+    if (held := _held.pop(folder.path.absolute(), None)) is not None:
+        held.release()
     folder.acquire()
     try:
         record = _begin(config, collected, folder, base, Place() if team is None else team.place)
@@ -148,7 +149,7 @@ def _begin(config: RunConfig, collected: Collected, folder: RunFolder, base: Pat
     # A process that died after its work makes the launcher start all again: that is no new run.
     is_same = place.attempt > 0 and earlier.get("launcher") == _launcher()
     if earlier.get("state") == "complete" and not config.resume and not is_same:
-        if _has_ended(earlier):
+        if not folder.was_abandoned:
             folder.clear()
             earlier = {}
         elif place.size == 1 and (shown := _shown_again(config, collected, folder, base, earlier)) is not None:
@@ -168,7 +169,6 @@ def _begin(config: RunConfig, collected: Collected, folder: RunFolder, base: Pat
         "arguments": _arguments(config),
         "model": _model(collected),
         "launcher": _launcher(),
-        "process": asdict(this_process()),
     }
     folder.write(record)
     return RunRecord(
@@ -215,11 +215,6 @@ def _shown_again(
         folder, collected.key, collected.scoring_key, files, str(earlier["date"]), earlier, base is None,
         _images(folder, base), report=json.loads(content),
     )  # fmt: skip
-
-
-def _has_ended(earlier: Mapping[str, Any]) -> bool:
-    """Whether the command that completed a run was not killed before its end; it may be this one, in a batch."""
-    return bool(earlier.get("ended")) or earlier.get("process") == asdict(this_process())
 
 
 def _launcher() -> str:

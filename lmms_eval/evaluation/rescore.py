@@ -106,8 +106,10 @@ class ClosedModel(Model):
         return self._description
 
 
-def rescore(place: Path, given: Mapping[str, Any], command: str = "") -> RunReport:
+def rescore(place: Path, given: Mapping[str, Any], command: str = "", ends: bool = True) -> RunReport:
     """Score a run again. ``place``: its folder of journals, its results file, or a folder that holds one run.
+
+    ``ends``: call the report's ``end``.
 
     Raises:
         UsageError: there is no such run, an option cannot be given anew, or tasks and data are no longer the same.
@@ -122,9 +124,11 @@ def rescore(place: Path, given: Mapping[str, Any], command: str = "") -> RunRepo
     record = _recorded(folder)
     config = _config(folder, record, given)
     # What is missing is asked by the run's own command, not by this one.
-    return start_run(
-        config, None, Start.now(str(record.get("command") or command), None, _model(folder, record, config))
-    )
+    start = Start.now(str(record.get("command") or command), None, _model(folder, record, config))
+    report = start_run(config, None, start)
+    if ends:
+        report.end()
+    return report
 
 
 def run_folder(place: Path) -> Path:

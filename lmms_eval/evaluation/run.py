@@ -142,16 +142,24 @@ def _run(config: RunConfig, model: Model | lmms | None, start: Start, team: Team
 def _recorded(config: RunConfig, collected: Collected, timing: Timing, team: Team | None) -> RunReport | None:
     """Evaluate with the run's folder taken; ``None`` in the processes that leave the results to the first one."""
     record = open_record(config, collected, team)
+    is_kept = collected.is_resumable or not record.is_temporary
+    is_complete = False
     try:
         if record.report is not None:
+            is_complete = True
             return RunReport(**record.report, end=record.end).shown_again(record.date)
-        if record.is_temporary and collected.is_resumable:
+        if record.is_temporary and is_kept:
             logger.info("no --output_path: answers are kept in {}", record.folder.path)
         share = None if team is None else Share(team, record.shares_files)
-        return _evaluate(config, collected, record, timing, share)
+        report = _evaluate(config, collected, record, timing, share)
+        is_complete = report is not None and report.results["state"] == "complete"
+        return report
     finally:
-        record.folder.release()
-        if record.is_temporary and not collected.is_resumable:
+        if is_complete and is_kept:
+            record.hold()
+        else:
+            record.folder.release()
+        if not is_kept:
             shutil.rmtree(record.folder.path, ignore_errors=True)  # nobody could ever find it again
 
 

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +28,21 @@ def finished(tmp: Path, state: str, report: bytes = b"", **over: Any) -> RunReco
     record = opened(tmp, **over)
     (record.folder.path / "responses-0.jsonl").write_bytes(sealed(b'{"id":"t/0/0/0/0","text":"x"}'))
     record.finish(state, "command", report)  # type: ignore[arg-type]
-    record.folder.write({**record.folder.read(), "process": {"pid": 0}})  # another process, as after a kill
-    record.folder.release()
+    killed(record)
     return record
+
+
+def killed(record: RunRecord) -> None:
+    """What a kill leaves of its owner."""
+    record.folder.release()
+    dead = {"host": socket.gethostname(), "pid": os.getpid(), "started": "1"}
+    record.folder.owner_file.write_text(json.dumps(dead))
 
 
 def ended(tmp: Path, state: str, **over: Any) -> RunRecord:
     """A run that ended in this state and left one answer."""
     record = finished(tmp, state, **over)
-    record.end()
+    record.folder.owner_file.unlink()
     return record
 
 
@@ -75,7 +83,8 @@ def test_a_completed_run_whose_command_was_killed_is_shown_again(tmp_path: Path)
         again = opened(tmp_path)
         assert again.report == {"table": "t"}
         assert (again.files, again.date) == (first.files, first.date) and answers(again)
-        again.folder.release()
+        killed(again)
+    again = opened(tmp_path)
     again.end()
     anew = opened(tmp_path)
     assert anew.report is None and not answers(anew)
@@ -98,8 +107,8 @@ def test_where_it_cannot_be_shown_it_goes_on(tmp_path: Path, how: str) -> None:
 def test_of_one_process_a_completed_run_begins_anew_in_any_case(tmp_path: Path) -> None:
     record = opened(tmp_path)
     record.finish("complete", "command", b'{"table":"t"}')
-    record.folder.release()
-    again = opened(tmp_path)
+    record.hold()
+    again = opened(tmp_path)  # another run of the batch
     assert again.report is None and again.files != record.files
     again.folder.release()
 
