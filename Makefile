@@ -2,15 +2,19 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -c
 
 .PHONY: demo test lint clean
 
 $(VENV)/.ready-%: pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$*]'
-	touch $@
+	@test -x $(BIN)/python || { echo "Making an environment in $(VENV)"; $(PYTHON) -m venv $(VENV); }
+	@echo "Installing lmms_eval[$*] into $(VENV), one line for each package it needs"
+	@$(BIN)/python -m pip install --progress-bar off --disable-pip-version-check -c constraints.txt -e '.[$*]' \
+		| awk '/^ *(Collecting|Building|Installing|Successfully)/ { print "  " $$0; fflush() }'
+	@touch $@
 
-demo: $(VENV)/.ready-metrics
+demo: $(VENV)/.ready-metrics,plots
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/.ready-dev

@@ -7,6 +7,7 @@ from typing import Any
 
 from lmms_eval.tasks.megabench.conversions.containers import str_to_list
 from lmms_eval.tasks.megabench.conversions.fences import extract_fence
+from lmms_eval.tasks.megabench.metrics.transliteration import ascii_letters
 
 _LETTER_CHOICE = re.compile(r"\(?([A-Za-z])")
 _IGNORED = str.maketrans("", "", " -\n\t.")
@@ -68,11 +69,8 @@ def _similarity(response: Any, truth: Any) -> float:
 
 
 def _near_form(text: str) -> str:
-    from unidecode import unidecode
-
     words = [word for word in text.split(" ") if word.lower() not in {"the", "a"}]
-    kept = " ".join(words).encode("utf-8", "ignore").decode()  # half surrogates have no transliteration
-    return str(unidecode(kept)).lower()
+    return ascii_letters(" ".join(words))
 
 
 def _simplified(text: str) -> str:

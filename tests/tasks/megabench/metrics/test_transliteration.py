@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmms_eval.tasks.megabench.metrics.transliteration import ascii_letters
+
+BLOCKS = [  # first, last, name, and the digest of what Unidecode 1.4.0 (by which the benchmark scores) makes of each
+    (0x0080, 0x024f, "Latin-1 and Latin Extended-A, -B", "f71112e74c69c83e"),
+    (0x0250, 0x02af, "phonetic letters", "a8f77b942ff1966e"),
+    (0x0370, 0x03ff, "Greek", "9ce6cf5f03d5478a"),
+    (0x0400, 0x052f, "Cyrillic", "2ca70ffe2c947e87"),
+    (0x1c80, 0x1c8f, "Cyrillic Extended-C", "886760af89838162"),
+    (0x1d00, 0x1dbf, "Phonetic Extensions", "c2a6d5d66bce4929"),
+    (0x1e00, 0x1eff, "Latin Extended Additional", "3ec705cc0a25b6a4"),
+    (0x1f00, 0x1fff, "Greek Extended", "c2f5bfe77363ae70"),
+    (0x2c60, 0x2c7f, "Latin Extended-C", "0c2602211ebc40b0"),
+    (0x2de0, 0x2dff, "Cyrillic Extended-A", "04d70fb8a9450566"),
+    (0xa640, 0xa69f, "Cyrillic Extended-B", "bcd9c384fb266c0f"),
+    (0xa720, 0xa7ff, "Latin Extended-D", "6aa98c2f92c03397"),
+    (0xab30, 0xab6f, "Latin Extended-E", "078e111f7445a81c"),
+    (0xfb00, 0xfb06, "ligatures", "36c4e34ab7009435"),
+    (0xff21, 0xff5a, "full-width letters", "f940a6f87c42f808"),
+    (0x4e00, 0x9fff, "Chinese", "07540f729834a42a"),
+    (0x3041, 0x30fe, "kana", "5b3318ddcb062fe3"),
+    (0xac00, 0xd7a3, "Hangul", "f7371be58c1ddca1"),
+]
+
+
+@pytest.mark.parametrize(("first", "last", "digest"), [(a, b, d) for a, b, _, d in BLOCKS], ids=[b[2] for b in BLOCKS])
+def test_whole_blocks_are_spelled_as_the_benchmark_spells_them(first, last, digest):
+    found = "\n".join(ascii_letters(chr(code)) for code in range(first, last + 1))
+    assert hashlib.sha256(found.encode()).hexdigest()[:16] == digest
+
+
+@pytest.mark.parametrize(
+    ("text", "spelled"),
+    [
+        ("Übergröße", "ubergrosse"),
+        ("Москва", "moskva"),
+        ("объект Єва", "ob'ekt ieva"),
+        ("Αθήνα", "athena"),
+        ("北京", "bei jing "),
+        ("ひつじ", "hitsuzi"),
+        ("−5 ≤ x ≤ 20 ℃, ½", "-5 <= x <= 20 degc,  1/2"),
+        ("𝐀ⓐ⒜ᵃ₂", "aa(a)a2"),
+        ("[?] stays", "[?] stays"),
+        ("half \ud83d pair\U0001f600\ue000", "half  pair"),
+    ],
+)
+def test_texts(text, spelled):
+    assert ascii_letters(text) == spelled
+
+
+@given(st.text())
+def test_the_spelling_is_ascii_and_lower_case_letter_by_letter(text):
+    found = ascii_letters(text)
+    assert found.isascii()
+    assert found == found.lower() == "".join(map(ascii_letters, text))
