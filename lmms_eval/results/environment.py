@@ -15,7 +15,8 @@ from typing import Any
 
 RECORDED_PACKAGES = (
     "accelerate", "aiohttp", "av", "codebleu", "datasets", "nltk", "numpy", "openai", "orjson", "pillow", "pyarrow",
-    "pydantic", "rapidfuzz", "sacrebleu", "sglang", "sympy", "torch", "transformers", "vllm",
+    "pycocoevalcap", "pydantic", "rapidfuzz", "sacrebleu", "sglang", "sympy", "text-unidecode", "torch", "transformers",
+    "vllm",
 )  # fmt: skip
 
 

@@ -6,12 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from lmms_eval.metrics.captions import bleu_counts, corpus_bleu
 from lmms_eval.tasks.general_bench.measures.matching import reference_texts
 from lmms_eval.tasks.general_bench.measures.text_scores import (
     audio_exact_match,
     audio_substring_match,
-    bleu_counts,
-    corpus_bleu,
     fallback_tokens,
     judge_accuracy,
     mean_absolute_error,

@@ -1,4 +1,4 @@
-"""BLEU of a sentence (method-4 smoothing) and of a corpus (as the COCO caption toolkit has it).
+"""BLEU of a sentence, with method-4 smoothing; that of a corpus is ``lmms_eval.metrics.captions``.
 
 K. Papineni et al., "BLEU: a method for automatic evaluation of machine translation", ACL 2002; B. Chen and C. Cherry,
 "A systematic comparison of smoothing techniques for sentence-level BLEU", WMT 2014 (method 4).
@@ -12,7 +12,6 @@ import math
 import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from lmms_eval.tasks._task_utils.linguistic import PACKAGES, find_package, nltk_version, open_linguistics
@@ -20,9 +19,6 @@ from lmms_eval.tasks._task_utils.linguistic import PACKAGES, find_package, nltk_
 BY_WORDS = "bleu1"
 """The measure whose values change with the tokenizer."""
 METHOD_4_K = 5
-TINY, SMALL = 1e-15, 1e-9
-"""Added to the matches and to what they are divided by."""
-
 
 Tokenizer = Literal["treebank", "white-space"]
 
@@ -102,44 +98,3 @@ def brevity_penalty(n_predicted: int, n_reference: int) -> float:
     if n_predicted > n_reference:
         return 1.0
     return math.exp(1 - n_reference / n_predicted) if n_predicted else 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class BleuCounts:
-    """What corpus BLEU needs of one item."""
-
-    length: int
-    """Of the prediction, in tokens."""
-    reference_length: int
-    """Of the reference nearest in length (the shorter of two)."""
-    matches: tuple[int, ...]
-    """Clipped matches of the orders 1, 2, ...; each n-gram counts at most as often as in one of the references."""
-
-
-def bleu_counts(prediction: Sequence[str], references: Sequence[Sequence[str]], n: int) -> BleuCounts:
-    """Counts of the orders 1 to ``n`` against at least one reference."""
-    length = len(prediction)
-    nearest = min((len(reference) for reference in references), key=lambda size: (abs(size - length), size))
-    matches: list[int] = []
-    for order in range(1, n + 1):
-        allowed: Counter[tuple[str, ...]] = Counter()
-        for reference in references:
-            allowed |= ngrams(reference, order)
-        matches.append((ngrams(prediction, order) & allowed).total())
-    return BleuCounts(length, nearest, tuple(matches))
-
-
-def corpus_bleu(items: Sequence[BleuCounts], n: int) -> float:
-    """BLEU-n of a corpus, 0 to 1, with the small constants of the COCO caption toolkit; at least one item.
-
-    For them a perfect corpus falls short of 1 by 1e-9, and one without a match is 5e-16 or so.
-    """
-    length = sum(item.length for item in items)
-    reference_length = sum(item.reference_length for item in items)
-    product = 1.0
-    for order in range(n):
-        matches = sum(item.matches[order] for item in items)
-        total = sum(max(0, item.length - order) for item in items)
-        product *= (matches + TINY) / (total + SMALL)
-    ratio = (length + TINY) / (reference_length + SMALL)
-    return math.pow(product, 1 / n) * (math.exp(1 - 1 / ratio) if ratio < 1 else 1.0)

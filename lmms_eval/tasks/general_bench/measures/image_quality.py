@@ -1,4 +1,8 @@
-"""Differences of pictures: squared and absolute errors, PSNR, SSIM, MS-SSIM, and the ROC of grey maps."""
+"""Differences of pictures: squared and absolute errors, PSNR, SSIM, MS-SSIM, and the ROC of grey maps.
+
+Computed here, strip by strip, since torchmetrics (1.9) takes 3 GB for the MS-SSIM of 9 million pixels, of which 64
+million are read, and mirrors pictures at their borders; scikit-image has no MS-SSIM.
+"""
 
 from __future__ import annotations
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval.errors import ConfigError, DataError
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
-from lmms_eval.tasks.general_bench.measures.captions import caption_tokens
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
 from lmms_eval.tasks.general_bench.measures.embeddings import (
     as_state,
@@ -24,7 +23,15 @@ from lmms_eval.tasks.general_bench.measures.embeddings import (
     similarity,
 )
 from lmms_eval.tasks.general_bench.measures.seen import input_text, media_of, wanted_text
-from lmms_eval.tasks.general_bench.measures.texts import MAX_CAPTION, answer_text, cider_value, references_of
+from lmms_eval.tasks.general_bench.measures.texts import (
+    MAX_CAPTION,
+    WITH_JAVA,
+    answer_text,
+    caption_state,
+    cider_value,
+    no_caption,
+    references_of,
+)
 from lmms_eval.tasks.general_bench.measures.words import word_error_rate
 from lmms_eval.tasks.general_bench.networks import clap as clap_network
 from lmms_eval.tasks.general_bench.networks import speech as speech_network
@@ -94,8 +101,8 @@ def error_rate(prediction: Any, item: Item, context: Context) -> State:
 
 
 def speech_caption(prediction: Any, item: Item, context: Context) -> State:
-    """What is heard as a caption: its tokens and those of the references, as ``texts.cider_value`` takes them."""
-    return _caption_state(_heard(prediction, item, context), item)
+    """What is heard, as a caption."""
+    return caption_state(_heard(prediction, item, context), item, context)
 
 
 def spoken_words(text: str) -> list[str]:
@@ -190,14 +197,6 @@ def _silent(item: Item, context: Context) -> State:
     return _least_error("", item, context)
 
 
-def _caption_state(heard: str, item: Item) -> State:
-    return [" ".join(caption_tokens(heard)), [" ".join(caption_tokens(one)) for one in references_of(item)]]
-
-
-def _silent_caption(item: Item, _context: Context) -> State:
-    return _caption_state("", item)
-
-
 _CLAP = "CLAP (torch, transformers; weights `clap-htsat-unfused`), or vectors of sounds and texts"
 _WHISPER = "Whisper (torch, transformers; weights `whisper-large-v3-turbo`), or transcripts"
 _SMALL = "cosines computed by torch from the same small network; the network itself was not run here"
@@ -228,8 +227,8 @@ MEASURES: tuple[Measure, ...] = (
         "audio",
         speech_caption,
         cider_value,
-        _silent_caption,
-        needs=_WHISPER,
-        checked=f"CIDEr-D: pycocoevalcap; transcript: {_GREEDY}",
+        no_caption,
+        needs=f"{_WHISPER}; {WITH_JAVA}",
+        checked=f"CIDEr-D: computed by pycocoevalcap; transcript: {_GREEDY}",
     ),
 )

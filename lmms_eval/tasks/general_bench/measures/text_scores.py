@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from lmms_eval.tasks.general_bench.measures.bleu import (
-    BleuCounts,
-    bleu_counts,
-    corpus_bleu,
     fallback_tokens,
     sentence_bleu,
     treebank_tokens,
     word_tokenizer,
 )
-from lmms_eval.tasks.general_bench.measures.captions import Caption, caption_tokens, cider
 from lmms_eval.tasks.general_bench.measures.choices import choice_match, first_answer_match, options_of
 from lmms_eval.tasks.general_bench.measures.code_bleu import code_bleu, code_fault
 from lmms_eval.tasks.general_bench.measures.deviations import (
@@ -31,19 +27,13 @@ from lmms_eval.tasks.general_bench.measures.rouge import rouge
 from lmms_eval.tasks.general_bench.measures.words import anls, word_error_rate
 
 __all__ = [
-    "BleuCounts",
-    "Caption",
     "Counts",
     "anls",
     "audio_exact_match",
     "audio_substring_match",
-    "bleu_counts",
-    "caption_tokens",
     "choice_match",
-    "cider",
     "code_bleu",
     "code_fault",
-    "corpus_bleu",
     "exact_match",
     "fallback_tokens",
     "first_answer_match",

@@ -2,7 +2,7 @@
 
 Words of BLEU-1 are NLTK's where its data are found, else those between spaces (``bleu.word_tokenizer`` says which; the
 context's option ``word_tokenizer`` decides). Answers longer than anything that is asked for (100,000 characters; 20,000
-for BLEU-1 and programs, 5,000 for CIDEr) count as unreadable.
+for BLEU-1 and programs, 5,000 for BLEU-4 and CIDEr) count as unreadable.
 """
 
 from __future__ import annotations
@@ -14,19 +14,16 @@ from types import MappingProxyType
 from typing import Any
 
 from lmms_eval.errors import ConfigError, DataError
+from lmms_eval.metrics.captions import Caption, bleu_counts, caption_tokens, cider, corpus_bleu, require_java
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures.bleu import (
     BY_WORDS,
-    BleuCounts,
     Tokenizer,
-    bleu_counts,
-    corpus_bleu,
     fallback_tokens,
     sentence_bleu,
     word_tokenizer,
     word_tokens,
 )
-from lmms_eval.tasks.general_bench.measures.captions import Caption, caption_tokens, cider
 from lmms_eval.tasks.general_bench.measures.choices import choice_match, first_answer_match, options_of
 from lmms_eval.tasks.general_bench.measures.code_bleu import code_bleu, code_fault
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, State, mean
@@ -45,7 +42,8 @@ MAX_NUMBER = 1e100
 """Of a prediction; squares of larger ones have no sum."""
 VECTORS = "the reference's recorded values (text_metrics, nlp_processor)"
 OWN_RULES = "hand cases: the reference has no code for it"
-TOOLKIT = "pycocoevalcap 1.2"
+WITH_JAVA = "Java, for the tokenizer of the caption toolkit"
+BY_TOOLKIT = "computed by the COCO caption toolkit, pycocoevalcap 1.2"
 CANDIDATES = "candidates"
 """Key of ``Context.options``: the classes among which a task's questions choose (``prompts.text_tasks``), if any."""
 LANGUAGES: Mapping[str, str] = MappingProxyType({"python": "python", "java": "java"})
@@ -157,23 +155,20 @@ def _macro_value(states: Sequence[State]) -> float:
     return PERCENT * mean([mean(of_class) for of_class in hits.values()])
 
 
-def _corpus_bleu(name: str, order: int, tokens: Callable[[str], list[str]], checked: str) -> Measure:
-    def state(prediction: Any, item: Item, _context: Context) -> State:
-        return counted(answer_text(prediction, item), item)
-
-    def counted(text: str, item: Item) -> State:
-        counts = bleu_counts(tokens(text), [tokens(reference) for reference in references_of(item)], order)
-        return [counts.length, counts.reference_length, *counts.matches]
-
-    def value(states: Sequence[State]) -> float:
-        counts = [BleuCounts(length, nearest, tuple(matches)) for length, nearest, *matches in states]
-        return PERCENT * corpus_bleu(counts, order)
-
-    return Measure(name, "text", state, value, lambda item, _: counted("", item), checked=checked)
+def _video_state(prediction: Any, item: Item, _context: Context) -> State:
+    """The toolkit's counts for lower-cased words between spaces: the authors do not call its tokenizer."""
+    words, *references = (
+        fallback_tokens(text.lower()) for text in (answer_text(prediction, item), *references_of(item))
+    )
+    return dict(bleu_counts(words, references, 1))
 
 
-def _lower_tokens(text: str) -> list[str]:
-    return fallback_tokens(text.lower())
+def _video_unanswered(item: Item, context: Context) -> State:
+    return _video_state("", item, context)
+
+
+def _video_value(states: Sequence[State]) -> float:
+    return PERCENT * corpus_bleu(states, 1)
 
 
 def _micro_state(prediction: Any, item: Item, _context: Context) -> State:
@@ -201,19 +196,34 @@ def _micro_value(states: Sequence[State]) -> float:
     return PERCENT * micro_f1(Counts(tp, fp, fn))
 
 
-def _cider_state(prediction: Any, item: Item, _context: Context) -> State:
-    text = answer_text(prediction, item, MAX_CAPTION)
-    return [" ".join(caption_tokens(text)), [" ".join(caption_tokens(one)) for one in references_of(item)]]
+def caption_state(prediction: Any, item: Item, _context: Context) -> State:
+    """A caption and its references as they are written; the words of all are found at once, by a program.
+
+    Raises:
+        NotEvaluated: Java, which that program needs, is missing.
+    """
+    require_java()
+    return [answer_text(prediction, item, MAX_CAPTION), references_of(item)]
 
 
-def _cider_unanswered(item: Item, context: Context) -> State:
-    return _cider_state("", item, context)
+def no_caption(item: Item, context: Context) -> State:
+    """The state of an empty caption."""
+    return caption_state("", item, context)
+
+
+def _captions(states: Sequence[State]) -> list[Caption]:
+    tokens = iter(caption_tokens([text for one, references in states for text in (one, *references)]))
+    return [Caption(next(tokens), [next(tokens) for _ in references]) for _, references in states]
+
+
+def _bleu4_value(states: Sequence[State]) -> float:
+    items = [bleu_counts(caption.prediction, caption.references, 4) for caption in _captions(states)]
+    return PERCENT * corpus_bleu(items, 4)
 
 
 def cider_value(states: Sequence[State]) -> float:
-    """CIDEr-D in percent of (caption, references) states: texts whose tokens stand between spaces."""
-    captions = [Caption(text.split(), [reference.split() for reference in references]) for text, references in states]
-    return PERCENT * cider(captions)
+    """CIDEr-D in percent of the states of ``caption_state``."""
+    return PERCENT * cider(_captions(states))
 
 
 def _code_state(prediction: Any, item: Item, _context: Context) -> State:
@@ -288,10 +298,17 @@ MEASURES: tuple[Measure, ...] = (
         needs="nltk and its data; without them words are split at spaces",
         checked=VECTORS + "; nltk 3.10",
     ),
-    _corpus_bleu("bleu1/corpus", 1, _lower_tokens, f"{VECTORS}; {TOOLKIT}"),
-    _corpus_bleu("bleu4", 4, caption_tokens, TOOLKIT),
+    Measure("bleu1/corpus", "text", _video_state, _video_value, _video_unanswered, checked=f"{VECTORS}; {BY_TOOLKIT}"),
+    Measure("bleu4", "text", caption_state, _bleu4_value, no_caption, needs=WITH_JAVA, checked=BY_TOOLKIT),
     Measure(
-        "cider", "text", _cider_state, cider_value, _cider_unanswered, is_costly=True, checked=f"{TOOLKIT} (CIDEr-D)"
+        name="cider",
+        form="text",
+        state=caption_state,
+        value=cider_value,
+        unanswered=no_caption,
+        is_costly=True,
+        needs=WITH_JAVA,
+        checked=f"{BY_TOOLKIT} (CIDEr-D)",
     ),
     Measure("micro_f1", "text", _micro_state, _micro_value, _micro_unanswered, checked=VECTORS),
     Measure(

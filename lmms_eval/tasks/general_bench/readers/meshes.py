@@ -2,6 +2,9 @@
 
 Polygons are cut into triangles as fans. Colours, normals, textures and other properties are passed over. Numbers in
 headers are held against the size of the file before anything is set aside for them.
+
+Read here, since trimesh (5.2) takes files that end early for whole ones, refuses binary PLY files with faces of
+different numbers of corners, and needs four times the memory.
 """
 
 from __future__ import annotations

@@ -21,14 +21,14 @@ _SPELLED: Mapping[str, str] = MappingProxyType(
         **dict(zip("ᵬᵭᵮᵯᵰᵱᵲᵳᵴᵵᵶᵷᵽᶀᶁᶂᶃᶄᶅᶆᶇᶈᶉᶊᶌᶍᶎ", "bdfmnprrstzgpbdfgklmnprsvxz", strict=True)),
         **dict(zip("ⱠⱡⱢⱣⱤⱥⱦⱧⱨⱩⱪⱫⱬⱮⱯℲⅎ\u212bᵦᵧᵨᵩЪъ", "lllprathhkkzzmaffabgrf''", strict=True)),
         **dict(zip("ᴯᴲᴻᵄᵅᵋᵌᵎᵙᵚᵝᵞᵟᵠ", "benaaeeiumbgdf", strict=True)),
-        **dict.fromkeys("ẜẝẟ", ""),
-        **{"ᴁ": "ae", "ᴂ": "ae", "ᴔ": "oe", "ᴕ": "ou", "ᴭ": "ae", "ᴽ": "ou", "ᵆ": "ae", "Є": "ie", "\u2126": "ohm"},
-        **{"し": "shi", "ち": "chi", "っ": "tsu", "つ": "tsu", "シ": "shi", "チ": "chi", "ッ": "tsu", "ツ": "tsu"},
         **dict(zip("−∕∖∗∣∶∼⁎⁓⁒゠ー・⟨〈♯", "-/\\*|:~*~%=-*<<#", strict=True)),
-        **{"⟩": "> ", "〉": "> ", "≤": "<=", "≦": "<=", "≥": ">=", "≧": ">=", "₹": "rs", "₽": "r"},
-        **{"¼": " 1/4", "½": " 1/2", "¾": " 3/4", "℃": "degc", "℉": "degf", "№": "no. ", "™": "(tm)"},
+        **dict.fromkeys("ẜẝẟ", ""),
+        "ᴁ": "ae", "ᴂ": "ae", "ᴔ": "oe", "ᴕ": "ou", "ᴭ": "ae", "ᴽ": "ou", "ᵆ": "ae", "Є": "ie", "\u2126": "ohm",
+        "し": "shi", "ち": "chi", "っ": "tsu", "つ": "tsu", "シ": "shi", "チ": "chi", "ッ": "tsu", "ツ": "tsu",
+        "⟩": "> ", "〉": "> ", "≤": "<=", "≦": "<=", "≥": ">=", "≧": ">=", "₹": "rs", "₽": "r",
+        "¼": " 1/4", "½": " 1/2", "¾": " 3/4", "℃": "degc", "℉": "degf", "№": "no. ", "™": "(tm)",
     }
-)
+)  # fmt: skip
 
 
 def ascii_letters(text: str) -> str:

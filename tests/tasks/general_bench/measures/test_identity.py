@@ -6,22 +6,24 @@ import pytest
 
 from lmms_eval.tasks.general_bench.measures import identity
 
-PACKAGES = ("data", "measures", "networks", "nlp", "prompts", "readers")
+FILES = tuple(
+    f"tasks/general_bench/{name}/a.py" for name in ("data", "measures", "networks", "nlp", "prompts", "readers")
+)
 
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A benchmark of six packages with a file each."""
-    for name in PACKAGES:
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "a.py").write_text("x = 1\n")
-    monkeypatch.setattr(identity, "__file__", str(tmp_path / "measures" / "identity.py"))
+    """A benchmark of six packages with a file each, and the scores of captions, which all benchmarks share."""
+    for name in (*FILES, "metrics/captions.py"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text("x = 1\n")
+    monkeypatch.setattr(identity, "__file__", str(tmp_path / "tasks/general_bench/measures/identity.py"))
     identity._code.cache_clear()
     yield tmp_path
     identity._code.cache_clear()
 
 
-@pytest.mark.parametrize("name", [f"{name}/a.py" for name in PACKAGES])
+@pytest.mark.parametrize("name", [*FILES, "metrics/captions.py"])
 def test_it_changes_with_the_code(package: Path, name: str) -> None:
     before = identity.scoring_identity()
     assert identity.scoring_identity() == before

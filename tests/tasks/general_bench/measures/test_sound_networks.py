@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -253,6 +254,7 @@ class TestWords:
             self.score(tmp_path, "a", reference)
 
 
+@pytest.mark.skipif(shutil.which("java") is None, reason="the caption toolkit's tokenizer needs Java")
 class TestSpeechCaptions:
     measure = BY_NAME["cider/speech"]
 
