@@ -11,7 +11,7 @@ $(VENV)/.ready-%: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || { echo "Making an environment in $(VENV)"; $(PYTHON) -m venv $(VENV); }
 	@echo "Installing lmms_eval[$*] into $(VENV), one line for each package it needs"
 	@$(BIN)/python -m pip install --progress-bar off --disable-pip-version-check -c constraints.txt -e '.[$*]' \
-		| awk '/^ *(Collecting|Building|Installing|Successfully)/ { print "  " $$0; fflush() }'
+		| awk '/^(Collecting|Processing|Building|Installing|Successfully)/ { print "  " $$0; fflush() }'
 	@touch $@
 
 demo: $(VENV)/.ready-metrics,plots

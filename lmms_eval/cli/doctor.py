@@ -83,6 +83,7 @@ def _scoring_data(environ: Mapping[str, str]) -> list[str]:
     lines = [f"NLTK {package.name}: {find_package(package, stated) or f'absent, {REMEDY}'}" for package in PACKAGES]
     table, server = environ.get("LMMS_EVAL_GEOCODE_TABLE"), environ.get("LMMS_EVAL_GEOCODER")
     given = ", ".join(source for source in (table, server) if source)
+    lines.append(f"Java, for BLEU-4 and CIDEr of captions: {shutil.which('java') or 'absent, install a Java runtime'}")
     return [*lines, f"geocoder: {given or 'none, give --geocode_table FILE or --geocoder nominatim'}"]
 
 

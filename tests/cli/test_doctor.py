@@ -3,6 +3,8 @@ from __future__ import annotations
 import platform
 from pathlib import Path
 
+import pytest
+
 from lmms_eval.cli.doctor import KEYS, doctor_lines, optional_parts
 from lmms_eval.cli.main import main
 
@@ -48,6 +50,13 @@ def test_scoring_data(tmp_path: Path) -> None:
     lines = doctor_lines({"NLTK_DATA": str(tmp_path), "LMMS_EVAL_GEOCODER": "nominatim"})
     assert f"  NLTK wordnet: {folder}" in lines
     assert "  geocoder: nominatim" in lines
+
+
+def test_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "  Java, for BLEU-4 and CIDEr of captions: absent, install a Java runtime" in doctor_lines({})
+    (tmp_path / "java").touch(0o755)
+    assert f"  Java, for BLEU-4 and CIDEr of captions: {tmp_path}/java" in doctor_lines({})
 
 
 def test_optional_parts() -> None:
