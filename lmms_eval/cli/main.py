@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from lmms_eval.cli.ending import end
 from lmms_eval.cli.output import complain, emit
 from lmms_eval.errors import LmmsEvalError, UsageError
+from lmms_eval.utils.redaction import learn_secrets
 
 SUBCOMMANDS = {
     "eval": "evaluate a model on tasks (also without the word: lmms-eval --model ...)",
@@ -65,6 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run_command(arguments: list[str]) -> int:
     """``main`` without what is done at the command's end (``lmms_eval.cli.ending``)."""
+    learn_secrets({"arguments": arguments}, os.environ)
     try:
         return dispatch(arguments)
     except SystemExit as stop:  # argparse after printing a subcommand's help

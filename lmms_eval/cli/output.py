@@ -16,15 +16,17 @@ _GONE = (errno.EPIPE, errno.EIO)
 
 
 def emit(lines: str | Iterable[str]) -> None:
-    """Print to standard output, control characters escaped; a reader that went away (``| head``) ends the output, not
-    the command.
+    """Print to standard output, known secrets masked and control characters escaped; a reader that went away
+    (``| head``) ends the output, not the command.
 
     Raises:
         LmmsEvalError: the output goes to a file that cannot be written.
     """
+    from lmms_eval.utils.redaction import mask_known
+
     text = lines if isinstance(lines, str) else "\n".join(lines)
     try:
-        print(printable(text), flush=True)
+        print(printable(mask_known(text)), flush=True)
     except OSError as error:
         _discard(sys.stdout)
         if error.errno not in _GONE:

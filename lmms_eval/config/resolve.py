@@ -16,7 +16,7 @@ from lmms_eval.config.file import FileItem, apply_environment, read_config_file
 from lmms_eval.config.options import Option, RunConfig, options
 from lmms_eval.config.rules import check_config
 from lmms_eval.errors import ConfigError
-from lmms_eval.utils.redaction import REDACTED, redact
+from lmms_eval.utils.redaction import REDACTED, learn_secrets, redact
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
@@ -60,13 +60,16 @@ def load_configs(given: Mapping[str, Any], environ: MutableMapping[str, str] | N
         ConfigError: an unknown key or a value of the wrong form.
     """
     environ = os.environ if environ is None else environ
+    learn_secrets(given, environ)
     path = given.get("config")
     if not path:
         return LoadedConfigs((_resolve(given, None, environ),))
     items = read_config_file(str(path))
     for item in items:
+        learn_secrets({"values": item.values, "environment": item.environment})
         _check_keys(item.values, item.place)
     notes = apply_environment(items, environ)
+    learn_secrets({}, environ)
     return LoadedConfigs(tuple(_resolve(given, item, environ) for item in items), tuple(notes))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from lmms_eval.api.request import Response, ResponseError, Usage
 from lmms_eval.api.task import Answer, PipelineScore, ScoredDoc
 from lmms_eval.engine.images import parts_from_record, parts_record, value_parts, value_with_parts
+from lmms_eval.utils.redaction import redact_text
 
 
 def response_record(response: Response, prompt: str) -> dict[str, Any]:
@@ -32,7 +33,7 @@ def response_record(response: Response, prompt: str) -> dict[str, Any]:
 def _content(response: Response) -> dict[str, Any]:
     if response.error is not None:
         error = response.error
-        return {"error": {"kind": error.kind, "message": error.message, "attempts": error.attempts}}
+        return {"error": {"kind": error.kind, "message": redact_text(error.message), "attempts": error.attempts}}
     if response.rounds is not None:
         return {"rounds": list(response.rounds)}
     if response.loglikelihood is not None:
@@ -87,10 +88,12 @@ def answer_record(answer: Answer, with_paths: bool = False) -> dict[str, Any]:
         record["usage"] = [
             usage and [usage.input_tokens, usage.output_tokens, usage.reasoning_tokens] for usage in answer.usage
         ]
-    for key in ("finish_reason", "latency", "error", "model"):
+    for key in ("finish_reason", "latency", "model"):
         value = getattr(answer, key)
         if value is not None:
             record[key] = value
+    if answer.error is not None:
+        record["error"] = redact_text(answer.error)
     if not answer.is_loss:
         record["is_loss"] = False
     return record
@@ -129,7 +132,7 @@ def failure_record(task: str, doc_id: int, answers: Sequence[Answer], reason: st
         "task": task,
         "doc_id": doc_id,
         "answers": [answer_record(answer) for answer in answers],
-        "failed": reason,
+        "failed": redact_text(reason),
     }
 
 

@@ -20,6 +20,7 @@ import orjson
 from lmms_eval.engine.journal import write_atomically
 from lmms_eval.errors import JournalError, RunLockedError, UsageError
 from lmms_eval.utils.journal import sealed, unsealed
+from lmms_eval.utils.redaction import redact
 
 HEARTBEAT_S = 20.0
 STALE_AFTER_S = 120.0
@@ -145,7 +146,8 @@ class RunFolder:
 
     def write(self, content: Mapping[str, Any]) -> None:
         """Raises ``JournalError``."""
-        write_atomically(self.state_file, sealed(orjson.dumps(content, option=orjson.OPT_INDENT_2, default=str)))
+        masked = redact(content, by_name=False)
+        write_atomically(self.state_file, sealed(orjson.dumps(masked, option=orjson.OPT_INDENT_2, default=str)))
 
     def clear(self) -> None:
         """Forget a completed run's journals, to start anew. Raises ``JournalError``."""

@@ -23,6 +23,7 @@ from lmms_eval.models.building import BuildOptions, adapt_model
 from lmms_eval.models.legacy import LegacyAdapter
 from lmms_eval.models.registry import ModelRegistry
 from lmms_eval.tasks import Catalogue, select_tasks
+from lmms_eval.utils.redaction import redact
 
 if TYPE_CHECKING:
     from lmms_eval.evaluation.rescore import RecordedModel
@@ -142,7 +143,7 @@ def collect(
     key = run_key(
         {
             **keys.asked,
-            "model": dict(model.identity()),
+            "model": redact(dict(model.identity())),
             "object": None if is_resumable else _launch_name(place or Place()),
         }
     )

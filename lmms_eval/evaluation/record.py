@@ -23,6 +23,7 @@ from lmms_eval.errors import JournalError, UsageError
 from lmms_eval.evaluation.collect import Collected
 from lmms_eval.results.naming import RUNS, ResultFiles, model_folder, reserve, start_stamp
 from lmms_eval.utils.journal import sealed, unsealed
+from lmms_eval.utils.redaction import redact
 
 REPORT = "report.json"
 LAUNCH_MARK = "launch"
@@ -230,7 +231,7 @@ def _model(collected: Collected) -> dict[str, Any]:
         "model_id": choice.model_id,
         "chat": choice.chat,
         "legacy": choice.legacy,
-        "identity": dict(collected.model.identity()),
+        "identity": redact(dict(collected.model.identity())),
     }
 
 

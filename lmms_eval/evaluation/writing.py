@@ -25,7 +25,7 @@ from lmms_eval.results.environment import GitState, git_state
 from lmms_eval.results.report import ReportFacts, header, notes, tables
 from lmms_eval.results.samples import json_text, write_samples
 from lmms_eval.utils import model_name_from_args, sanitize_model_name
-from lmms_eval.utils.redaction import redact
+from lmms_eval.utils.redaction import mask_known, redact
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,7 @@ def write_results(
     for report in reports:
         document |= {part: content for part, content in report.parts.items() if part not in document}
         written += report.files
+    document = redact(document, by_name=False)
     if record.files is not None:
         write_atomically(record.files.results, json_text(document, indent=2).encode("utf-8", "replace"))
         written.append(str(record.files.results))
@@ -92,7 +93,7 @@ def write_results(
     if config.show_config:
         lines.append(json_text(document, indent=2))
     text = "\n\n".join([header(shown), tables(document), *(report.text.rstrip("\n") for report in reports)])
-    return Written(document, text, lines)
+    return Written(document, mask_known(text), [mask_known(line) for line in lines])
 
 
 def _paired(config: RunConfig, result: RunResult, store: RunStore) -> dict[str, PairedScores]:

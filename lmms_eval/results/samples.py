@@ -15,6 +15,7 @@ from lmms_eval.engine.images import FOLDER, parts_from_record
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import JournalError
 from lmms_eval.utils.atomic import replacing
+from lmms_eval.utils.redaction import mask_known
 
 
 def write_samples(path: Path, result: TaskResult, store: RunStore) -> int:
@@ -31,7 +32,7 @@ def write_samples(path: Path, result: TaskResult, store: RunStore) -> int:
             return 0
         with replacing(path) as file:
             for row in itertools.chain((first,), rows):
-                file.write((json_text(row) + "\n").encode("utf-8", "replace"))
+                file.write((mask_known(json_text(row)) + "\n").encode("utf-8", "replace"))
                 lines += 1
     except OSError as error:
         raise JournalError(f"cannot write {path}: {error.strerror or error}; the journal keeps every answer") from error

@@ -1,49 +1,200 @@
-"""Keeping secrets out of whatever is written (harness specification §5.2)."""
+"""Keeping secrets out of whatever is written (harness specification §5.2).
+
+Two rules, since no pattern knows every key. By structure: an address loses its user, password and query values, a
+mapping the values of secret names. By value: what stood in such a place of the command line, a file or the environment
+is masked wherever else it appears, in an error of a server or a traceback of a plugin too.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 REDACTED = "[REDACTED]"
+LEAST_KNOWN = 6
+"""Characters of a value that is masked wherever it appears: a shorter one stands in many an innocent text."""
 _KEYS = frozenset(
     {"api_key", "client_secret", "hf_token", "huggingface_hub_token", "huggingfacehub_api_token", "token"}
 )
 _ENDINGS = ("api_key", "_token", "_secret", "password")
+_MORE_KEYS = frozenset(
+    {
+        "access_key", "apikey", "auth", "authorization", "bearer", "code", "cookie", "credential", "credentials", "key",
+        "passwd", "password", "pwd", "secret", "secret_key", "sig", "signature", "subscription_key", "x_api_key",
+    }
+)  # fmt: skip
+"""Names that hold a secret in arguments and in the environment, though not everywhere: a run has a ``key``, too."""
+_MORE_ENDINGS = ("_access_key", "_apikey", "_auth", "_credentials", "_passwd", "_private_key", "_pwd", "_secret_key")
+_NO_SECRETS = frozenset({"dummy", "empty", "false", "ollama", "password", "secret"})
+"""Values that servers without keys are given."""
 _ASSIGNMENT = re.compile(
-    r"""(?i)([\w-]*(?:api_key|token|secret|password))(=)("[^"]*"|'[^']*'|[^,\s]+)""",
+    r"""(?i)(api_key|token|secret|password)(=)("[^"]*"|'[^']*'|[^,\s]+)""",
+)
+_NAMED = re.compile(
+    r"""(?<![\w.-])([\w.-]{1,80})["']?\s{0,9}[=:]\s{0,9}("[^"]*"|'[^']*'|[^,\s"'{}\[\]]+)""",
 )
 _FREE_TOKEN = re.compile(r"hf_[A-Za-z0-9]{20,}|\bsk-[A-Za-z0-9_-]{20,}")
-_USER = re.compile(r"(?<=://)[^/@\s:,]+:[^/@\s,]+(?=@)")
-"""User and password in an address."""
 _BEARER = re.compile(r"(?i)\b(bearer\s+)[A-Za-z0-9._~+/=-]{8,}")
+_ADDRESS = re.compile(r"""(?i)(?<![a-z0-9+.-])[a-z][a-z0-9+.-]{0,20}://[^\s"'<>\\^`{|}]{1,4096}""")
+_USER = re.compile(r"(?<=://)[^/?#@]*@(?=[^/?#@]*(?:[/?#]|$))")
+_QUERY_VALUE = re.compile(r"(?<=[?&#;])([^=&#;,]*)=([^&#;,]+)")
+_NAMED_AFTER = frozenset({"deployments", "endpoints", "engines", "models"})
+"""Parts of a path after which the name of a model stands, not a key."""
+
+
+class _Known:
+    """Values to be masked, of the whole process: whatever writes may come across them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._values: set[str] = set()
+        self._forms: tuple[str, ...] = ()
+        """The values as they are and as addresses spell them, longest first."""
+
+    def add(self, values: Iterator[str]) -> None:
+        found = {value for value in values if len(value) >= LEAST_KNOWN and value.lower() not in _NO_SECRETS}
+        with self._lock:
+            if found <= self._values:
+                return
+            self._values |= found
+            spelled = {form for value in self._values for form in (value, quote(value, safe=""), unquote(value))}
+            self._forms = tuple(sorted(spelled, key=lambda form: (-len(form), form)))
+
+    def mask(self, text: str) -> str:
+        for form in self._forms:
+            if form in text:
+                text = text.replace(form, REDACTED)
+        return text
+
+
+_known = _Known()
+
+
+def learn_secrets(values: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> None:
+    """Take note of every secret in arguments and environment variables, to mask it wherever it appears from now on.
+
+    Args:
+        values: options or arguments, nested as they come; texts of the form ``k=v,k=v`` are looked into.
+        environment: variables of which those with a secret name count.
+    """
+    _known.add(_secrets_in(values))
+    secret = {name: value for name, value in (environment or {}).items() if _holds_secret(name)}
+    _known.add(iter([*secret.values(), *_secrets_in(list(secret.values()))]))
 
 
 def is_secret_key(key: str) -> bool:
     """Whether a mapping key names a secret."""
-    lowered = key.lower().replace("-", "_")
+    lowered = _normal(key)
     return lowered in _KEYS or lowered.endswith(_ENDINGS)
 
 
+def mask_known(text: str) -> str:
+    """Mask what ``learn_secrets`` has noted, users and query values of addresses. JSON stays JSON."""
+    text = _known.mask(text)
+    return _ADDRESS.sub(_without_secrets, text) if "://" in text else text
+
+
 def redact_text(text: str) -> str:
-    """Replace the value of ``…token=…``, ``…api_key=…`` and their like, and anything that looks like a key."""
-    text = _USER.sub(REDACTED, text)
-    text = _ASSIGNMENT.sub(rf"\1\2{REDACTED}", text)
+    """As ``mask_known``, and mask the value of ``…token=…`` and its like, and whatever looks like a key."""
+    text = _ASSIGNMENT.sub(rf"\1\2{REDACTED}", mask_known(text))
     return _FREE_TOKEN.sub(REDACTED, _BEARER.sub(rf"\1{REDACTED}", text))
 
 
-def redact(value: Any) -> Any:
-    """A copy of nested mappings, lists and tuples without secrets; other values as they are."""
+def redact(value: Any, by_name: bool = True) -> Any:
+    """A copy of nested mappings, lists and tuples without secrets; other values as they are.
+
+    ``by_name``: values under secret names are masked, whatever they are; without it only texts are looked at (results
+    may have a metric called ``first_token``).
+    """
     if isinstance(value, str):
         return redact_text(value)
     if isinstance(value, Mapping):
         return {
-            key: REDACTED if isinstance(key, str) and is_secret_key(key) else redact(item)
+            key: REDACTED if by_name and isinstance(key, str) and is_secret_key(key) else redact(item, by_name)
             for key, item in value.items()
         }
     if isinstance(value, list):
-        return [redact(item) for item in value]
+        return [redact(item, by_name) for item in value]
     if type(value) is tuple:
-        return tuple(redact(item) for item in value)
+        return tuple(redact(item, by_name) for item in value)
     return value
+
+
+def public_query(address: str) -> str:
+    """The query of an address without the parts with secret names."""
+    parts = [part for part in urlsplit(address).query.split("&") if part and not _holds_secret(part.partition("=")[0])]
+    return "&".join(parts)
+
+
+def _normal(name: str) -> str:
+    return name.strip().lower().replace("-", "_")
+
+
+def _holds_secret(name: str) -> bool:
+    lowered = _normal(name)
+    return is_secret_key(name) or lowered in _MORE_KEYS or lowered.endswith(_MORE_ENDINGS)
+
+
+def _without_secrets(address: re.Match[str]) -> str:
+    text = _USER.sub(f"{REDACTED}@", address.group())
+    begin = min((place for mark in "?#" if (place := text.find(mark)) >= 0), default=len(text))
+    return text[:begin] + _QUERY_VALUE.sub(rf"\1={REDACTED}", text[begin:])
+
+
+def _secrets_in(value: Any, is_secret: bool = False) -> Iterator[str]:
+    """Texts in secret places of nested arguments."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _secrets_in(item, is_secret or (isinstance(key, str) and _holds_secret(key)))
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _secrets_in(item, is_secret)
+    elif isinstance(value, str):
+        if is_secret:
+            yield from _credentials(value)
+        yield from _of_text(value)
+
+
+def _credentials(value: str) -> tuple[str, str]:
+    """A secret value, and what follows ``Bearer``."""
+    return value, value.rpartition(" ")[2]
+
+
+def _of_text(text: str) -> Iterator[str]:
+    for assignment in _NAMED.finditer(text):
+        if _holds_secret(assignment[1]):
+            yield from _credentials(assignment[2].strip("\"'"))
+    for address in _ADDRESS.finditer(text):
+        yield from _of_address(address.group())
+
+
+def _of_address(address: str) -> Iterator[str]:
+    try:
+        parts = urlsplit(address)
+        names = [part for part in (parts.username, parts.password) if part]
+    except ValueError:
+        return
+    yield from map(unquote, names)
+    yield from names
+    yield from (value.partition(",")[0] for _, value in parse_qsl(parts.query))
+    before = ""
+    for segment in parts.path.split(","):  # an argument's end, where the text is k=v,k=v
+        for part in segment.split("/"):
+            if _is_like_a_key(part) and before.lower() not in _NAMED_AFTER:
+                yield part
+            before = part
+        return
+
+
+def _is_like_a_key(part: str) -> bool:
+    """A part of a path that no person would have chosen: letters and digits mixed, or cases mixed, and long."""
+    run = max(re.split(r"[^A-Za-z0-9]", part), key=len)
+    mixed = any(map(str.isdigit, run)) and any(map(str.isalpha, run))
+    return part.startswith(("sk-", "hf_", "pk-")) or (len(run) >= 12 and mixed) or _is_uuid(part)
+
+
+def _is_uuid(part: str) -> bool:
+    return re.fullmatch(r"(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", part) is not None

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.utils import redact
+from lmms_eval.utils import redact, redaction
+from lmms_eval.utils.redaction import learn_secrets, mask_known, public_query
 
 SECRET = "s3cr3tvalue0123456789"
 PLAIN = st.recursive(
@@ -46,7 +48,74 @@ def test_the_argument_is_not_changed() -> None:
     assert value == {"token": SECRET}
 
 
-def test_user_and_password_of_an_address() -> None:
-    shown = redact("base_url=http://me:hunter2@host:80/v1,model=x")
-    assert shown == "base_url=http://[REDACTED]@host:80/v1,model=x"
-    assert redact("see http://host:80/a@b") == "see http://host:80/a@b"
+@pytest.fixture
+def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Secrets that a test has made known are forgotten after it."""
+    monkeypatch.setattr(redaction, "_known", redaction._Known())
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("http://KEYKEY@host/v1", "http://[REDACTED]@host/v1"),
+        ("http://me:hunter2@host:80/v1,model=x", "http://[REDACTED]@host:80/v1,model=x"),
+        ("https://h/v1?key=a&sig=b#c=d", "https://h/v1?key=[REDACTED]&sig=[REDACTED]#c=[REDACTED]"),
+        ("base_url=https://h/v1?code=a,model=x", "base_url=https://h/v1?code=[REDACTED],model=x"),
+        ("see http://host:80/a@b and a?b=c", "see http://host:80/a@b and a?b=c"),
+        ('{"url":"http://h/?k=v"}', '{"url":"http://h/?k=[REDACTED]"}'),
+    ],
+)
+def test_addresses_lose_users_and_query_values(given: str, shown: str) -> None:
+    assert redact(given) == shown
+    assert redact(redact(given)) == shown
+
+
+SECRETS = {
+    "a named argument": ({"model_args": f"model=m,api_key={SECRET}"}, {}),
+    "a mapping": ({"model_args": {"extra_body": {"auth": {"code": SECRET}}}}, {}),
+    "JSON in a text": ({"gen_kwargs": f'extra_body={{"authorization": "Bearer {SECRET}"}}'}, {}),
+    "a query": ({"base_url": f"https://host/v1?sv=1&sig={SECRET}"}, {}),
+    "a user": ({"base_url": f"https://{SECRET}@host/v1"}, {}),
+    "a password": ({"arguments": ["--model_args", f"base_url=https://me:{SECRET}@host/v1,model=m"]}, {}),
+    "a path": ({"base_url": f"https://host/{SECRET}/v1"}, {}),
+    "the environment": ({}, {"SOME_API_KEY": SECRET}),
+}
+
+
+@pytest.mark.parametrize(("values", "environment"), SECRETS.values(), ids=SECRETS)
+@pytest.mark.usefixtures("forgetful")
+def test_what_was_a_secret_once_is_masked_everywhere(values: dict[str, object], environment: dict[str, str]) -> None:
+    learn_secrets(values, environment)
+    said = f"the server said: no such key {SECRET}!"
+    assert mask_known(said) == redact(said) == "the server said: no such key [REDACTED]!"
+    assert redact({"metrics": {"first_token": 0.5}}, by_name=False) == {"metrics": {"first_token": 0.5}}
+
+
+@pytest.mark.usefixtures("forgetful")
+def test_what_is_no_secret_is_not_learnt() -> None:
+    url = "https://host:8000/openai/deployments/gpt-4o-mini-2024-07-18/v1"
+    learn_secrets(
+        {"model_args": f"model=Qwen/Qwen2.5-VL-7B-Instruct,base_url={url},api_key=EMPTY,token=abc,n=5"},
+        {"PATH": "/usr/local/bin"},
+    )
+    text = f"model Qwen/Qwen2.5-VL-7B-Instruct at {url}: EMPTY abc /usr/local/bin"
+    assert redact(text) == text
+
+
+@pytest.mark.usefixtures("forgetful")
+def test_a_secret_as_an_address_spells_it() -> None:
+    learn_secrets({}, {"AWS_SECRET_ACCESS_KEY": "with/slash+plus=0"})
+    assert mask_known("key with%2Fslash%2Bplus%3D0, with/slash+plus=0") == "key [REDACTED], [REDACTED]"
+
+
+@pytest.mark.parametrize("piece", ["a", "http://", "token=", "?a=b&", "://@", "bearer ", "sk-", "a.b-", '"', "a:"])
+def test_long_texts_take_time_by_their_length_alone(piece: str) -> None:
+    text = piece * (200_000 // len(piece))
+    began = time.process_time()
+    redact(text)
+    learn_secrets({"text": text})
+    assert time.process_time() - began < 2
+
+
+def test_the_public_part_of_a_query() -> None:
+    assert public_query("https://h/v1?api-version=1&sig=x&deployment=a") == "api-version=1&deployment=a"
