@@ -40,7 +40,7 @@ class Estimate:
     """Further parts of the results file, by top-level key: what this task adds there (scores by sub-task, ...)."""
     low: float | None = None
     high: float | None = None
-    """Ends of the 95 % interval, where the aggregation has one of its own; else it is value ± 1.96 errors."""
+    """Ends of the 95 % interval, where the aggregation has one of its own; else the engine makes it of the error."""
 
 
 @dataclass(frozen=True, slots=True)

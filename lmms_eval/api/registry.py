@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from lmms_eval.errors import LmmsEvalError, UnknownNameError
+from lmms_eval.utils.numbers import ScoreRange
 
 V = TypeVar("V")
 C = TypeVar("C", bound=Callable[..., Any])
@@ -125,6 +126,8 @@ class RegisteredMetric:
     higher_is_better: bool | None = None
     aggregation: str | None = None
     output_types: tuple[str, ...] = ()
+    score_range: ScoreRange | None = None
+    """Of a document's value, and of their mean."""
 
 
 def register_metric(
@@ -133,12 +136,13 @@ def register_metric(
     higher_is_better: bool | None = None,
     aggregation: str | None = None,
     output_type: str | Iterable[str] = (),
+    score_range: ScoreRange | None = None,
 ) -> Callable[[C], C]:
     """Function decorator: a per-item metric usable by name in ``metric_list``."""
     types = (output_type,) if isinstance(output_type, str) else tuple(output_type)
 
     def register(function: C) -> C:
-        METRICS.add(metric, RegisteredMetric(function, higher_is_better, aggregation, types))
+        METRICS.add(metric, RegisteredMetric(function, higher_is_better, aggregation, types, score_range))
         return function
 
     return register

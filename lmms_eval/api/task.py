@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from lmms_eval.api.outcome import BenchmarkReport, Status, TaskNumbers
+from lmms_eval.utils.numbers import ScoreRange
 
 if TYPE_CHECKING:
     from lmms_eval.api.judging import JudgeQuestion, Verdict
@@ -69,6 +70,8 @@ class MetricDefinition:
     aggregation_name: str | None
     """Registered name, or ``None`` for the task's own function (called exactly once, no bootstrap error)."""
     higher_is_better: bool | None
+    score_range: ScoreRange | None = None
+    """What the aggregated value can be; ``None``: not stated."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lmms_eval import stats
@@ -16,10 +15,8 @@ from lmms_eval.engine.outcomes import OutcomeCounter, TaskOutcome
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.tally import Tally
+from lmms_eval.engine.uncertainty import NOT_AVAILABLE, UNKNOWN, Certainty, errors_of
 from lmms_eval.errors import AggregationError
-from lmms_eval.metrics.table import AGGREGATIONS, AggregationEntry
-
-NOT_AVAILABLE = "N/A"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +47,17 @@ class MetricResult:
     stderr_clt: float | str = NOT_AVAILABLE
     stderr_clustered: float | str = NOT_AVAILABLE
     stability: stats.Stability | None = None
-    interval: stats.Interval | None = None
-    """95 %, around ``value``, or around ``partial`` where the score is withheld."""
+    certainty: Certainty = UNKNOWN
+    """Around ``value``, or around ``partial`` where the score is withheld."""
+    scale: float = 0.0
+    """The number is so many times the mean of the documents' numbers (1, or 100 for percent); 0: it is no such mean."""
     details: Mapping[str, Any] = field(default_factory=dict)
     """What the task's aggregation adds to the results file, by top-level key."""
+
+    @property
+    def interval(self) -> stats.Interval | None:
+        """95 %."""
+        return self.certainty.interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +184,9 @@ def _metric_result(
     value = withheld.partial if withheld is not None else value
     estimate = value if isinstance(value, Estimate) else None
     value = _plain(value if estimate is None else estimate.value)
-    errors = _errors(task, definition, values, value, options) if estimate is None else _own_error(estimate)
+    errors = errors_of(
+        task, definition, values, value if estimate is None else replace(estimate, value=value), options.bootstrap_iters
+    )
     shown = _headline(value, withheld.reason if withheld is not None else None, outcome, options.interrupted)
     return MetricResult(
         metric=definition.name,
@@ -193,7 +199,8 @@ def _metric_result(
         stderr_clt=errors.clt,
         stderr_clustered=errors.clustered,
         stability=_stability(column.per_answer, task.score_key),
-        interval=errors.interval,
+        certainty=errors.certainty,
+        scale=errors.scale,
         details=estimate.details if estimate is not None else {},
     )
 
@@ -233,79 +240,9 @@ def _call(definition: MetricDefinition, task: Task, values: Sequence[Any], argum
         ) from error
 
 
-@dataclass(frozen=True, slots=True)
-class _Errors:
-    stderr: float | str = NOT_AVAILABLE
-    clt: float | str = NOT_AVAILABLE
-    clustered: float | str = NOT_AVAILABLE
-    interval: stats.Interval | None = None
-
-
-def _errors(
-    task: Task, definition: MetricDefinition, values: Sequence[Any], value: Any, options: AggregateOptions
-) -> _Errors:
-    """Errors by the kind of aggregation; the interval is around what the error belongs to, or there is none."""
-    name = definition.aggregation_name
-    if name == "bypass" or not isinstance(value, int | float) or isinstance(value, bool):
-        return _Errors()
-    numbers = [number for item in values if (number := stats.item_number(item, task.score_key)) is not None]
-    mean = math.fsum(numbers) / len(numbers) if numbers else math.nan
-    scale = _scale(numbers, mean, float(value))
-    item_errors = stats.item_errors(values if scale else (), task.cluster_key, task.score_key, scale)
-    clt, clustered = _shown(item_errors.clt), _shown(item_errors.clustered)
-    stderr: float | str = NOT_AVAILABLE
-    if name == "mean" and len(numbers) == len(values) > 1:
-        stderr = stats.mean_stderr(numbers)
-    elif name in AGGREGATIONS and len(values) > 1:
-        stderr = _bootstrap(definition, AGGREGATIONS[name], values, options.bootstrap_iters)
-    is_mean = scale > 0 and math.isclose(float(value), scale * mean, rel_tol=1e-9, abs_tol=1e-12)
-    error = next((e for e in ((clustered, clt) if is_mean else (stderr,)) if isinstance(e, float)), None)
-    return _Errors(stderr, clt, clustered, _interval(float(value), error, numbers if is_mean else ()))
-
-
-def _interval(value: float, error: float | None, numbers: Sequence[float]) -> stats.Interval | None:
-    """value ± 1.96 errors; Wilson's interval for a share of rights whose error is 0 because all are alike."""
-    if error == 0.0 and len(set(numbers)) == 1 and value == numbers[0] and value in (0.0, 1.0):
-        return stats.wilson_interval(math.fsum(numbers), len(numbers))
-    return stats.normal_interval(value, error)
-
-
-def _own_error(estimate: Estimate) -> _Errors:
-    if estimate.value is None:
-        return _Errors()
-    error = None if estimate.stderr is None else float(estimate.stderr)
-    interval = stats.normal_interval(float(estimate.value), error)
-    if estimate.low is not None and estimate.high is not None:
-        interval = stats.Interval(estimate.low, estimate.high, "own")
-    return _Errors(_shown(error), interval=interval)
-
-
 def _plain(value: Any) -> Any:
     """Numbers and arrays of numpy and torch as Python's own: the results file would hold them as texts."""
     return value.tolist() if hasattr(value, "tolist") and hasattr(value, "dtype") else value
-
-
-def _shown(error: float | None) -> float | str:
-    return NOT_AVAILABLE if error is None else error
-
-
-def _bootstrap(
-    definition: MetricDefinition, entry: AggregationEntry, values: Sequence[Any], iterations: int
-) -> float | str:
-    draws = min(iterations, entry.bootstrap_iterations)
-    if draws < 2:
-        return NOT_AVAILABLE
-    return stats.bootstrap_stderr(entry.bootstrap_name or definition.aggregation, values, draws)
-
-
-def _scale(numbers: Sequence[float], mean: float, value: float) -> float:
-    """1 if the aggregate is on the items' own scale, 100 if it is their mean in percent, else 0 (no CLT error)."""
-    if not numbers or not math.isfinite(value):
-        return 0.0
-    if math.isclose(value, 100 * mean, rel_tol=1e-9) and not math.isclose(value, mean, rel_tol=1e-9):
-        return 100.0
-    slack = 1e-9 * max(1.0, abs(value))
-    return 1.0 if min(numbers) - slack <= value <= max(numbers) + slack else 0.0
 
 
 def _stability(per_answer: Sequence[Sequence[Any]], score_key: str) -> stats.Stability | None:

@@ -8,9 +8,11 @@ from typing import Any
 
 from lmms_eval import stats
 from lmms_eval.api.task import Group, GroupMetric
-from lmms_eval.engine.aggregate import NOT_AVAILABLE, MetricResult, TaskResult
+from lmms_eval.engine.aggregate import MetricResult, TaskResult
+from lmms_eval.engine.uncertainty import NO_ERROR, NOT_AVAILABLE, Certainty
 from lmms_eval.errors import UnknownNameError
 from lmms_eval.metrics.table import AGGREGATIONS
+from lmms_eval.utils.numbers import ScoreRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +78,23 @@ def _combine(wanted: GroupMetric, pipeline: str, parts: Sequence[tuple[MetricRes
         reason = f"aggregating {wanted.metric!r} over the group raised {type(raised).__name__}: {raised}"
         return MetricResult(wanted.metric, pipeline, None, sum(sizes), withheld_reason=reason, broken=True)
     error = _error(wanted, [metric.stderr for metric, _ in parts], sizes)
-    interval = None
-    if isinstance(error, float) and isinstance(value, int | float):
-        interval = stats.normal_interval(float(value), error)
-    return MetricResult(wanted.metric, pipeline, value, sum(sizes), stderr=error, interval=interval)
+    certainty = _certainty(wanted, value, parts)
+    return MetricResult(wanted.metric, pipeline, value, sum(sizes), stderr=error, certainty=certainty)
+
+
+def _certainty(wanted: GroupMetric, value: Any, parts: Sequence[tuple[MetricResult, int]]) -> Certainty:
+    """Of the mean over the parts: documents or clusters are drawn within each, and it lies between the mean ends."""
+    known = [(part, metric.certainty.score_range) for metric, _ in parts if (part := metric.certainty.spread)]
+    if wanted.aggregation != "mean" or len(known) < len(parts):
+        return Certainty(no_interval=NO_ERROR)
+    weights = [float(size) if wanted.weight_by_size else 1.0 for _, size in parts]
+    low, high = (
+        stats.aggregate_subtask_metrics(ends, weights)
+        for ends in ([within.low for _, within in known], [within.high for _, within in known])
+    )
+    return Certainty.of(
+        float(value), stats.Spread.stratified([spread for spread, _ in known], weights), ScoreRange(low, high)
+    )
 
 
 def _value(wanted: GroupMetric, values: Sequence[Any], sizes: Sequence[int]) -> Any:

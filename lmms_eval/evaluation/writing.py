@@ -96,16 +96,16 @@ def write_results(
     return Written(document, mask_known(text), [mask_known(line) for line in lines])
 
 
-def _paired(config: RunConfig, result: RunResult, store: RunStore) -> dict[str, PairedScores]:
+def _paired(config: RunConfig, result: RunResult, store: RunStore) -> dict[str, dict[str, PairedScores]]:
     if not config.baseline:
         return {}
     found = {}
     for task in result.tasks:
         scores = compare(task, store, config.baseline)
-        if scores is None:
-            logger.warning("{}: fewer than two documents have a number here and in --baseline", task.task.name)
-        else:
+        if scores:
             found[task.task.name] = scores
+        else:
+            logger.warning("{}: no metric has a number of two documents both here and in --baseline", task.task.name)
     return found
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from lmms_eval.utils.numbers import ScoreRange
+
 _HOME = "lmms_eval.metrics"
 
 
@@ -21,12 +23,14 @@ class MetricEntry:
     """A per-document metric. ``functions`` maps an output type to ``module:attribute``.
 
     For ``generate_until`` a function takes ``references`` and ``predictions``; for ``multiple_choice`` a
-    ``ChoiceItem``; for ``loglikelihood`` a ``LikelihoodItem``. ``aggregation`` is the default one.
+    ``ChoiceItem``; for ``loglikelihood`` a ``LikelihoodItem``. ``aggregation`` is the default one; ``score_range`` is
+    that of a document's value, and of their mean.
     """
 
     functions: tuple[tuple[str, str], ...]
     aggregation: str
     higher_is_better: bool
+    score_range: ScoreRange | None = None
 
     @property
     def output_types(self) -> tuple[str, ...]:
@@ -43,21 +47,28 @@ class AggregationEntry:
     """An aggregation over all documents.
 
     ``bootstrap_name`` is the name that ``lmms_eval.stats.bootstrap_stderr`` knows it by; ``bootstrap_iterations``
-    is the number of draws (0: no bootstrap error); ``is_mean`` says that the CLT error holds.
+    is the number of draws (0: no bootstrap error); ``is_mean`` says that the CLT error holds; ``score_range`` is that
+    of every value it can give, whatever the documents'.
     """
 
     path: str
     is_mean: bool = False
     bootstrap_iterations: int = 0
     bootstrap_name: str | None = None
+    score_range: ScoreRange | None = None
 
     def function(self) -> Callable[..., Any]:
         return _load(self.path)
 
 
+_SHARE, _PERCENT, _CORRELATION = ScoreRange(0.0, 1.0), ScoreRange(0.0, 100.0), ScoreRange(-1.0, 1.0)
+_FROM_0, _FROM_1, _BRIER = ScoreRange(0.0), ScoreRange(1.0), ScoreRange(0.0, 2.0)
+
+
 def _metric(aggregation: str, higher_is_better: bool, **functions: str) -> MetricEntry:
     paths = tuple((output_type, f"{_HOME}.{path}") for output_type, path in functions.items())
-    return MetricEntry(paths, aggregation, higher_is_better)
+    in_shares = aggregation == "mean"  # of those here; others give pairs or lists, of which only the whole has a range
+    return MetricEntry(paths, aggregation, higher_is_better, _SHARE if in_shares else None)
 
 
 METRICS: dict[str, MetricEntry] = {
@@ -83,23 +94,25 @@ METRICS: dict[str, MetricEntry] = {
 _DRAWS, _TEXT_DRAWS = 100_000, 100
 
 
-def _aggregation(name: str, draws: int = 0, bootstrap_name: str | None = None) -> AggregationEntry:
-    return AggregationEntry(f"{_HOME}.aggregations:{name}", name == "mean", draws, bootstrap_name)
+def _aggregation(
+    name: str, draws: int = 0, bootstrap_name: str | None = None, score_range: ScoreRange | None = None
+) -> AggregationEntry:
+    return AggregationEntry(f"{_HOME}.aggregations:{name}", name == "mean", draws, bootstrap_name, score_range)
 
 
 AGGREGATIONS: dict[str, AggregationEntry] = {
-    "acc_all": AggregationEntry(f"{_HOME}.choice:acc_all"),
-    "bits_per_byte": _aggregation("bits_per_byte"),
-    "bleu": _aggregation("bleu", _TEXT_DRAWS),
-    "brier_score": _aggregation("brier_score"),
+    "acc_all": AggregationEntry(f"{_HOME}.choice:acc_all", score_range=_SHARE),
+    "bits_per_byte": _aggregation("bits_per_byte", score_range=_FROM_0),
+    "bleu": _aggregation("bleu", _TEXT_DRAWS, score_range=_PERCENT),
+    "brier_score": _aggregation("brier_score", score_range=_BRIER),
     "bypass": _aggregation("bypass"),
-    "chrf": _aggregation("chrf", _TEXT_DRAWS),
-    "f1": _aggregation("f1", _DRAWS, "f1"),
-    "matthews_corrcoef": _aggregation("matthews_corrcoef", _DRAWS, "matthews_corrcoef"),
+    "chrf": _aggregation("chrf", _TEXT_DRAWS, score_range=_PERCENT),
+    "f1": _aggregation("f1", _DRAWS, "f1", _SHARE),
+    "matthews_corrcoef": _aggregation("matthews_corrcoef", _DRAWS, "matthews_corrcoef", _CORRELATION),
     "mean": _aggregation("mean"),
     "median": _aggregation("median", _DRAWS, "median"),
-    "perplexity": _aggregation("perplexity", _DRAWS, "perplexity"),
-    "ter": _aggregation("ter", _TEXT_DRAWS),
+    "perplexity": _aggregation("perplexity", _DRAWS, "perplexity", _FROM_1),
+    "ter": _aggregation("ter", _TEXT_DRAWS, score_range=_FROM_0),
     "weighted_mean": _aggregation("weighted_mean"),
-    "weighted_perplexity": _aggregation("weighted_perplexity"),
+    "weighted_perplexity": _aggregation("weighted_perplexity", score_range=_FROM_1),
 }

@@ -35,7 +35,10 @@ class Panel:
 
 
 def bar_panels(title: str, panels: Sequence[Panel], axis: str, limits: tuple[float, float] = (0.0, 1.0)) -> Figure:
-    """A figure with one panel below the other, all on one scale. Raises ``PlotUnavailable``."""
+    """A figure with one panel below the other, all on one scale. Raises ``PlotUnavailable``.
+
+    The axis shows ``limits``, and more where a value or an end lies outside of them: nothing that is drawn is cut.
+    """
     shown = [panel for panel in panels if panel.bars]
     heights = [len(panel.bars) * _ROW_INCHES + _PANEL_INCHES for panel in shown]
     figure = new_figure(9.0, 0.8 + sum(heights))
@@ -43,9 +46,10 @@ def bar_panels(title: str, panels: Sequence[Panel], axis: str, limits: tuple[flo
     if not shown:
         return figure
     rows = figure.subplots(len(shown), 1, sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights})
+    drawn = [end for panel in shown for bar in panel.bars for end in (bar.value, bar.low, bar.high) if end is not None]
     for number, (panel, axes) in enumerate(zip(shown, rows[:, 0], strict=True)):
         _draw(axes, panel, COLOURS[number % len(COLOURS)])
-        axes.set_xlim(*limits)
+        axes.set_xlim(min(limits[0], *drawn), max(limits[1], *drawn))
     rows[-1, 0].set_xlabel(axis)
     return figure
 

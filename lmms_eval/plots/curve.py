@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -28,7 +29,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Points joined by a line, in the given order; the band is drawn where every point has an interval."""
+    """Points joined by a line, in the given order; the band is drawn where points have an interval."""
 
     label: str
     points: tuple[Point, ...]
@@ -101,16 +102,17 @@ def _draw(axes: Axes, panel: CurvePanel) -> None:
 
 
 def _band(axes: Axes, curve: Curve, colour: str) -> None:
-    """A single point gets a bar: a band has no width there."""
-    limits = [(point.low, point.high) for point in curve.points if point.low is not None and point.high is not None]
-    if len(limits) != len(curve.points):
-        return
-    places = [point.x for point in curve.points]
-    low, high = [low for low, _ in limits], [high for _, high in limits]
-    if len(places) == 1:
-        axes.plot(places * 2, [low[0], high[0]], color=colour, linewidth=1.0, marker="_", markersize=6)
-    else:
-        axes.fill_between(places, low, high, color=colour, alpha=0.15, linewidth=0)
+    """Over neighbouring points that have intervals; a point alone gets a bar: a band has no width there."""
+    for is_known, run in itertools.groupby(curve.points, lambda point: None not in (point.low, point.high)):
+        if not is_known:
+            continue
+        points = list(run)
+        places = [point.x for point in points]
+        low, high = [point.low or 0.0 for point in points], [point.high or 0.0 for point in points]
+        if len(points) == 1:
+            axes.plot(places * 2, [low[0], high[0]], color=colour, linewidth=1.0, marker="_", markersize=6)
+        else:
+            axes.fill_between(places, low, high, color=colour, alpha=0.15, linewidth=0)
 
 
 def _scale(axes: Axes, x: Axis, y: Axis) -> None:

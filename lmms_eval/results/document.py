@@ -8,11 +8,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from lmms_eval.api.task import Selection
-from lmms_eval.engine.aggregate import NOT_AVAILABLE, MetricResult, TaskResult
+from lmms_eval.engine.aggregate import MetricResult, TaskResult
 from lmms_eval.engine.evaluate import RunResult
 from lmms_eval.engine.groups import GroupResult
 from lmms_eval.engine.outcomes import AnswerCounts, TaskOutcome
 from lmms_eval.engine.tally import Tally
+from lmms_eval.engine.uncertainty import NOT_AVAILABLE
 from lmms_eval.results.baseline import PairedScores
 from lmms_eval.results.efficiency import efficiency
 from lmms_eval.results.environment import GitState, machine, versions
@@ -49,9 +50,9 @@ class RunFacts:
 
 
 def results_document(
-    run: RunResult, selection: Selection, facts: RunFacts, paired: Mapping[str, PairedScores]
+    run: RunResult, selection: Selection, facts: RunFacts, paired: Mapping[str, Mapping[str, PairedScores]]
 ) -> dict[str, Any]:
-    """Build the document from the run's numbers; ``paired`` holds the comparisons by task."""
+    """Build the document from the run's numbers; ``paired`` holds the comparisons by task and ``METRIC,FILTER``."""
     tasks = {result.task.name: result for result in run.tasks}
     layout = table_layout(selection, run.groups, tasks)
     document: dict[str, Any] = {"results": {}}
@@ -62,7 +63,7 @@ def results_document(
             if row.group.group.metrics:
                 aggregating[row.name] = entry
         else:
-            entry = _task_entry(tasks[row.name], row.alias) | _paired_entry(paired.get(row.name))
+            entry = _task_entry(tasks[row.name], row.alias) | _paired_entry(paired.get(row.name, {}))
         document["results"][row.name] = entry
     if aggregating:
         document["groups"] = aggregating
@@ -73,6 +74,10 @@ def results_document(
     document["task_hashes"] = {name: result.task_hash for name, result in tasks.items()}
     document |= _model_part(facts)
     document |= _additions(run, tasks, facts)
+    if paired:
+        document["paired"] = {
+            name: {row: asdict(scores) for row, scores in rows.items()} for name, rows in paired.items()
+        }
     for result in run.tasks:
         for metric in result.metrics:
             for part, content in metric.details.items():
@@ -147,15 +152,17 @@ def _group_entry(group: GroupResult, alias: str) -> dict[str, Any]:
     return entry | {"alias": alias}
 
 
-def _paired_entry(paired: PairedScores | None) -> dict[str, Any]:
-    if paired is None:
+def _paired_entry(rows: Mapping[str, PairedScores]) -> dict[str, Any]:
+    """The family's keys, which have place for one comparison: that of the task's first row that has one."""
+    if not rows:
         return {}
+    first = next(iter(rows.values()))
     return {
-        "paired_baseline": paired.baseline,
-        "paired_baseline_score": paired.baseline_score,
-        "paired_ci_lower": paired.ci_lower,
-        "paired_ci_upper": paired.ci_upper,
-        "paired_pvalue": paired.pvalue,
+        "paired_baseline": first.baseline,
+        "paired_baseline_score": first.baseline_score,
+        "paired_ci_lower": first.ci_lower,
+        "paired_ci_upper": first.ci_upper,
+        "paired_pvalue": first.pvalue,
     }
 
 
@@ -303,11 +310,18 @@ def _additions(run: RunResult, tasks: Mapping[str, TaskResult], facts: RunFacts)
 
 
 def _intervals(metrics: Sequence[MetricResult]) -> dict[str, Any]:
+    shown = [metric for metric in metrics if metric.value is not None]
     return {
-        f"{metric.metric},{metric.filter}": asdict(metric.interval)
-        for metric in metrics
-        if metric.interval is not None and metric.value is not None
+        f"{metric.metric},{metric.filter}": _interval(metric)
+        for metric in shown
+        if metric.interval is not None or metric.certainty.no_interval
     }
+
+
+def _interval(metric: MetricResult) -> dict[str, Any]:
+    if metric.interval is None:
+        return {"low": None, "high": None, "reason": metric.certainty.no_interval}
+    return asdict(metric.interval)
 
 
 def _group_outcome(group: GroupResult, tasks: Mapping[str, TaskResult]) -> TaskOutcome:

@@ -18,7 +18,14 @@ from lmms_eval.stats.group import (
     pooled_sample_stderr,
     unweighted_group_stderr,
 )
-from lmms_eval.stats.interval import Interval, normal_interval, t_interval, wilson_interval
+from lmms_eval.stats.interval import (
+    ANY_NUMBER,
+    Interval,
+    NoInterval,
+    Spread,
+    quantile,
+    score_interval,
+)
 from lmms_eval.stats.paired import PairedResult, paired_ttest
 from lmms_eval.stats.power import PowerQuestion, PowerResult, power_analysis
 from lmms_eval.stats.stability import (
@@ -32,14 +39,17 @@ from lmms_eval.stats.stability import (
 from lmms_eval.stats.student import t_cdf, t_ppf, two_sided_p
 
 __all__ = [
+    "ANY_NUMBER",
     "NAMED_STATISTICS",
     "CorrectedMean",
     "HumanAgreement",
     "Interval",
     "ItemErrors",
+    "NoInterval",
     "PairedResult",
     "PowerQuestion",
     "PowerResult",
+    "Spread",
     "Stability",
     "aggregate_subtask_metrics",
     "bootstrap_interval",
@@ -57,19 +67,18 @@ __all__ = [
     "item_number",
     "krippendorff_alpha",
     "mean_stderr",
-    "normal_interval",
     "paired_ttest",
     "pearson",
     "pooled_sample_stderr",
     "pop_stddev",
     "power_analysis",
+    "quantile",
     "sample_stddev",
+    "score_interval",
     "stability",
     "t_cdf",
-    "t_interval",
     "t_ppf",
     "two_sided_p",
     "unweighted_group_stderr",
     "weighted_kappa",
-    "wilson_interval",
 ]

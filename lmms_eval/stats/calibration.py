@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from lmms_eval.errors import UsageError
 from lmms_eval.stats.agreement import cosine, covariance, pearson
 from lmms_eval.stats.error import sample_stddev
-from lmms_eval.stats.interval import Interval, t_interval
+from lmms_eval.stats.interval import ANY_NUMBER, Interval, Spread, score_interval
+from lmms_eval.utils.numbers import ScoreRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,8 @@ class CorrectedMean:
 
     value: float
     stderr: float
-    interval: Interval
+    interval: Interval | None
+    """``None`` where the mean or its error gives none."""
     weight: float
     """λ: how far the judge is relied on, from 0 (the human scores alone) to 1."""
     n_judged: int
@@ -57,20 +59,25 @@ def human_agreement(judge: Sequence[float], human: Sequence[float]) -> HumanAgre
 
 
 def corrected_mean(
-    judged: Sequence[float], judge: Sequence[float], human: Sequence[float], level: float = 0.95
+    judged: Sequence[float],
+    judge: Sequence[float],
+    human: Sequence[float],
+    within: ScoreRange = ANY_NUMBER,
+    level: float = 0.95,
 ) -> CorrectedMean | None:
     """The mean human score, from many scores by the judge and few by people: prediction-powered inference.
 
     θ = λ mean(f(unlabelled)) + mean(Y − λ f(labelled)), with the error
     √(λ² Var f(unlabelled)/N + Var(Y − λ f(labelled))/n) (Angelopoulos et al. 2023, "Prediction-powered inference",
     Science 382), and λ = Cov(Y, f) / ((1 + n/N) Var f) within 0 … 1, by which a poor judge does no harm (Angelopoulos,
-    Duchi and Zrnic 2023, "PPI++"). The interval has the t quantile with n − 1 degrees of freedom. People must have
-    scored a random part of the items.
+    Duchi and Zrnic 2023, "PPI++"). The interval is that of the project's rule, with n − 1 degrees of freedom. People
+    must have scored a random part of the items.
 
     Args:
         judged: the judge's scores of the N items that people did not score.
         judge: its scores of the n items that people scored.
         human: theirs.
+        within: what a score can be.
         level: of the interval.
 
     Returns:
@@ -89,9 +96,8 @@ def corrected_mean(
     value = weight * math.fsum(judged) / many + math.fsum(rest) / few
     spread = sample_stddev(judged) if many > 1 else 0.0
     error = math.sqrt(weight**2 * spread**2 / many + sample_stddev(rest) ** 2 / few)
-    interval = t_interval(value, error, few, level)
-    assert interval is not None
-    return CorrectedMean(value, error, interval, weight, many, few)
+    found = score_interval(value, Spread(error, few - 1, few), within, level)
+    return CorrectedMean(value, error, found if isinstance(found, Interval) else None, weight, many, few)
 
 
 def _weight(judged: Sequence[float], judge: Sequence[float], human: Sequence[float]) -> float:

@@ -1,13 +1,29 @@
-"""Intervals around a score (harness specification §6.4)."""
+"""Intervals around a score: the one rule of the whole project (``docs/statistics.md`` says why it is this one).
+
+``Spread`` says how far a mean may be off, for documents, clusters of documents, means of means; ``score_interval``
+makes the interval of it, within the range of the score.
+"""
 
 from __future__ import annotations
 
+import functools
 import math
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 from lmms_eval.errors import UsageError
+from lmms_eval.stats.error import clustered_stderr, mean_stderr
 from lmms_eval.stats.student import t_ppf
+from lmms_eval.utils.numbers import ScoreRange
+
+MANY = 30
+"""From so many documents on, the quantile is the normal one."""
+ANY_NUMBER = ScoreRange()
+_ROUNDING = 1e-12
+"""Squares that differ by less, relatively, are the same."""
+_NO_SPREAD = 1e-9
+"""An error below this share of the range comes of rounding: the scores are all alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,41 +35,232 @@ class Interval:
     method: str
 
 
+@dataclass(frozen=True, slots=True)
+class NoInterval:
+    """The data give none, and why."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """What the interval of a mean is made of."""
+
+    error: float
+    """Standard error, in the units of the score; NaN where it is not defined."""
+    freedom: float
+    """Degrees of freedom of the error."""
+    size: float
+    """Parts that are drawn independently: documents, or clusters. Of a mean of strata, how large a plain sample would
+    tell as much if all strata were alike."""
+    is_binary: bool = False
+    """Every score is the least or the greatest that there can be: right or wrong."""
+    is_mean: bool = True
+    """Of a mean; else of another statistic, whose spread no range bounds."""
+    silent: float = 0.0
+    """What of 1/n belongs to parts whose scores are all alike, which say nothing of their spread: 1/size or 0 of a
+    plain sample, Σ w² silent of strata."""
+
+    @classmethod
+    def of_scores(cls, scores: Sequence[float], within: ScoreRange = ANY_NUMBER) -> Spread:
+        """Of the mean of documents drawn independently."""
+        n = len(scores)
+        is_bounded = math.isfinite(within.high - within.low)
+        is_binary = is_bounded and all(x in (within.low, within.high) for x in scores)
+        freedom = _freedom(scores) if is_bounded and not is_binary else n - 1
+        error = mean_stderr(scores)
+        return cls(error, freedom, n, is_binary, silent=0.0 if error > 0 else 1 / max(1, n))
+
+    @classmethod
+    def of_moments(cls, count: int, total: float, squares: float, within: ScoreRange) -> Spread:
+        """The same, from number, sum and sum of squares of scores, all of them ``within`` a range with two ends."""
+        if count < 2:
+            return cls(math.nan, count - 1, count, silent=1.0)
+        inside = (within.low + within.high) * total - squares - within.low * within.high * count
+        deviations = squares - total * total / count
+        error = math.sqrt(deviations / (count - 1) / count) if deviations > _ROUNDING * squares else 0.0
+        is_binary = inside <= _NO_SPREAD * count * (within.high - within.low) ** 2
+        return cls(error, count - 1, count, is_binary, silent=0.0 if error > 0 else 1 / count)
+
+    @classmethod
+    def clustered(cls, scores: Sequence[float], clusters: Sequence[Hashable]) -> Spread:
+        """Of the mean of documents that come in clusters, these drawn independently."""
+        members: dict[Hashable, list[float]] = {}
+        for score, cluster in zip(scores, clusters, strict=True):
+            members.setdefault(cluster, []).append(score)
+        mean = math.fsum(scores) / len(scores)
+        sums = [math.fsum(score - mean for score in each) for each in members.values()]
+        is_unanimous = all(len(set(each)) == 1 for each in members.values())
+        freedom = len(members) - 1 if is_unanimous else _freedom(sums)
+        error = clustered_stderr(scores, clusters)
+        return cls(error, freedom, len(members), silent=0.0 if error > 0 else 1 / len(members))
+
+    @classmethod
+    def stratified(cls, parts: Sequence[Spread], weights: Sequence[float]) -> Spread:
+        """Of a weighted mean of at least one mean, each over documents drawn within its own part.
+
+        The error is √(Σ w² se²) with weights that sum to 1, its degrees of freedom Satterthwaite's (1946, "An
+        approximate distribution of estimates of variance components", Biometrics Bulletin 2). A part of one document
+        gets the mean variance of a document of the others.
+        """
+        if len(parts) == 1:
+            return parts[0]
+        known = [part.error**2 * part.size for part in parts if not math.isnan(part.error)]
+        usual = math.fsum(known) / len(known) if known else math.nan
+        squares, ratios, sizes, silent = [], [], [], []
+        for part, weight in zip(parts, weights, strict=True):
+            share = weight / math.fsum(weights)
+            alone = math.isnan(part.error)
+            square = share**2 * (usual / part.size if alone else part.error**2)
+            squares.append(square)
+            ratios.append(0.0 if alone or part.freedom <= 0 else square**2 / part.freedom)
+            sizes.append(share**2 / part.size)
+            silent.append(0.0 if alone and known else share**2 * part.silent)
+        total, below = math.fsum(squares), math.fsum(ratios)
+        freedom = total**2 / below if below > 0 else math.inf
+        are_means = all(part.is_mean for part in parts)
+        return cls(math.sqrt(total), freedom, 1 / math.fsum(sizes), is_mean=are_means, silent=math.fsum(silent))
+
+
+def score_interval(
+    value: float, spread: Spread, within: ScoreRange = ANY_NUMBER, level: float = 0.95
+) -> Interval | NoInterval:
+    """The interval of a score by the project's rule.
+
+    Within a range with two ends, Wilson's: over 0/1 scores with their number n, over others with the effective size
+    that gives their standard error, and the t quantile where that rests on fewer than 30 documents; never wider than
+    that of 0/1 scores. Within a range
+    with one end, the score interval of a mean whose variance is proportional to its distance from that end, which
+    Wilson's comes to when the other end moves away. Else value ± quantile · error.
+
+    Args:
+        value: the score.
+        spread: of the score, in its units.
+        within: what the score can be.
+        level: probability with which such intervals are to hold the true score.
+    """
+    _z(level)
+    if spread.size < 2:
+        return NoInterval("n = 1")
+    if value not in within:
+        return NoInterval(f"the score lies outside of its range, {within}")
+    width = within.high - within.low
+    is_bounded = spread.is_mean and math.isfinite(width)
+    if not is_bounded and not spread.error > _NO_SPREAD * abs(value):
+        return NoInterval("no standard error" if math.isnan(spread.error) else "no spread")
+    if math.isfinite(width):
+        return _within_two_ends(min(1.0, max(0.0, (value - within.low) / width)), spread, within, level)
+    if math.isfinite(within.low):
+        near, far = _beyond_one_end(value - within.low, spread, level)
+        return Interval(within.low + near, within.low + far, "score")
+    if math.isfinite(within.high):
+        near, far = _beyond_one_end(within.high - value, spread, level)
+        return Interval(within.high - far, within.high - near, "score")
+    half = quantile(spread.freedom, level) * spread.error
+    return Interval(value - half, value + half, "normal" if spread.freedom >= MANY - 1 else "t")
+
+
+@functools.lru_cache(maxsize=1024)
+def quantile(freedom: float, level: float = 0.95) -> float:
+    """Of Student's t, two-sided, below 30 documents; the normal one from there (1.96 for 95 %)."""
+    return _z(level) if freedom >= MANY - 1 else t_ppf(0.5 + level / 2, max(1.0, freedom))
+
+
+def _freedom(values: Sequence[float]) -> float:
+    """Degrees of freedom of a variance that a few far values make: 2n / (kurtosis − 1), from 2 to n − 1.
+
+    The variance of a sample variance s² is about s⁴ (kurtosis − 1) / n, and with f degrees of freedom s⁴ · 2 / f.
+    """
+    n = len(values)
+    mean = math.fsum(values) / n
+    largest = max(abs(value - mean) for value in values)
+    if largest == 0:
+        return n - 1
+    squares = [((value - mean) / largest) ** 2 for value in values]
+    kurtosis = n * math.fsum(square * square for square in squares) / math.fsum(squares) ** 2
+    return min(n - 1, max(2.0, 2 * n / (kurtosis - 1))) if kurtosis > 1 else n - 1
+
+
+def _within_two_ends(share: float, spread: Spread, within: ScoreRange, level: float) -> Interval:
+    width = within.high - within.low
+    found = plain = _share_interval(share, spread.size, _z(level), level)
+    error = spread.error / width
+    # Scores that are all alike say nothing of their spread: they are taken to spread as right-or-wrong ones would.
+    unseen = math.sqrt(share * (1 - share) * spread.silent)
+    if not spread.is_binary and 0 < share < 1 and (error > 0 or unseen > 0):
+        is_seen = error > unseen
+        n = share * (1 - share) / error**2 if is_seen else 1 / spread.silent
+        found = _share_interval(share, n, quantile(spread.freedom, level) if is_seen else _z(level), level)
+        found = replace(found, method=f"{found.method}, effective n")
+    if spread.is_mean and plain.high - plain.low < found.high - found.low:
+        found = plain  # within the range no scores spread more than right-or-wrong ones of the same mean
+    return Interval(within.low + width * found.low, within.low + width * found.high, found.method)
+
+
+def _share_interval(share: float, n: float, q: float, level: float) -> Interval:
+    """From 0 to 1, for a share of n."""
+    low, high = _wilson_limits(share, n, q)
+    rare, common = _rare_limit(share * n, n, 1 - level) / n, 1 - _rare_limit((1 - share) * n, n, 1 - level) / n
+    if 0 < share < 1 and (rare < low or common > high):
+        return Interval(min(low, rare), max(high, common), "modified wilson")
+    return Interval(low, high, "wilson")
+
+
+def _wilson_limits(share: float, n: float, q: float) -> tuple[float, float]:
+    square = q * q
+    centre = (share + square / (2 * n)) / (1 + square / n)
+    half = q / (1 + square / n) * math.sqrt(share * (1 - share) / n + square / (4 * n * n))
+    return min(share, max(0.0, centre - half)), max(share, min(1.0, centre + half))
+
+
+def _rare_limit(count: float, n: float, alpha: float) -> float:
+    """The Poisson limit that replaces Wilson's for 1 to 3 successes, where his covers the true share in 84 % only.
+
+    For up to 2 successes of up to 50, else 3 (Brown, Cai and DasGupta 2001, "Interval estimation for a binomial
+    proportion", Statistical Science 16, section 4.1.1); infinite for other counts.
+    """
+    most = 2.5 if n <= 50 else 3.5  # halfway: an effective size gives broken numbers of successes
+    return _poisson_limit(count, alpha) if 0 < count < most else math.inf
+
+
+def _poisson_limit(count: float, alpha: float) -> float:
+    """Half the χ² quantile of ``alpha`` with 2 · ``count`` degrees: the mean of which so many are seen that rarely."""
+    low, high = 0.0, count
+    for _ in range(60):
+        middle = (low + high) / 2
+        if _gamma_share(count, middle) < alpha:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _gamma_share(a: float, x: float) -> float:
+    """The regularised incomplete gamma function P(a, x) by its series (DLMF 8.7.1), for x up to a."""
+    if x <= 0:
+        return 0.0
+    term = total = 1.0 / a
+    k = a
+    while term > 1e-17 * total:
+        k += 1
+        term *= x / k
+        total += term
+    return total * math.exp(a * math.log(x) - x - math.lgamma(a))
+
+
+def _beyond_one_end(distance: float, spread: Spread, level: float) -> tuple[float, float]:
+    """The m with |distance − m| = quantile · error · √(m / distance), both of them above 0."""
+    half = quantile(spread.freedom, level) * spread.error
+    if distance <= 0:
+        return 0.0, half
+    middle = distance + half * half / (2 * distance)
+    reach = math.sqrt(max(0.0, middle * middle - distance * distance))
+    count = (distance / spread.error) ** 2
+    rare = distance * _rare_limit(count, math.inf, 1 - level) / count
+    return min(distance * distance / (middle + reach), rare), middle + reach
+
+
 def _z(level: float) -> float:
     if not 0 < level < 1:
         raise UsageError(f"interval: level {level}; give a probability between 0 and 1, such as 0.95")
     return 1.96 if level == 0.95 else NormalDist().inv_cdf(0.5 + level / 2)
-
-
-def _is_undefined(*numbers: float | None) -> bool:
-    return any(number is None or math.isnan(number) for number in numbers)
-
-
-def normal_interval(value: float | None, error: float | None, level: float = 0.95) -> Interval | None:
-    """value ± 1.96 standard errors (for 95 %); ``None`` where either is not defined."""
-    half = _z(level)
-    if value is None or error is None or _is_undefined(value, error):
-        return None
-    return Interval(value - half * error, value + half * error, "normal")
-
-
-def t_interval(value: float | None, error: float | None, n: int, level: float = 0.95) -> Interval | None:
-    """value ± the t quantile with n − 1 degrees of freedom: wider than normal for small n."""
-    _z(level)
-    if value is None or error is None or _is_undefined(value, error) or n < 2:
-        return None
-    half = t_ppf(0.5 + level / 2, n - 1) * error
-    return Interval(value - half, value + half, "t")
-
-
-def wilson_interval(successes: float, n: int, level: float = 0.95) -> Interval | None:
-    """Wilson's score interval of a share of right answers (Wilson 1927); stays within 0 … 1."""
-    z = _z(level)
-    if n < 1:
-        return None
-    if not 0 <= successes <= n:
-        raise UsageError(f"Wilson interval: {successes} successes of {n}")
-    share, square = successes / n, z * z
-    centre = (share + square / (2 * n)) / (1 + square / n)
-    half = z / (1 + square / n) * math.sqrt(share * (1 - share) / n + square / (4 * n * n))
-    return Interval(min(share, max(0.0, centre - half)), max(share, min(1.0, centre + half)), "wilson")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,12 +14,13 @@ from lmms_eval.api.task import MetricDefinition
 from lmms_eval.errors import TaskError, UnknownNameError
 from lmms_eval.metrics.table import AGGREGATIONS, METRICS
 from lmms_eval.tasks.config import GENERATING, TaskConfig
+from lmms_eval.utils.numbers import ScoreRange
 
 log = logging.getLogger(__name__)
 BYPASS = "bypass"
 DEFAULTS = {"multiple_choice": ("acc", "acc_norm"), "loglikelihood": ("perplexity", "acc")}
 """Metrics without ``metric_list``; ``exact_match`` for generating tasks."""
-_OWN_KEYS = frozenset({"metric", "aggregation", "higher_is_better"})
+_OWN_KEYS = frozenset({"metric", "aggregation", "higher_is_better", "range"})
 _ALL_TARGETS = frozenset({"anls", "bleu", "chrf", "ter"})
 """Metrics that take all reference answers at once."""
 
@@ -69,7 +71,7 @@ def _metric(entry: Mapping[str, Any], config: TaskConfig, where: str) -> TaskMet
         hint = f"for output_type {config.output_type} ({where}); process_results may return it"
         raise UnknownNameError("metric", name, known, hint)
     function, registered = aggregation(stated, where)
-    definition = MetricDefinition(name, function, registered, bool(direction))
+    definition = MetricDefinition(name, function, registered, bool(direction), _range(entry, registered, where))
     return TaskMetric(definition, {key: value for key, value in entry.items() if key not in _OWN_KEYS})
 
 
@@ -80,6 +82,32 @@ def _defaults(name: str) -> tuple[str | None, bool | None]:
     if name in METRICS:
         return METRICS[name].aggregation, METRICS[name].higher_is_better
     return None, None
+
+
+def _range(entry: Mapping[str, Any], registered: str | None, where: str) -> ScoreRange | None:
+    """As the entry states it, else that of the registered aggregation, or of the registered metric it averages."""
+    stated, name = entry.get("range"), entry["metric"]
+    if stated is not None:
+        return _stated_range(stated, f"{where}: key 'metric_list', range of metric {name}")
+    if registered == "mean":
+        known = ADDED_METRICS.get(name) if name in ADDED_METRICS else METRICS.get(name)
+        found: ScoreRange | None = None if known is None else known.score_range
+        return found
+    is_built_in = registered in AGGREGATIONS and registered not in ADDED_AGGREGATIONS
+    return AGGREGATIONS[str(registered)].score_range if is_built_in else None
+
+
+def _stated_range(stated: Any, where: str) -> ScoreRange:
+    if isinstance(stated, list | tuple) and len(stated) == 2 and all(_is_end(end) for end in stated):
+        low, high = stated
+        found = ScoreRange(-math.inf if low is None else float(low), math.inf if high is None else float(high))
+        if found.low < found.high:
+            return found
+    raise TaskError(f"{where}: give [least, greatest] as numbers, null for an end that is not there, not {stated!r}")
+
+
+def _is_end(end: Any) -> bool:
+    return end is None or (isinstance(end, int | float) and not isinstance(end, bool))
 
 
 def aggregation(stated: Any, where: str) -> tuple[Callable[..., Any], str | None]:

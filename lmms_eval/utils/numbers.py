@@ -1,4 +1,27 @@
-"""Numbers as people read them."""
+"""Numbers as people read them, and the ranges they lie in."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+_SLACK = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRange:
+    """The least and the greatest value that a score can have; infinite where there is no bound."""
+
+    low: float = -math.inf
+    high: float = math.inf
+
+    def __contains__(self, value: float) -> bool:
+        """Up to rounding."""
+        slack = _SLACK * max(1.0, abs(value))
+        return self.low - slack <= value <= self.high + slack
+
+    def __str__(self) -> str:
+        return f"{self.low:g} to {self.high:g}"
 
 
 def two_decimals(value: float) -> str:

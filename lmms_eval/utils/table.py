@@ -10,6 +10,7 @@ from lmms_eval.utils.markdown import Column, markdown_table
 
 _NOT_AVAILABLE = "N/A"
 _STDERR = "stderr"
+_NO_ERROR = "no standard error"
 _OPTIONAL = {
     "Stderr_CLT": "stderr_clt",
     "Stderr_Clustered": "stderr_clustered",
@@ -27,6 +28,8 @@ _UNITS = {
     "avg_speed": "tokens/s",
 }
 _SIGNIFICANT = 0.05
+_LEAST_SHOWN = 0.0001
+"""Smaller p-values are printed as being below it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +111,11 @@ class _ResultsTable:
 
     def interval(self, row: _Row) -> str:
         found = self._about("intervals", row.task).get(f"{row.metric},{row.filter_name}")
-        if not found or found.get("low") is None or found.get("high") is None:
+        if not found:
             return ""
+        if found.get("low") is None or found.get("high") is None:
+            reason = str(found.get("reason", ""))
+            return "" if reason == _NO_ERROR else reason  # the column of errors says so already
         return f"[{found['low']:.4f}, {found['high']:.4f}]"
 
     def count(self, row: _Row) -> str:
@@ -132,13 +138,31 @@ class _ResultsTable:
             if any(value != _NOT_AVAILABLE and value is not None for value in values):
                 yield Column(heading, tuple(_number(value) for value in values))
 
+    def paired(self, row: _Row) -> Mapping[str, Any]:
+        """The row's comparison with a baseline; without the part ``paired`` that which the family's keys hold."""
+        if "paired" in self.results:
+            found: Mapping[str, Any] = self._about("paired", row.task).get(f"{row.metric},{row.filter_name}", {})
+            return found
+        low, high = row.entry.get("paired_ci_lower"), row.entry.get("paired_ci_upper")
+        if "paired_baseline" not in row.entry:
+            return {}
+        middle = (low + high) / 2 if isinstance(low, int | float) and isinstance(high, int | float) else None
+        return {
+            "baseline": row.entry["paired_baseline"],
+            "unit": "percent",
+            "difference": middle,
+            "ci_lower": low,
+            "ci_upper": high,
+            "pvalue": row.entry.get("paired_pvalue"),
+        }
+
     def baseline_columns(self) -> Iterator[Column]:
-        """Of the paired comparison; ``Diff`` is the mean paired difference, the middle of its interval."""
-        if any("paired_baseline" in row.entry for row in self.rows):
-            yield self.column("Baseline", lambda row: str(row.entry.get("paired_baseline", "")), is_text=True)
-            yield self.column("Diff", _difference, is_text=True)
-            yield self.column("CI", _difference_interval, is_text=True)
-            yield self.column("P_Value", _p_value)
+        """Of the paired comparison; ``Diff`` is the mean paired difference."""
+        if any(self.paired(row) for row in self.rows):
+            yield self.column("Baseline", lambda row: str(self.paired(row).get("baseline", "")), is_text=True)
+            yield self.column("Diff", lambda row: _difference(self.paired(row)), is_text=True)
+            yield self.column("CI", lambda row: _difference_interval(self.paired(row)), is_text=True)
+            yield self.column("P_Value", lambda row: _p_value(self.paired(row)))
 
     def added_columns(self) -> Iterator[Column]:
         """``CI95`` and ``N``, where the run supplies them, and ``Answers`` where some are blank or cut off."""
@@ -167,26 +191,28 @@ class _ResultsTable:
         ]
 
 
-def _paired_limits(row: _Row) -> tuple[float, float] | None:
-    low, high = row.entry.get("paired_ci_lower"), row.entry.get("paired_ci_upper")
-    return (low, high) if isinstance(low, int | float) and isinstance(high, int | float) else None
+def _signed(value: float, paired: Mapping[str, Any]) -> str:
+    return f"{value:+.1f}%" if paired["unit"] == "percent" else f"{value:+.4g}"
 
 
-def _difference(row: _Row) -> str:
-    limits = _paired_limits(row)
-    return f"{(limits[0] + limits[1]) / 2:+.1f}%" if limits else ""
+def _difference(paired: Mapping[str, Any]) -> str:
+    value = paired.get("difference")
+    return _signed(value, paired) if isinstance(value, int | float) else ""
 
 
-def _difference_interval(row: _Row) -> str:
-    limits = _paired_limits(row)
-    return f"[{limits[0]:+.1f}%, {limits[1]:+.1f}%]" if limits else ""
+def _difference_interval(paired: Mapping[str, Any]) -> str:
+    low, high = paired.get("ci_lower"), paired.get("ci_upper")
+    if not isinstance(low, int | float) or not isinstance(high, int | float):
+        return ""
+    return f"[{_signed(low, paired)}, {_signed(high, paired)}]"
 
 
-def _p_value(row: _Row) -> str:
-    p = row.entry.get("paired_pvalue")
+def _p_value(paired: Mapping[str, Any]) -> str:
+    p = paired.get("pvalue")
     if not isinstance(p, int | float):
         return ""
-    return f"{p:.4f}{'*' if p < _SIGNIFICANT else ''}"
+    shown = f"{p:.4f}" if p >= _LEAST_SHOWN else f"<{_LEAST_SHOWN}"
+    return f"{shown}{'*' if p < _SIGNIFICANT else ''}"
 
 
 def _throughput_table(throughput: Mapping[str, Any]) -> str:
@@ -211,8 +237,9 @@ def make_table(result_dict: Mapping[str, Any], column: str = "results") -> str:
 
     Args:
         result_dict: the results; besides the family's keys ``intervals[task]["METRIC,FILTER"] = {"low", "high"}``
-            and ``outcomes[task] = {"scored", "failed"}`` give the columns ``CI95`` and ``N``, and a value that is
-            ``None`` is printed as withheld.
+            (or ``{"reason"}``) and ``outcomes[task] = {"scored", "failed"}`` give the columns ``CI95`` and ``N``,
+            ``paired[task]["METRIC,FILTER"]`` those of the comparison with a baseline, and a value that is ``None`` is
+            printed as withheld.
         column: ``results`` for the tasks, ``groups`` for the groups.
     """
     table = markdown_table(_ResultsTable(result_dict, column).columns())

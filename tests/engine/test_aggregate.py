@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,16 @@ import pytest
 from lmms_eval import stats
 from lmms_eval.api.outcome import Estimate, Withheld
 from lmms_eval.api.task import Answer, PipelineScore
-from lmms_eval.engine.aggregate import NOT_AVAILABLE, AggregateOptions, MetricResult, aggregate_task
+from lmms_eval.engine.aggregate import AggregateOptions, MetricResult, aggregate_task
 from lmms_eval.engine.outcomes import AnswerCounts
 from lmms_eval.engine.plan import plan_task
+from lmms_eval.engine.uncertainty import NOT_AVAILABLE
 from lmms_eval.metrics.table import AGGREGATIONS
+from lmms_eval.utils.numbers import ScoreRange
 from tests.engine.fakes import FakeTask, mean
 from tests.engine.journaled import aggregated, answer, failed, metric, scored, store_of, values_of
 
+SHARE = ScoreRange(0.0, 1.0)
 VALUES = [1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.5, 1.0]
 
 
@@ -27,11 +31,12 @@ def one(
     values: Sequence[Any] = VALUES,
     registered: str | None = None,
     cluster: str = "",
+    within: ScoreRange | None = None,
     **options: Any,
 ) -> MetricResult:
     """One metric over documents with these values."""
     task = FakeTask(len(values))
-    task.metrics = (metric("m", function, registered),)
+    task.metrics = (replace(metric("m", function, registered), score_range=within),)
     task.cluster_key = cluster or None
     return aggregated(folder, task, values_of(task, "m", values), **options).metrics[0]
 
@@ -42,28 +47,57 @@ def test_the_mean_has_its_errors_and_interval(tmp_path: Path) -> None:
     assert (result.value, result.n) == (mean(VALUES), 8)
     assert result.stderr == result.stderr_clt == pytest.approx(error)
     assert result.stderr_clustered == NOT_AVAILABLE
+    assert result.interval == stats.score_interval(mean(VALUES), stats.Spread(error, 7, 8))
+    assert result.interval is not None and result.interval.method == "t"
+
+
+@pytest.mark.parametrize(
+    ("values", "low", "high"),
+    [([1.0, 0.0], 0.0256, 0.9744), ([1.0] * 59, 0.9389, 1.0), ([1.0, 0.0, 1.0, 0.0], 0.0888, 0.9112)],
+)
+@pytest.mark.parametrize("factor", [1, 100])
+def test_right_or_wrong_scores_have_wilsons_interval(
+    tmp_path: Path, values: list[float], low: float, high: float, factor: int
+) -> None:
+    result = one(tmp_path, lambda values: factor * mean(values), values)
     assert result.interval is not None
-    assert result.interval.low == pytest.approx(mean(VALUES) - 1.96 * error)
+    assert result.interval.low == pytest.approx(factor * low, abs=1e-4 * factor)
+    assert result.interval.high == pytest.approx(factor * high, abs=1e-4 * factor)
+
+
+@pytest.mark.parametrize(
+    ("values", "within"),
+    [([0.0, 0.5, 0.5, 1.0], ScoreRange(0.0, 1.0)), ([0.0, 6.0, 6.0], ScoreRange(0.0, 6.0)), ([0.2] * 4, SHARE)],
+)
+def test_the_range_of_the_metric_bounds_the_interval(tmp_path: Path, values: list[float], within: ScoreRange) -> None:
+    result = one(tmp_path, mean, values, "mean", within=within)
+    assert result.interval is not None
+    assert within.low <= result.interval.low < result.value < result.interval.high <= within.high
+
+
+def test_a_score_outside_of_the_range_is_told(tmp_path: Path) -> None:
+    result = one(tmp_path, mean, [0.5, 55.0], "mean", within=SHARE)
+    assert (result.value, result.interval) == (27.75, None)
+    assert result.certainty.no_interval == "a score lies outside of the range, 0 to 1"
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_all_right_or_all_wrong_has_wilsons_interval(tmp_path: Path, value: float) -> None:
     result = one(tmp_path, mean, [value] * 20, "mean")
     assert result.stderr == 0.0
-    assert result.interval == stats.wilson_interval(20 * value, 20)
     assert result.interval is not None
-    assert result.interval.high - result.interval.low > 0.1
+    assert result.interval.high - result.interval.low == pytest.approx(0.1611, abs=1e-4)
 
 
-def test_equal_values_that_are_no_shares_keep_their_point(tmp_path: Path) -> None:
+def test_equal_values_without_a_range_have_no_interval(tmp_path: Path) -> None:
     result = one(tmp_path, mean, [0.5] * 20, "mean")
-    assert result.interval == stats.Interval(0.5, 0.5, "normal")
+    assert (result.interval, result.certainty.no_interval) == (None, "no spread")
 
 
 def test_one_value_has_no_error(tmp_path: Path) -> None:
     result = one(tmp_path, mean, [1.0], "mean")
     assert (result.value, result.stderr, result.stderr_clt) == (1.0, NOT_AVAILABLE, NOT_AVAILABLE)
-    assert result.interval is None
+    assert (result.interval, result.certainty.no_interval) == (None, "n = 1")
 
 
 def test_a_custom_aggregation_is_called_once_and_gets_no_bootstrap(tmp_path: Path) -> None:
@@ -112,7 +146,8 @@ def test_errors_of_the_mean_follow_the_scale_of_the_aggregate(
     else:
         assert result.stderr_clt == pytest.approx(scale * stats.mean_stderr(VALUES))
         assert result.interval is not None
-        assert result.interval.high == pytest.approx(factor * mean(VALUES) + 1.96 * scale * stats.mean_stderr(VALUES))
+        half = stats.quantile(7) * scale * stats.mean_stderr(VALUES)
+        assert result.interval.high == pytest.approx(factor * mean(VALUES) + half)
 
 
 def test_clusters_widen_the_interval_and_scale_with_it(tmp_path: Path) -> None:
@@ -125,8 +160,16 @@ def test_clusters_widen_the_interval_and_scale_with_it(tmp_path: Path) -> None:
     expected = 100 * stats.clustered_stderr([row["score"] for row in rows], [row["video"] for row in rows])
     assert result.stderr_clustered == pytest.approx(expected)
     assert isinstance(result.stderr_clt, float) and result.stderr_clt < expected
-    assert result.interval is not None
-    assert result.interval.high - result.value == pytest.approx(1.96 * expected)
+    alone = one(tmp_path / "alone", percent, rows)
+    assert result.interval is not None and alone.interval is not None
+    assert 0 < result.interval.low < alone.interval.low < alone.interval.high < result.interval.high < 100
+
+
+def test_one_cluster_is_one_draw(tmp_path: Path) -> None:
+    rows = [{"score": float(number < 4), "video": "a"} for number in range(8)]
+    result = one(tmp_path, lambda values: mean([value["score"] for value in values]), rows, cluster="video")
+    assert (result.interval, result.certainty.no_interval) == (None, "n = 1")
+    assert result.stderr_clustered == NOT_AVAILABLE
 
 
 def test_registered_aggregations_get_a_bootstrap_error(tmp_path: Path) -> None:
@@ -134,7 +177,10 @@ def test_registered_aggregations_get_a_bootstrap_error(tmp_path: Path) -> None:
     median = AGGREGATIONS["median"].function()
     result = one(tmp_path / "a", median, values, "median", bootstrap_iters=500)
     assert result.stderr == pytest.approx(stats.bootstrap_stderr("median", values, 500))
-    assert result.interval is not None and result.interval.high == pytest.approx(result.value + 1.96 * result.stderr)
+    assert result.interval is not None
+    assert result.interval.high == pytest.approx(result.value + stats.quantile(5) * float(result.stderr))
+    alike = one(tmp_path / "alike", median, [2.0] * 6, "median", bootstrap_iters=500, within=ScoreRange(0.0, 5.0))
+    assert (alike.stderr, alike.interval, alike.certainty.no_interval) == (0.0, None, "no spread")
     assert one(tmp_path / "b", median, values, "median", bootstrap_iters=0).stderr == NOT_AVAILABLE
 
 
@@ -144,7 +190,9 @@ def test_an_estimate_brings_its_own_error_and_parts_of_the_results(tmp_path: Pat
     assert (result.value, result.stderr, result.stderr_clt) == (0.5, 0.25, NOT_AVAILABLE)
     assert type(result.value) is float and type(result.stderr) is float
     assert result.details == {"tasks": {"a": 1}}
-    assert result.interval is not None and result.interval.low == pytest.approx(0.5 - 1.96 * 0.25)
+    assert result.interval is not None and result.interval.low == pytest.approx(0.5 - stats.quantile(7) * 0.25)
+    bounded = one(tmp_path / "c", lambda values: estimate, within=SHARE)
+    assert bounded.interval is not None and bounded.interval.low > 0 and bounded.interval.high < 1
     undefined = one(tmp_path / "b", lambda values: Estimate(0.5, None))
     assert (undefined.value, undefined.stderr, undefined.interval) == (0.5, NOT_AVAILABLE, None)
 

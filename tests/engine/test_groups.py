@@ -9,8 +9,10 @@ import pytest
 
 from lmms_eval import stats
 from lmms_eval.api.task import Group, GroupMetric, PipelineScore
-from lmms_eval.engine.aggregate import NOT_AVAILABLE, TaskResult
+from lmms_eval.engine.aggregate import TaskResult
 from lmms_eval.engine.groups import aggregate_groups
+from lmms_eval.engine.uncertainty import NOT_AVAILABLE
+from lmms_eval.utils.numbers import ScoreRange
 from tests.engine.fakes import FakeTask, mean
 from tests.engine.journaled import aggregated, failed, metric, scored, values_of
 
@@ -39,7 +41,26 @@ def test_the_plain_mean_counts_every_part_once(tasks: dict[str, TaskResult]) -> 
     error = math.sqrt(stats.mean_stderr(LEFT) ** 2 + stats.mean_stderr(RIGHT) ** 2) / 2
     assert (row.value, row.n) == (0.625, 6)
     assert row.stderr == pytest.approx(error)
-    assert row.interval is not None and row.interval.high == pytest.approx(0.625 + 1.96 * error)
+    within = ScoreRange(0.0, 1.0)
+    parts = [stats.Spread.of_scores(scores, within) for scores in (LEFT, RIGHT)]
+    assert row.interval == stats.score_interval(0.625, stats.Spread.stratified(parts, [1, 1]), within)
+
+
+def test_a_group_of_tasks_without_a_right_answer_is_not_certain(tmp_path: Path) -> None:
+    """As much is known as of 20 documents."""
+    tasks = {name: result(tmp_path, name, [0.0] * 10) for name in ("left", "right")}
+    (made,) = aggregate_groups([group(GroupMetric("acc", "mean"))], tasks)
+    row = made.metrics[0]
+    assert (row.value, row.stderr) == (0.0, 0.0)
+    assert row.interval == stats.Interval(0.0, pytest.approx(0.1611, abs=1e-4), "wilson")
+
+
+def test_a_group_of_single_documents_is_as_certain_as_these(tmp_path: Path) -> None:
+    tasks = {name: result(tmp_path, name, [1.0]) for name in ("left", "right")}
+    (made,) = aggregate_groups([group(GroupMetric("acc", "mean"))], tasks)
+    assert made.metrics[0].interval == stats.Interval(pytest.approx(0.3424, abs=1e-4), 1.0, "wilson")
+    (alone,) = aggregate_groups([group(GroupMetric("acc", "mean"), children=("left",))], tasks)
+    assert (alone.metrics[0].interval, alone.metrics[0].certainty.no_interval) == (None, "n = 1")
 
 
 def test_weights_by_size_give_the_mean_over_documents(tasks: dict[str, TaskResult]) -> None:

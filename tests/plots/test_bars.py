@@ -16,6 +16,12 @@ def test_every_panel_with_bars_is_drawn_with_its_values():
     assert list(interval.get_xdata()) == [0.1, 0.4]
 
 
+def test_nothing_that_is_drawn_is_cut():
+    bars = (Bar("a", 50, 9, 124), Bar("b", -3))
+    (axes,) = bar_panels("Title", [Panel("one", bars)], "score", (0, 100)).axes
+    assert axes.get_xlim() == (-3, 124)
+
+
 def test_pale_bars_are_pale():
     figure = bar_panels("Title", [Panel("one", (Bar("a", 0.25, is_pale=True), Bar("b", 0.5)))], "score")
     pale, full = figure.axes[0].patches

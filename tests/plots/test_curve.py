@@ -29,6 +29,14 @@ def test_a_single_point_has_a_bar_in_place_of_a_band():
     assert list(axes.lines[1].get_ydata()) == [40, 60]
 
 
+def test_a_point_without_an_interval_breaks_the_band_alone():
+    points = (Point(2, 10, 5, 20), Point(4, 30, 25, 40), Point(6, 30), Point(8, 40, 35, 45))
+    (axes,) = curve_panels("Title", [CurvePanel("one", (Curve("a", points),))], X, Y).axes
+    (band,) = axes.collections
+    assert band.get_paths()[0].vertices[:, 1].max() == 40
+    assert list(axes.lines[1].get_ydata()) == [35, 45]
+
+
 def test_axes_are_as_told():
     (axes,) = curve_panels("Title", [CurvePanel("one", (BANDED,))], Axis("x", (1, 10), True, (2, 4)), Y).axes
     assert (axes.get_xscale(), axes.get_xlim(), axes.get_ylim()) == ("log", (1, 10), (0, 100))

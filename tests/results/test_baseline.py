@@ -12,7 +12,7 @@ from lmms_eval.api.task import PipelineScore
 from lmms_eval.engine.aggregate import AggregateOptions, aggregate_task
 from lmms_eval.engine.plan import plan_task
 from lmms_eval.errors import DataError
-from lmms_eval.results.baseline import PairedScores, compare, read_baseline
+from lmms_eval.results.baseline import PairedScores, Row, compare, read_baseline
 from tests.engine.fakes import FakeTask, mean
 from tests.engine.journaled import failed, metric, scored, store_of
 
@@ -28,52 +28,89 @@ def plain(doc_id: int, **more: Any) -> dict[str, Any]:
 
 def compared(
     folder: Path, current: Sequence[Mapping[str, Any] | None], earlier: Sequence[Mapping[str, Any]], **facts: Any
-) -> PairedScores | None:
+) -> dict[str, PairedScores]:
     """A run whose documents have these metrics (``None``: failed) against a baseline."""
+    return compared_rows(folder, [metrics and [PipelineScore("none", "x", metrics)] for metrics in current], earlier,
+                         **facts)  # fmt: skip
+
+
+def compared_rows(
+    folder: Path, current: Sequence[Sequence[PipelineScore] | None], earlier: Sequence[Mapping[str, Any]], **facts: Any
+) -> dict[str, PairedScores]:
     task = FakeTask(len(current))
-    names = dict.fromkeys(name for metrics in current for name in metrics or {})
-    task.metrics = tuple(metric(name, mean) for name in names)
+    names = dict.fromkeys(name for scores in current for score in scores or () for name in score.metrics)
+    task.metrics = tuple(metric(name, mean_of(facts.get("score_key", "score"))) for name in names)
+    task.pipelines = tuple(dict.fromkeys(score.filter for scores in current for score in scores or ()))
     for key, value in facts.items():
         setattr(task, key, value)
     records = [
-        failed(task, number, "timeout") if metrics is None
-        else scored(task, number, PipelineScore("none", "x", metrics))
-        for number, metrics in enumerate(current)
-    ]  # fmt: skip
+        failed(task, number, "timeout") if scores is None else scored(task, number, *scores)
+        for number, scores in enumerate(current)
+    ]
     store = store_of(folder / "journal", *records)
-    result = aggregate_task(plan_task(task, None, 0), store, AggregateOptions())
+    result = aggregate_task(plan_task(task, None, 0), store, AggregateOptions(error_budget=0.5))
     try:
         return compare(result, store, str(lines(folder / "20240101_000000_samples_quiz.jsonl", earlier)))
     finally:
         store.close()
 
 
+def mean_of(score_key: str) -> Any:
+    """Of numbers, or of the mappings' fields of that name; of anything else how many there are, which is no mean."""
+
+    def aggregation(values: Sequence[Any]) -> float:
+        numbers = [number for value in values if (number := stats.item_number(value, score_key)) is not None]
+        return mean(numbers) if numbers else -1.0
+
+    return aggregation
+
+
 def test_documents_are_paired_by_their_id(tmp_path: Path) -> None:
     values = [1.0, 0.0, 1.0, 1.0]
     earlier = [plain(n, acc=value) for n, value in ((7, 1.0), (3, 0.0), (1, 0.0), (0, 1.0))]
-    paired = compared(tmp_path, [{"acc": value} for value in values], earlier)
+    (paired,) = compared(tmp_path, [{"acc": value} for value in values], earlier).values()
     expected = stats.paired_ttest([1.0, 0.0, 1.0], [1.0, 0.0, 0.0])
-    assert paired is not None
-    assert (paired.n, paired.baseline) == (3, "20240101_000000_samples_quiz")
+    assert (paired.n, paired.baseline, paired.unit) == (3, "20240101_000000_samples_quiz", "percent")
     assert paired.baseline_score == pytest.approx(100 / 3)
-    assert paired.mean_difference == pytest.approx(100 / 3)
-    assert (paired.ci_lower, paired.pvalue) == (pytest.approx(100 * expected.ci_lower), expected.p_value)
+    assert paired.difference == pytest.approx(100 / 3)
+    assert paired.pvalue == expected.p_value
+    assert 100 * expected.ci_upper > 100  # no difference of shares is more
+    assert (paired.ci_lower, paired.ci_upper) == (pytest.approx(-100), pytest.approx(100))
 
 
 @pytest.mark.parametrize("order", [["acc", "gpt_score"], ["gpt_score", "acc"]])
-def test_both_sides_are_read_by_the_same_metric(tmp_path: Path, order: list[str]) -> None:
+def test_every_metric_has_a_comparison_of_its_own(tmp_path: Path, order: list[str]) -> None:
     rows: list[dict[str, Any]] = [{"acc": float(n % 2), "gpt_score": 5.0 - n} for n in range(4)]
     current = [{name: row[name] for name in order} for row in rows]
-    paired = compared(tmp_path, current, [plain(n, **row) for n, row in enumerate(rows)])
-    assert paired is not None and paired.mean_difference == 0.0 and paired.n == 4
+    earlier = [{**row, "gpt_score": row["gpt_score"] - n} for n, row in enumerate(rows)]
+    found = compared(tmp_path, current, [plain(n, **row) for n, row in enumerate(earlier)])
+    assert list(found) == [f"{name},none" for name in order]
+    assert (found["acc,none"].difference, found["acc,none"].n) == (0.0, 4)
+    graded = found["gpt_score,none"]
+    assert (graded.difference, graded.unit, graded.baseline_score) == (1.5, "", 2.0)
 
 
-def test_the_first_metric_with_numbers_counts_and_mappings_by_the_score_key(tmp_path: Path) -> None:
+def test_every_pipeline_has_a_comparison_of_its_own(tmp_path: Path) -> None:
+    current = [
+        [PipelineScore("none", "x", {"acc": float(n > 2)}), PipelineScore("strict", "x", {"acc": float(n > 4)})]
+        for n in range(6)
+    ]
+    strict = [plain(n, acc=0.0, filter="strict") for n in range(6)]
+    found = compared_rows(tmp_path, current, strict)
+    assert {row: one.difference for row, one in found.items()} == {"acc,strict": pytest.approx(100 / 6)}
+    both = compared_rows(tmp_path / "both", current, [*strict, *(plain(n, acc=1.0, filter="none") for n in range(6))])
+    assert {row: one.difference for row, one in both.items()} == {
+        "acc,none": pytest.approx(-50),
+        "acc,strict": pytest.approx(100 / 6),
+    }
+
+
+def test_a_row_that_is_no_mean_or_absent_from_the_baseline_has_none(tmp_path: Path) -> None:
     current = [{"submission": {"text": "x"}, "macro": {"query": n / 4}, "scored": 1.0} for n in range(4)]
-    earlier = [plain(n, submission={"text": "x"}, macro={"query": 0.0}, scored=1.0) for n in range(4)]
-    paired = compared(tmp_path, current, earlier, score_key="query")
-    assert paired is not None
-    assert (paired.baseline_score, paired.mean_difference) == (0.0, pytest.approx(37.5))
+    earlier = [plain(n, submission={"text": "x"}, macro={"query": 0.0}) for n in range(4)]
+    found = compared(tmp_path, current, earlier, score_key="query")
+    assert list(found) == ["macro,none"]
+    assert (found["macro,none"].baseline_score, found["macro,none"].difference) == (0.0, pytest.approx(37.5))
 
 
 def test_what_was_not_scored_is_left_out_on_both_sides(tmp_path: Path) -> None:
@@ -85,33 +122,44 @@ def test_what_was_not_scored_is_left_out_on_both_sides(tmp_path: Path) -> None:
         plain(3, acc=0.0),
         plain(3, acc=1.0, filter="second"),
     ]
-    paired = compared(tmp_path, current, earlier)
-    assert paired is not None and paired.n == 2
+    (paired,) = compared(tmp_path, current, earlier).values()
+    assert paired.n == 2
 
 
 def test_fewer_than_two_pairs_are_no_comparison(tmp_path: Path) -> None:
-    assert compared(tmp_path, [{"acc": 1.0}], [plain(0, acc=1.0)]) is None
+    assert compared(tmp_path, [{"acc": 1.0}], [plain(0, acc=1.0)]) == {}
+
+
+def test_differences_that_are_all_alike_say_nothing_of_their_spread(tmp_path: Path) -> None:
+    (better,) = compared(tmp_path / "a", [{"acc": 1.0}] * 2, [plain(n, acc=0.0) for n in range(2)]).values()
+    assert (better.difference, better.ci_lower, better.ci_upper, better.pvalue) == (100.0, None, None, None)
+    (same,) = compared(tmp_path / "b", [{"acc": 1.0}] * 2, [plain(n, acc=1.0) for n in range(2)]).values()
+    assert (same.difference, same.ci_lower, same.pvalue) == (0.0, None, 1.0)
 
 
 @pytest.mark.parametrize(
-    ("row", "score"),
+    ("metric_name", "row", "score"),
     [
-        (plain(0, gpt_score=0.25), 0.25),
-        (plain(0, my_score={"score": 0.5}), 0.5),
-        (plain(0, my_score={"pred": "Cat", "answer": "cat"}), 1.0),
-        (plain(0, my_score={"pred_answer": "dog", "answer": "cat"}), 0.0),
-        (plain(0), 0.0),
-        (plain(0, filtered_resps=["a"]), 1.0),
+        ("score", plain(0, gpt_score=0.25), 0.25),
+        ("score", plain(0, my_score={"score": 0.5}), 0.5),
+        ("score", plain(0, my_score={"pred": "Cat", "answer": "cat"}), 1.0),
+        ("score", plain(0, my_score={"pred_answer": "dog", "answer": "cat"}), 0.0),
+        ("acc", plain(0, gpt_score=0.25), None),
+        ("acc", plain(0), 0.0),
+        ("exact_match", plain(0, filtered_resps=["a"]), 1.0),
+        ("rouge", plain(0), None),
     ],
 )
-def test_samples_of_other_harnesses(tmp_path: Path, row: dict[str, Any], score: float) -> None:
-    assert read_baseline(lines(tmp_path / "b.jsonl", [row]), []) == {0: score}
+def test_samples_of_other_harnesses(tmp_path: Path, metric_name: str, row: dict[str, Any], score: float | None) -> None:
+    wanted = Row(metric_name, "none")
+    found = read_baseline(lines(tmp_path / "b.jsonl", [row]), [wanted])
+    assert found == {wanted: {} if score is None else {0: score}}
 
 
 def test_blank_lines_are_passed_over(tmp_path: Path) -> None:
     path = lines(tmp_path / "b.jsonl", [plain(0, acc=1.0)])
     path.write_text(path.read_text() + "\n\n")
-    assert read_baseline(path, ["acc"]) == {0: 1.0}
+    assert read_baseline(path, [Row("acc", "none")]) == {Row("acc", "none"): {0: 1.0}}
 
 
 @pytest.mark.parametrize("content", [b'{"doc_id": 0', b"[1]", b'{"target": 1}', b"\xff\xfe", b'{"doc_id": 0}'])

@@ -31,7 +31,7 @@ def test_the_keys_of_the_family_and_our_own(tmp_path: Path) -> None:
     assert document["timing"] == {
         "collect": 1.0, "ask": 2.0, "first_request_to_last_response": 0.0, "asked": 0, "resumed": 3,
     }  # fmt: skip
-    assert document["intervals"]["quiz"]["acc,none"]["method"] == "normal"
+    assert document["intervals"]["quiz"]["acc,none"]["method"] == "modified wilson"
     assert (document["state"], document["run_key"], document["prompt_fingerprint"]) == ("complete", "k" * 16, "f" * 64)
     json.dumps(document)
 
@@ -92,17 +92,25 @@ def test_a_group_with_a_withheld_part_and_one_without_the_metric(tmp_path: Path)
 
 def test_comparison_efficiency_speed_and_system_prompt(tmp_path: Path) -> None:
     task = task_result(tmp_path, "quiz")
-    paired = PairedScores("earlier", 40.0, 10.0, 5.0, 15.0, 0.01, 2)
+    paired = PairedScores("earlier", "percent", 40.0, 10.0, 5.0, 15.0, 0.01, 2)
     facts = replace(FACTS, log_samples=True, system_instruction="be brief")
     run = run_result(task, output_tokens=50, answered=5, seconds=2.0)
-    document = results_document(run, selection(task), facts, {"quiz": paired})
+    document = results_document(run, selection(task), facts, {"quiz": {"acc,none": paired}})
     assert document["results"]["quiz"]["paired_baseline"] == "earlier"
     assert document["results"]["quiz"]["paired_pvalue"] == 0.01
+    assert document["paired"]["quiz"]["acc,none"]["difference"] == 10.0
     assert document["throughput"] == {
         "total_gen_tokens": 50, "total_elapsed_time": 2.0, "avg_speed": 25.0, "avg_latency": 0.4,
     }  # fmt: skip
     assert document["efficiency"]["overall"]["docs"] == 2.0
     assert len(document["system_instruction_sha"]) == 64
+
+
+def test_a_missing_interval_has_its_reason(tmp_path: Path) -> None:
+    task = task_result(tmp_path, "quiz", [1.0])
+    document = results_document(run_result(task), selection(task), FACTS, {})
+    assert document["intervals"]["quiz"]["acc,none"] == {"low": None, "high": None, "reason": "n = 1"}
+    assert "|n = 1|" in make_table(document)
 
 
 def test_an_interrupted_run_says_so(tmp_path: Path) -> None:

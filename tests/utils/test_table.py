@@ -73,6 +73,25 @@ def test_the_difference_is_the_middle_of_its_interval() -> None:
     assert (row["Baseline"], row["Diff"], row["CI"], row["P_Value"]) == ("b", "+10.0%", "[-10.0%, +30.0%]", "0.0100*")
 
 
+def test_every_row_shows_its_own_comparison() -> None:
+    facts = {"baseline": "b", "unit": "percent", "ci_lower": None, "ci_upper": None}
+    results = result(**{"acc,none": 0.5, "f1,none": 0.5, "mos,none": 3.5, "paired_baseline": "b"})
+    results["paired"] = {
+        "t": {
+            "acc,none": {**facts, "difference": 100.0, "pvalue": None},
+            "mos,none": {**facts, "unit": "", "difference": 1.5, "ci_lower": 1.0, "ci_upper": 2.0, "pvalue": 2e-7},
+        }
+    }
+    heading, _, *shown = rows(make_table(results))
+    cells = [dict(zip(heading, row, strict=True)) for row in shown]
+    names = ("Metric", "Baseline", "Diff", "CI", "P_Value")
+    assert [[cell[name] for name in names] for cell in cells] == [
+        ["acc", "b", "+100.0%", "", ""],
+        ["f1", "", "", "", ""],
+        ["mos", "b", "+1.5", "[+1, +2]", "<0.0001*"],
+    ]
+
+
 def test_metrics_named_like_an_error_are_shown() -> None:
     shown = [
         row[3] for row in rows(make_table(result(**{"my_stderr,none": 1.0, "acc,none": 0.5, "acc_stderr,none": 0.1})))

@@ -36,7 +36,6 @@ _DRAWS = 100
 _MOST_STATES = 200_000
 """Drawn in all, over the resamplings of a task."""
 _SHOWN = 3
-_PERCENT = 100.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,18 +186,6 @@ class TaskScore:
             given["task"], given["measure"], given["official"], given["strict"], given["stderr"], given["answered"],
             given["expected"], given["failed"], tuple(given["notes"]), given["withheld"], absent=given["absent"],
         )  # fmt: skip
-
-
-def interval(score: TaskScore, is_mean: bool) -> stats.Interval | None:
-    """95 % interval of the strict value within the metric's range; Wilson's where all items of a mean are alike."""
-    if score.strict is None or score.stderr is None:
-        return None
-    metric = score.metric
-    if score.stderr == 0 and is_mean and metric.unit == "percent" and metric.high == _PERCENT:
-        found = stats.wilson_interval(score.strict / _PERCENT * score.expected, score.expected)
-        return found and stats.Interval(found.low * _PERCENT, found.high * _PERCENT, found.method)
-    found = stats.normal_interval(score.strict, score.stderr)
-    return found and stats.Interval(max(found.low, metric.low), min(found.high, metric.high), found.method)
 
 
 def not_evaluated(facts: TaskFacts, measure: str, reason: str, expected: int = 0) -> TaskScore:

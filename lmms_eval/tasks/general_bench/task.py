@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -17,7 +18,7 @@ JUDGED = "gpt_score"
 
 
 class GeneralBenchTask(YamlTask):
-    """Whether larger values are better is the metric's; only a task whose metric a judge gives has questions to one."""
+    """Range and direction are the metric's; only a task whose metric a judge gives has questions to one."""
 
     def __init__(self, source: TaskSource, options: TaskOptions) -> None:
         entries = [_directed(entry) for entry in source.raw.get("metric_list") or ()]
@@ -38,4 +39,7 @@ class GeneralBenchTask(YamlTask):
 
 def _directed(entry: Mapping[str, Any]) -> dict[str, Any]:
     metric = metrics().get(str(entry["metric"]))
-    return dict(entry) if metric is None else {**entry, "higher_is_better": metric.higher_is_better}
+    if metric is None:
+        return dict(entry)
+    ends = [end if math.isfinite(end) else None for end in (metric.low, metric.high)]
+    return {**entry, "higher_is_better": metric.higher_is_better, "range": ends}

@@ -145,9 +145,7 @@ def aggregate(values: Sequence[Mapping[str, Any]], args: Any, task: Any) -> Esti
     kwargs = task.prompts.kwargs or {}
     options = {key: value for key, value in kwargs.items() if not isinstance(value, Mapping)}
     details = {**score.as_dict(), "options": options, "model": model_name(args)}
-    found = scoring.interval(score, measure.is_mean)
-    low, high = (found.low, found.high) if found is not None else (None, None)
-    return Estimate(score.strict, score.stderr, {KEY: details}, low, high)
+    return Estimate(score.strict, score.stderr, {KEY: details})
 
 
 def aggregate_predictions(records: Sequence[Mapping[str, Any]], args: Any, task: Any) -> Estimate:

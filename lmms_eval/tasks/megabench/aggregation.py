@@ -12,10 +12,15 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
+from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import TaskError
+from lmms_eval.stats.interval import NoInterval, Spread, score_interval
+from lmms_eval.utils.numbers import ScoreRange
 
 EvalType = Literal["rule", "llm"]
 NO_SCORE = -1.0
+SCORES = ScoreRange(0.0, 1.0)
+"""Of queries in the mean of their task, where one without a score counts 0."""
 
 
 def weighted_mean(scores: Mapping[str, float], weights: Mapping[str, float]) -> float:
@@ -172,27 +177,17 @@ def _means(tasks: Sequence[TaskScore]) -> Means:
     return Means(macro, micro, len(tasks), queries)
 
 
-def macro_stderr(queries: Iterable[Sequence[float]]) -> float | None:
-    """Standard error of the macro mean over T tasks whose queries are drawn within each: sqrt(sum s_t^2 / n_t) / T.
+def macro_estimate(macro: float, queries: Sequence[Sequence[float]], details: Mapping[str, Any]) -> Estimate:
+    """The macro mean over T tasks whose queries are drawn within each, with its error sqrt(sum s_t^2 / n_t) / T.
 
     ``s_t^2`` is the sample variance of the n_t query scores of a task; a task with one query gets the mean variance
-    of the others. ``None`` where no task has two queries.
+    of the others. Without a task that has two queries there is no error.
     """
-    tasks = [list(scores) for scores in queries]
-    variances = [_variance(scores) for scores in tasks]
-    known = [variance for variance in variances if variance is not None]
-    if not known:
-        return None
-    usual = math.fsum(known) / len(known)
-    spread = math.fsum(
-        (usual if variance is None else variance) / len(scores)
-        for scores, variance in zip(tasks, variances, strict=True)
-    )
-    return math.sqrt(spread) / len(tasks)
-
-
-def _variance(scores: Sequence[float]) -> float | None:
-    if len(scores) < 2:
-        return None
-    mean = math.fsum(scores) / len(scores)
-    return math.fsum((score - mean) ** 2 for score in scores) / (len(scores) - 1)
+    if not queries:
+        return Estimate(macro, details=details)
+    spread = Spread.stratified([Spread.of_scores(scores, SCORES) for scores in queries], [1.0] * len(queries))
+    found = score_interval(macro, spread, SCORES)
+    error = None if math.isnan(spread.error) else spread.error
+    if isinstance(found, NoInterval):
+        return Estimate(macro, error, details)
+    return Estimate(macro, error, details, found.low, found.high)

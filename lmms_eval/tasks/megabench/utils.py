@@ -19,7 +19,7 @@ from lmms_eval.tasks._task_utils.file_utils import generate_submission_file
 from lmms_eval.tasks._task_utils.linguistic import data_identity
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
 from lmms_eval.tasks.megabench import data, gold, interleave, judging, programs, prompts, submission
-from lmms_eval.tasks.megabench.aggregation import RunSummary, TaskScore, macro_stderr, score_task, summarise
+from lmms_eval.tasks.megabench.aggregation import RunSummary, TaskScore, macro_estimate, score_task, summarise
 from lmms_eval.tasks.megabench.geocoding import geocoder_identity
 from lmms_eval.tasks.megabench.gold import right_reply
 from lmms_eval.tasks.megabench.prompts import MediaAccess
@@ -171,7 +171,7 @@ def aggregate_macro_mean(values: Sequence[Mapping[str, Any]]) -> Any:
     parts: dict[str, Any] = {"megabench": details}
     if sandboxes := programs.distinct_sandboxes(values):
         parts["sandbox"] = sandboxes
-    estimate = Estimate(summary.partial.macro, macro_stderr(queries.values()), parts)
+    estimate = macro_estimate(summary.partial.macro, list(queries.values()), parts)
     if not summary.not_evaluated:
         return estimate
     names = ", ".join(summary.not_evaluated[:5]) + (", ..." if len(summary.not_evaluated) > 5 else "")

@@ -1,9 +1,7 @@
 """The numbers of MileBench over its data sets: groups, Realistic and Diagnostic.
 
-Intervals (95 %) treat data sets as given and samples as drawn: of a data set that of its mean (``Moments.interval``);
-of a weighted mean of data sets x = sum(w x_d), with the data sets' limits l_d and u_d,
-[x - sqrt(sum(w_d^2 (x_d - l_d)^2)), x + sqrt(sum(w_d^2 (u_d - x_d)^2))] (Zou and Donner 2008, "Construction of
-confidence intervals about effect measures": for symmetric limits this is x +- 1.96 sqrt(sum(w_d^2 SE_d^2))).
+Intervals (95 %) treat data sets as given and samples as drawn within them, and follow the project's rule
+(``stats.score_interval``): of a mean of data sets by the spread of its strata.
 """
 
 from __future__ import annotations
@@ -12,8 +10,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from lmms_eval.stats.interval import Interval, NoInterval, Spread, score_interval
 from lmms_eval.tasks.milebench.facts import Dataset
-from lmms_eval.tasks.milebench.summary import DatasetSummary, Moments
+from lmms_eval.tasks.milebench.summary import SCORES, DatasetSummary, Moments
 
 PERCENT = 100.0
 REALISTIC, DIAGNOSTIC, NEEDLES = "Realistic", "Diagnostic", "Needles only"
@@ -22,14 +21,33 @@ NEEDLE_LABELS = ("N-1", "N-2")
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A score in percent with its 95 % interval."""
+    """A score from 0 to 1, and how far it may be off; shown in percent."""
 
-    value: float
-    low: float
-    high: float
+    mean: float
+    spread: Spread
 
-    def as_dict(self) -> dict[str, float]:
-        return {"score": self.value, "low": self.low, "high": self.high}
+    @property
+    def value(self) -> float:
+        """In percent."""
+        return PERCENT * self.mean
+
+    @property
+    def interval(self) -> Interval | NoInterval:
+        """95 %, in percent."""
+        found = score_interval(self.mean, self.spread, SCORES)
+        if isinstance(found, NoInterval):
+            return found
+        return Interval(PERCENT * found.low, PERCENT * found.high, found.method)
+
+    @property
+    def ends(self) -> tuple[float, float] | tuple[None, None]:
+        """Of the interval; ``None`` where there is none."""
+        found = self.interval
+        return (None, None) if isinstance(found, NoInterval) else (found.low, found.high)
+
+    def as_dict(self) -> dict[str, float | None]:
+        low, high = self.ends
+        return {"score": self.value, "low": low, "high": high}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,22 +85,15 @@ class Scored:
 
 
 def figure(moments: Moments) -> Figure | None:
-    """In percent; ``None`` over no scores."""
-    interval = moments.interval
-    if interval is None:
-        return None
-    return Figure(PERCENT * moments.mean, PERCENT * interval.low, PERCENT * interval.high)
+    """``None`` over no scores."""
+    return Figure(moments.mean, moments.spread) if moments.count else None
 
 
 def combined(figures: Sequence[Figure], weights: Sequence[float] | None = None) -> Figure:
-    """The mean of at least one figure, weighted by ``weights`` (default: all alike), with its interval."""
+    """The mean of at least one figure, weighted by ``weights`` (default: all alike)."""
     given = [1.0] * len(figures) if weights is None else list(weights)
-    shares = [weight / math.fsum(given) for weight in given]
-    parts = list(zip(shares, figures, strict=True))
-    value = math.fsum(share * part.value for share, part in parts)
-    below = math.sqrt(math.fsum((share * (part.value - part.low)) ** 2 for share, part in parts))
-    above = math.sqrt(math.fsum((share * (part.high - part.value)) ** 2 for share, part in parts))
-    return Figure(value, value - below, value + above)
+    mean = math.fsum(weight * part.mean for weight, part in zip(given, figures, strict=True)) / math.fsum(given)
+    return Figure(mean, Spread.stratified([part.spread for part in figures], given))
 
 
 def combined_pair(pairs: Sequence[Pair], weights: Sequence[float] | None = None) -> Pair | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lmms_eval.stats.interval import Spread
 from lmms_eval.tasks.milebench.facts import datasets
 from lmms_eval.tasks.milebench.figures import (
     PERCENT,
@@ -127,7 +129,7 @@ def _entry(entry: Entry) -> dict[str, Any]:
     return content
 
 
-def _pair(pair: Pair) -> dict[str, dict[str, float]]:
+def _pair(pair: Pair) -> dict[str, dict[str, float | None]]:
     return {"official": pair.official.as_dict(), "fixed": pair.fixed.as_dict()}
 
 
@@ -154,9 +156,8 @@ def _grid(grid: NeedleGrid) -> dict[str, Any]:
 
 def recomputed(groups: Mapping[str, float]) -> dict[str, float]:
     """The overall figures from the scores of all groups alone (published tables), by name."""
-    exact = {
-        label: Entry(label, "", Pair(Figure(value, value, value), Figure(value, value, value)), 0, 0)
-        for label, value in groups.items()
-    }
+    unknown = Spread(math.nan, 0, 1)
+    figures = {label: Figure(value / PERCENT, unknown) for label, value in groups.items()}
+    exact = {label: Entry(label, "", Pair(found, found), 0, 0) for label, found in figures.items()}
     found = overall_entries(datasets(), exact)
     return {entry.name: combined([entry.scores.official]).value for entry in found if entry.scores is not None}

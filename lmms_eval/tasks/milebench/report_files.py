@@ -90,4 +90,4 @@ def _parts(overview: Overview) -> list[Curve]:
 
 def _point(pool: Pool, is_fixed: bool) -> Point:
     figure = pool.by_sample.fixed if is_fixed else pool.by_sample.official
-    return Point(max(pool.images, 1.0), figure.value, figure.low, figure.high)
+    return Point(max(pool.images, 1.0), figure.value, *figure.ends)

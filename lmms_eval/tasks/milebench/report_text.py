@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 
+from lmms_eval.stats.interval import NoInterval
 from lmms_eval.tasks.milebench.facts import datasets
 from lmms_eval.tasks.milebench.figures import Entry, Figure
 from lmms_eval.tasks.milebench.image_counts import ALL, DIAGNOSTIC, REALISTIC, NeedleGrid, Pool
@@ -15,8 +16,8 @@ from lmms_eval.utils.markdown import Column, markdown_table
 
 METHOD = (
     "Scores in percent by the official and, beside them, the fixed rules; groups are unweighted means of data sets.\n"
-    "95 % intervals by samples within data sets. Of a data set: mean +- 1.96 s/sqrt(n), Wilson's if all scores are\n"
-    "alike; of a mean of data sets: +- sqrt(sum of (weight x distance of the data set's limit)^2)."
+    "95 % intervals by samples within data sets: Wilson's, of means of data sets and of scores that are not right or\n"
+    "wrong with the effective number of samples (docs/statistics.md)."
 )
 CONVENTIONS = (
     "Diagnostic is the mean of N-1, N-2 and I-1; the paper's rows of GPT-4V and GPT-4o print the mean of N-1 and N-2\n"
@@ -98,7 +99,10 @@ def _value(figure: Figure | None) -> str:
 
 
 def _range(figure: Figure | None) -> str:
-    return "" if figure is None else f"[{figure.low:.1f}, {figure.high:.1f}]"
+    if figure is None:
+        return ""
+    found = figure.interval
+    return found.reason if isinstance(found, NoInterval) else f"[{found.low:.1f}, {found.high:.1f}]"
 
 
 def _gap_lines(overview: Overview) -> str:
@@ -177,7 +181,8 @@ def _csv_row(kind: str, name: str, entry: Entry, overview: Overview) -> list[str
 
 
 def _cells(figure: Figure | None) -> list[str]:
-    return ["", "", ""] if figure is None else [f"{number:.2f}" for number in (figure.value, figure.low, figure.high)]
+    numbers = (None,) * 3 if figure is None else (figure.value, *figure.ends)
+    return ["" if number is None else f"{number:.2f}" for number in numbers]
 
 
 def images_csv(overview: Overview) -> str:

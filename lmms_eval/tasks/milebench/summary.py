@@ -14,12 +14,13 @@ from typing import Any
 
 from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import DataError
-from lmms_eval.stats.interval import Interval, normal_interval, wilson_interval
+from lmms_eval.stats.interval import Spread
 from lmms_eval.tasks.milebench.scoring.levels import LEVELS, Level, image_level
+from lmms_eval.utils.numbers import ScoreRange
 
 KEY = "milebench"
 """Of the summary in an estimate's details."""
-_NO_SPREAD = 1e-9
+SCORES = ScoreRange(0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,27 +51,9 @@ class Moments:
         return self.total / self.count if self.count else math.nan
 
     @property
-    def stderr(self) -> float:
-        """Sample deviation (denominator n - 1) / sqrt(n); NaN for fewer than two scores."""
-        if self.count < 2:
-            return math.nan
-        deviations = max(0.0, self.squares - self.total * self.total / self.count)
-        return math.sqrt(deviations / (self.count - 1) / self.count)
-
-    @property
-    def interval(self) -> Interval | None:
-        """95 % interval of the mean: mean +- 1.96 errors, within 0 to 1; ``None`` over no scores.
-
-        Where the scores show no spread (one score, or all alike) Wilson's interval of ``total`` successes: of all
-        distributions on 0 to 1 with one mean, right-or-wrong scores spread most.
-        """
-        if not self.count:
-            return None
-        error = self.stderr
-        if self.count < 2 or error < _NO_SPREAD:
-            return wilson_interval(min(max(self.total, 0.0), self.count), self.count)
-        found = normal_interval(self.mean, error)
-        return None if found is None else Interval(max(0.0, found.low), min(1.0, found.high), found.method)
+    def spread(self) -> Spread:
+        """Of the mean, samples drawn independently."""
+        return Spread.of_moments(self.count, self.total, self.squares, SCORES)
 
     def as_list(self) -> list[float]:
         return [self.total, self.count, self.squares]
@@ -234,5 +217,5 @@ def estimate(values: Sequence[Mapping[str, Any]], dataset: str, variant: str = "
     """The mean official score (a fraction) with its error, the summary in the details."""
     summary = summarise(values, dataset, variant)
     official = summary.pooled()
-    error = official.stderr
+    error = official.spread.error
     return Estimate(official.mean, None if math.isnan(error) else error, {KEY: summary.as_dict()})

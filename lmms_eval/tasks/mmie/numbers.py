@@ -11,6 +11,7 @@ from typing import Any
 from lmms_eval import stats
 from lmms_eval.tasks.mmie.average import official_average, percent
 from lmms_eval.tasks.mmie.routing import CATEGORIES
+from lmms_eval.tasks.mmie.score_parsing import SCORES
 
 COUNTS = ("scored", "unparsable", "skipped", "unscored")
 OVERALL = "AVG"
@@ -59,22 +60,22 @@ class Row:
         return self.total / self.n if self.scored or self.unparsable else None
 
     @property
-    def stderr(self) -> float | None:
-        """Of the mean, by the central limit theorem."""
-        if self.scored < 2:
-            return None
-        variance = (self.squares - self.total**2 / self.scored) / (self.scored - 1)
-        return math.sqrt(max(0.0, variance) / self.scored)
+    def interval(self) -> stats.Interval | stats.NoInterval:
+        """95 %, around the mean."""
+        if self.mean is None:
+            return stats.NoInterval("nothing was scored")
+        spread = stats.Spread.of_moments(self.scored, self.total, self.squares, SCORES)
+        return stats.score_interval(self.mean, spread, SCORES)
 
     @property
-    def interval(self) -> stats.Interval | None:
-        """95 %, around the mean; wider than normal for few samples."""
-        return stats.t_interval(self.mean, self.stderr, self.scored)
+    def ends(self) -> list[float] | None:
+        """Of the interval; ``None`` where there is none."""
+        found = self.interval
+        return None if isinstance(found, stats.NoInterval) else [found.low, found.high]
 
     def as_dict(self) -> dict[str, Any]:
         """For the results file, means on both scales; ``from_dict`` reads it."""
-        interval = self.interval
-        around = None if interval is None else [interval.low, interval.high]
+        around = self.ends
         return {
             "n": self.n,
             "scored": self.scored,

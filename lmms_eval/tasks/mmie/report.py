@@ -16,10 +16,10 @@ from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
 from lmms_eval.errors import DataError
 from lmms_eval.plots.bars import Bar, Panel, bar_panels
 from lmms_eval.plots.figure import PlotUnavailable, save
+from lmms_eval.stats.interval import NoInterval
 from lmms_eval.tasks.mmie.average import percent, weighted_average
 from lmms_eval.tasks.mmie.numbers import OVERALL, Row, Table
 from lmms_eval.tasks.mmie.routing import CATEGORIES, QUESTIONS
-from lmms_eval.tasks.mmie.score_parsing import HIGHEST, LOWEST
 from lmms_eval.utils.atomic import replacing
 from lmms_eval.utils.markdown import Column, markdown_table
 
@@ -155,8 +155,9 @@ def _calibration(found: Mapping[str, Any]) -> str:
     corrected = found["corrected"]
     if corrected is None:
         return f"{text}; too few for a corrected mean"
-    low, high = corrected["interval"]
-    return f"{text}; mean corrected for bias {corrected['mean']:.3f} [{low:.3f}, {high:.3f}]"
+    ends = corrected["interval"]
+    around = "" if ends is None else f" [{ends[0]:.3f}, {ends[1]:.3f}]"
+    return f"{text}; mean corrected for bias {corrected['mean']:.3f}{around}"
 
 
 def _write(folder: Path, found: Table, content: Mapping[str, Any]) -> list[str]:
@@ -183,10 +184,7 @@ def _plots(folder: Path, found: Table) -> list[str]:
 def _bars(rows: Mapping[str, Row]) -> Iterator[Bar]:
     for name, row in rows.items():
         if row.mean is not None:
-            interval = row.interval
-            # Of few samples an interval may leave the scale; the axis does not.
-            ends = () if interval is None else (max(LOWEST, interval.low), min(HIGHEST, interval.high))
-            low, high = (percent(end) for end in ends) if ends else (None, None)
+            low, high = (percent(end) for end in row.ends or (None, None))
             yield Bar(f"{name} ({row.scored})", percent(row.mean) or 0.0, low, high, row.scored < FEW)
 
 
@@ -212,5 +210,7 @@ def _number(value: float | None, decimals: int) -> str:
 
 
 def _around(row: Row) -> str:
-    interval = row.interval
-    return "" if interval is None else f"[{_number(percent(interval.low), 2)}, {_number(percent(interval.high), 2)}]"
+    found = row.interval
+    if isinstance(found, NoInterval):
+        return found.reason if row.scored else ""
+    return f"[{_number(percent(found.low), 2)}, {_number(percent(found.high), 2)}]"

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from lmms_eval.utils.numbers import ScoreRange
+
 LOWEST, HIGHEST = 0, 6
+SCORES = ScoreRange(LOWEST, HIGHEST)
 _MARKER = "### Score"
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from lmms_eval import stats
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.mmie.score_parsing import HIGHEST, LOWEST, read_score
+from lmms_eval.tasks.mmie.score_parsing import HIGHEST, LOWEST, SCORES, read_score
 from lmms_eval.utils.atomic import replacing
 from lmms_eval.utils.json_files import read_json
 
@@ -134,7 +134,8 @@ def calibration(samples: Sequence[Mapping[str, Any]], human: Mapping[Key, float]
             judge_of_both.append(sample["score"])
             human_of_both.append(known)
     agreement = stats.human_agreement(judge_of_both, human_of_both)
-    corrected = stats.corrected_mean(judged, judge_of_both, human_of_both)
+    corrected = stats.corrected_mean(judged, judge_of_both, human_of_both, SCORES)
+    around = None if corrected is None else corrected.interval
     return {
         "human_scores": len(human),
         "n": agreement.n,
@@ -149,7 +150,7 @@ def calibration(samples: Sequence[Mapping[str, Any]], human: Mapping[Key, float]
             "mean": corrected.value,
             "percent": corrected.value / HIGHEST * 100,
             "stderr": corrected.stderr,
-            "interval": [corrected.interval.low, corrected.interval.high],
+            "interval": None if around is None else [around.low, around.high],
             "weight": corrected.weight,
         },
     }

@@ -264,42 +264,6 @@ def test_many_items_are_drawn_less_often() -> None:
         assert len(calls) == draws + 1
 
 
-def score(strict: float | None, stderr: float | None, facts: TaskFacts = ACCURACY, expected: int = 4) -> TaskScore:
-    return TaskScore(facts.id, "m", strict, strict, stderr, expected, expected)
-
-
-@pytest.mark.parametrize(
-    ("given_score", "low", "high"),
-    [
-        (score(97.0, 5.0), 97 - 1.96 * 5, 100.0),
-        (score(2.0, 5.0), 0.0, 2 + 1.96 * 5),
-        (score(0.5, 1.0, ERROR), 0.0, 0.5 + 1.96),
-        (score(30.0, 1.0, NOISE), 30 - 1.96, 30 + 1.96),
-        (score(0.0, 5.0, facts_of("clip_score")), -9.8, 9.8),
-    ],
-)
-def test_intervals_stay_in_the_range_of_the_metric(given_score: TaskScore, low: float, high: float) -> None:
-    found = scoring.interval(given_score, is_mean=True)
-    assert found is not None
-    assert found.low == pytest.approx(low, abs=1e-3)
-    assert found.high == pytest.approx(high, abs=1e-3)
-
-
-def test_items_that_are_all_alike_have_an_interval_all_the_same() -> None:
-    for strict, low, high in ((100.0, 51.0, 100.0), (0.0, 0.0, 49.0)):
-        found = scoring.interval(score(strict, 0.0), is_mean=True)
-        assert found is not None
-        assert found.low == pytest.approx(low, abs=0.1)
-        assert found.high == pytest.approx(high, abs=0.1)
-    drawn = scoring.interval(score(100.0, 0.0), is_mean=False)
-    assert drawn is not None and (drawn.low, drawn.high) == (100.0, 100.0)
-
-
-def test_no_interval_without_value_or_error() -> None:
-    assert scoring.interval(score(None, None), is_mean=True) is None
-    assert scoring.interval(score(50.0, None), is_mean=True) is None
-
-
 # --- what becomes of a score
 
 

@@ -61,6 +61,7 @@ def test_the_demonstration_runs_from_documents_to_scores(catalogue: Catalogue, t
     found = {metric.name: metric.aggregation for metric in demo.metrics}
     estimate = found["macro_mean"](collected["macro_mean"])
     assert estimate.value == pytest.approx(1.0)
+    assert estimate.stderr == 0.0 and 0.9 < estimate.low < estimate.high == 1.0
     assert len(estimate.details["megabench"]["tasks"]) == 26
     assert found["scored"](collected["scored"]) == len(demo)
     found["submission"](collected["submission"], args=SimpleNamespace(output_path=str(tmp_path)))

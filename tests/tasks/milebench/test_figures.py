@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+from lmms_eval.stats import Interval, NoInterval, Spread
 from lmms_eval.tasks.milebench.facts import datasets, find
 from lmms_eval.tasks.milebench.figures import (
     Entry,
@@ -22,30 +23,46 @@ from tests.tasks.milebench.summaries import summary
 
 
 def exact(score: float) -> Figure:
-    return Figure(score, score, score)
+    """A score in percent."""
+    return Figure(score / 100, Spread(0.0, 9, 10))
 
 
 def entry(name: str, score: float, *gaps: str) -> Entry:
     return Entry(name, "", Pair(exact(score), exact(score)), 10, 10, gaps)
 
 
-def test_symmetric_limits_combine_as_errors_do() -> None:
-    found = combined([Figure(50, 50 - 1.96 * 3, 50 + 1.96 * 3), Figure(70, 70 - 1.96 * 4, 70 + 1.96 * 4)])
-    assert found.value == 60
-    assert found.high - found.value == pytest.approx(1.96 * math.sqrt(9 + 16) / 2)
-    assert found.value - found.low == pytest.approx(found.high - found.value)
+def test_a_data_set_has_wilsons_interval() -> None:
+    found = figure(Moments.of([1.0, 1.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0]))
+    assert found is not None and isinstance(found.interval, Interval)
+    assert found.ends == (pytest.approx(31.27, abs=0.01), pytest.approx(83.18, abs=0.01))
+    whole = figure(Moments.of([1.0] * 20))
+    assert whole is not None and whole.ends == (pytest.approx(83.89, abs=0.01), 100.0)
+    assert figure(Moments()) is None
 
 
-def test_weights_count_in_value_and_limits() -> None:
-    found = combined([Figure(0, 0, 4), Figure(100, 92, 100)], [3, 1])
-    assert (found.value, found.low, found.high) == (25, pytest.approx(23), pytest.approx(28))
+def test_one_sample_has_no_interval_and_says_why() -> None:
+    found = figure(Moments.of([1.0]))
+    assert found is not None and found.interval == NoInterval("n = 1")
+    assert found.as_dict() == {"score": 100.0, "low": None, "high": None}
 
 
-def test_means_of_means_have_the_limits_of_the_flat_mean() -> None:
-    parts = [Figure(10, 5, 18), Figure(20, 11, 22), Figure(60, 55, 64), Figure(90, 80, 95)]
+def test_groups_without_a_right_answer_are_not_certain_to_be_0() -> None:
+    """As much is known as of 20 samples: two data sets of 10, each counting half."""
+    parts = [part for _ in range(2) if (part := figure(Moments.of([0.0] * 10)))]
+    assert combined(parts).ends == (0.0, pytest.approx(16.11, abs=0.01))
+
+
+def test_weights_count_in_value_and_error() -> None:
+    found = combined([Figure(0.0, Spread(0.02, 9, 10)), Figure(1.0, Spread(0.04, 9, 10))], [3, 1])
+    assert (found.value, found.spread.error) == (25, pytest.approx(math.hypot(3 * 0.02, 0.04) / 4))
+
+
+def test_means_of_means_have_the_interval_of_the_flat_mean() -> None:
+    spreads = [Spread(error, 9, 10) for error in (0.05, 0.04, 0.03, 0.06)]
+    parts = [Figure(mean, spread) for mean, spread in zip((0.1, 0.2, 0.6, 0.9), spreads, strict=True)]
     nested = combined([combined(parts[:2]), combined(parts[2:])])
     flat = combined(parts)
-    assert (nested.value, nested.low, nested.high) == pytest.approx((flat.value, flat.low, flat.high))
+    assert (nested.value, *nested.ends) == pytest.approx((flat.value, *flat.ends))
 
 
 def test_the_interval_of_a_group_covers_its_true_mean_as_often_as_it_says() -> None:
@@ -55,7 +72,9 @@ def test_the_interval_of_a_group_covers_its_true_mean_as_often_as_it_says() -> N
     for _ in range(1000):
         sets = [Moments.of([float(source.random() < share) for _ in range(40)]) for share in shares]
         found = combined([part for moments in sets if (part := figure(moments)) is not None])
-        hits += found.low <= 100 * sum(shares) / 3 <= found.high
+        low, high = found.ends
+        assert low is not None and high is not None
+        hits += low <= 100 * sum(shares) / 3 <= high
     assert 0.92 < hits / 1000 < 0.98
 
 

@@ -24,7 +24,8 @@ def test_pooling_by_sample_and_by_data_set_differ() -> None:
     assert (few.label, few.samples, few.datasets, few.images) == ("Few", 40, 2, 4)
     assert few.by_sample.official.value == pytest.approx(75)
     assert few.by_dataset.official.value == pytest.approx(50)
-    assert few.by_sample.official.low < 75 < few.by_sample.official.high
+    low, high = few.by_sample.official.ends
+    assert low is not None and high is not None and low < 75 < high
     assert (many.label, many.by_sample.official.value) == ("Many", 100)
 
 

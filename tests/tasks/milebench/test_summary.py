@@ -19,7 +19,7 @@ SCORES = st.lists(st.floats(0, 1), min_size=2, max_size=50)
 def test_moments_give_mean_and_error_of_the_scores(scores: list[float]) -> None:
     found = Moments.of(scores)
     assert found.mean == pytest.approx(math.fsum(scores) / len(scores))
-    assert found.stderr == pytest.approx(mean_stderr(scores), abs=1e-7)
+    assert found.spread.error == pytest.approx(mean_stderr(scores), abs=1e-7)
 
 
 @given(SCORES, SCORES)
@@ -32,24 +32,9 @@ def test_pooled_moments_are_those_of_all_scores(first: list[float], second: list
     )
 
 
-def test_an_interval_stays_within_the_scale() -> None:
-    found = Moments.of([1.0, 1.0, 1.0, 0.0]).interval
-    assert found is not None
-    assert found.high == 1.0
-    assert found.low == pytest.approx(0.75 - 1.96 * 0.25)
-
-
-@pytest.mark.parametrize("scores", [[1.0], [0.0], [1.0] * 20, [0.0] * 20, [0.3] * 7])
-def test_scores_without_spread_are_not_certain(scores: list[float]) -> None:
-    found = Moments.of(scores).interval
-    assert found is not None
-    assert found.method == "wilson"
-    assert found.high - found.low > 0.1
-
-
-def test_no_scores_have_no_mean_and_no_interval() -> None:
+def test_no_scores_have_no_mean() -> None:
     assert math.isnan(Moments().mean)
-    assert Moments().interval is None
+    assert Moments().spread.size == 0
 
 
 def test_samples_are_sorted_by_their_number_of_images() -> None:

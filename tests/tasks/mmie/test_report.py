@@ -37,6 +37,7 @@ def test_both_scales_both_means_and_all_counts() -> None:
     line = next(line for line in made.text.splitlines() if line.startswith("|AVG"))
     cells = [cell.strip() for cell in line.strip("|").split("|")]
     assert cells[0] == "AVG" and cells[1] == "3.500" and cells[2] == "58.33"
+    assert cells[3] == "[16.63, 90.76]"
     assert cells[4:6] == ["2.000", "33.33"] and cells[6:] == ["4", "1", "1", "1"]
     assert "no published number (judged with other texts" in made.text and "7 of 20103 questions" in made.text
     assert "skipped for their pictures: MSR-0, MSR-1, MSR-2, MSR-3, MSR-4, ..." in made.text

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lmms_eval.errors import UsageError
+from lmms_eval.stats.interval import Interval, NoInterval
 from lmms_eval.tasks.general_bench.facts import LANGUAGE
 from lmms_eval.tasks.general_bench.levels.formulas import GroupMeans, combine
 from lmms_eval.tasks.general_bench.levels.report import Entry, Ranked
@@ -17,19 +18,11 @@ SEED = 29
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
-    """The middle of the draws."""
-
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True)
 class LevelSensitivity:
     """What one level hangs on."""
 
-    interval: Range | None
-    """Of the level over resampled tasks; ``None`` where no draws were asked for."""
+    interval: Interval | NoInterval
+    """Of the level over resampled tasks."""
     missing_rows: int
     """Tasks without a score among those that enter the level."""
     if_at_specialist: float
@@ -44,7 +37,8 @@ def sensitivity(
     """Every level's interval under resampling of tasks, and its dependence on missing rows.
 
     Tasks are drawn with replacement within each sheet (so that M, N and T stay), ``draws`` times by one generator
-    seeded with ``seed``; the interval holds the middle ``level`` of the draws. 0 draws: no intervals.
+    seeded with ``seed``; the interval holds the middle ``level`` of the draws. There is none without draws, nor where
+    all draws give one number.
 
     Raises:
         UsageError: one draw, a negative number, or a level that is no share.
@@ -57,7 +51,7 @@ def sensitivity(
     filled = combine({name: _filled(rows) for name, rows in ranked.entries.items()}, ranked.epsilon).final
     return {
         number: LevelSensitivity(
-            interval=_interval(sorted(one[number] for one in sampled), level) if sampled else None,
+            interval=_interval(sorted(one[number] for one in sampled), level),
             missing_rows=sum(entry.raw is None for entry in _entering(ranked, number)),
             if_at_specialist=filled[number],
             wins_needed=_wins_needed(ranked, number),
@@ -80,14 +74,20 @@ def _drawn_levels(ranked: Ranked, draws: int, seed: int) -> list[Mapping[int, fl
     return found
 
 
-def _interval(values: Sequence[float], level: float) -> Range:
+def _interval(values: Sequence[float], level: float) -> Interval | NoInterval:
+    """The middle of the draws, which lie within the scale as every level does."""
+    if not values:
+        return NoInterval("no draws")
+    if math.isclose(values[0], values[-1], rel_tol=1e-9):
+        return NoInterval(f"{values[0]:.3g} in every draw")
+
     def quantile(q: float) -> float:
         place = q * (len(values) - 1)
         below = math.floor(place)
         above = min(below + 1, len(values) - 1)
         return values[below] + (place - below) * (values[above] - values[below])
 
-    return Range(quantile(0.5 - level / 2), quantile(0.5 + level / 2))
+    return Interval(quantile(0.5 - level / 2), quantile(0.5 + level / 2), "bootstrap percentile")
 
 
 def _entering(ranked: Ranked, number: int) -> list[Entry]:

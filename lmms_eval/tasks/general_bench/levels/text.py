@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from lmms_eval.stats.interval import Interval, NoInterval
 from lmms_eval.tasks.general_bench.facts import LANGUAGE
 from lmms_eval.tasks.general_bench.levels.report import Entry, Ranked
 from lmms_eval.tasks.general_bench.levels.sensitivity import LevelSensitivity
@@ -53,12 +54,24 @@ def _levels(ranked: Ranked, found: Sensitivities) -> str:
     rows = []
     for level, score in ranked.levels.items():
         one = found[level]
-        interval = f"{one.interval.low:.2f} to {one.interval.high:.2f}" if one.interval else ""
         needed = "out of reach" if one.wins_needed is None else str(one.wins_needed)
         rows.append(
-            (str(level), two_decimals(score), interval, str(one.missing_rows), f"{one.if_at_specialist:.2f}", needed)
+            (
+                str(level),
+                two_decimals(score),
+                _range(one.interval),
+                str(one.missing_rows),
+                f"{one.if_at_specialist:.2f}",
+                needed,
+            )
         )
     return _table(("level", "score", "95% interval", "no score", "if these at specialist", "wins needed"), rows)
+
+
+def _range(found: Interval | NoInterval) -> str:
+    if isinstance(found, NoInterval):
+        return f"none ({found.reason})"
+    return f"{two_decimals(found.low)} to {two_decimals(found.high)}"
 
 
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -127,7 +140,8 @@ def _modality(ranked: Ranked, name: str) -> dict[str, Any]:
 
 def _sensitivity(one: LevelSensitivity) -> dict[str, Any]:
     return {
-        "interval": [one.interval.low, one.interval.high] if one.interval else None,
+        "interval": [one.interval.low, one.interval.high] if isinstance(one.interval, Interval) else None,
+        "no_interval": one.interval.reason if isinstance(one.interval, NoInterval) else "",
         "missing_rows": one.missing_rows,
         "if_at_specialist": one.if_at_specialist,
         "wins_needed": one.wins_needed,

@@ -12,7 +12,7 @@ from typing import Any
 from lmms_eval.errors import DataError
 from lmms_eval.plots.bars import Bar, Panel, bar_panels
 from lmms_eval.plots.figure import save
-from lmms_eval.stats.interval import Interval
+from lmms_eval.stats.interval import Interval, NoInterval
 from lmms_eval.tasks.megabench.breakdown.merge import TASK_RESULTS, TaskResult, read_folder, read_scores
 from lmms_eval.tasks.megabench.breakdown.statistics import Breakdown, Keyword, breakdown
 from lmms_eval.tasks.megabench.facts import labels
@@ -109,7 +109,7 @@ class _Row:
     tasks: int
     score: float
     fixed: float
-    interval: Interval | None
+    interval: Interval | NoInterval
     is_small: bool = False
 
 
@@ -139,8 +139,10 @@ def _rows(found: Breakdown) -> Iterator[_Row]:
             yield _Row(TITLES[dimension], name, item.count, item.average, item.fixed, item.interval, item.is_small)
 
 
-def _shown(interval: Interval | None, is_small: bool) -> str:
-    text = "N/A" if interval is None else f"[{interval.low:.4f}, {interval.high:.4f}]"
+def _shown(interval: Interval | NoInterval, is_small: bool) -> str:
+    if isinstance(interval, NoInterval):
+        return interval.reason
+    text = f"[{interval.low:.4f}, {interval.high:.4f}]"
     return f"{text} (few tasks)" if is_small else text
 
 
@@ -163,5 +165,6 @@ def plot(found: Breakdown, folder: Path, title: str) -> list[Path]:
 
 
 def _bar(name: str, keyword: Keyword) -> Bar:
-    low, high = (None, None) if keyword.interval is None else (keyword.interval.low, keyword.interval.high)
+    found = keyword.interval
+    low, high = (None, None) if isinstance(found, NoInterval) else (found.low, found.high)
     return Bar(f"{name} ({keyword.count})", keyword.average, low, high, keyword.is_small)

@@ -7,14 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lmms_eval.stats.error import mean_stderr
-from lmms_eval.stats.interval import Interval, t_interval
+from lmms_eval.stats.interval import Interval, NoInterval, Spread, score_interval
 from lmms_eval.tasks.megabench.breakdown.merge import TaskResult
 from lmms_eval.tasks.megabench.facts import Labels
+from lmms_eval.utils.numbers import ScoreRange
 
 DIMENSIONS = ("skills", "input_format", "output_format", "input_num", "app")
 SMALL_N = 10
-"""A keyword with fewer tasks is marked: its interval rests on the assumption that their scores are normal."""
+"""A keyword with fewer tasks is marked: its interval rests on little."""
+SCORES = ScoreRange(0.0, 1.0)
 EXPECTED = {"core": (440, 273), "open": (65, 42)}
 """Tasks of the full set and of the single-image set."""
 
@@ -27,7 +28,7 @@ class Side:
     samples: int
     """Queries; demonstrations are not counted."""
     macro_mean: float
-    interval: Interval | None
+    interval: Interval | NoInterval
     fixed: float
     """``macro_mean`` with the official evaluator's faults repaired."""
 
@@ -48,8 +49,8 @@ class Keyword:
     samples: int
     """Queries and demonstrations."""
     average: float
-    interval: Interval | None
-    """95 %, by Student's t over the tasks as clusters; ``None`` for a single task."""
+    interval: Interval | NoInterval
+    """95 %, over the tasks; none for a single task."""
     fixed: float
     """``average`` with the official evaluator's faults repaired."""
 
@@ -69,7 +70,7 @@ class Breakdown:
     core: Side | None
     open: Side | None
     overall: float
-    overall_interval: Interval | None
+    overall_interval: Interval | NoInterval
     overall_fixed: float
     keywords: Mapping[str, Mapping[str, Keyword]]
     """Dimension -> keyword, in order of first use."""
@@ -95,7 +96,7 @@ class Breakdown:
         summary = {"core": _side_interval(self.core), "open": _side_interval(self.open)}
         return {
             "level": 0.95,
-            "method": "Student's t over tasks",
+            "method": "Wilson's over tasks with their effective number",
             "small_n": SMALL_N,
             "model_summary": {
                 **summary,
@@ -168,14 +169,15 @@ def _overall(core: Side | None, judged: Side | None) -> float:
     return sum(side.macro_mean * side.tasks for side in sides) / sum(side.tasks for side in sides)
 
 
-def _overall_interval(core: Sequence[TaskResult], judged: Sequence[TaskResult], overall: float) -> Interval | None:
-    """Tasks are drawn within core and within open: sqrt(sum n_s^2 se_s^2) / n."""
+def _overall_interval(
+    core: Sequence[TaskResult], judged: Sequence[TaskResult], overall: float
+) -> Interval | NoInterval:
+    """Tasks are drawn within core and within open."""
     sides = [[result.score for result in side] for side in (core, judged) if side]
-    total = sum(map(len, sides))
-    if any(len(side) < 2 for side in sides) or not sides:
-        return None
-    error = math.sqrt(math.fsum((len(side) * mean_stderr(side)) ** 2 for side in sides)) / total
-    return _clipped(t_interval(overall, error, total - len(sides) + 1))
+    if not sides:
+        return NoInterval("no task")
+    spread = Spread.stratified([Spread.of_scores(side, SCORES) for side in sides], [len(side) for side in sides])
+    return score_interval(overall, spread, SCORES)
 
 
 def _labels_of(labels: Labels, dimension: str) -> tuple[str, ...]:
@@ -208,19 +210,13 @@ def _keyword(results: Sequence[TaskResult]) -> Keyword:
     return Keyword(len(results), samples, average, _interval(average, [result.score for result in results]), fixed)
 
 
-def _interval(mean: float, scores: Sequence[float]) -> Interval | None:
-    return _clipped(t_interval(mean, mean_stderr(scores), len(scores))) if len(scores) > 1 else None
+def _interval(mean: float, scores: Sequence[float]) -> Interval | NoInterval:
+    return score_interval(mean, Spread.of_scores(scores, SCORES), SCORES)
 
 
-def _clipped(interval: Interval | None) -> Interval | None:
-    """Scores are shares: an interval ends at 0 and 1."""
-    if interval is None:
-        return None
-    return Interval(max(0.0, interval.low), min(1.0, interval.high), interval.method)
-
-
-def _with_interval(value: float, interval: Interval | None, fixed: float) -> dict[str, Any]:
-    return {"score": value, "ci95": None if interval is None else [interval.low, interval.high], "fixed": fixed}
+def _with_interval(value: float, interval: Interval | NoInterval, fixed: float) -> dict[str, Any]:
+    ends = None if isinstance(interval, NoInterval) else [interval.low, interval.high]
+    return {"score": value, "ci95": ends, "fixed": fixed}
 
 
 def _side_interval(side: Side | None) -> dict[str, Any] | None:

@@ -24,6 +24,7 @@ def test_what_is_printed():
     assert "General-Level of m (profile paper)" in text
     assert "|Audio   |24 |20 |1 of 44  |1   |2.50   |2.50   |0.00   |" in text
     assert "NLP: 1 of T = 115 supported, 1 wins, 0.61 of 100" in text
+    assert "|4    |0.00 |none (0 in every draw)|" in text
     assert "level reached: 3" in text
     assert "tasks without a score: 697 of 699" in text
 
@@ -43,6 +44,8 @@ def test_json_is_unrounded():
     assert content["modalities"]["Video"]["M"] == 126
     assert content["language"]["T"] == 115
     assert len(content["missing"]) == 697
+    fourth = content["sensitivity"]["level4"]
+    assert (fourth["interval"], fourth["no_interval"]) == (None, "0 in every draw")
     assert len(content["tasks"]) == 699
     assert content["sensitivity"]["level5"]["wins_needed"] == 1
     assert len(content["problems"]) == 1

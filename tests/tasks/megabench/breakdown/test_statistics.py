@@ -1,10 +1,11 @@
 import json
-import math
 
 import pytest
 
+from lmms_eval.stats import NoInterval, Spread, score_interval
 from lmms_eval.tasks.megabench.breakdown.merge import TaskResult, read_scores
-from lmms_eval.tasks.megabench.breakdown.statistics import SMALL_N, breakdown
+from lmms_eval.tasks.megabench.breakdown.output import table
+from lmms_eval.tasks.megabench.breakdown.statistics import SCORES, SMALL_N, breakdown
 from lmms_eval.tasks.megabench.facts import Labels, labels
 from lmms_eval.utils.json_files import read_json
 from tests.parity.vectors import DATA_DIR
@@ -60,19 +61,34 @@ def test_unknown_tasks_count_nowhere_and_are_named():
     assert any("made_up" in warning for warning in found.warnings())
 
 
-def test_the_interval_is_students_t_over_tasks():
+def test_the_interval_is_that_of_means_of_scores_from_0_to_1():
     scores = [0.1, 0.5, 0.9]
     found = breakdown([result(str(n), score) for n, score in enumerate(scores)], known("0", "1", "2"))
     keyword = found.keywords["app"]["play"]
-    half = 4.302652729749464 * 0.4 / math.sqrt(3)  # t quantile with 2 degrees of freedom, deviation 0.4
-    assert keyword.interval is not None
-    assert keyword.interval.low == max(0.0, 0.5 - half)
-    assert keyword.interval.high == min(1.0, 0.5 + half)
+    assert keyword.interval == score_interval(0.5, Spread.of_scores(scores, SCORES), SCORES)
+    assert 0 < keyword.interval.low < 0.1 and 0.9 < keyword.interval.high < 1
     assert keyword.is_small == (len(scores) < SMALL_N)
 
 
+def test_both_sides_are_strata_of_the_overall_score():
+    scores = {"a": 0.2, "b": 0.4, "c": 0.9, "d": 0.8}
+    results = [result(name, score, "llm" if name in "cd" else "rule") for name, score in scores.items()]
+    found = breakdown(results, known(*scores))
+    sides = [Spread.of_scores([0.2, 0.4], SCORES), Spread.of_scores([0.9, 0.8], SCORES)]
+    expected = score_interval(found.overall, Spread.stratified(sides, [2, 2]), SCORES)
+    assert found.overall_interval == expected
+
+
+def test_a_score_that_is_whole_everywhere_is_not_certain():
+    found = breakdown([result(name, 1.0) for name in "abcd"], known(*"abcd"))
+    assert found.overall_interval.low == pytest.approx(0.5101, abs=1e-4)
+
+
 def test_one_task_has_no_interval():
-    assert breakdown([result("a", 0.5)], known("a")).keywords["app"]["play"].interval is None
+    found = breakdown([result("a", 0.5)], known("a"))
+    assert found.keywords["app"]["play"].interval == NoInterval("n = 1")
+    assert found.intervals()["keyword_stats"]["app"]["play"]["ci95"] is None
+    assert "n = 1" in table(found)
 
 
 @pytest.mark.skipif(not PUBLISHED.is_dir(), reason=f"no published results in {PUBLISHED}")

@@ -1,0 +1,160 @@
+"""Errors and intervals of a metric's number, from its documents' values or from the aggregation's own error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lmms_eval import stats
+from lmms_eval.api.outcome import Estimate
+from lmms_eval.api.task import MetricDefinition, Task
+from lmms_eval.metrics.table import AGGREGATIONS, AggregationEntry
+from lmms_eval.utils.numbers import ScoreRange
+
+NOT_AVAILABLE = "N/A"
+NO_ERROR = "no standard error"
+
+
+@dataclass(frozen=True, slots=True)
+class Certainty:
+    """How certain a number is."""
+
+    interval: stats.Interval | None = None
+    """95 %."""
+    no_interval: str = ""
+    """Why there is none; empty where there is, and of what is no number."""
+    spread: stats.Spread | None = None
+    """What the interval is made of; ``None`` where no error is defined."""
+    score_range: ScoreRange = stats.ANY_NUMBER
+
+    @classmethod
+    def of(cls, value: float, spread: stats.Spread, within: ScoreRange) -> Certainty:
+        """By the project's rule."""
+        found = stats.score_interval(value, spread, within)
+        if isinstance(found, stats.NoInterval):
+            return cls(None, found.reason, spread, within)
+        return cls(found, "", spread, within)
+
+
+UNKNOWN = Certainty()
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """Errors are numbers or ``"N/A"``; ``scale`` is that of ``MetricResult``."""
+
+    stderr: float | str = NOT_AVAILABLE
+    clt: float | str = NOT_AVAILABLE
+    clustered: float | str = NOT_AVAILABLE
+    certainty: Certainty = UNKNOWN
+    scale: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """The documents' values that stand for a number, beside the number that was made of all."""
+
+    items: Sequence[Any]
+    numbers: Sequence[float]
+    scale: float
+    """0 where the whole has no error by the central limit theorem."""
+    is_mean: bool
+    """The whole is ``scale`` times the mean of the numbers."""
+
+    @classmethod
+    def of(cls, values: Sequence[Any], whole: float, score_key: str, can_be_mean: bool) -> _Sample:
+        found = [(item, number) for item in values if (number := stats.item_number(item, score_key)) is not None]
+        numbers = [number for _, number in found]
+        mean = math.fsum(numbers) / len(numbers) if numbers else math.nan
+        scale = _scale(numbers, mean, whole)
+        is_mean = can_be_mean and scale > 0 and math.isclose(whole, scale * mean, rel_tol=1e-9, abs_tol=1e-12)
+        return cls([item for item, _ in found], numbers, scale, is_mean)
+
+
+def errors_of(
+    task: Task, definition: MetricDefinition, values: Sequence[Any], whole: Any, bootstrap_iterations: int
+) -> Errors:
+    """Errors by the kind of aggregation, and the interval around what the error belongs to.
+
+    Args:
+        whole: what the aggregation made of the ``values``: anything, or an ``Estimate`` with an error of its own.
+    """
+    value = whole.value if isinstance(whole, Estimate) else whole
+    name = definition.aggregation_name
+    if name == "bypass" or not isinstance(value, int | float) or isinstance(value, bool):
+        return Errors()
+    can_be_mean = name not in AGGREGATIONS or AGGREGATIONS[name].is_mean  # a median may equal it by chance
+    sample = _Sample.of(values, float(value), task.score_key, can_be_mean)
+    scale = sample.scale if sample.is_mean else 0.0
+    if isinstance(whole, Estimate):
+        own = None if whole.stderr is None else float(whole.stderr)
+        if whole.low is not None and whole.high is not None:
+            certainty = Certainty(stats.Interval(whole.low, whole.high, "own"))
+        elif own is None:
+            certainty = Certainty.of(float(value), _whole_spread(None, len(values)), stats.ANY_NUMBER)
+        else:
+            certainty = _certainty(task, definition, sample, float(value), _whole_spread(own, len(values)))
+        return Errors(_shown(own), certainty=certainty, scale=scale)
+    stderr: float | None = None
+    if name == "mean" and len(sample.numbers) == len(values) > 1:
+        stderr = stats.mean_stderr(sample.numbers)
+    elif name in AGGREGATIONS and len(values) > 1:
+        stderr = _bootstrap(definition, AGGREGATIONS[name], values, bootstrap_iterations)
+    items = stats.item_errors(values if sample.scale else (), task.cluster_key, task.score_key, sample.scale)
+    certainty = _certainty(task, definition, sample, float(value), _whole_spread(stderr, len(values)))
+    return Errors(_shown(stderr), _shown(items.clt), _shown(items.clustered), certainty, scale)
+
+
+def _whole_spread(stderr: float | None, n: int) -> stats.Spread:
+    """Of a number that is no mean, over all its documents."""
+    return stats.Spread(math.nan if stderr is None else stderr, n - 1, n, is_mean=False)
+
+
+def _certainty(
+    task: Task, definition: MetricDefinition, sample: _Sample, value: float, otherwise: stats.Spread
+) -> Certainty:
+    """Of the mean of the sample where the number is that; else by the spread that the number has as a whole."""
+    within = definition.score_range
+    if not sample.is_mean:
+        return Certainty.of(value, otherwise, within or stats.ANY_NUMBER)
+    if within is None and set(sample.numbers) <= {0, 1}:
+        within = ScoreRange(0.0, sample.scale)
+    within = within or stats.ANY_NUMBER
+    scores = [sample.scale * number for number in sample.numbers]
+    if not all(score in within for score in scores):
+        return Certainty(no_interval=f"a score lies outside of the range, {within}")
+    return Certainty.of(value, _spread(task, sample.items, scores, within), within)
+
+
+def _spread(task: Task, items: Sequence[Any], scores: Sequence[float], within: ScoreRange) -> stats.Spread:
+    """Over clusters where the documents name them."""
+    if task.cluster_key and all(isinstance(item, Mapping) for item in items):
+        clusters = [item.get(task.cluster_key) for item in items]
+        if any(cluster is not None for cluster in clusters):
+            return stats.Spread.clustered(scores, clusters)
+    return stats.Spread.of_scores(scores, within)
+
+
+def _shown(error: float | None) -> float | str:
+    return NOT_AVAILABLE if error is None else error
+
+
+def _bootstrap(
+    definition: MetricDefinition, entry: AggregationEntry, values: Sequence[Any], iterations: int
+) -> float | None:
+    draws = min(iterations, entry.bootstrap_iterations)
+    if draws < 2:
+        return None
+    return stats.bootstrap_stderr(entry.bootstrap_name or definition.aggregation, values, draws)
+
+
+def _scale(numbers: Sequence[float], mean: float, value: float) -> float:
+    """1 if the aggregate is on the items' own scale, 100 if it is their mean in percent, else 0 (no CLT error)."""
+    if not numbers or not math.isfinite(value):
+        return 0.0
+    if math.isclose(value, 100 * mean, rel_tol=1e-9) and not math.isclose(value, mean, rel_tol=1e-9):
+        return 100.0
+    slack = 1e-9 * max(1.0, abs(value))
+    return 1.0 if min(numbers) - slack <= value <= max(numbers) + slack else 0.0
