@@ -25,7 +25,7 @@ def media_folders(config: TaskConfig, file: str, data_root: str | None, prompt_o
         config: the task.
         file: its YAML file, or a description of where the configuration was given.
         data_root: the run's local copy of data sets.
-        prompt_options: ``lmms_eval_specific_kwargs`` for this model; a ``media_root`` in it starts beside the file.
+        prompt_options: ``lmms_eval_specific_kwargs`` for this model; a ``data_folder`` in it starts beside the file.
     """
     found = dict.fromkeys(_folders(config, Path(file), data_root, prompt_options))
     roots = [folder for folder in found if folder.is_dir()]
@@ -34,8 +34,8 @@ def media_folders(config: TaskConfig, file: str, data_root: str | None, prompt_o
 
 def _folders(config: TaskConfig, file: Path, data_root: str | None, prompt_options: Any) -> Iterator[Path]:
     beside = [file.parent] if file.is_file() else []
-    if isinstance(prompt_options, Mapping) and prompt_options.get("media_root"):
-        yield from (folder / str(prompt_options["media_root"]) for folder in (*beside, Path()))
+    if isinstance(prompt_options, Mapping) and prompt_options.get("data_folder"):
+        yield from (folder / str(prompt_options["data_folder"]) for folder in (*beside, Path()))
     if os.environ.get(ROOT_VARIABLE):
         yield Path(os.environ[ROOT_VARIABLE]).expanduser()
     path = "" if callable(config.dataset_path) else str(config.dataset_path or "")

@@ -1,8 +1,6 @@
 """The functions that the YAML files name: document to prompt, answer to scores, scores to the task's numbers.
 
-Task options (``lmms_eval_specific_kwargs``): ``max_video_subsample_frame`` (64), ``interleave`` (false), ``max_images``
-(64), ``demo_video_frames`` (8), ``max_side``; ``media_root``, a folder that holds ``data/`` (relative to this
-benchmark's folder), and ``data_root``, the run's local copy of the data set.
+The task options are those of ``settings.Settings``.
 """
 
 from __future__ import annotations
@@ -14,21 +12,19 @@ from typing import Any
 
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.outcome import BenchmarkReport, Estimate, NotEvaluated, TaskNumbers, Unscored, Withheld
-from lmms_eval.errors import TaskError
 from lmms_eval.tasks._task_utils.file_utils import generate_submission_file
 from lmms_eval.tasks._task_utils.linguistic import data_identity
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
-from lmms_eval.tasks.megabench import data, gold, interleave, judging, programs, prompts, submission
+from lmms_eval.tasks.megabench import gold, interleave, judging, programs, prompts, submission
 from lmms_eval.tasks.megabench.aggregation import RunSummary, TaskScore, macro_estimate, score_task, summarise
 from lmms_eval.tasks.megabench.geocoding import geocoder_identity
 from lmms_eval.tasks.megabench.gold import right_reply
-from lmms_eval.tasks.megabench.prompts import MediaAccess
 from lmms_eval.tasks.megabench.rows import parse_row
 from lmms_eval.tasks.megabench.scoring import read_context, score_query
+from lmms_eval.tasks.megabench.settings import Settings
 from lmms_eval.tasks.megabench.task_scoring import TaskScoring, parse_task_scoring
 
 Options = Mapping[str, Any] | None
-_FOLDER = Path(__file__).parent
 
 
 def doc_to_text(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> str:
@@ -36,21 +32,21 @@ def doc_to_text(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = Non
     row = parse_row(doc)
     if not prompts.is_text_rebuilt(row):
         return prompts.plain_text(row)
-    return prompts.prompt_text(row, _media(lmms_eval_specific_kwargs))
+    return prompts.prompt_text(row, Settings.of(lmms_eval_specific_kwargs).media)
 
 
 def doc_to_visual(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> list[Any]:
     """Pictures, paths of videos, or pictures and frames."""
-    return prompts.visuals(parse_row(doc), _media(lmms_eval_specific_kwargs))
+    return prompts.visuals(parse_row(doc), Settings.of(lmms_eval_specific_kwargs).media)
 
 
 def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> list[dict[str, Any]]:
     """One user turn: all visuals and then the text, or with ``interleave`` everything in its place."""
-    options = lmms_eval_specific_kwargs or {}
-    row, media = parse_row(doc), _media(options)
-    if options.get("interleave"):
-        return interleave.interleaved_messages(row, media, _budget(options))
-    return prompts.messages(row, media)
+    settings = Settings.of(lmms_eval_specific_kwargs)
+    row = parse_row(doc)
+    if settings.interleave:
+        return interleave.interleaved_messages(row, settings.media, settings.budget)
+    return prompts.messages(row, settings.media)
 
 
 def doc_to_target(doc: Mapping[str, Any]) -> str:
@@ -89,7 +85,7 @@ def doc_to_judge(
         return []
 
     def find(name: str) -> Path:
-        return _media(lmms_eval_specific_kwargs).path(name)
+        return Settings.of(lmms_eval_specific_kwargs).media.path(name)
 
     query = judging.JudgedQuery(row.answer, row.query.text, row.query.media, read_context(row.eval_context), find)
     return judging.questions(results[0] if results else "", query, spec)
@@ -225,28 +221,3 @@ def _write_submission(task: str, records: Sequence[Mapping[str, Any]], args: Any
 @functools.lru_cache(maxsize=1024)
 def _task_scoring(metric_info: str, task_name: str, fields: tuple[str, ...]) -> TaskScoring:
     return parse_task_scoring(metric_info, task_name, fields)
-
-
-def _media(options: Options) -> MediaAccess:
-    chosen = options or {}
-    limit = _positive(chosen, "max_video_subsample_frame", prompts.MAX_FRAMES)
-    if chosen.get("media_root"):
-        return MediaAccess(_FOLDER / str(chosen["media_root"]), limit)
-    return MediaAccess(data.media_root(chosen.get("data_root")), limit)
-
-
-def _budget(options: Mapping[str, Any]) -> interleave.Budget:
-    default = interleave.Budget()
-    side = options.get("max_side")
-    return interleave.Budget(
-        max_images=_positive(options, "max_images", default.max_images),
-        demo_video_frames=_positive(options, "demo_video_frames", default.demo_video_frames),
-        max_side=None if side is None else _positive(options, "max_side", 1),
-    )
-
-
-def _positive(options: Mapping[str, Any], key: str, default: int) -> int:
-    value = options.get(key, default)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise TaskError(f"MEGA-Bench: lmms_eval_specific_kwargs.{key} must be a positive whole number, not {value!r}")
-    return value

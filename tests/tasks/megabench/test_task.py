@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.api.task import Answer, Task, TaskOptions
+from lmms_eval.errors import TaskError
 from lmms_eval.tasks import Catalogue, select_tasks
 from lmms_eval.tasks.megabench import utils
 from lmms_eval.tasks.selection import build_from_spec
@@ -77,6 +78,13 @@ def test_local_data_serve_the_official_task(catalogue: Catalogue) -> None:
         assert mine.text() == theirs.text()
         assert len(mine.extract_media()[0]) == len(theirs.extract_media()[0])
     assert core.target(0) == "{'count': '2'}"  # type: ignore[attr-defined]
+
+
+def test_a_misspelt_option_is_refused_before_anything_is_asked(catalogue: Catalogue) -> None:
+    with pytest.raises(TaskError, match="MEGA-Bench has no task option 'interleav'"):
+        select_tasks(["megabench_demo"], catalogue, TaskOptions(task_kwargs={"interleav": True}))
+    with pytest.raises(TaskError, match="max_images must be a whole number from 1 on, not 0"):
+        select_tasks(["megabench_core"], catalogue, TaskOptions(task_kwargs={"max_images": 0}))
 
 
 def test_a_scoring_process_builds_the_same_task(catalogue: Catalogue) -> None:

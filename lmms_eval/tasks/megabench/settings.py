@@ -1,0 +1,53 @@
+"""What a task of MEGA-Bench can be told: ``lmms_eval_specific_kwargs``, or ``--task_kwargs`` on the command line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lmms_eval.tasks._task_utils.task_options import BenchmarkOptions, wrong_option
+from lmms_eval.tasks.megabench import data
+from lmms_eval.tasks.megabench.interleave import Budget
+from lmms_eval.tasks.megabench.prompts import MAX_FRAMES, MediaAccess
+
+_BUDGET = Budget()
+_NUMBERS = ("max_video_subsample_frame", "max_images", "demo_video_frames", "max_side")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings(BenchmarkOptions):
+    """The options of a task."""
+
+    benchmark: ClassVar[str] = "MEGA-Bench"
+
+    max_video_subsample_frame: int = MAX_FRAMES
+    """Frames of a video in the rows that mix pictures and videos."""
+    interleave: bool = False
+    """Text and media in their places, as the benchmark's authors send them; else all media, then the text."""
+    max_images: int = _BUDGET.max_images
+    demo_video_frames: int = _BUDGET.demo_video_frames
+    max_side: int | None = _BUDGET.max_side
+    """The budget of ``interleave``."""
+
+    @property
+    def media(self) -> MediaAccess:
+        """Where the media lie.
+
+        Raises:
+            DataError: they are nowhere.
+        """
+        return MediaAccess(self.folder or data.media_root(self.data_root), self.max_video_subsample_frame)
+
+    @property
+    def budget(self) -> Budget:
+        return Budget(self.max_images, self.demo_video_frames, self.max_side)
+
+    def check(self) -> None:
+        for name in _NUMBERS:
+            value = getattr(self, name)
+            if name == "max_side" and value is None:
+                continue
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise wrong_option(self.benchmark, name, "a whole number from 1 on", value)
+        if not isinstance(self.interleave, bool):
+            raise wrong_option(self.benchmark, "interleave", "true or false", self.interleave)

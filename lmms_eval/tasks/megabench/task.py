@@ -1,0 +1,19 @@
+"""MEGA-Bench as a task: its options are read when it is built, before any data or model."""
+
+from __future__ import annotations
+
+from lmms_eval.api.task import TaskOptions
+from lmms_eval.tasks.megabench.settings import Settings
+from lmms_eval.tasks.yaml_task import TaskSource, YamlTask
+
+
+class MegaBenchTask(YamlTask):
+    """A misspelt option ends the command instead of every document.
+
+    Raises:
+        TaskError: there is no such option, or a value does not fit.
+    """
+
+    def __init__(self, source: TaskSource, options: TaskOptions) -> None:
+        super().__init__(source, options)
+        Settings.of(self.prompts.kwargs)
