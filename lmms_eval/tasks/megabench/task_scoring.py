@@ -63,6 +63,7 @@ class TaskScoring:
     """Metrics on the whole answer, by the name of their score."""
     aggregation: str
     weights: Mapping[str, float]
+    """By field; empty where the aggregation is no mean."""
     answer_field: str | None
     """The only field of the string parsers."""
     judge: JudgePrompt | None
@@ -77,26 +78,29 @@ class TaskScoring:
 def parse_task_scoring(metric_info: Any, task_name: str, fields: Collection[str]) -> TaskScoring:
     """Read ``metric_info`` (a mapping or its Python literal); ``fields`` are those of the task's first true answer.
 
-    Raises ``TaskError`` that names the task for unknown metrics, parsers or aggregations, missing weights or weights
-    that sum to zero, several fields with a string parser, and a missing or unusable judge configuration.
+    Without ``field_score_function`` no field has a metric. Raises ``TaskError`` that names the task for unknown
+    metrics, parsers or aggregations, missing weights of a mean or weights that sum to zero, several fields with a
+    string parser, a metric that needs a field with the ``dummy`` parser, and a missing or unusable judge configuration.
     """
     info = _literal_mapping(metric_info, task_name)
     parser = _parser_name(info, task_name)
-    metrics = _metrics(_mapping(info.get("field_score_function"), task_name, "field_score_function"), task_name)
+    metrics = _metrics(_mapping(info.get("field_score_function", {}), task_name, "field_score_function"), task_name)
     auxiliary = _metrics(_mapping(info.get("global_aux_metrics") or {}, task_name, "global_aux_metrics"), task_name)
     aggregation = _mapping(info.get("aggregation"), task_name, "aggregation")
-    scoring = TaskScoring(
+    function = _known(aggregation.get("function"), AGGREGATIONS, task_name, "aggregation")
+    scored = {field: metrics[field] for field in fields if field in metrics}
+    if parser == "dummy":
+        _check_bare(scored, task_name)
+    return TaskScoring(
         task_name=task_name,
         parser=parser,
         metrics=metrics,
         auxiliary=auxiliary,
-        aggregation=_known(aggregation.get("function"), AGGREGATIONS, task_name, "aggregation"),
-        weights=_weights(aggregation, task_name),
+        aggregation=function,
+        weights=_weights(aggregation, [*scored, *auxiliary], task_name) if function == "mean" else {},
         answer_field=_answer_field(fields, task_name) if parser in STRING_PARSERS else None,
         judge=_judge_prompt(info, fields, task_name) if any(s.name == _JUDGE for s in metrics.values()) else None,
     )
-    _check_weights(scoring, fields)
-    return scoring
 
 
 def _literal_mapping(value: Any, task_name: str) -> Mapping[str, Any]:
@@ -135,12 +139,34 @@ def _metrics(names: Mapping[str, Any], task_name: str) -> Mapping[str, MetricSpe
     return MappingProxyType({field: METRICS[name] for field, name in known.items() if name != UNSUPPORTED})
 
 
-def _weights(aggregation: Mapping[str, Any], task_name: str) -> Mapping[str, float]:
-    weights = _mapping(aggregation.get("field_weights") or {}, task_name, "field_weights")
-    for field, weight in weights.items():
-        if not isinstance(weight, int | float) or not math.isfinite(weight):
-            raise TaskError(f"task {task_name}: the weight of field {field!r} must be a number, not {weight!r}")
-    return MappingProxyType(dict(weights))
+def _check_bare(scored: Mapping[str, MetricSpec], task_name: str) -> None:
+    """The ``dummy`` parser gives no fields."""
+    for field, metric in scored.items():
+        if not metric.reads_text:
+            able = ", ".join(name for name, spec in METRICS.items() if spec.reads_text)
+            raise TaskError(
+                f"task {task_name}: the parser dummy leaves the reply whole, but the metric of field {field!r}, "
+                f"{metric.name}, needs a value by field (only {able} do not); name another response_parse_function"
+            )
+
+
+def _weights(aggregation: Mapping[str, Any], scored: Collection[str], task_name: str) -> Mapping[str, float]:
+    """The weights of a mean: those of ``scored`` must be there, of the others those that are numbers are kept."""
+    stated = _mapping(aggregation.get("field_weights") or {}, task_name, "field_weights")
+    weights = {field: weight for field, weight in stated.items() if _is_weight(weight)}
+    for field in scored:
+        if field in stated and field not in weights:
+            raise TaskError(f"task {task_name}: the weight of field {field!r} must be a number, not {stated[field]!r}")
+    missing = [field for field in scored if field not in weights]
+    if missing:
+        raise TaskError(f"task {task_name}: field_weights has no weight for {', '.join(map(repr, missing))}")
+    if scored and math.fsum(weights[field] for field in scored) == 0:
+        raise TaskError(f"task {task_name}: the field weights sum to zero")
+    return MappingProxyType(weights)
+
+
+def _is_weight(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def _answer_field(fields: Collection[str], task_name: str) -> str:
@@ -148,17 +174,6 @@ def _answer_field(fields: Collection[str], task_name: str) -> str:
     if len(asked) != 1:
         raise TaskError(f"task {task_name}: a string parser needs exactly one answer field, not {len(asked)}: {asked}")
     return asked[0]
-
-
-def _check_weights(scoring: TaskScoring, fields: Collection[str]) -> None:
-    scored = [field for field in fields if field in scoring.metrics] + list(scoring.auxiliary)
-    if scoring.aggregation != "mean" or not scored:
-        return
-    missing = [field for field in scored if field not in scoring.weights]
-    if missing:
-        raise TaskError(f"task {scoring.task_name}: field_weights has no weight for {', '.join(map(repr, missing))}")
-    if math.fsum(scoring.weights[field] for field in scored) == 0:
-        raise TaskError(f"task {scoring.task_name}: the field weights sum to zero")
 
 
 def _judge_prompt(info: Mapping[str, Any], fields: Collection[str], task_name: str) -> JudgePrompt:

@@ -63,6 +63,18 @@ def test_scores_totals_and_summary(workers):
     assert watcher.tasks == [("t", "scored"), ("u", "scored")]
 
 
+def test_a_task_without_metrics_counts_with_nothing():
+    bare = {key: value for key, value in INFO.items() if key != "field_score_function"}
+    tasks = {"t": reference("t"), "u": reference("u", bare)}
+    content, _ = run([entry(query(1)), entry(query(1), query(2), name="u")], tasks)
+    assert [item["scores"] for item in content["data"][1]["query_response"]] == [
+        {"field": {}, "info": {}, "query": -1},
+        {"field": {}, "info": {}, "query": -1},
+    ]
+    assert (content["data"][1]["mean_task_score"], content["data"][1]["eval_type"]) == (0.0, "rule")
+    assert (content["summary"]["macro_mean_score"], content["summary"]["num_tasks"]) == (0.5, 2)
+
+
 def test_the_submission_is_left_as_it_was():
     entries = [entry(query(1))]
     run(entries, {"t": reference()})

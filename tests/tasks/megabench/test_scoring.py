@@ -109,7 +109,6 @@ def test_auxiliary_metrics_join_the_fields() -> None:
 
 
 def test_bare_texts_are_missing_fields_for_other_metrics() -> None:
-    assert score_query("x", {"a": "x"}, task({"a": "exact_str_match"}, "dummy"), {}).query == 0
     assert score_query("[1]", {"a": "x"}, task({"a": "exact_str_match"}, None), {}).query == 0
 
 

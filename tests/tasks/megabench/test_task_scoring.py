@@ -1,3 +1,4 @@
+import math
 from typing import Any
 
 import pytest
@@ -44,9 +45,38 @@ def test_names_are_case_insensitive_and_null_is_unsupported() -> None:
 
 
 def test_without_a_parser_the_reply_is_taken_whole() -> None:
-    info = metric_info()
+    info = metric_info(field_score_function={"a": "constrained_generation"})
     del info["response_parse_function"]
     assert parse(info).parser == "dummy"
+
+
+@pytest.mark.parametrize("parser", [{"response_parse_function": "Dummy"}, {}])
+def test_a_bare_reply_serves_no_metric_that_needs_a_field(parser: dict[str, str]) -> None:
+    for metric in ("exact_str_match", "ascii_art_gpt4o_judge"):
+        info = metric_info(field_score_function={"a": metric, "b": "exact_str_match"})
+        del info["response_parse_function"]
+        with pytest.raises(TaskError, match=f"my_task.*parser dummy.*'a'.*{metric}"):
+            parse(info | parser)
+    phantom = {"a": "gpt_4o_as_judge", "": "exact_str_match"}
+    assert parse(metric_info(field_score_function=phantom, gpt4o_eval_configs=JUDGE) | parser).judge is not None
+
+
+def test_without_a_table_of_metrics_nothing_is_scored() -> None:
+    info = metric_info()
+    del info["field_score_function"]
+    assert parse(info).metrics == {}
+
+
+@pytest.mark.parametrize("weights", [None, "equal", {"a": "many"}, {"a": math.inf}, {"a": 0}, {}])
+@pytest.mark.parametrize("function", ["min", "MIN", None])
+def test_only_a_mean_reads_weights(function: str | None, weights: Any) -> None:
+    parse(metric_info(aggregation={"function": function, "field_weights": weights}))
+    parse(metric_info(aggregation={"function": function}))
+
+
+def test_weights_of_fields_that_are_not_scored_are_not_read() -> None:
+    weights = {"a": 2, "reason": "none", "b": None}
+    assert parse(metric_info(aggregation={"function": "mean", "field_weights": weights})).weights == {"a": 2}
 
 
 def test_notes_are_no_answer_fields() -> None:
@@ -74,6 +104,8 @@ def test_the_judges_prompt_is_read() -> None:
     [
         ({"field_score_function": {"a": "fuzzy"}}, "fuzzy"),
         ({"field_score_function": None}, "field_score_function"),
+        ({"aggregation": {"function": "mean", "field_weights": "equal"}}, "field_weights"),
+        ({"aggregation": {"function": "mean", "field_weights": {"a": math.nan}}}, "must be a number"),
         ({"aggregation": {"function": "median", "field_weights": {"a": 1}}}, "median"),
         ({"aggregation": None}, "aggregation"),
         ({"response_parse_function": "yaml"}, "yaml"),
