@@ -14,6 +14,8 @@ _CLOSERS = {"(": ")", "{": "}", "[": "]"}
 def str_to_list(text: Any) -> list[Any] | str:
     """A list from a Python literal or from comma-separated items; empty for what is no text or cannot be read.
 
+    The literal of a set of lists, which Python refuses, cannot be read.
+
     The text ``None`` gives the empty *text*, which equals no list but itself.
     """
     items = _items(text)
@@ -43,7 +45,9 @@ def _items(text: Any) -> Iterable[Any] | None:
         return []
     try:
         value = read_literal(text)
-    except LiteralError:
+    except LiteralError as error:
+        if error.problem == "unhashable":
+            return []
         inner = text[1:-1] if closer is not None else text
         return [item.strip() for item in inner.split(",")]
     if value is None:

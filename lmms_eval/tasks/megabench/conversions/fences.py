@@ -9,6 +9,7 @@ from typing import Literal
 FenceMode = Literal["plain", "ascii", "verbatim"]
 
 _FENCE = "```"
+_JSON_FENCE = "```json"
 _WORD = re.compile(r"\w*")
 _SPACE = re.compile(r"\s*")
 _LONG_INPUT = 10_000
@@ -46,14 +47,13 @@ def extract_fence(text: str, mode: FenceMode = "plain") -> Fenced:
 
 
 def extract_json_fence(text: str) -> Fenced:
-    """The first block whose tag is exactly ``json``, stripped."""
-    opening = re.search(r"```json(?!\w)", text)
-    if opening is None:
+    """The first block whose tag begins with ``json``, stripped; the rest of the tag (``jsonc``) belongs to it."""
+    start = text.find(_JSON_FENCE)
+    body = start + len(_JSON_FENCE)
+    end = text.find(_FENCE, body)
+    if start < 0 or end < 0:
         return Fenced(text, False)
-    end = text.find(_FENCE, opening.end())
-    if end < 0:
-        return Fenced(text, False)
-    return Fenced(text[opening.end() : end].strip(), True)
+    return Fenced(text[body:end].strip(), True)
 
 
 def _after_leading_lines(content: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from lmms_eval.tasks.megabench.conversions.literals import ConversionError, LiteralError, read_literal
@@ -17,12 +17,10 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float)
 
 
-def _number_rows(value: Any, width: int) -> list[Any]:
+def _number_rows(values: Iterable[Any], width: int) -> list[Any]:
     """The elements that are lists or tuples of ``width`` numbers."""
-    if not isinstance(value, list | tuple):
-        return []
     return [
-        row for row in value if isinstance(row, list | tuple) and len(row) == width and all(is_number(x) for x in row)
+        row for row in values if isinstance(row, list | tuple) and len(row) == width and all(is_number(x) for x in row)
     ]
 
 
@@ -41,7 +39,9 @@ def str_to_bboxes(text: Any) -> list[Any]:
             value = json.loads(text)
         except (ValueError, RecursionError):
             return []
-    return _number_rows([value] if _is_flat(value) else value, 4)
+    if _is_flat(value):
+        return _number_rows([value], 4)
+    return _number_rows(value, 4) if isinstance(value, list | tuple) else []
 
 
 def _is_flat(value: Any) -> bool:
@@ -53,21 +53,24 @@ def _is_flat(value: Any) -> bool:
 
 
 def str_to_coords(text: Any) -> list[Any]:
-    """The points in a Python literal or JSON text that is a list of points; other elements are left out.
+    """The points in a Python literal or JSON text that is any container of points; other elements are left out.
 
-    Raises ``LiteralError`` for Python expressions that are no literal.
+    Of a dictionary its keys, of a set in Python's order. Raises ``LiteralError`` for Python expressions that are no
+    literal, ``ConversionError`` for literals that hold nothing (a number, ``None``).
     """
     if not isinstance(text, str):
         return []
     try:
         value = read_literal(text)
     except LiteralError as error:
-        if not error.syntax:
+        if error.problem != "syntax":
             raise
         try:
             value = json.loads(text)
         except (ValueError, RecursionError):
             return []
+    if not isinstance(value, Iterable):
+        raise ConversionError(f"a {type(value).__name__} holds no points")
     return _number_rows(value, 2)
 
 

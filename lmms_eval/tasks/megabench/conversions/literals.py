@@ -9,7 +9,7 @@ import re
 import threading
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 from lmms_eval.errors import LmmsEvalError
 
@@ -21,20 +21,23 @@ _JSON_ONLY = re.compile(r"\\|\b(?:true|false|null|NaN|Infinity)\b")
 _WARNINGS_LOCK = threading.Lock()
 
 
+LiteralProblem = Literal["syntax", "memory", "unhashable", "value"]
+
+
 class ConversionError(LmmsEvalError):
     """A value cannot be converted; inside a metric this scores 0."""
 
 
 class LiteralError(ConversionError):
-    """The text is no Python literal, or one that is not read (too long, too deep, an unhashable key).
+    """The text is no Python literal, or one that is not read (too long, too deep).
 
-    ``syntax`` is true when the text is no Python expression at all, ``memory`` when the parser gave up on its size.
+    ``problem``: ``syntax`` for a text that is no Python expression at all, ``memory`` where the parser gave up on its
+    size, ``unhashable`` for a set or dictionary of what cannot be in one, ``value`` for all else.
     """
 
-    def __init__(self, message: str, *, syntax: bool = False, memory: bool = False) -> None:
+    def __init__(self, message: str, problem: LiteralProblem = "value") -> None:
         super().__init__(message)
-        self.syntax = syntax
-        self.memory = memory
+        self.problem = problem
 
 
 @contextlib.contextmanager
@@ -55,10 +58,12 @@ def read_literal(value: Any) -> Any:
         with quiet_parser():
             return ast.literal_eval(value)
     except SyntaxError as error:
-        raise LiteralError(f"no Python expression: {error.msg}", syntax=True) from None
+        raise LiteralError(f"no Python expression: {error.msg}", "syntax") from None
     except MemoryError:
-        raise LiteralError("too deeply nested for the Python parser", memory=True) from None
-    except (ValueError, TypeError, RecursionError) as error:
+        raise LiteralError("too deeply nested for the Python parser", "memory") from None
+    except TypeError as error:
+        raise LiteralError(f"no literal: {error}", "unhashable") from None
+    except (ValueError, RecursionError) as error:
         raise LiteralError(f"no literal: {error}") from None
 
 
@@ -83,5 +88,5 @@ def unwrap_string(value: Any) -> Any:
     try:
         inner = read_literal(value)
     except LiteralError as error:
-        return "" if error.memory else value
+        return "" if error.problem == "memory" else value
     return inner if isinstance(inner, str) else value

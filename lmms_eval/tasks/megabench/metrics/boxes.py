@@ -29,15 +29,15 @@ def nbbox_iou_tuple(response: Any, truth: Any) -> float:
 
 
 def nbbox_iou_single(response: Any, truth: Any) -> float:
-    """IoU of two boxes written as text; 0 where a side is anything but one box."""
-    true = read_literal(truth)
+    """IoU of two boxes, the response's written as text; 0 where a side is anything but one box."""
+    true = truth if isinstance(truth, list | tuple) else read_literal(truth)
     if not isinstance(response, str):
         raise TypeError("the response is no text")
     try:
         predicted = read_literal(response)
     except LiteralError:
         return 0.0
-    return iou(predicted, true) if _is_box(predicted) and _is_box(true) else 0.0
+    return iou(predicted, true) if _is_row(predicted) and _is_row(true) else 0.0
 
 
 def nbbox_iou_sequence(response: Any, truth: Any) -> float:
@@ -64,16 +64,12 @@ def _boxes(value: Any) -> Sequence[Box]:
 def _tagged_boxes(value: Any) -> Sequence[Box]:
     if not isinstance(value, list | tuple):
         return parse_boxes_xml(value)
-    return [value] if _is_box(value) else value
+    return [value] if _is_row(value) and len(value) == 4 else value
 
 
 def _is_row(value: Any) -> bool:
     """At least four numbers; what follows the fourth is ignored."""
     return isinstance(value, list | tuple) and len(value) >= 4 and all(is_number(item) for item in value[:4])
-
-
-def _is_box(value: Any) -> bool:
-    return _is_row(value) and len(value) == 4
 
 
 def _mean(scores: list[float]) -> float:

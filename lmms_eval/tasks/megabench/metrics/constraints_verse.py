@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from lmms_eval.tasks.megabench.metrics.pronunciation import MAX_WORD_CHARS, phones_for_word, rhyming_part, stresses
 
-_RANGE = re.compile(r"\[(\d+)(?:, *(\d+))?\]|(\d)| ")
+_RANGE = re.compile(r"\[\s*+(\d++)\s*+(?:,\s*+(\d++)\s*+)?\]|(\d)| ")
 _REMOVED = str.maketrans(dict.fromkeys('.,!?:;"', "") | {"-": " ", "—": " "})
 MAX_SYLLABLES = 10_000
 """A line with more is in no range."""
@@ -77,16 +77,17 @@ def syllable_totals(line: str, most: int) -> Iterator[int]:
 def rhyming_scheme(lines: list[str], scheme: str) -> bool:
     """Whether lines with the same letter rhyme and lines with different letters do not; a blank is an empty line.
 
-    Raises ``IndexError`` for a line of blanks.
+    Raises ``IndexError`` for a line of blanks, whatever its letter.
     """
     if len(lines) != len(scheme):
         return False
-    if any((letter == " ") != (line == "") for line, letter in zip(lines, scheme, strict=True)):
-        return False
     words: dict[str, set[str]] = {}
     for line, letter in zip(lines, scheme, strict=True):
-        if letter != " ":
-            words.setdefault(letter, set()).add(line.split()[-1])
+        last = line.split()[-1] if line else None
+        if (last is None) != (letter == " "):
+            return False
+        if last is not None:
+            words.setdefault(letter, set()).add(last)
     seen: set[str] = set()
     for group in words.values():
         shared = set.intersection(*({rhyming_part(phones) for phones in phones_for_word(word)} for word in group))

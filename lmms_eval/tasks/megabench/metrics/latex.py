@@ -47,8 +47,17 @@ def text_with_latex_expr_equality(response: Any, truth: Any) -> float:
 
 
 def _split(text: str) -> tuple[str, str]:
-    """Plain parts, concatenated, and formulas, joined by blanks; commas removed from both."""
-    pieces = _FORMULA.split(text)
-    plain = "".join(piece.strip() for piece in pieces[::2])
-    formulas = " ".join(piece.strip() for piece in pieces[1::2])
-    return plain.replace(",", ""), formulas.replace(",", "")
+    """Plain parts, concatenated, and formulas, joined by blanks; commas removed from both.
+
+    A plain part that is a lone ``$`` counts as an empty formula.
+    """
+    plain: list[str] = []
+    formulas: list[str] = []
+    for place, piece in enumerate(_FORMULA.split(text)):
+        if place % 2:
+            formulas.append(piece.strip())
+        elif piece == "$":
+            formulas.append("")
+        else:
+            plain.append(piece.strip())
+    return "".join(plain).replace(",", ""), " ".join(formulas).replace(",", "")

@@ -47,6 +47,12 @@ def test_nested_lists_make_a_text_empty_but_a_list_does_not() -> None:
     assert to_set({"a": [1]}) == {("a", (1,))}
 
 
+@pytest.mark.parametrize("text", ['{["x","y"]}', "{['x'], ['y']}", "{{1}}", "[{[1]: 2}]"])
+def test_texts_of_what_cannot_be_hashed_are_empty(text: str) -> None:
+    assert str_to_list(text) == []
+    assert str_to_set(text) == to_set(text) == to_frozen_set(text) == set()
+
+
 def test_numbers_that_are_no_text_give_nothing() -> None:
     assert to_set(5) == set()
 

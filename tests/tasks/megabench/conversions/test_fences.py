@@ -29,10 +29,12 @@ def test_blank_and_long_inputs_are_stripped_outside_plain_mode() -> None:
     assert extract_fence("a  ", "verbatim").text == "a  "
 
 
-def test_json_blocks_need_the_exact_tag() -> None:
+def test_tags_of_json_blocks_begin_so_in_lower_case() -> None:
     assert extract_json_fence("```py\n1\n```\n```json\n{}\n```") == Fenced("{}", True)
+    assert extract_json_fence("[1] ```jsonc\n{}\n```") == Fenced("c\n{}", True)
+    assert extract_json_fence("```json5\n{}\n``` [1]").found
     assert not extract_json_fence("```JSON\n{}\n```").found
-    assert not extract_json_fence("```json5\n{}\n```").found
+    assert not extract_json_fence("``` json\n{}\n```").found
 
 
 @FUZZ

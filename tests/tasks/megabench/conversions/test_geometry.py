@@ -40,8 +40,15 @@ def test_points_in_texts() -> None:
     assert str_to_coords("[(0, 1), [2, 3], (4,), 5]") == [(0, 1), [2, 3]]
     assert str_to_coords("(0, 1)") == []
     assert str_to_coords("[[0, 1], ") == []
+    assert str_to_coords("{(0, 1), (0.5, 2)}") == list({(0, 1), (0.5, 2)})
+    assert str_to_coords("{(0, 1): 'a', 'b': (2, 3)}") == [(0, 1)]
+    assert str_to_coords("'ab'") == []
+
+
+@pytest.mark.parametrize("text", ["[null]", "5", "0.5", "None", "..."])
+def test_literals_that_hold_no_points_are_refused(text: str) -> None:
     with pytest.raises(ConversionError):
-        str_to_coords("[null]")
+        str_to_coords(text)
 
 
 @pytest.mark.parametrize(

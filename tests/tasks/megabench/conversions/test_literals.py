@@ -25,8 +25,11 @@ def test_tells_syntax_from_other_errors() -> None:
         read_literal("(0.1, ")
     with pytest.raises(LiteralError) as no_literal:
         read_literal("[null]")
-    assert no_expression.value.syntax
-    assert not no_literal.value.syntax
+    with pytest.raises(LiteralError) as unhashable:
+        read_literal("{['x']}")
+    assert no_expression.value.problem == "syntax"
+    assert no_literal.value.problem == "value"
+    assert unhashable.value.problem == "unhashable"
 
 
 def test_refuses_other_types_than_text() -> None:

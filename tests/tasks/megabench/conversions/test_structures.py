@@ -38,6 +38,10 @@ def test_the_first_answer_line_counts_and_only_that_line() -> None:
     assert read_structure(" Answer: {'a': 1}\n{'b': 2}") == {"b": 2}
 
 
+def test_a_fence_for_json_with_comments_is_read() -> None:
+    assert read_structure("{'a': 1} ```jsonc\n{'b': 2}\n``` {'c': 3}") == {"b": 2}
+
+
 def test_the_python_literal_wins_over_json() -> None:
     assert read_structure('{"a": "\\/"}') == {"a": "\\/"}
 

@@ -35,10 +35,21 @@ def test_one_box() -> None:
     assert boxes.nbbox_iou_single("[0, 0, 1, 2]", UNIT) == 0.5
     assert boxes.nbbox_iou_single("[(0, 0, 1, 1)]", UNIT) == 0
     assert boxes.nbbox_iou_single("nothing", UNIT) == 0
+    assert boxes.nbbox_iou_single("(0, 0, 1)", UNIT) == 0
     with pytest.raises(TypeError):
         boxes.nbbox_iou_single([0, 0, 1, 1], UNIT)
     with pytest.raises(ConversionError):
         boxes.nbbox_iou_single(UNIT, "")
+
+
+def test_one_box_may_have_more_than_four_numbers() -> None:
+    assert boxes.nbbox_iou_single("(0, 0, 1, 2, 9)", "(0, 0, 1, 1, 7, 'x')") == 0.5
+
+
+@pytest.mark.parametrize("truth", [[0, 0, 1, 2], (0, 0, 1, 2), "[0, 0, 1, 2]"])
+def test_the_one_true_box_may_be_a_list(truth: Any) -> None:
+    assert boxes.nbbox_iou_single(UNIT, truth) == 0.5
+    assert boxes.nbbox_iou_single(UNIT, [(0, 0, 1, 1)]) == 0
 
 
 def test_pairs_of_boxes() -> None:

@@ -55,6 +55,7 @@ def test_a_line_is_iambic_if_some_combination_is(line: str) -> None:
         ("10", [(1, 1), (0, 0)]),
         ("[a]", []),
         ("[5,7", [(5, 5), (7, 7)]),
+        ("[ 5, 7 ][ 3 ] [1 ,2]", [(5, 7), (3, 3), (0, 0), (1, 2)]),
     ],
 )
 def test_ranges(value: str, ranges: list[tuple[int, int]]) -> None:
@@ -97,9 +98,10 @@ def test_rhymes(lines: list[str], scheme: str, rhymes: bool) -> None:
     assert rhyming_scheme(lines, scheme) is rhymes
 
 
-def test_a_line_of_blanks_has_no_last_word() -> None:
+@pytest.mark.parametrize(("lines", "scheme"), [(["  "], "A"), (["  "], " "), (["a cat", " ", "a hat"], "A A")])
+def test_a_line_of_blanks_has_no_last_word(lines: list[str], scheme: str) -> None:
     with pytest.raises(IndexError):
-        rhyming_scheme(["  "], "A")
+        rhyming_scheme(lines, scheme)
 
 
 @FUZZ

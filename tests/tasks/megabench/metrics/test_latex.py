@@ -37,6 +37,12 @@ def test_text_and_formulas_must_both_match() -> None:
     assert latex.text_with_latex_expr_equality("no formula", "no-formula") == 1
 
 
+def test_a_lone_dollar_sign_is_an_empty_formula() -> None:
+    assert latex.text_with_latex_expr_equality("$", "") == 1
+    assert latex.text_with_latex_expr_equality("$x+1$$", "$1+x$") == 1
+    assert latex.text_with_latex_expr_equality("let $x$ be $", "let $x$ be") == 0
+
+
 def test_the_head_of_a_long_response_counts() -> None:
     assert latex.latex_expr_equality(r"\frac{x+1}{2}" + ". I added both sides" * 2_000, r"\frac{1+x}{2}") == 1
     assert latex.latex_expr_equality("x+2" + ". I added both sides" * 2_000, "x+1") == 0
