@@ -85,12 +85,20 @@ def t_ppf(q: float, df: float) -> float:
     low, high = 0.0, max(1.0, -NormalDist().inv_cdf(tail))
     while two_sided_p(high, df) / 2 > tail:
         low, high = high, high * 2
+    t = high
     for _ in range(200):
-        middle = (low + high) / 2
-        if middle in (low, high):
+        excess, density = two_sided_p(t, df) / 2 - tail, _density(t, df)
+        if abs(excess) <= 1e-15 * tail:
             break
-        if two_sided_p(middle, df) / 2 > tail:
-            low = middle
-        else:
-            high = middle
-    return high if q > 0.5 else -high
+        low, high = (t, high) if excess > 0 else (low, t)
+        newton = t + (excess / density if density else math.nan)
+        following = newton if low < newton < high else (low + high) / 2
+        if abs(following - t) <= 1e-15 * t:
+            break
+        t = following
+    return t if q > 0.5 else -t
+
+
+def _density(t: float, df: float) -> float:
+    shape = math.exp(-(df + 1) / 2 * math.log1p(t * t / df))
+    return shape * _half_gamma_ratio(df / 2) / math.sqrt(math.pi * df)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +35,13 @@ class TaskResult:
 
     def as_dict(self) -> dict[str, Any]:
         """With the leaderboard's keys."""
-        entry = asdict(self)
-        del entry["fixed"]
-        return entry
+        return {
+            "name": self.name,
+            "score": self.score,
+            "eval_type": self.eval_type,
+            "num_demo": self.num_demo,
+            "num_query": self.num_query,
+        }
 
 
 def read_folder(folder: Path) -> list[TaskResult]:

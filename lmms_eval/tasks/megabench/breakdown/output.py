@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.errors import DataError
-from lmms_eval.plots.bars import Bar, Panel, bar_panels
-from lmms_eval.plots.figure import save
 from lmms_eval.stats.interval import Interval, NoInterval
 from lmms_eval.tasks.megabench.breakdown.merge import TASK_RESULTS, TaskResult, read_folder, read_scores
 from lmms_eval.tasks.megabench.breakdown.statistics import Breakdown, Keyword, breakdown
@@ -96,7 +94,7 @@ def write(folder: Path, results: Sequence[TaskResult], found: Breakdown) -> None
 
 def _write_json(path: Path, content: Any) -> None:
     try:
-        with replacing(path) as file:
+        with replacing(path, survives_power_loss=False) as file:  # the same command makes it again
             file.write(json.dumps(content, indent=4, ensure_ascii=False).encode("utf-8"))
     except OSError as error:
         raise DataError(f"{path} cannot be written: {error.strerror or error}") from error
@@ -153,8 +151,16 @@ def plot(found: Breakdown, folder: Path, title: str) -> list[Path]:
         PlotUnavailable: matplotlib is not installed.
         DataError: a file cannot be written.
     """
+    from lmms_eval.plots.bars import Bar, Panel, bar_panels
+    from lmms_eval.plots.figure import save
+
+    def bar(name: str, keyword: Keyword) -> Bar:
+        found = keyword.interval
+        low, high = (None, None) if isinstance(found, NoInterval) else (found.low, found.high)
+        return Bar(f"{name} ({keyword.count})", keyword.average, low, high, keyword.is_small)
+
     panels = [
-        Panel(TITLES[dimension], tuple(_bar(name, keyword) for name, keyword in keywords.items()))
+        Panel(TITLES[dimension], tuple(bar(name, keyword) for name, keyword in keywords.items()))
         for dimension, keywords in found.keywords.items()
     ]
     figure = bar_panels(f"{title}: overall {found.overall:.4f}", panels, "mean score of the tasks, 95 % interval")
@@ -162,9 +168,3 @@ def plot(found: Breakdown, folder: Path, title: str) -> list[Path]:
         return save(figure, folder / PLOT)
     except OSError as error:
         raise DataError(f"the plot cannot be written to {folder}: {error.strerror or error}") from error
-
-
-def _bar(name: str, keyword: Keyword) -> Bar:
-    found = keyword.interval
-    low, high = (None, None) if isinstance(found, NoInterval) else (found.low, found.high)
-    return Bar(f"{name} ({keyword.count})", keyword.average, low, high, keyword.is_small)
