@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,12 +13,21 @@ TagPairs = Sequence[Sequence[str]]
 
 
 def _strip_pair(text: str, opening: str, closing: str) -> str:
-    while (start := text.find(opening)) >= 0:
-        end = text.find(closing, start + len(opening))
+    kept: list[str] = []  # single characters, so that a tag which a removal joins together can be taken back
+    at, reach = 0, len(opening) - 1
+    while True:
+        tail = "".join(kept[-reach:]) if reach else ""
+        joined = (tail + text[at : at + reach]).find(opening)
+        known = len(tail) - joined if joined >= 0 else 0
+        start = at if known else text.find(opening, at)
+        end = text.find(closing, start + len(opening) - known) if start >= 0 else -1
         if end < 0:
-            return text
-        text = text[:start] + text[end + len(closing) :]
-    return text.rpartition(closing)[2]
+            break
+        kept.extend(text[at:start])
+        del kept[len(kept) - known :]
+        at = end + len(closing)
+    rest = "".join(kept) + text[at:]
+    return rest.rpartition(closing)[2] if start < 0 else rest
 
 
 def strip_reasoning_tags(text: str, tag_pairs: TagPairs = DEFAULT_TAGS) -> str:
@@ -87,12 +95,23 @@ def _boxed(text: str) -> str | None:
     return None
 
 
+def _without_thoughts(text: str) -> str:
+    opening, closing = "<think>", "</think>"
+    pieces: list[str] = []
+    at = 0
+    while (start := text.find(opening, at)) >= 0 and (end := text.find(closing, start + len(opening))) >= 0:
+        pieces.append(text[at:start])
+        at = end + len(closing)
+    return "".join([*pieces, text[at:]])
+
+
 def parse_reasoning_model_answer(text: str) -> str:
     r"""The final answer of a reasoning model: without ``<think>…</think>``, the first ``<answer>…</answer>``, else
     the first ``\boxed{…}``, else the rest; white space trimmed."""
-    text = re.sub(r"<think>.*?</think>", "", text, flags=re.DOTALL)
-    tagged = re.search(r"<answer>(.*?)</answer>", text, flags=re.DOTALL)
-    if tagged:
-        return tagged.group(1).strip()
+    text = _without_thoughts(text)
+    _, _, tagged = text.partition("<answer>")
+    answer, closing, _ = tagged.partition("</answer>")
+    if closing:
+        return answer.strip()
     boxed = _boxed(text)
     return (text if boxed is None else boxed).strip()

@@ -11,7 +11,6 @@ from typing import Any
 from lmms_eval.errors import TaskError
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
-_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 _WRONG = ("INCORRECT", "NOT_ATTEMPTED")
 _RIGHT = ("correct", "yes", "true", "1")
 NO_SCORES = (-1.0, -1.0)
@@ -51,11 +50,8 @@ def parse_score(text: str, score_range: tuple[float, float] | None = None) -> fl
 
 def parse_json(text: str) -> dict[str, Any]:
     """The object from the first brace to the last one; empty if that is no JSON object."""
-    found = _OBJECT.search(text)
-    if found is None:
-        return {}
     try:
-        value = json.loads(found.group())
+        value = json.loads(text[text.find("{") : text.rfind("}") + 1])
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}

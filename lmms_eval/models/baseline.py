@@ -18,7 +18,7 @@ from lmms_eval.models.task_access import choices_of, gold_answer_of, target_of
 
 TAKE = 64
 OTHER_CHOICE = -10.0
-OPTION_LINE = re.compile(r"^\s*\(?([A-Z])[).:]\s*\S", re.MULTILINE)
+OPTION_LINE = re.compile(r"^[^\S\n]*\(?([A-Z])[).:]\s*\S", re.MULTILINE)
 
 
 class Baseline(Model):

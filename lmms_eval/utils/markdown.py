@@ -77,7 +77,9 @@ def _centred(text: str, width: int) -> str:
 def markdown_table(columns: Sequence[Column]) -> str:
     """The table with a newline at the end; ``|`` and line breaks in cells are escaped."""
     clean = [
-        Column(c.heading, tuple(re.sub(r"\s*\n\s*", " ", cell).replace("|", "\\|") for cell in c.cells), c.is_text)
+        Column(
+            c.heading, tuple(re.sub(r"(?<!\s)\s*\n\s*", " ", cell).replace("|", "\\|") for cell in c.cells), c.is_text
+        )
         for c in columns
     ]
     layouts = [_layout(column) for column in clean]

@@ -25,14 +25,12 @@ class Wanted:
 def split_marks(text: str) -> list[str | Wanted]:
     """Texts and wanted pictures in order; a mark that neither says nor follows any text is left out."""
     pieces: list[str | Wanted] = []
-    place = told_from = 0
+    place = 0
     for mark in _MARK.finditer(text):
         if before := text[place : mark.start()]:
             pieces.append(before)
-        said = (mark["said"] or "").strip() or _without_marks(text[told_from : mark.start()])[-MAX_DESCRIPTION_CHARS:]
-        if said:
+        if said := (mark["said"] or "").strip() or before.strip()[-MAX_DESCRIPTION_CHARS:]:
             pieces.append(Wanted(said))
-            told_from = mark.end()
         place = mark.end()
     if rest := text[place:]:
         pieces.append(rest)
@@ -47,7 +45,3 @@ def in_words(text: str) -> str:
 def count_marks(text: str) -> int:
     """How many pictures the text asks for."""
     return sum(isinstance(piece, Wanted) for piece in split_marks(text))
-
-
-def _without_marks(text: str) -> str:
-    return _MARK.sub("", text).strip()

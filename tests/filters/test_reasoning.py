@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,6 +28,31 @@ def test_no_closed_thought_is_left(text: str) -> None:
     opening, found, rest = strip_reasoning_tags(text, ONE_PAIR).partition("<think>")
     assert not found or "</think>" not in rest
     assert found or "</think>" not in opening
+
+
+def stripped_step_by_step(text: str, opening: str, closing: str) -> str:
+    """The rule as it is written: what a removal joins together is looked at again."""
+    while (start := text.find(opening)) >= 0:
+        end = text.find(closing, start + len(opening))
+        if end < 0:
+            return text.strip()
+        text = text[:start] + text[end + len(closing) :]
+    return text.rpartition(closing)[2].strip()
+
+
+@given(
+    st.lists(st.sampled_from(["<a>", "</a>", "<", "a", ">", "/a>", "<a", "aa", "b"]), max_size=20).map("".join),
+    st.sampled_from([("<a>", "</a>"), ("a", "b"), ("a", "a"), ("aa", "b"), ("<a>", "a"), ("a", "<a>")]),
+)
+def test_one_pass_gives_what_the_steps_give(text: str, pair: tuple[str, str]) -> None:
+    assert strip_reasoning_tags(text, [pair]) == stripped_step_by_step(text, *pair)
+
+
+@given(st.lists(st.sampled_from(["<think>", "</think>", "<answer>", "</answer>", "a", "\n"]), max_size=14).map("".join))
+def test_the_answer_is_that_of_the_expressions(text: str) -> None:
+    rest = re.sub(r"<think>.*?</think>", "", text, flags=re.DOTALL)
+    tagged = re.search(r"<answer>(.*?)</answer>", rest, flags=re.DOTALL)
+    assert parse_reasoning_model_answer(text) == (tagged.group(1) if tagged else rest).strip()
 
 
 @given(st.text())

@@ -13,8 +13,7 @@ from lmms_eval.tasks.megabench.conversions.literals import unwrap_string
 from lmms_eval.tasks.megabench.conversions.structures import read_structure
 
 _MARKER = "Answer:"
-_PLAIN_ANSWER = re.compile(r"\*{1,2}Answer:\s*(.*?)\*{1,2}|\bAnswer:\s*(.*)", re.DOTALL)
-_EXACT_ANSWER = re.compile(r"\*{1,2}Answer:(.*?)\*{1,2}|\bAnswer:(.*)", re.DOTALL)
+_WORD_MARKER = re.compile(r"\bAnswer:")
 _BOLD_MARKER = re.compile(
     r"(?<!\*)(\*{1,3})[Aa]nswer(?::[ \t]*\1(?!\*)|\1:)"  # **Answer:** or **Answer**:
     r"|\b[Aa]nswer(?:\*{1,3}:|:\*{1,3}(?=\s|\Z))"  # the end of **Final Answer:**
@@ -122,12 +121,22 @@ def _marked_answer(reply: str, mode: FenceMode) -> str:
     last = text.rfind(_MARKER)
     if last >= 0:
         text = text[:last].replace(_MARKER, "") + text[last:]
-    match = (_PLAIN_ANSWER if mode == "plain" else _EXACT_ANSWER).search(text)
-    if match is not None:
-        text = match.group(1) if match.group(1) is not None else match.group(2)
+    text = _after_marker(text)
     if mode == "plain":
         return text.strip()
     return _tidy_blank_lines(text, keep_last_blanks=mode == "verbatim")
+
+
+def _after_marker(text: str) -> str:
+    """What follows the first marker at the start of a word, up to the next asterisk if one stands before the marker.
+
+    The whole text without such a marker.
+    """
+    marker = _WORD_MARKER.search(text)
+    if marker is None:
+        return text
+    end = text.find("*", marker.end()) if text[: marker.start()].endswith("*") else -1
+    return text[marker.end() : end if end >= 0 else None]
 
 
 def _tidy_blank_lines(text: str, *, keep_last_blanks: bool) -> str:

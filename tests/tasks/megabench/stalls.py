@@ -57,6 +57,7 @@ TEXTS: Mapping[str, str] = MappingProxyType(
         "asterisks and a marker": "*" * MEGABYTE + "Answer:" + "*" * MEGABYTE,
         "bold words": "**a** " * (MEGABYTE // 6),
         "bold markers": "**Answer:** " * (MEGABYTE // 12),
+        "a starred marker and blanks": "*Answer:" + " " * MEGABYTE,
         "markers in lines": "Answer:\n" * (MEGABYTE // 8),
         "markers without colon": "**Answer" * (MEGABYTE // 8),
         "markers and blanks": ("**Answer:" + " " * 2000) * 400,

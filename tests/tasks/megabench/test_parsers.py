@@ -1,3 +1,5 @@
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -58,6 +60,17 @@ def test_json_values_are_unwrapped() -> None:
     parsed = PARSERS["json"]("{'a': '\"x\"', 'b': ['\"y\"']}", SHAPE)
     assert parsed == {"a": "x", "b": ['"y"']}
     assert PARSERS["json"]("[1]", SHAPE) == [1]
+
+
+@FUZZ
+@given(st.lists(st.sampled_from(["Answer:", "*", "**", " ", "\n", "a", "_", "B"]), max_size=12).map("".join))
+def test_an_answer_is_what_the_official_expression_finds(reply: str) -> None:
+    last = reply.rfind("Answer:")
+    text = reply if last < 0 else reply[:last].replace("Answer:", "") + reply[last:]
+    found = re.search(r"\*{1,2}Answer:(.*?)\*{1,2}|\bAnswer:(.*)", text, re.DOTALL)
+    if found is not None:
+        text = next(group for group in found.groups() if group is not None)
+    assert parse_answer(reply, "plain") == text.strip()
 
 
 def test_dummy_strips() -> None:

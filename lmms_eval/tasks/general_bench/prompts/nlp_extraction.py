@@ -23,7 +23,7 @@ _FOUR = "ABCD"
 """The options of a ``multiple choice`` task."""
 _SERIES = re.compile(r"\[([0-9.,\s\-eE]+)\]")
 _COMMAS_AND_SPACES = re.compile(r"[,\s]+")
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
+_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
 _BOXED = re.compile(
     r"\\boxed\s*+\{\s*+(?:\\(?:text|mathrm|mathbf|textbf)\s*+\{\s*+)?[(\[]?\s*+([A-Za-z])(?![A-Za-z0-9])"
 )

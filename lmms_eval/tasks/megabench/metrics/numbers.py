@@ -31,7 +31,7 @@ RMSE_CLIP = 0.1
 ANGLE_CLIP = 10.0
 
 _SIMPLE_DECIMAL = re.compile(r"-?\d+(?:\.\d+)?\Z", re.ASCII)
-_PLAIN_NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(/100)?\s*", re.ASCII)
+_PLAIN_NUMBER = re.compile(r"\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(?:(/100)\s*)?", re.ASCII)
 _EQUALS = re.compile(r"(?:=|≈|\\approx)\s*(.*)")
 
 

@@ -1,0 +1,127 @@
+"""No regular expression of the package takes more than linear time, whatever a model, a judge or a data set wrote."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from types import MappingProxyType
+
+import pytest
+
+from lmms_eval.filters.extraction import MultiChoiceRegexFilter
+from lmms_eval.filters.reasoning import parse_reasoning_model_answer, strip_reasoning_tags
+from lmms_eval.judges import replies
+from lmms_eval.tasks._task_utils.mcq_extract import extract_mcq_answer
+from lmms_eval.tasks.megabench.parsers import PARSERS, AnswerShape
+from lmms_eval.utils.picture_marks import split_marks
+from tests.regular_expressions import Expression, TooSlow, apply, attacks, ended_after, find
+from tests.tasks.megabench.fuzzing import IS_THOROUGH
+
+SIZE, LIMIT_S = (1_000_000, 5.0) if IS_THOROUGH else (20_000, 0.15)
+"""Quadratic time takes some 0.2 s for 20,000 characters on an idle machine, linear time less than 5 ms."""
+MEGABYTE = 1_000_000
+
+NO_MODEL_TEXT = MappingProxyType(
+    {
+        "tasks/general_bench/facts/metrics.py": "names of metrics in the benchmark's workbook",
+        "tasks/general_bench/measures/kit_answers.py": "prompts of annotations, at most 2,000 characters",
+        "tasks/general_bench/prompts/media.py": "names of tasks in the benchmark's workbook",
+    }
+)
+"""Files with expressions that may take quadratic time, and what they read."""
+DYNAMIC = MappingProxyType(
+    {
+        "api/interleaved.py:edited": "a private character around digits",
+        "filters/extraction.py:_compiled": "patterns of the user's YAML",
+        "filters/extraction.py:_options": "literal options: below",
+        "metrics/text.py:exact_match": "patterns of the user's YAML",
+        "tasks/_task_utils/mcq_extract.py:extract_mcq_answer": "literal options: below",
+        "tasks/general_bench/prompts/text_tasks.py:_names_all": "literal candidates in a prompt",
+        "tasks/render.py:_regex_replace": "patterns of the user's templates",
+        "utils/template.py:regex_replace": "patterns of the user's templates",
+    }
+)
+"""Expressions whose text is made while the program runs."""
+
+
+FOUND = find()
+READING = [item for item in FOUND.expressions if item.where.rpartition(":")[0] not in NO_MODEL_TEXT]
+
+
+def slowest_case(expression: Expression) -> str | None:
+    """The first case that is not ended in time."""
+    for method in sorted(expression.methods):
+        run = apply(expression, method)
+        for text in attacks(expression, SIZE):
+            try:
+                with ended_after(LIMIT_S):
+                    run(text)
+            except TooSlow:
+                return f"{method} of {text[:60]!r}..."
+    return None
+
+
+@pytest.mark.parametrize("expression", READING, ids=lambda expression: expression.where)
+def test_time_is_linear(expression: Expression) -> None:
+    assert slowest_case(expression) is None, f"{expression.where}: {expression.pattern!r}"
+
+
+def test_a_quadratic_one_is_found() -> None:
+    for pattern in (r"<think>.*?</think>", r"\s*\n", r"(a+)+b"):
+        assert slowest_case(Expression("here", pattern, re.DOTALL, frozenset({"sub"}))) is not None, pattern
+
+
+def test_what_is_made_at_run_time_is_known() -> None:
+    assert FOUND.dynamic == set(DYNAMIC)
+    files = {expression.where.rpartition(":")[0] for expression in FOUND.expressions}
+    assert set(NO_MODEL_TEXT) <= files and len(READING) > 100
+
+
+SHAPE = AnswerShape("a", single_line=True)
+CHOOSE = MultiChoiceRegexFilter()
+READERS: dict[str, Callable[[str], object]] = {
+    "strip_reasoning_tags": strip_reasoning_tags,
+    "parse_reasoning_model_answer": parse_reasoning_model_answer,
+    "parse_json": replies.parse_json,
+    "multi_choice_regex": lambda text: CHOOSE.apply([[text]], [{"choices": ["one two", "a a", "1"]}]),
+    "split_marks": split_marks,
+    "answer_string": lambda text: PARSERS["answer_string"](text, SHAPE),
+    "verbatim_answer_string": lambda text: PARSERS["verbatim_answer_string"](text, SHAPE),
+    "json": lambda text: PARSERS["json"](text, SHAPE),
+}
+MEGABYTES = {
+    "blanks": " " * MEGABYTE,
+    "newlines": "\n" * MEGABYTE,
+    "a starred marker and blanks": "*Answer:" + " " * MEGABYTE,
+    "starred markers": "*Answer: " * (MEGABYTE // 9),
+    "thoughts that begin": "<think>" * (MEGABYTE // 7),
+    "thoughts": "<think>x</think>" * (MEGABYTE // 16),
+    "thoughts that end": "</think>" * (MEGABYTE // 8),
+    "thoughts in thoughts": "<think>" * (MEGABYTE // 15) + "</think>" * (MEGABYTE // 15),
+    "thoughts that make thoughts": "<thi" * 60_000 + "<think></think>" + "nk></think>" * 60_000,
+    "answers that begin": "<answer>" * (MEGABYTE // 8),
+    "braces": "{" * MEGABYTE,
+    "closing braces": "}" * MEGABYTE,
+    "nested brackets": "([{" * (MEGABYTE // 6) + "}])" * (MEGABYTE // 6),
+    "nested objects": '{"a":' * (MEGABYTE // 5),
+    "colons and blanks": (":" + " " * 99) * (MEGABYTE // 100),
+    "boxes": "\\boxed{" * (MEGABYTE // 7),
+    "digits": "1" * MEGABYTE,
+    "pictures": "<image>" * (MEGABYTE // 7),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_readers_take_a_megabyte(reader: str) -> None:
+    for name, text in MEGABYTES.items():
+        try:
+            with ended_after(3.0):
+                READERS[reader](text)
+        except TooSlow:
+            pytest.fail(f"{reader} of {name}: more than 3 s")
+
+
+@pytest.mark.parametrize("name", ["blanks", "nested brackets"])
+def test_options_are_found_in_a_megabyte(name: str) -> None:
+    with ended_after(3.0):
+        assert extract_mcq_answer(MEGABYTES[name] + "(B)") == "B"
