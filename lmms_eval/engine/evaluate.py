@@ -173,7 +173,7 @@ def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: Progress, s
         progress.document(record)
 
     tasks = [plan.task for plan in work.plans]
-    scorer = Scorer(tasks, keep, options.score_workers)
+    scorer = Scorer(tasks, keep, options.score_workers, folder=store.folder)
     judging = None if options.judge is None else Judging(options.judge, scorer.submit, scorer.is_behind)
     deliver = scorer.submit if judging is None else judging.submit
     is_behind = scorer.is_behind if judging is None else lambda: judging.is_behind() or scorer.is_behind()

@@ -18,6 +18,7 @@ from typing import Any, Literal
 import orjson
 
 from lmms_eval.engine.journal import write_atomically
+from lmms_eval.engine.watchdog import HUNG
 from lmms_eval.errors import JournalError, RunLockedError, UsageError
 from lmms_eval.utils.journal import sealed, unsealed
 from lmms_eval.utils.redaction import redact
@@ -150,10 +151,14 @@ class RunFolder:
         write_atomically(self.state_file, sealed(orjson.dumps(masked, option=orjson.OPT_INDENT_2, default=str)))
 
     def clear(self) -> None:
-        """Forget a completed run's journals, to start anew. Raises ``JournalError``."""
+        """Forget a completed run's journals, to start anew; what hung would hang again, so it is remembered.
+
+        Raises:
+            JournalError: a file cannot be removed.
+        """
         try:
             for entry in self.path.iterdir():
-                if entry.name != "owner.json":
+                if entry.name not in ("owner.json", HUNG):
                     shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
         except OSError as error:
             raise JournalError(f"cannot clear {self.path} to begin anew: {error.strerror or error}") from error

@@ -7,6 +7,8 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from lmms_eval.api.outcome import NotEvaluated
@@ -14,11 +16,12 @@ from lmms_eval.api.task import PipelineScore, ScoredDoc, Task
 from lmms_eval.engine import codec
 from lmms_eval.engine.conversations import Job
 from lmms_eval.engine.records import answer_record, failure_record, score_record
+from lmms_eval.engine.watchdog import ScoringWatch, hung_documents
 from lmms_eval.engine.worker_process import WorkerDied, WorkerProcess
 
 QUEUE_LENGTH = 512
 JOB_TIMEOUT_S = 300.0
-"""A document whose scoring takes longer than this in a worker process is failed, and the worker replaced."""
+"""A document whose scoring takes longer than this is failed; a worker process that scores it is replaced."""
 CLOSING_S = 5.0
 
 Sink = Callable[[dict[str, Any]], None]
@@ -52,13 +55,20 @@ def _unscored(task: Task, reason: str) -> ScoredDoc:
 class Scorer:
     """Takes jobs, hands finished records to ``sink`` (called from several threads).
 
-    ``job_timeout_s`` bounds the scoring of one document in a worker process; a thread of this process cannot be ended.
+    ``job_timeout_s`` bounds the scoring of one document, in a worker process and in this one (``watchdog``). What hung
+    here in earlier starts, as the run's ``folder`` tells, is failed without being scored.
     """
 
     def __init__(
-        self, tasks: Iterable[Task], sink: Sink, workers: int | None = None, job_timeout_s: float = JOB_TIMEOUT_S
+        self,
+        tasks: Iterable[Task],
+        sink: Sink,
+        workers: int | None = None,
+        job_timeout_s: float = JOB_TIMEOUT_S,
+        folder: Path | None = None,
     ) -> None:
-        self._sink, self._job_timeout_s = sink, job_timeout_s
+        self._sink, self._job_timeout_s, self._folder = sink, job_timeout_s, folder
+        self._hung = hung_documents(folder)
         self._inline: queue.Queue[Job | None] = queue.Queue(QUEUE_LENGTH)
         self._process: queue.Queue[Job | None] = queue.Queue(QUEUE_LENGTH)
         self._specs = {task.name: task.spec() for task in tasks if task.scoring == "process"}
@@ -75,6 +85,8 @@ class Scorer:
     def submit(self, job: Job) -> None:
         """Queue a document; blocks while the queue is full. Failed answers are recorded without scoring."""
         self._raise_error()
+        if hung := self._hung.get((job.task.name, job.doc_id)):
+            job = replace(job, error=hung)
         if job.reason:
             self._sink(score_document(job))
             return
@@ -152,8 +164,9 @@ class Scorer:
             self._fail(error)
 
     def _run_inline(self) -> None:
-        while (job := self._next(self._inline)) is not None:
-            self._sink(score_document(job))
+        with ScoringWatch(self._job_timeout_s, self._folder) as watch:
+            while (job := self._next(self._inline)) is not None:
+                self._sink(watch.call(job, score_document))
 
     def _run_process(self) -> None:
         worker: WorkerProcess | None = None

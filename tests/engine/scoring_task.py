@@ -12,6 +12,7 @@ from tests.tasks.kit import Function, loaded
 CODE = """
 import os
 import random
+import re
 import sys
 import time
 from pathlib import Path
@@ -36,6 +37,20 @@ def process_results(doc, results):
         (Path(__file__).parent / "hangs").write_text(str(os.getpid()))
         while True:
             time.sleep(0.01)
+    if does == "catch":
+        while True:
+            try:
+                time.sleep(0.01)
+            except Exception:
+                pass
+    if does == "catch all":
+        while True:
+            try:
+                time.sleep(0.01)
+            except BaseException:
+                pass
+    if does == "regex":
+        re.match("(a+)+b", "a" * 60)
     if does == "absent":
         raise NotEvaluated("no judge")
     if does == "object":
