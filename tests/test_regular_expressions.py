@@ -37,7 +37,6 @@ DYNAMIC = MappingProxyType(
         "metrics/text.py:exact_match": "patterns of the user's YAML",
         "tasks/_task_utils/mcq_extract.py:extract_mcq_answer": "literal options: below",
         "tasks/general_bench/prompts/text_tasks.py:_names_all": "literal candidates in a prompt",
-        "tasks/render.py:_regex_replace": "patterns of the user's templates",
         "utils/template.py:regex_replace": "patterns of the user's templates",
     }
 )
