@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NoReturn
 
 from lmms_eval.errors import UsageError
@@ -24,8 +24,12 @@ def command_parser(name: str, description: str) -> CommandParser:
     return CommandParser(prog=f"lmms-eval {name}", description=description, allow_abbrev=False)
 
 
-def run_action(name: str, description: str, actions: Mapping[str, Action], words: Sequence[str]) -> int:
+def run_action(
+    name: str, description: str, actions: Mapping[str, Action], words: Sequence[str], logless: Collection[str] = ()
+) -> int:
     """Run ``lmms-eval NAME ACTION ...``.
+
+    ``logless`` actions log nothing and start without the logger, whose import takes as long as their work.
 
     Raises:
         UsageError: no action, or an unknown one.
@@ -34,9 +38,10 @@ def run_action(name: str, description: str, actions: Mapping[str, Action], words
         parser = command_parser(name, description)
         parser.add_argument("action", choices=tuple(actions), help="each has a --help of its own")
         parser.parse_args(list(words))
-    from lmms_eval.utils.logging import configure_logging
+    if words[0] not in logless:
+        from lmms_eval.utils.logging import configure_logging
 
-    configure_logging()
+        configure_logging()
     return actions[words[0]](list(words[1:]))
 
 

@@ -32,9 +32,8 @@ SUBSETS = {
 
 
 def run(arguments: Sequence[str]) -> int:
-    return run_action(
-        "megabench", "score MEGA-Bench submissions and derive the leaderboard's numbers", _ACTIONS, arguments
-    )
+    description = "score MEGA-Bench submissions and derive the leaderboard's numbers"
+    return run_action("megabench", description, _ACTIONS, arguments, logless=("breakdown", "single-image"))
 
 
 def _evaluate(words: Sequence[str]) -> int:

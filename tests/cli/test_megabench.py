@@ -20,6 +20,8 @@ from tests.tasks.megabench.submissions import INFO, entry, query
 BENCHMARK = Path(__file__).parents[2] / "lmms_eval" / "tasks" / "megabench"
 NAMES = [task.name for task in tasks().values() if task.subset == "core" and task.single_image_first_id][:3]
 
+OPEN = next(task.name for task in tasks().values() if task.subset == "open" and task.single_image_first_id)
+
 
 def start(script, *arguments, cwd, **environment):
     hidden = {"OPENAI_API_KEY", "MEGABENCH_OPEN_API_KEY", "MEGABENCH_OPEN_API_URL", "MEGABENCH_OPEN_API_MODEL"}
@@ -187,6 +189,23 @@ def test_the_demonstrations_submission_is_scored_from_anywhere(tmp_path, monkeyp
 def test_a_task_without_submissions_is_refused(tmp_path, capsys):
     assert main(["score", "--tasks", "mmlu", "--submission", str(tmp_path / "s.json")]) == 2
     assert "megabench_core" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("action", [["breakdown"], ["single-image", "--output_dir", "out"]])
+def test_numbers_alone_need_no_logger(tmp_path, action):
+    """What would be logged there would reach the terminal as it is; the import alone takes as long as the work."""
+    scores = [
+        {"name": name, "score": 0.5, "eval_type": kind, "num_demo": 0, "num_query": 1}
+        for name, kind in ((NAMES[0], "rule"), (OPEN, "llm"))
+    ]
+    (tmp_path / "megabench_data_with_scores.json").write_text(json.dumps(scores))
+    (tmp_path / "task_results.json").write_text(json.dumps(scores))
+    words = ["megabench", *action, "--input_dir", ".", "--no_plot"]
+    script = (
+        f"import sys\nfrom lmms_eval.cli.main import main\ncode = main({words!r})\nprint('loguru' in sys.modules, code)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[-1] == "False 0", done.stderr
 
 
 def test_a_breakdown_of_nothing_is_an_error(tmp_path):
