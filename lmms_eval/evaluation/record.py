@@ -25,7 +25,7 @@ from lmms_eval.results.naming import RUNS, ResultFiles, model_folder, reserve, s
 from lmms_eval.utils.journal import sealed, unsealed
 from lmms_eval.utils.redaction import redact
 
-REPORT = "report.json"
+REPORT = "shown.json"
 LAUNCH_MARK = "launch"
 """File by which the processes of a launch find out whether they see the same folder."""
 

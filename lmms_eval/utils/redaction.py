@@ -61,7 +61,8 @@ class _Known:
                 return
             self._values |= found
             spelled = {form for value in self._values for form in (value, quote(value, safe=""), unquote(value))}
-            self._forms = tuple(sorted(spelled, key=lambda form: (-len(form), form)))
+            known = (form for form in spelled if len(form) >= LEAST_KNOWN)
+            self._forms = tuple(sorted(known, key=lambda form: (-len(form), form)))
 
     def mask(self, text: str) -> str:
         for form in self._forms:

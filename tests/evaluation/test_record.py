@@ -94,7 +94,7 @@ def test_a_completed_run_whose_command_was_killed_is_shown_again(tmp_path: Path)
 @pytest.mark.parametrize("how", ["damaged", "missing", "other options"])
 def test_where_it_cannot_be_shown_it_goes_on(tmp_path: Path, how: str) -> None:
     first = finished(tmp_path, "complete", b'{"table":"t"}')
-    report = first.folder.path / "report.json"
+    report = first.folder.path / "shown.json"
     if how == "damaged":
         report.write_bytes(report.read_bytes().replace(b"t", b"u"))
     elif how == "missing":

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.api.judging import JudgeQuestion, Verdict
-from lmms_eval.errors import DataError
+from lmms_eval.errors import DataError, JournalError
 from lmms_eval.tasks.general_bench import scoring
 from lmms_eval.tasks.general_bench.facts import find_task, tasks
 from lmms_eval.tasks.general_bench.folder_scoring import FolderJob, FolderScores, score_folders
@@ -276,7 +276,7 @@ def test_a_torn_journal_gives_the_same_result(tmp_path: Path, scored: Scored, cu
 def test_a_journal_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     root = defects(tmp_path, "0", "1", "0")
     (tmp_path / "kept").write_text("a file")
-    with pytest.raises(DataError, match="kept"):
+    with pytest.raises(JournalError, match="kept"):
         score_folders(job(root, tmp_path / "kept"))
 
 
