@@ -33,6 +33,7 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from lmms_eval.sandbox.confine import Setup
+    from lmms_eval.sandbox.threads import Bound
 
 SEEN = (io, pathlib, multiprocessing)
 """Modules that a program with two namespaces finds without importing them."""
@@ -52,7 +53,7 @@ _CHUNK = 1 << 16
 def main() -> None:
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     sys.path.insert(0, root)
-    from lmms_eval.sandbox import confine, probing
+    from lmms_eval.sandbox import confine, probing, threads
 
     sys.path.remove(root)
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
@@ -63,15 +64,16 @@ def main() -> None:
     setup = confine.Setup.from_dict(first["setup"])
     sys.path += sorted({os.path.dirname(package) for package in setup.packages})
     if "probe" in first:
-        port = first["probe"]
-        _reply(replies, probing.probe_enclosed(port) if setup.enclosed else probing.probe(setup, port))
+        probe = probing.probe_enclosed if setup.enclosed else probing.probe
+        _reply(replies, probe(setup, first["probe"]))
         return
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    confine.enclose(setup)
+    user = confine.enclose(setup)
     if setup.namespaces:
         _become_process_one()
+    bound = threads.find_bound(user, setup.readable) if setup.threads else None
     _reply(replies, {"ready": True})
-    job = _serve(requests, replies, setup)
+    job = _serve(requests, replies, setup, bound)
     if job is not None:
         _run(job)
     with contextlib.suppress(OSError):  # removed already, or out of sight by now
@@ -89,15 +91,21 @@ def _become_process_one() -> None:
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _serve(requests: IO[bytes], replies: IO[bytes], setup: Setup) -> Mapping[str, Any] | None:
+def _serve(requests: IO[bytes], replies: IO[bytes], setup: Setup, bound: Bound | None) -> Mapping[str, Any] | None:
     """Answer until the requests end; returns in the fork that is to run a program, with that program."""
+    from lmms_eval.sandbox import threads
+
     while line := requests.readline():
         job = json.loads(line)
         out_reading, out_writing = os.pipe()
         err_reading, err_writing = os.pipe()
-        child = os.fork()
+        try:
+            child = os.fork()
+        except BlockingIOError:  # the user has started more threads since they were counted
+            bound = bound and threads.find_bound(bound.user, setup.readable)
+            child = os.fork()
         if child == 0:
-            _take_over(job, setup, out_writing, err_writing)
+            _take_over(job, setup, bound, out_writing, err_writing)
             return job  # type: ignore[no-any-return]
         os.close(out_writing)
         os.close(err_writing)
@@ -228,7 +236,7 @@ def _children() -> list[int]:
     return found
 
 
-def _take_over(job: Mapping[str, Any], setup: Setup, out: int, err: int) -> None:
+def _take_over(job: Mapping[str, Any], setup: Setup, bound: Bound | None, out: int, err: int) -> None:
     """Become the program's process: its own session, only its own files, every limit, no way back."""
     from lmms_eval.sandbox import confine
 
@@ -242,7 +250,7 @@ def _take_over(job: Mapping[str, Any], setup: Setup, out: int, err: int) -> None
         os.dup2(err, 2)
         os.dup2(out, DELIVERY)
         os.closerange(DELIVERY + 1, 1 << 16)
-    confine.restrict(setup, job["limits"])
+    confine.restrict(setup, job["limits"], bound)
 
 
 def _memory_file(content: bytes) -> int:

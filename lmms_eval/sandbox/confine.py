@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import resource
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lmms_eval.sandbox import landlock, namespaces, seccomp
+from lmms_eval.sandbox import landlock, namespaces, seccomp, threads
 from lmms_eval.sandbox.linux import (
     PR_SET_CHILD_SUBREAPER,
     PR_SET_DUMPABLE,
     PR_SET_NO_NEW_PRIVS,
     PR_SET_PDEATHSIG,
-    drop_capabilities,
     prctl,
 )
 
 SIGKILL = 9
-MOST_PROCESSES = 256
-"""Of the user, where no filter forbids a program to start processes."""
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
 _LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache", "/usr/share/zoneinfo")
 
@@ -40,6 +36,8 @@ class Setup:
     """It was started inside namespaces (bubblewrap)."""
     landlock: bool = False
     seccomp: bool = False
+    threads: bool = False
+    """Their number is bounded; where it is not, the filter allows none."""
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Setup:
@@ -58,24 +56,31 @@ class Setup:
         return [path for path in DEVICES if os.path.exists(path)]
 
 
-def enclose(setup: Setup) -> None:
-    """Once, in the sandbox child: namespaces, and children whose parent dies fall to this process."""
+def enclose(setup: Setup) -> int | None:
+    """Once, in the sandbox child: namespaces, and children whose parent dies fall to this process.
+
+    Returns the user that programs are to become; ``None``: they stay this process's.
+    """
     if sys.platform == "linux":
         prctl(PR_SET_CHILD_SUBREAPER, 1)
-    os.chdir(namespaces.WORK if setup.enclosed else setup.empty)
-    if setup.namespaces:
-        namespaces.enter(setup.readable, setup.devices, setup.empty)
-
-
-def restrict(setup: Setup, limits: Mapping[str, int]) -> None:
-    """For every program, in its own process, the last thing before it runs. Nothing of it can be undone."""
-    if sys.platform == "linux":
+    if setup.enclosed:  # by bwrap itself (--die-with-parent) it would end with the harness's thread that started it
         prctl(PR_SET_PDEATHSIG, SIGKILL)
-    _set_limits(setup, limits)
+    os.chdir(namespaces.WORK if setup.enclosed else setup.empty)
+    user = threads.unused_user() if setup.threads and not threads.is_held() else None
+    if not setup.namespaces:
+        return user
+    namespaces.enter(setup.readable, setup.devices, setup.empty, user)
+    return None if user is None else namespaces.INSIDE_ID
+
+
+def restrict(setup: Setup, limits: Mapping[str, int], bound: threads.Bound | None) -> None:
+    """For every program, in its own process, the last thing before it runs. Nothing of it can be undone."""
+    threads.hold(bound)
+    if sys.platform == "linux":
+        prctl(PR_SET_PDEATHSIG, SIGKILL)  # which a change of user would take back
+    _set_limits(limits)
     if sys.platform != "linux":
         return
-    with contextlib.suppress(OSError):  # an unknown processor; the filter then refuses to be built, too
-        drop_capabilities()
     prctl(PR_SET_DUMPABLE, 0)
     prctl(PR_SET_NO_NEW_PRIVS, 1)
     if setup.landlock:
@@ -83,10 +88,10 @@ def restrict(setup: Setup, limits: Mapping[str, int]) -> None:
         listable = {os.path.dirname(package) for package in setup.packages}
         landlock.restrict(folders, sorted(listable), setup.devices)
     if setup.seccomp:
-        seccomp.install()
+        seccomp.install(allow_threads=bound is not None)
 
 
-def _set_limits(setup: Setup, limits: Mapping[str, int]) -> None:
+def _set_limits(limits: Mapping[str, int]) -> None:
     """Hard limits, where the present one is not lower. The processor's soft limit tells its own end from others."""
     wanted = {
         resource.RLIMIT_CPU: limits["cpu_s"] + 1,
@@ -95,34 +100,8 @@ def _set_limits(setup: Setup, limits: Mapping[str, int]) -> None:
         resource.RLIMIT_FSIZE: 0,
         resource.RLIMIT_CORE: 0,
     }
-    if not setup.seccomp:
-        wanted[resource.RLIMIT_NPROC] = MOST_PROCESSES
     for kind, value in wanted.items():
         present = resource.getrlimit(kind)[1]
         value = value if present == resource.RLIM_INFINITY else min(value, present)
         soft = min(limits["cpu_s"], value) if kind == resource.RLIMIT_CPU else value
         resource.setrlimit(kind, (soft, value))
-
-
-def in_fork(action: Callable[[], None]) -> str:
-    """What ``action`` raised in a process of its own, empty if nothing: its effects end with that process."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            os.close(reading)
-            text = ""
-            try:
-                action()
-            except (OSError, RuntimeError) as error:
-                text = str(error) or type(error).__name__
-            os.write(writing, text.encode()[:1000])
-            status = 0
-        finally:
-            os._exit(status)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        text = pipe.read().decode()
-    _, status = os.waitpid(child, 0)
-    return text or ("" if status == 0 else f"the attempt ended with status {status}")

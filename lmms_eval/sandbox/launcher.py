@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.sandbox.confine import Setup
-from lmms_eval.sandbox.layer import BUBBLEWRAP, LANDLOCK, NAMESPACES, SECCOMP, Layer
+from lmms_eval.sandbox.layer import BUBBLEWRAP, LANDLOCK, NAMESPACES, SECCOMP, THREADS, Layer
 from lmms_eval.sandbox.layers import bubblewrap, clean_environment, interpreter
 from lmms_eval.sandbox.policy import Policy, SandboxError, current_policy
 from lmms_eval.sandbox.program import Limits, Outcome, Program
@@ -64,6 +64,7 @@ class _Kind:
             enclosed=enclosed,
             landlock=LANDLOCK in self.layers,
             seccomp=SECCOMP in self.layers,
+            threads=THREADS in self.layers,
         )
 
 

@@ -8,13 +8,14 @@ from typing import Literal
 
 Confined = Literal["files", "network", "processes", "resources"]
 NAMESPACES, LANDLOCK, SECCOMP, BUBBLEWRAP = "namespaces", "landlock", "seccomp", "bubblewrap"
-NO_NEW_PRIVILEGES, LIMITS = "no_new_privs", "limits"
+NO_NEW_PRIVILEGES, THREADS, LIMITS = "no_new_privs", "threads", "limits"
 CONFINES: Mapping[str, tuple[Confined, ...]] = {
     NAMESPACES: ("files", "network"),
     BUBBLEWRAP: ("files", "network"),
     LANDLOCK: ("files",),
     SECCOMP: ("network", "processes"),
     NO_NEW_PRIVILEGES: (),
+    THREADS: ("resources",),
     LIMITS: ("resources",),
 }
 

@@ -24,9 +24,11 @@ from lmms_eval.sandbox.layer import (
     NAMESPACES,
     NO_NEW_PRIVILEGES,
     SECCOMP,
+    THREADS,
     Layer,
 )
 from lmms_eval.sandbox.namespaces import WORK, outermost
+from lmms_eval.sandbox.threads import ROOM, ROOM_AMONG_OTHERS
 
 PROBE_TIMEOUT_S = 30.0
 CHILD = Path(__file__).with_name("child.py")
@@ -35,8 +37,9 @@ _DETAILS = {
     LANDLOCK: "files by rules of the kernel",
     SECCOMP: "system calls: no socket, no process, no signal to others",
     NO_NEW_PRIVILEGES: "no privilege can be gained",
+    THREADS: f"at most {ROOM} a program, {ROOM_AMONG_OTHERS} where the user's other processes count, too",
     LIMITS: "processor time, memory, files, output, wall clock",
-    BUBBLEWRAP: "own users, mounts, network, processes through the bwrap program",
+    BUBBLEWRAP: "own mounts, network, processes (and users, but for root) through the bwrap program",
 }
 
 
@@ -49,12 +52,11 @@ def probe_layers() -> tuple[Layer, ...]:
     with tempfile.TemporaryDirectory(prefix="lmms-eval-sandbox-") as empty:
         setup = Setup(empty)
         reasons = _ask(interpreter(), setup)
-        layers = [_layer(name, reason) for name, reason in reasons.items()]
-        if reasons.get(NAMESPACES):
-            layers.append(probe_bubblewrap(setup))
-        else:
-            layers.append(Layer(BUBBLEWRAP, False, "not needed"))
-    return (*layers, _limits())
+        layers = {name: _layer(name, reason) for name, reason in reasons.items()}
+        layers[BUBBLEWRAP] = Layer(BUBBLEWRAP, False, "not needed")
+        if reasons[NAMESPACES]:
+            layers |= {layer.name: layer for layer in probe_bubblewrap(setup)}
+    return (*layers.values(), _limits())
 
 
 def _limits() -> Layer:
@@ -62,20 +64,28 @@ def _limits() -> Layer:
 
 
 def _layer(name: str, reason: str) -> Layer:
+    if name == THREADS and reason:
+        reason += "; programs have no threads"
     return Layer(name, not reason, reason or _DETAILS[name])
 
 
-def probe_bubblewrap(setup: Setup) -> Layer:
-    """Whether bubblewrap can confine where this process itself may make no namespaces (it may be privileged)."""
+def probe_bubblewrap(setup: Setup) -> tuple[Layer, ...]:
+    """Whether bubblewrap can confine where this process itself may make no namespaces (it may be privileged).
+
+    If it can, also whether threads are bounded inside.
+    """
     program = shutil.which("bwrap")
     if program is None:
-        return Layer(BUBBLEWRAP, False, "no program bwrap")
+        return (Layer(BUBBLEWRAP, False, "no program bwrap"),)
     inside = Setup(setup.empty, enclosed=True)
-    return _layer(BUBBLEWRAP, _ask(bubblewrap(program, inside), inside)[BUBBLEWRAP])
+    reasons = _ask(bubblewrap(program, inside), inside)
+    if reasons[BUBBLEWRAP]:
+        return (_layer(BUBBLEWRAP, reasons[BUBBLEWRAP]),)
+    return tuple(_layer(name, reason) for name, reason in reasons.items())
 
 
 def _ask(command: Sequence[str], setup: Setup) -> Mapping[str, str]:
-    names = (BUBBLEWRAP,) if setup.enclosed else (NAMESPACES, LANDLOCK, SECCOMP, NO_NEW_PRIVILEGES)
+    names = (BUBBLEWRAP, THREADS) if setup.enclosed else (NAMESPACES, LANDLOCK, SECCOMP, NO_NEW_PRIVILEGES, THREADS)
     try:
         with socket.create_server(("127.0.0.1", 0)) as server:
             request = json.dumps({"setup": asdict(setup), "probe": server.getsockname()[1]}) + "\n"
@@ -104,7 +114,12 @@ def interpreter() -> list[str]:
 def bubblewrap(program: str, setup: Setup) -> list[str]:
     """The child's command inside of bubblewrap, with the interpreter and this package visible to it."""
     seen = [*setup.readable, os.path.realpath(sys.executable), str(CHILD.parent), str(CHILD.parents[1] / "__init__.py")]
-    command = [program, "--unshare-all", "--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL"]
+    command = [program, "--new-session", "--as-pid-1", "--cap-drop", "ALL"]
+    if os.geteuid() == 0:  # with users of its own it would know root alone, whose threads nothing bounds
+        command += ["--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+        command += ["--cap-add", "CAP_SETUID"]
+    else:
+        command.append("--unshare-all")
     for path in outermost(seen):
         command += ["--ro-bind", path, path]
     for path in setup.devices:
@@ -120,4 +135,6 @@ def clean_environment() -> dict[str, str]:
         "HOME": "/nonexistent",
         "PYTHONHASHSEED": "0",
         "OPENBLAS_NUM_THREADS": "1",
+        # Else each thread reserves 64 MiB of the address space, up to a number that depends on the machine's cores.
+        "MALLOC_ARENA_MAX": "1",
     }

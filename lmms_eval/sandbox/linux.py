@@ -8,12 +8,17 @@ import os
 import platform
 from dataclasses import dataclass
 
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP = 1, 4, 24
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_KEEPCAPS, PR_CAPBSET_DROP = 1, 4, 8, 24
 PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 36, 38
+CAP_DAC_READ_SEARCH, CAP_KILL, CAP_SETGID, CAP_SETUID = 2, 5, 6, 7
 _CAPABILITY_VERSION = 0x20080522
 _LAST_CAPABILITY = 63
+_THREAD_OF_THIS_PROCESS = 0x50F00
+"""Memory, files, signal handlers and process shared."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
+_stacks: list[ctypes.Array[ctypes.c_char]] = []
+"""Of bare threads, which end with the process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +29,14 @@ class Architecture:
     """``AUDIT_ARCH_...``, by which a seccomp filter tells system call tables apart."""
     column: int
     """Of the tables of system calls in ``seccomp.py``."""
+    capget: int
     capset: int
     pivot_root: int
 
 
 _ARCHITECTURES = {
-    "x86_64": Architecture(0xC000003E, 0, capset=126, pivot_root=155),
-    "aarch64": Architecture(0xC00000B7, 1, capset=91, pivot_root=41),
+    "x86_64": Architecture(0xC000003E, 0, capget=125, capset=126, pivot_root=155),
+    "aarch64": Architecture(0xC00000B7, 1, capget=90, capset=91, pivot_root=41),
 }
 
 
@@ -79,13 +85,40 @@ def unmount(target: str, flags: int) -> None:
     checked(_libc.umount2(ctypes.c_char_p(os.fsencode(target)), ctypes.c_int(flags)), f"unmount {target}")
 
 
-def drop_capabilities() -> None:
-    """Give up every privilege of this process, for good."""
+def start_bare_thread() -> None:
+    """A thread by the bare system call, that neither Python nor the C library knows of and that does nothing.
+
+    It stays until its process ends. Raises ``OSError``.
+    """
+    stack = ctypes.create_string_buffer(1 << 12)
+    _stacks.append(stack)
+    top = ctypes.c_void_p(ctypes.addressof(stack) + len(stack) & -16)
+    pause = ctypes.cast(_libc.pause, ctypes.c_void_p)
+    checked(_libc.clone(pause, top, ctypes.c_int(_THREAD_OF_THIS_PROCESS), None), "clone")
+
+
+def bound_capabilities() -> None:
+    """Give up for good what a program file could give this process."""
     for number in range(_LAST_CAPABILITY + 1):
         with contextlib.suppress(OSError):  # the kernel has fewer, or this process had none to begin with
             prctl(PR_CAPBSET_DROP, number)
+
+
+def has_capability(number: int) -> bool:
+    """Whether this process may use it (0 to 31)."""
+    sets = (ctypes.c_uint32 * 6)()
+    _capability_call(architecture().capget, sets)
+    return bool(sets[0] >> number & 1)
+
+
+def set_capabilities(*numbers: int) -> None:
+    """Give up all privileges of this process but ``numbers`` (0 to 31). Raises ``OSError`` if it has not got these."""
+    mask = sum(1 << number for number in numbers)
+    _capability_call(architecture().capset, (ctypes.c_uint32 * 6)(mask, mask))
+
+
+def _capability_call(number: int, sets: ctypes.Array[ctypes.c_uint32]) -> None:
+    """``sets``: effective, permitted, inheritable, of the first 32 and then of the others."""
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
-    none = (ctypes.c_uint32 * 6)()
     _libc.syscall.restype = ctypes.c_long
-    call = ctypes.c_long(architecture().capset)
-    checked(_libc.syscall(call, ctypes.byref(header), ctypes.byref(none)), "capset")
+    checked(_libc.syscall(ctypes.c_long(number), ctypes.byref(header), ctypes.byref(sets)), f"system call {number}")

@@ -11,30 +11,31 @@ from lmms_eval.sandbox.linux import architecture, mount, syscall, unmount, unsha
 
 _NEW_MOUNTS, _NEW_UTS, _NEW_IPC = 0x00020000, 0x04000000, 0x08000000
 _NEW_USER, _NEW_PROCESSES, _NEW_NETWORK = 0x10000000, 0x20000000, 0x40000000
+_ALL_NEW = _NEW_USER | _NEW_MOUNTS | _NEW_NETWORK | _NEW_IPC | _NEW_UTS | _NEW_PROCESSES
 _READ_ONLY, _NO_SUID, _NO_DEVICES, _REMOUNT, _BIND = 1, 2, 4, 32, 4096
 _RECURSIVE, _PRIVATE = 16384, 1 << 18
 _DETACH = 2
 _MOUNT_SETATTR = 442
 _CURRENT_FOLDER, _AT_RECURSIVE = -100, 0x8000
 INSIDE_ID = 65534
-"""User and group number inside."""
+"""User and group number of programs inside."""
 WORK = "/lmms-eval-work"
 
 
-def enter(readable: Sequence[str], devices: Sequence[str], empty: str) -> None:
+def enter(readable: Sequence[str], devices: Sequence[str], empty: str, user: int | None = None) -> None:
     """Move this process into namespaces of its own; its next child becomes process 1 of the new process namespace.
 
     ``readable``: folders and files that stay visible, read-only, under their paths. ``empty``: an existing folder; the
-    new root is mounted over it, so that nothing is left outside. The current folder becomes an empty one.
+    new root is mounted over it, so that nothing is left outside. The current folder becomes an empty one. ``user``: a
+    number outside that becomes ``INSIDE_ID``, this process being root inside; without it this process is ``INSIDE_ID``.
 
     Raises:
         OSError: the kernel or its settings forbid it.
     """
-    user, group = os.geteuid(), os.getegid()
-    unshare(_NEW_USER | _NEW_MOUNTS | _NEW_NETWORK | _NEW_IPC | _NEW_UTS | _NEW_PROCESSES)
-    _write("/proc/self/setgroups", "deny")
-    _write("/proc/self/uid_map", f"{INSIDE_ID} {user} 1")
-    _write("/proc/self/gid_map", f"{INSIDE_ID} {group} 1")
+    if user is None:
+        _unshare_alone()
+    else:
+        _unshare_with(user)
     mount(None, "/", None, _RECURSIVE | _PRIVATE)
     mount("tmpfs", empty, "tmpfs", _NO_SUID | _NO_DEVICES, "size=1m,mode=0755")
     for path in outermost(readable):
@@ -43,6 +44,42 @@ def enter(readable: Sequence[str], devices: Sequence[str], empty: str) -> None:
         _bind(path, empty, _NO_SUID)
     os.mkdir(empty + WORK, 0o555)
     _become_root(empty)
+
+
+def _unshare_alone() -> None:
+    user, group = os.geteuid(), os.getegid()
+    unshare(_ALL_NEW)
+    _write("/proc/self/setgroups", "deny")
+    _write("/proc/self/uid_map", f"{INSIDE_ID} {user} 1")
+    _write("/proc/self/gid_map", f"{INSIDE_ID} {group} 1")
+
+
+def _unshare_with(user: int) -> None:
+    """Two users inside, root and ``user``: only a process that stays outside may say so."""
+    process = os.getpid()
+    reading, writing = os.pipe()
+    helper = os.fork()
+    if helper == 0:
+        status = 1
+        try:
+            os.close(writing)
+            os.read(reading, 1)
+            for kind, own in (("uid", os.geteuid()), ("gid", os.getegid())):
+                _write(f"/proc/{process}/{kind}_map", f"0 {own} 1\n{INSIDE_ID} {user} 1\n")
+            status = 0
+        except OSError as error:
+            status = error.errno or status
+        finally:
+            os._exit(status)
+    os.close(reading)
+    try:
+        unshare(_ALL_NEW)
+    finally:
+        os.close(writing)
+        _, ended = os.waitpid(helper, 0)
+    status = os.waitstatus_to_exitcode(ended)
+    if status:
+        raise OSError(status, f"mapping users: {os.strerror(status)}")
 
 
 def outermost(paths: Iterable[str]) -> list[str]:

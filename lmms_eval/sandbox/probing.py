@@ -6,10 +6,12 @@ import errno
 import os
 import socket
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
-from lmms_eval.sandbox import landlock, namespaces, seccomp
-from lmms_eval.sandbox.confine import Setup, in_fork
-from lmms_eval.sandbox.linux import PR_SET_NO_NEW_PRIVS, prctl
+from lmms_eval.sandbox import landlock, namespaces, seccomp, threads
+from lmms_eval.sandbox.confine import Setup, enclose
+from lmms_eval.sandbox.forks import in_fork
+from lmms_eval.sandbox.linux import PR_SET_NO_NEW_PRIVS, prctl, start_bare_thread
 
 _OUTSIDE = "/etc"
 
@@ -26,16 +28,19 @@ def probe(setup: Setup, port: int) -> Mapping[str, str]:
         "seccomp": _try_seccomp,
         "no_new_privs": _try_no_new_privileges,
     }
-    return {name: in_fork(action) for name, action in attempts.items()}
+    reasons = {name: in_fork(action) for name, action in attempts.items()}
+    inside = replace(setup, namespaces=not reasons["namespaces"])
+    return {**reasons, "threads": in_fork(lambda: _try_threads(inside))}
 
 
-def probe_enclosed(port: int) -> Mapping[str, str]:
-    """Inside of bubblewrap: whether files and network are out of reach."""
+def probe_enclosed(setup: Setup, port: int) -> Mapping[str, str]:
+    """Inside of bubblewrap: whether files and network are out of reach, and threads are bounded."""
+    reasons = {"bubblewrap": "", "threads": in_fork(lambda: _try_threads(setup))}
     try:
         _look_around(port)
     except (OSError, RuntimeError) as error:
-        return {"bubblewrap": str(error)}
-    return {"bubblewrap": ""}
+        reasons["bubblewrap"] = str(error)
+    return reasons
 
 
 def _try_namespaces(setup: Setup, port: int) -> None:
@@ -91,3 +96,30 @@ def _try_seccomp() -> None:
 
 def _try_no_new_privileges() -> None:
     prctl(PR_SET_NO_NEW_PRIVS, 1)
+
+
+def _try_threads(setup: Setup) -> None:
+    """In the surroundings that programs will have."""
+    user = enclose(replace(setup, threads=True))
+    problem = in_fork(lambda: _make_threads(threads.find_bound(user, setup.readable)))
+    if problem:
+        raise Leak(problem)
+
+
+def _make_threads(bound: threads.Bound) -> None:
+    problem = in_fork(lambda: _overstep(bound))
+    if problem:
+        raise Leak(problem)
+
+
+def _overstep(bound: threads.Bound) -> None:
+    """More threads than ``bound`` allows, by the bare system call."""
+    threads.hold(bound)
+    for made in range(bound.most):  # the process's first thread is one of them
+        try:
+            start_bare_thread()
+        except BlockingIOError:
+            if made:
+                return
+            raise
+    raise Leak("more threads could be started than the limit allows")

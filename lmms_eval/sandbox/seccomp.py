@@ -62,16 +62,19 @@ class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_void_p))
 
 
-def install() -> None:
+def install(allow_threads: bool = True) -> None:
     """Filter the calls of this process from now on; needs no privilege. Raises ``OSError``."""
-    code = build(os.getpid())
+    code = build(os.getpid(), allow_threads)
     instructions = ctypes.create_string_buffer(code, len(code))
     prctl(PR_SET_NO_NEW_PRIVS, 1)
     prctl(_PR_SET_SECCOMP, _MODE_FILTER, _Program(len(code) // 8, ctypes.addressof(instructions)))
 
 
-def build(own_process: int) -> bytes:
-    """The filter's code for a process that may signal only itself. Raises ``OSError`` on an unknown processor."""
+def build(own_process: int, allow_threads: bool = True) -> bytes:
+    """The filter's code for a process that may signal only itself. Raises ``OSError`` on an unknown processor.
+
+    ``allow_threads``: their number is bounded by other means.
+    """
     machine = architecture()
     column = machine.column
     code = [
@@ -83,7 +86,8 @@ def build(own_process: int) -> bytes:
     for number in _numbers(_ALLOWED_CALLS, column).values():
         code += [_instruction(_EQUAL, number, skip_unless=1), _instruction(_RETURN, _ALLOW)]
     for name, number in _numbers(_CHECKED_CALLS, column).items():
-        block = _check(name, own_process)
+        refused = [_instruction(_RETURN, _ERRNO | errno.EPERM)]
+        block = refused if name == "clone" and not allow_threads else _check(name, own_process)
         code += [_instruction(_EQUAL, number, skip_unless=len(block)), *block]
     for number in _numbers(_REFUSED_CALLS, column).values():
         code += [_instruction(_EQUAL, number, skip_unless=1), _instruction(_RETURN, _ERRNO | errno.EPERM)]

@@ -24,7 +24,7 @@ def test_sections(capsys) -> None:
     for title in ("Software", "Accelerators", "Machine", "Optional parts", "Scoring data", "Keys", "Sandbox"):
         assert f"{title}\n  " in text
     assert f"Python {platform.python_version()}" in text
-    for layer in ("namespaces", "landlock", "seccomp", "no_new_privs", "bubblewrap"):
+    for layer in ("namespaces", "landlock", "seccomp", "no_new_privs", "threads", "bubblewrap"):
         assert f"  {layer}: active (" in text or f"  {layer}: not active (" in text
     assert "  limits: active (" in text
     assert "programs of models are run" in text or "programs of models are refused" in text

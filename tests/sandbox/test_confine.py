@@ -5,7 +5,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from lmms_eval.sandbox.confine import Setup, in_fork
+from lmms_eval.sandbox.confine import Setup
 from lmms_eval.sandbox.namespaces import outermost
 
 
@@ -31,19 +31,3 @@ def test_outermost() -> None:
         "/usr/lib",
         "/usr/lib64",
     ]
-
-
-def test_in_fork() -> None:
-    def fail() -> None:
-        raise OSError("no such luck")
-
-    def die() -> None:
-        os.kill(os.getpid(), 9)
-
-    def change() -> None:
-        os.environ["CHANGED_IN_FORK"] = "1"
-
-    assert in_fork(change) == ""
-    assert "CHANGED_IN_FORK" not in os.environ
-    assert in_fork(fail) == "no such luck"
-    assert "status" in in_fork(die)

@@ -22,19 +22,22 @@ import pytest
 
 from lmms_eval.sandbox import launcher
 from lmms_eval.sandbox.policy import Policy
-from lmms_eval.sandbox.program import Limits, Outcome, Program
-from tests.sandbox.kit import COMBINATIONS, mark, policy_of, processes_named, rename
+from lmms_eval.sandbox.program import Outcome, Program
+from tests.sandbox.kit import (
+    COMBINATIONS,
+    LIMITS,
+    active,
+    attempt,
+    mark,
+    policy_of,
+    processes_named,
+    refused,
+    rename,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the layers are those of Linux")
-LIMITS = Limits(cpu_s=1, wall_s=5.0, memory_bytes=256 << 20, output_bytes=10_000)
 IMPATIENT = replace(LIMITS, wall_s=0.5)
 SECRET = "the-secret-of-this-test"
-
-
-@pytest.fixture(scope="module", params=COMBINATIONS)
-def policy(request: pytest.FixtureRequest) -> Iterator[Policy]:
-    yield policy_of(COMBINATIONS[request.param])
-    launcher.close()
 
 
 @pytest.fixture
@@ -75,26 +78,6 @@ def server() -> Iterator[tuple[int, list[bytes]]]:
         yield port, seen
         done.set()
         thread.join()
-
-
-def attempt(source: str, policy: Policy, limits: Limits = LIMITS) -> Outcome:
-    """The outcome of a program that must not succeed; the sandbox must still work afterwards, and nothing be left."""
-    name = mark()
-    begin = time.monotonic()
-    outcome = launcher.run(Program(rename(name) + textwrap.dedent(source)), limits, policy)
-    assert time.monotonic() - begin < limits.wall_s + launcher.GRACE_S
-    assert outcome.reason != "ok", outcome
-    assert b"ESCAPED" not in outcome.stdout
-    assert processes_named(name) == []
-    assert launcher.run(Program("print(1)"), limits, policy).stdout == b"1\n"
-    return outcome
-
-
-def refused(outcome: Outcome) -> bool:
-    """Whether a system call was refused (and not, say, a name was wrong)."""
-    last = outcome.stderr.decode().strip().splitlines()[-1]
-    known = ("PermissionError", "FileNotFoundError", "OSError", "ConnectionRefusedError", "RuntimeError: can't start")
-    return outcome.reason == "nonzero" and last.startswith(known)
 
 
 def spent(outcome: Outcome) -> bool:
@@ -241,7 +224,7 @@ def test_limits_cannot_be_raised(policy: Policy) -> None:
         resource.setrlimit(kind, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         print('ESCAPED')
     """
-    for kind in ("RLIMIT_CPU", "RLIMIT_AS", "RLIMIT_FSIZE", "RLIMIT_NOFILE"):
+    for kind in ("RLIMIT_CPU", "RLIMIT_AS", "RLIMIT_FSIZE", "RLIMIT_NOFILE", "RLIMIT_NPROC"):
         outcome = attempt(code.format(kind), policy)
         assert b"not allowed to raise maximum limit" in outcome.stderr
 
@@ -355,13 +338,13 @@ def test_daemons_do_not_outlive_their_program_where_they_can_be_started(layers: 
 def test_programs_die_with_the_harness(policy: Policy) -> None:
     """Also when it is killed so that it cannot clean up."""
     name = mark()
-    active = tuple(layer.name for layer in policy.probe() if layer.active)
     code = f"""
         from lmms_eval.sandbox.launcher import run
         from lmms_eval.sandbox.policy import Policy
         from lmms_eval.sandbox.program import Program
         from tests.sandbox.kit import only
-        run(Program({rename(name) + "import time; time.sleep(30)"!r}), policy=Policy(probe=lambda: only({active!r})))
+        policy = Policy(probe=lambda: only({active(policy)!r}))
+        run(Program({rename(name) + "import time; time.sleep(30)"!r}), policy=policy)
     """
     harness = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], cwd=Path(__file__).parents[2])
     try:

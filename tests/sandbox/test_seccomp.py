@@ -87,6 +87,14 @@ def test_decisions(call: str, arguments: tuple[int, ...], decision: str | int, m
     assert decide(build(OWN), number, arguments, AUDIT[machine]) == decision
 
 
+def test_threads_may_be_refused(machine: str) -> None:
+    code = build(OWN, allow_threads=False)
+    for name, decision in (("clone", errno.EPERM), ("clone3", errno.ENOSYS), ("kill", ALLOW), ("read", ALLOW)):
+        number = (NUMBERS[machine] | MORE[machine])[name]
+        arguments = (0x3D0F00,) if name == "clone" else (OWN,)
+        assert decide(code, number, arguments, AUDIT[machine]) == decision, name
+
+
 def test_unknown_calls_and_other_tables(machine: str) -> None:
     code = build(OWN)
     assert len(code) // 8 < 4096
