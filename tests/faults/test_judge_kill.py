@@ -49,7 +49,7 @@ def test_score_is_a_command(tmp_path: Path) -> None:
     rated_task(tmp_path / "tasks", 10)
     with StubServer() as model, StubServer() as judge:
         words = arguments(tmp_path, model, judge)
-        assert lmms_eval(*words[: words.index("--judge_model")]).code == 0
+        assert lmms_eval(*words[: words.index("--judge_model")]).code == 3  # nothing could be scored
         assert results(tmp_path / "out")["outcomes"][NAME]["unscored"] == 10
         model_asked = model.stats()["total"]
         ended = lmms_eval("score", tmp_path / "out", "--judge_base_url", judge.url)
