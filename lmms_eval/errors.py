@@ -61,6 +61,10 @@ class ItemError(LmmsEvalError):
     """One document of a task is damaged: it fails, and the others are asked and scored."""
 
 
+class FunctionError(LmmsEvalError):
+    """A function of a task's own raised (``__cause__``): the message names its key and the place in its file."""
+
+
 class JournalError(LmmsEvalError):
     """The record of the run cannot be written or read back."""
 

@@ -11,6 +11,7 @@ from typing import Any
 from lmms_eval import stats
 from lmms_eval.api.outcome import Estimate, Withheld
 from lmms_eval.api.task import MetricDefinition, Task
+from lmms_eval.engine.failures import failure
 from lmms_eval.engine.outcomes import OutcomeCounter, TaskOutcome
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.engine.store import RunStore
@@ -234,9 +235,9 @@ def _call(definition: MetricDefinition, task: Task, values: Sequence[Any], argum
         return function(list(values), **{name: value for name, value in offered.items() if name in taken})
     except Exception as error:
         raise AggregationError(
-            f"task {task.name!r}: the aggregation of metric {definition.name!r} raised {type(error).__name__}: "
-            f"{error}; all samples are kept: the same command only aggregates again, or mend the task and score the "
-            "kept samples with --model replay --model_args path=SAMPLES_FILE"
+            f"task {task.name!r}: {failure(f'the aggregation of metric {definition.name!r}', error)}; all samples are "
+            "kept: the same command only aggregates again, or mend the task and score the kept samples with "
+            "--model replay --model_args path=SAMPLES_FILE"
         ) from error
 
 

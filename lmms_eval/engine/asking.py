@@ -17,6 +17,7 @@ from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import Task
 from lmms_eval.engine.conversations import Conversations
 from lmms_eval.engine.event_loop import run_coroutine
+from lmms_eval.engine.failures import not_sent
 from lmms_eval.engine.lockstep import Lockstep
 from lmms_eval.engine.progress import Progress
 from lmms_eval.engine.response_cache import Hit, ResponseCache
@@ -235,14 +236,7 @@ class Asking:
         self.stream.push(self._conversations.take_in(response))
 
     def _preparation_failed(self, request: Request, error: Exception) -> None:
-        from lmms_eval.errors import ItemError, MediaError
-
-        if isinstance(error, ItemError):
-            self.take_in(Response.failure(request.id, "document", str(error)))
-            return
-        kind = "media" if isinstance(error, MediaError | OSError) else "internal"
-        name = "" if isinstance(error, MediaError) else f"preparing the request raised {type(error).__name__}: "
-        self.take_in(Response.failure(request.id, "media" if kind == "media" else "internal", f"{name}{error}"))
+        self.take_in(not_sent(request.id, "preparing the request", error))
 
     def _count(self, response: Response) -> None:
         self.report.count(response, self._model.concurrency)

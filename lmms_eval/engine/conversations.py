@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from lmms_eval.api.judging import Verdict
 from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import Answer, Exchange, Task
+from lmms_eval.engine.failures import failure
 from lmms_eval.errors import ModelError, UsageError
 
 
@@ -118,7 +119,7 @@ class Conversations:
         except UsageError:
             raise
         except Exception as error:  # noqa: BLE001 - the task's own functions may raise anything: one failed sample
-            self._finish(unit, repeat, _failed(f"building the request raised {type(error).__name__}: {error}"))
+            self._finish(unit, repeat, _failed(failure("building the request", error)))
             return ()
         talk = _Talk(unit, repeat, exchange, requests[0].context if requests else "")
         return self._ask(talk, requests)
@@ -150,8 +151,7 @@ class Conversations:
         except UsageError:
             raise
         except Exception as error_in_task:  # noqa: BLE001 - the task's own functions may raise anything
-            reason = f"continuing the conversation raised {type(error_in_task).__name__}: {error_in_task}"
-            answer = _failed(reason, talk.first_input)
+            answer = _failed(failure("continuing the conversation", error_in_task), talk.first_input)
         if answer is None:
             return self._ask(talk, requests)
         self._finish(talk.unit, talk.repeat, answer)

@@ -9,6 +9,7 @@ from typing import Any
 from lmms_eval import stats
 from lmms_eval.api.task import Group, GroupMetric
 from lmms_eval.engine.aggregate import MetricResult, TaskResult
+from lmms_eval.engine.failures import failure
 from lmms_eval.engine.uncertainty import NO_ERROR, NOT_AVAILABLE, Certainty
 from lmms_eval.errors import UnknownNameError
 from lmms_eval.metrics.table import AGGREGATIONS
@@ -75,7 +76,7 @@ def _combine(wanted: GroupMetric, pipeline: str, parts: Sequence[tuple[MetricRes
     try:
         value = _value(wanted, values, sizes)
     except Exception as raised:  # noqa: BLE001 - a group's own function, or parts that are no numbers
-        reason = f"aggregating {wanted.metric!r} over the group raised {type(raised).__name__}: {raised}"
+        reason = failure(f"aggregating {wanted.metric!r} over the group", raised)
         return MetricResult(wanted.metric, pipeline, None, sum(sizes), withheld_reason=reason, broken=True)
     error = _error(wanted, [metric.stderr for metric, _ in parts], sizes)
     certainty = _certainty(wanted, value, parts)

@@ -19,11 +19,12 @@ from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.api.request import Request, Response
 from lmms_eval.engine.asking import AskReport
 from lmms_eval.engine.conversations import Job
+from lmms_eval.engine.failures import failure, not_sent
 from lmms_eval.engine.interviews import Interviews, Step
 from lmms_eval.engine.judgements import JudgementStore
 from lmms_eval.engine.response_cache import ResponseCache
 from lmms_eval.engine.stream import Stream, StreamLimits
-from lmms_eval.errors import JournalError, MediaError
+from lmms_eval.errors import JournalError
 from lmms_eval.judges.providers import Judge
 from lmms_eval.utils.async_iteration import closed_on_error
 
@@ -179,8 +180,7 @@ class Judging:
         except NotEvaluated:  # scoring finds the same part missing, and says so
             step = Step(job=job)
         except Exception as error:  # noqa: BLE001 - the task's own functions may raise anything: one failed sample
-            reason = f"asking for the judge's questions raised {type(error).__name__}: {error}"
-            step = Step(job=replace(job, error=reason))
+            step = Step(job=replace(job, error=failure("asking for the judge's questions", error)))
         self._follow(step)
 
     def _ask(self) -> None:
@@ -234,10 +234,8 @@ class Judging:
         return replace(prepared, build_messages=request.build_messages)
 
     def _preparation_failed(self, request: Request, error: Exception) -> None:
-        kind = "media" if isinstance(error, MediaError | OSError) else "internal"
-        name = "" if isinstance(error, MediaError) else f"preparing the question raised {type(error).__name__}: "
-        failure = Response.failure(request.id, "media" if kind == "media" else "internal", f"{name}{error}")
-        self._follow(self._interviews.take_in(failure))  # says nothing about the judge, so it is not counted
+        given_up = not_sent(request.id, "preparing the question", error)
+        self._follow(self._interviews.take_in(given_up))  # says nothing about the judge, so it is not counted
 
     def _take_in(self, response: Response) -> None:
         """One reply: durable first, then counted, then passed on."""

@@ -15,6 +15,7 @@ from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.api.task import PipelineScore, ScoredDoc, Task
 from lmms_eval.engine import codec
 from lmms_eval.engine.conversations import Job
+from lmms_eval.engine.failures import failure
 from lmms_eval.engine.records import answer_record, failure_record, score_record
 from lmms_eval.engine.watchdog import ScoringWatch, hung_documents
 from lmms_eval.engine.worker_process import WorkerDied, WorkerProcess
@@ -44,7 +45,7 @@ def _scored(job: Job) -> dict[str, Any]:
     except NotEvaluated as absent:
         return score_record(name, doc_id, answers, _unscored(job.task, absent.reason))
     except (Exception, SystemExit) as raised:  # noqa: BLE001 - foreign code: one bad sample is one failed sample
-        return failure_record(name, doc_id, answers, f"scoring raised {type(raised).__name__}: {raised}")
+        return failure_record(name, doc_id, answers, failure("scoring", raised))
 
 
 def _unscored(task: Task, reason: str) -> ScoredDoc:

@@ -103,6 +103,7 @@ class _Desk:
     def serve(self, message: Mapping[str, Any]) -> None:
         from lmms_eval.api.judging import Verdict
         from lmms_eval.engine.conversations import Job
+        from lmms_eval.engine.failures import failure
         from lmms_eval.engine.records import answer_from_record, failure_record
         from lmms_eval.engine.scoring import score_document
 
@@ -112,7 +113,7 @@ class _Desk:
         try:
             task = self._task(name)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the task's own code runs when its data is opened
-            reason = f"building the task in a scoring process raised {type(error).__name__}: {error}"
+            reason = f"in a scoring process: {failure('building the task', error)}"
             self._reply(b"")
             self._reply(codec.dumps(failure_record(name, doc_id, answers, reason)))
             return

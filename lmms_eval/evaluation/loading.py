@@ -9,7 +9,7 @@ from typing import Any
 from loguru import logger
 
 from lmms_eval.api.task import Selection, Task
-from lmms_eval.errors import AbsentDataError, LmmsEvalError, TaskError
+from lmms_eval.errors import AbsentDataError, FunctionError, LmmsEvalError, TaskError
 
 
 def load_tasks(selection: Selection) -> Selection:
@@ -66,6 +66,8 @@ def _without(selection: Selection, absent: Mapping[str, Any]) -> Selection:
 def _load(task: Task) -> None:
     try:
         task.load()
+    except FunctionError as error:
+        raise TaskError(f"task {task.name!r}: preparing its data: {error}; --verbosity DEBUG shows more") from error
     except LmmsEvalError:
         raise
     except Exception as error:  # process_docs and the like are the task's own code

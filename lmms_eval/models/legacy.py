@@ -148,7 +148,8 @@ class LegacyAdapter(Model):
             except UsageError:
                 raise
             except Exception as error:  # noqa: BLE001 - a task's own functions may raise anything: one failed sample
-                message = f"building the plugin's arguments raised {type(error).__name__}: {error}"
+                doing = f"building the plugin's arguments raised {type(error).__name__}: "
+                message = f"{'' if isinstance(error, LmmsEvalError) else doing}{error}"
                 yield Response.failure(request.id, "internal", message)
         if not items:
             return

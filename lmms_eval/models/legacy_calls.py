@@ -16,7 +16,7 @@ from lmms_eval.api.instance import Instance, TokenCounts, unwrap_generation_outp
 from lmms_eval.api.interleaved import generated_image
 from lmms_eval.api.model import CacheHook
 from lmms_eval.api.request import ErrorKind, GeneratedImage, Request, Response, Usage
-from lmms_eval.errors import MediaError
+from lmms_eval.errors import FunctionError, MediaError
 
 MULTI_ROUND = "generate_until_multi_round"
 
@@ -231,5 +231,6 @@ def failure(item: Prepared, error: BaseException, attempts: int) -> Response:
     """A plugin's exception as the end of one request."""
     kind: ErrorKind = "out_of_memory" if "OutOfMemory" in type(error).__name__ else "internal"
     detail = str(error) or "no message"
-    message = f"the plugin's {item.request.kind} raised {type(error).__name__}: {detail}"
+    of_task = isinstance(error, FunctionError)  # a function of the task, which the plugin has called
+    message = detail if of_task else f"the plugin's {item.request.kind} raised {type(error).__name__}: {detail}"
     return Response.failure(item.request.id, kind, message, attempts)

@@ -10,6 +10,7 @@ from loguru import logger
 from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
 from lmms_eval.api.task import Group, ReportFunction
 from lmms_eval.engine.aggregate import TaskResult
+from lmms_eval.utils.places import place_of
 
 UNSCORED = "unscored: "
 """What the reasons of documents that could not be evaluated begin with."""
@@ -32,7 +33,9 @@ def benchmark_reports(
             report = function(tasks, stem)
         except Exception as error:  # noqa: BLE001 - a task's own code may raise anything; its scores are complete
             logger.opt(exception=error).debug("the report of {}", ", ".join(tasks))
-            report = BenchmarkReport(f"no report over {', '.join(tasks)}: {type(error).__name__}: {error}")
+            place = place_of(error, function)
+            where = f" ({place})" if place else ""
+            report = BenchmarkReport(f"no report over {', '.join(tasks)}: {type(error).__name__}: {error}{where}")
         if report is not None:
             reports.append(report)
     return reports

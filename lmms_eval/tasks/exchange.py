@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
 from lmms_eval.api.interleaved import said
 from lmms_eval.api.messages import ChatMessages, build_user_turn
 from lmms_eval.api.request import Request, RequestKind, Response
@@ -37,7 +39,13 @@ class MessageBuilder:
     """No description and no examples in front (later rounds)."""
 
     def __call__(self) -> ChatMessages:
-        return ChatMessages.model_validate({"messages": self.turns()})
+        try:
+            return ChatMessages.model_validate({"messages": self.turns()})
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            place = ".".join(str(part) for part in first["loc"])
+            where = f"{self.task.where}: doc_to_messages"
+            raise RenderError(f"{where} gave what is no message: {place}: {first['msg']}") from error
 
     def turns(self, doc: Mapping[str, Any] | None = None) -> list[Turn]:
         """The messages as plain mappings, of ``doc`` where a plugin hands over its own copy of the document."""
@@ -200,7 +208,7 @@ class _Question:
 
     def __call__(self, doc: Mapping[str, Any]) -> list[Turn]:
         visuals = self.task.prompts.visuals(doc) if self.visuals is None else self.visuals
-        return build_user_turn(visuals, self.text)
+        return self.task.prompts.user_turn(visuals, self.text)
 
 
 def _loss(response: Response) -> float:

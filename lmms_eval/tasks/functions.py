@@ -7,6 +7,7 @@ under a name that no other folder shares.
 from __future__ import annotations
 
 import difflib
+import functools
 import hashlib
 import importlib
 import importlib.util
@@ -19,7 +20,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from lmms_eval.errors import TaskError
+from lmms_eval.api.outcome import NotEvaluated
+from lmms_eval.errors import FunctionError, LmmsEvalError, TaskError
+from lmms_eval.utils.places import place_of
 
 _MODULES: dict[Path, ModuleType] = {}
 _LOCK = threading.RLock()
@@ -55,6 +58,29 @@ class FunctionRef:
             return getattr(module, attribute)
         except AttributeError:
             raise TaskError(f"{where}: {_no_function(module, attribute)}") from None
+
+
+def named(function: Any, key: str) -> Any:
+    """The function under the key that names it: what it raises says so, and where in its files (``FunctionError``).
+
+    Errors of ours and ``NotEvaluated`` pass through; a class, and what is no function, comes back as it is.
+    """
+    if not callable(function) or isinstance(function, type):
+        return function
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except (LmmsEvalError, NotEvaluated):
+            raise
+        except (Exception, SystemExit) as error:
+            place = place_of(error, function)
+            raise FunctionError(
+                f"{key} raised {type(error).__name__}: {error}{f' ({place})' if place else ''}"
+            ) from error
+
+    return call
 
 
 def resolve_all(value: Any, key: str = "") -> Any:

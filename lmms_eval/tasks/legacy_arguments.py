@@ -82,7 +82,6 @@ def _doc_to_messages(task: YamlTask, request: Request) -> Callable[..., Any]:
 
 def _later_round(task: YamlTask, doc: Doc, rounds: Mapping[str, Any]) -> tuple[Any, bool, Any, Any]:
     """``(messages | None, stop, outputs, info)``."""
-    from lmms_eval.api.messages import build_user_turn
     from lmms_eval.tasks.render import accepts
 
     own = task.config.doc_to_messages
@@ -91,6 +90,6 @@ def _later_round(task: YamlTask, doc: Doc, rounds: Mapping[str, Any]) -> tuple[A
         turns = None if messages is None else as_turns(messages, f"{task.where}: doc_to_messages")
     else:
         visuals, text, stop, outputs, info = call_text(task.config.doc_to_text, doc, task.prompts.kwargs, **rounds)
-        turns = None if stop else build_user_turn(visuals, str(text))
+        turns = None if stop else task.prompts.user_turn(visuals or [], str(text))
     shown = None if turns is None else task.prompts.allowed(task.conversation.with_system(turns))
     return shown, bool(stop), outputs, info

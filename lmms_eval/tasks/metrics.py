@@ -14,6 +14,7 @@ from lmms_eval.api.task import MetricDefinition
 from lmms_eval.errors import TaskError, UnknownNameError
 from lmms_eval.metrics.table import AGGREGATIONS, METRICS
 from lmms_eval.tasks.config import GENERATING, TaskConfig
+from lmms_eval.tasks.functions import named
 from lmms_eval.utils.numbers import ScoreRange
 
 log = logging.getLogger(__name__)
@@ -71,7 +72,8 @@ def _metric(entry: Mapping[str, Any], config: TaskConfig, where: str) -> TaskMet
         hint = f"for output_type {config.output_type} ({where}); process_results may return it"
         raise UnknownNameError("metric", name, known, hint)
     function, registered = aggregation(stated, where)
-    definition = MetricDefinition(name, function, registered, bool(direction), _range(entry, registered, where))
+    own = function if registered else named(function, f"the aggregation of metric {name!r}")
+    definition = MetricDefinition(name, own, registered, bool(direction), _range(entry, registered, where))
     return TaskMetric(definition, {key: value for key, value in entry.items() if key not in _OWN_KEYS})
 
 

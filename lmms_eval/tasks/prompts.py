@@ -126,10 +126,21 @@ class Prompts:
     def own_turns(self, doc: Doc, **rounds: Any) -> list[Turn]:
         """The task's messages for a full document: ``doc_to_messages``, else all media followed by the text."""
         if self.config.doc_to_messages is None:
-            return build_user_turn(self.visuals(doc), self.shown_text(doc))
+            return self.user_turn(self.visuals(doc), self.shown_text(doc))
         return as_turns(
             call_messages(self.config.doc_to_messages, doc, self.kwargs, **rounds), self._key("doc_to_messages")
         )
+
+    def user_turn(self, visuals: Sequence[Any], text: str) -> list[Turn]:
+        """One user message, media first.
+
+        Raises:
+            RenderError: an item of ``doc_to_visual`` is no picture, video or sound.
+        """
+        try:
+            return build_user_turn(visuals, text)
+        except TypeError as error:
+            raise RenderError(f"{self.where}: {error}") from error
 
     def _key(self, key: str) -> str:
         return f"{self.where}: {key}"

@@ -22,7 +22,7 @@ from lmms_eval.tasks.data.documents import document_hash, pictures, plain
 from lmms_eval.tasks.data.splits import DataRequest
 from lmms_eval.tasks.exchange import NOT_SENT, exchange_for
 from lmms_eval.tasks.fewshot import few_shot
-from lmms_eval.tasks.functions import describe_all, module_source, resolve_all
+from lmms_eval.tasks.functions import describe_all, module_source, named, resolve_all
 from lmms_eval.tasks.judged import repeated
 from lmms_eval.tasks.media_folders import media_folders
 from lmms_eval.tasks.media_policy import media_policy
@@ -36,6 +36,7 @@ from lmms_eval.tasks.yaml_loader import StatedPath, encode
 
 PROMPT_KEYS = ("process_docs", "doc_to_visual", "doc_to_text", "doc_to_choice", "doc_to_messages", "description")
 SCORING_KEYS = ("process_results", "doc_to_target", "doc_to_judge")
+NAMED_KEYS = (*PROMPT_KEYS, *SCORING_KEYS, "doc_to_gold", "dataset_path")
 _TEMPLATES = ("doc_to_text", "doc_to_target", "doc_to_choice", "description")
 
 
@@ -67,7 +68,7 @@ class YamlTask(Task):
         self.source, self.options, self.where = source, options, source.file
         self._raw = task_config({**source.raw, "task": source.name}, self.where)
         self.config: TaskConfig = self._raw.model_copy(
-            update={name: resolve_all(value, name) for name, value in _fields(self._raw).items()}
+            update={name: _resolved(name, value) for name, value in _fields(self._raw).items()}
         )
         config = self.config
         self.name = source.name
@@ -343,6 +344,12 @@ class YamlTask(Task):
 def _no_column(where: str, key: str, name: str, documents: Documents) -> str:
     columns = ", ".join(documents.columns)
     return f"{where}: key {key!r}: there is no column {name!r} in {documents.source.where}; there is: {columns}"
+
+
+def _resolved(key: str, value: Any) -> Any:
+    """A value with its functions imported; the function of a key for documents or scores goes by its name."""
+    made = resolve_all(value, key)
+    return named(made, key) if key in NAMED_KEYS else made
 
 
 def _fields(config: TaskConfig) -> dict[str, Any]:

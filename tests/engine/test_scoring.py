@@ -40,12 +40,13 @@ def test_one_bad_document_fails_alone_in_a_worker_process(tmp_path: Path, capfd:
     task = make(tmp_path, does)
     assert task.scoring == "process"
     records = run(task, jobs(task), job_timeout_s=0.5)
+    utils = tmp_path / "utils.py"
     assert ends(records) == [
         "scored",
-        "scoring raised KeyError: 'no such column'",
+        f"process_results raised KeyError: 'no such column' ({utils}:14)",
         "scored",
-        "scoring raised EOFError: EOF when reading a line",
-        "scoring raised SystemExit: 0",
+        f"process_results raised EOFError: EOF when reading a line ({utils}:19)",
+        f"process_results raised SystemExit: 0 ({utils}:21)",
         "scoring gave a object cannot be written to a journal",
         "scored",
         "scoring did not come back: the scoring process ended with code 5",
@@ -58,8 +59,7 @@ def test_one_bad_document_fails_alone_in_a_worker_process(tmp_path: Path, capfd:
 
 def test_scoring_in_the_process_and_in_workers_is_the_same(tmp_path: Path) -> None:
     does = ["well", "raise", "print", "sys.exit", "absent", "well"]
-    inline = make(tmp_path / "inline", does, "inline")
-    process = make(tmp_path / "process", does)
+    inline, process = make(tmp_path, does, "inline"), make(tmp_path, does)
     one, other = run(inline, jobs(inline)), run(process, jobs(process), workers=2)
     assert one == other
     assert one[0]["scores"][0]["metrics"]["pair"] == (1, "é")
@@ -69,14 +69,18 @@ def test_scoring_in_the_process_and_in_workers_is_the_same(tmp_path: Path) -> No
 def test_without_workers_everything_is_scored_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scoring, "WorkerProcess", None)
     task = make(tmp_path, ["well", "raise"])
-    assert ends(run(task, jobs(task), workers=0)) == ["scored", "scoring raised KeyError: 'no such column'"]
+    utils = tmp_path / "utils.py"
+    assert ends(run(task, jobs(task), workers=0)) == [
+        "scored",
+        f"process_results raised KeyError: 'no such column' ({utils}:14)",
+    ]
 
 
 def test_a_task_that_a_worker_cannot_build_fails_its_documents_and_says_why(tmp_path: Path) -> None:
     task = make(tmp_path, ["well", "well"])
     (tmp_path / "rows.jsonl").unlink()
     records = run(task, jobs(task))
-    assert all("building the task in a scoring process raised DataError" in end for end in ends(records))
+    assert all("in a scoring process: " in end and "rows.jsonl" in end for end in ends(records))
     assert len(records) == 2
 
 

@@ -123,7 +123,9 @@ def test_a_task_whose_own_code_raises_is_an_error_of_the_task(tmp_path: Path) ->
     tasks(tmp_path)
     edit(tmp_path, f"{NAME}.yaml", "test_split", "process_docs: !function utils.broken\ntest_split")
     (tmp_path / "tasks" / "utils.py").write_text("def broken(docs):\n    return docs.nonsense()\n")
-    with pytest.raises(TaskError, match="preparing its data raised AttributeError"):
+    with pytest.raises(
+        TaskError, match=r"preparing its data: process_docs raised AttributeError: .* \(.*utils.py:\d+\)"
+    ):
         collect(config(tmp_path))
 
 

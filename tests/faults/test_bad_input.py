@@ -249,10 +249,10 @@ def test_a_model_that_raises_for_one_document(tasks: Path, tmp_path: Path, monke
 
 FUNCTIONS = {
     "process_results": (
-        ("metric_list", "process_results: !function utils.f\nmetric_list"), "scoring raised KeyError: 'nope'"
+        ("metric_list", "process_results: !function utils.f\nmetric_list"), "process_results raised KeyError: 'nope'"
     ),
     "doc_to_text": (
-        ("doc_to_text: question", "doc_to_text: !function utils.f"), "building the request raised KeyError: 'nope'"
+        ("doc_to_text: question", "doc_to_text: !function utils.f"), "doc_to_text raised KeyError: 'nope'"
     ),
 }  # fmt: skip
 
@@ -263,7 +263,11 @@ def test_a_task_function_that_raises_for_one_document(key: str, tasks: Path, tmp
     code = f"def f(doc, *_):\n    return doc['nope'] if 'Question 2' in doc['question'] else {value}\n"
     edit, reason = FUNCTIONS[key]
     with_function(edit, code)(tasks)
-    assert reason in withheld(here(good(tmp_path, log_samples="")), tmp_path / "out", scored=3, failed=1)
+    reasons = withheld(here(good(tmp_path, log_samples="")), tmp_path / "out", scored=3, failed=1)
+    assert f"{reason} ({tmp_path}/tasks/utils.py:2)" in reasons
+    ended = here(good(tmp_path, log_samples="", verbosity="DEBUG"))
+    assert "Traceback" in ended.err
+    assert f'File "{tmp_path}/tasks/utils.py", line 2, in f' in ended.err
 
 
 def test_a_doc_to_visual_that_raises_for_one_document(tmp_path: Path, server: StubServer) -> None:
@@ -272,7 +276,9 @@ def test_a_doc_to_visual_that_raises_for_one_document(tmp_path: Path, server: St
         file.write("\n\ndef some(doc):\n    return doc['nope'] if ' 2?' in doc['question'] else doc_to_visual(doc)\n")
     rewrite("bench_image.yaml", "utils.doc_to_visual", "utils.some")(tmp_path / "tasks")
     reasons = withheld(here(stub_flags(tmp_path, server, "bench_image")), tmp_path / "out", scored=2, failed=1)
-    assert "preparing the request raised KeyError: 'nope'" in reasons
+    lines = (tmp_path / "tasks" / "utils.py").read_text().splitlines()
+    place = f"{tmp_path}/tasks/utils.py:{lines.index('def some(doc):') + 2}"
+    assert f"doc_to_visual raised KeyError: 'nope' ({place})" in reasons
 
 
 def test_an_aggregation_that_raises_and_is_mended(tasks: Path, tmp_path: Path) -> None:
@@ -283,7 +289,8 @@ def test_an_aggregation_that_raises_and_is_mended(tasks: Path, tmp_path: Path) -
         ended = here(flags)
         assert ended.code == 1
         assert "Traceback" not in ended.shown
-        for part in ("task 'bench_text'", "metric 'exact_match'", "ZeroDivisionError: division by zero", "samples are"):
+        cause = f"ZeroDivisionError: division by zero ({tmp_path}/tasks/utils.py:2)"
+        for part in ("task 'bench_text'", "metric 'exact_match'", cause, "samples are"):
             assert part in ended.out
         document = results(out)
         assert document["results"]["bench_text"][SAMPLE] is None

@@ -8,7 +8,7 @@ import pytest
 from lmms_eval.api.outcome import Unscored
 from lmms_eval.api.registry import AGGREGATIONS, FILTERS, METRICS, RegisteredMetric
 from lmms_eval.api.task import Answer, TaskOptions
-from lmms_eval.errors import TaskError, UnknownNameError
+from lmms_eval.errors import FunctionError, TaskError, UnknownNameError
 from lmms_eval.tasks.scoring import mean_metrics
 from tests.tasks.kit import Function, loaded, make_task
 
@@ -149,7 +149,7 @@ def test_what_is_not_there_is_unscored(tmp_path: Path, function: str, status: st
 
 
 def test_what_scoring_raises_is_passed_on(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="boom"):
+    with pytest.raises(FunctionError, match=r"^process_results raised ValueError: boom \(.*utils.py:18\)$"):
         one(spying(tmp_path / "a", process_results=Function("utils.boom")), "x")
     with pytest.raises(Exception, match="process_results must return a mapping of metrics, not a float"):
         one(spying(tmp_path / "b", process_results=Function("utils.number")), "x")

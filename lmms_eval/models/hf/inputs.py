@@ -96,8 +96,9 @@ class InputBuilder:
         """
         import jinja2
 
+        messages = request.build_messages()  # what the task's own functions raise is no matter of the template
         try:
-            prepared = self._render(request.build_messages())
+            prepared = self._render(messages)
         except RefusedError as error:
             prepared = Prepared(error=ResponseError("bad_request", str(error)))
         except (jinja2.TemplateError, TypeError, ValueError, LookupError, AttributeError) as error:

@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 import av
 import numpy as np
 import pytest
 
-from lmms_eval.errors import MediaError
+from lmms_eval.errors import FunctionError, MediaError
 from lmms_eval.models.hf.inputs import InputBuilder, placeholder_tokens
 from lmms_eval.models.hf.load import load
 from lmms_eval.models.hf.options import HFOptions
@@ -148,3 +150,11 @@ def test_a_list_of_pictures_is_a_video(loaded, tiny):
         builder(loaded, tiny, max_num_frames=4).prepare(converse(0, show({"type": "video", "url": frames}))).payload
     )
     assert [image.width for image in payload.images] == [8, 11, 14, 17]
+
+
+def test_what_the_task_raises_is_not_laid_at_the_template(loaded, tiny):
+    def build():
+        raise FunctionError("doc_to_visual raised KeyError: 'image' (utils.py:2)")
+
+    with pytest.raises(FunctionError, match="doc_to_visual"):
+        builder(loaded, tiny).prepare(replace(ask(0, "What?"), build_messages=build))

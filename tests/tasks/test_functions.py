@@ -1,0 +1,48 @@
+"""What a task's function raises is told by the key under which it stands."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import Any
+
+import pytest
+
+from lmms_eval.api.outcome import NotEvaluated
+from lmms_eval.errors import FunctionError, MediaError
+from lmms_eval.tasks.functions import named
+
+
+def broken(doc: Any, settings: Any = None) -> Any:
+    if settings is not None:
+        raise settings
+    return doc["image"]
+
+
+LINE = inspect.getsourcelines(broken)[1] + 3
+
+
+def test_the_key_the_error_and_the_place_are_told() -> None:
+    with pytest.raises(FunctionError) as caught:
+        named(broken, "doc_to_visual")({})
+    assert str(caught.value) == f"doc_to_visual raised KeyError: 'image' ({__file__}:{LINE})"
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_exit_ends_the_sample_alone() -> None:
+    with pytest.raises(FunctionError, match=r"^doc_to_text raised SystemExit: 0"):
+        named(broken, "doc_to_text")({}, SystemExit(0))
+
+
+@pytest.mark.parametrize("error", [NotEvaluated("no judge"), MediaError("no such file"), KeyboardInterrupt()])
+def test_what_has_a_meaning_of_its_own_passes_through(error: BaseException) -> None:
+    with pytest.raises(type(error)):
+        named(broken, "process_results")({}, error)
+
+
+def test_signature_and_attributes_stay() -> None:
+    partial = functools.partial(broken, settings=None)
+    assert inspect.signature(named(broken, "doc_to_text")) == inspect.signature(broken)
+    assert named(partial, "doc_to_text")({"image": 1}) == 1
+    assert named("{{question}}", "doc_to_text") == "{{question}}"
+    assert named(MediaError, "dataset_path") is MediaError
