@@ -12,7 +12,6 @@ from lmms_eval.config import RunConfig
 
 VARIABLES: Mapping[str, str] = MappingProxyType(
     {
-        "verbosity": "VERBOSITY",
         "media_root": "LMMS_EVAL_MEDIA_ROOT",
         "allow_media": "LMMS_EVAL_ALLOW_MEDIA",
         "datasets_cache": "HF_DATASETS_CACHE",

@@ -11,8 +11,9 @@ from typing import Any
 from lmms_eval.api.registry import AGGREGATIONS as ADDED_AGGREGATIONS
 from lmms_eval.api.registry import METRICS as ADDED_METRICS
 from lmms_eval.api.task import MetricDefinition
-from lmms_eval.errors import TaskError, UnknownNameError
+from lmms_eval.errors import TaskError, UnknownNameError, UsageError
 from lmms_eval.metrics.table import AGGREGATIONS, METRICS
+from lmms_eval.tasks.arguments import arguments_of, nearest, wrong_value
 from lmms_eval.tasks.config import GENERATING, TaskConfig
 from lmms_eval.tasks.functions import named
 from lmms_eval.utils.numbers import ScoreRange
@@ -21,6 +22,8 @@ log = logging.getLogger(__name__)
 BYPASS = "bypass"
 DEFAULTS = {"multiple_choice": ("acc", "acc_norm"), "loglikelihood": ("perplexity", "acc")}
 """Metrics without ``metric_list``; ``exact_match`` for generating tasks."""
+_CALLED_WITH = ("references", "predictions", "item")
+"""What a metric's function is called with beside its arguments."""
 _OWN_KEYS = frozenset({"metric", "aggregation", "higher_is_better", "range"})
 _ALL_TARGETS = frozenset({"anls", "bleu", "chrf", "ter"})
 """Metrics that take all reference answers at once."""
@@ -65,16 +68,44 @@ def _metric(entry: Mapping[str, Any], config: TaskConfig, where: str) -> TaskMet
         if default_aggregation is None:
             log.warning("%s: metric %s has no aggregation and is not registered: %s is taken", where, name, stated)
     direction = entry.get("higher_is_better")
+    if direction is not None and not isinstance(direction, bool):
+        raise TaskError(f"{where}: key 'metric_list': higher_is_better must be true or false, not {direction!r}")
     if direction is None:
         direction = True if default_direction is None else default_direction
-    if not config.process_results and name != BYPASS and metric_function(name, config.output_type) is None:
-        known = sorted({*METRICS, *ADDED_METRICS.names()})
-        hint = f"for output_type {config.output_type} ({where}); process_results may return it"
-        raise UnknownNameError("metric", name, known, hint)
+    arguments = {key: value for key, value in entry.items() if key not in _OWN_KEYS}
+    _check_arguments(name, arguments, config, where)
     function, registered = aggregation(stated, where)
     own = function if registered else named(function, f"the aggregation of metric {name!r}")
     definition = MetricDefinition(name, own, registered, bool(direction), _range(entry, registered, where))
-    return TaskMetric(definition, {key: value for key, value in entry.items() if key not in _OWN_KEYS})
+    return TaskMetric(definition, arguments)
+
+
+def _check_arguments(name: str, given: Mapping[str, Any], config: TaskConfig, where: str) -> None:
+    """Refuse a metric that nothing computes, and arguments that its function does not take.
+
+    With ``process_results`` no function of ours is called: then only a misspelt key of the entry itself is refused.
+    """
+    function = None if config.process_results or name == BYPASS else metric_function(name, config.output_type)
+    if function is None and not config.process_results and name != BYPASS:
+        known = sorted({*METRICS, *ADDED_METRICS.names()})
+        hint = f"for output_type {config.output_type} ({where}); process_results may return it"
+        raise UnknownNameError("metric", name, known, hint)
+    taken = None if function is None else arguments_of(function, _CALLED_WITH)
+    for key in given:
+        near = nearest(key, [*(taken or ()), *_OWN_KEYS])
+        if key not in (taken or ()) and (near or taken is not None):
+            hint = f"did you mean {near!r}?" if near else f"it takes: {', '.join(taken or ()) or 'none'}"
+            raise TaskError(f"{where}: key 'metric_list': metric {name!r} has no argument {key!r}; {hint}")
+    # Types are stated in our own functions; those of plugins may state what YAML cannot write.
+    if function is None or not given or name in ADDED_METRICS:
+        return
+    if wrong := wrong_value(function, given):
+        raise TaskError(f"{where}: key 'metric_list': metric {name!r}: {wrong}")
+    if config.output_type in GENERATING:
+        try:
+            function(references=["a"], predictions=["a"], **given)
+        except UsageError as error:  # such as a broken regular expression
+            raise TaskError(f"{where}: key 'metric_list': {error}") from error
 
 
 def _defaults(name: str) -> tuple[str | None, bool | None]:

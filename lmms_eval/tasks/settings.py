@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmms_eval.api.task import TaskOptions
-from lmms_eval.errors import TaskError
+from lmms_eval.tasks.arguments import check_generation
 from lmms_eval.tasks.config import GENERATING, TaskConfig
 
 
@@ -61,7 +61,11 @@ def target_kwargs(stated: Mapping[str, Any] | None, options: TaskOptions) -> Any
 
 
 def generation_options(config: TaskConfig, options: TaskOptions) -> dict[str, Any]:
-    """The task's options, those for this model over them, those of the command line over all."""
+    """The task's options, those for this model over them, those of the command line over all.
+
+    Raises:
+        TaskError: a misspelt option, or a value of a wrong kind.
+    """
     if config.output_type not in GENERATING:
         return {}
     if config.generation_kwargs is None:
@@ -73,13 +77,9 @@ def generation_options(config: TaskConfig, options: TaskOptions) -> dict[str, An
     made.update(own if own is not None else specific.get("default") or {})
     made.update(options.gen_kwargs)
     made.setdefault("until", [config.fewshot_delimiter])
+    check_generation(made, f"task {config.task}")
     if made.get("temperature") is not None:
-        try:
-            made["temperature"] = float(made["temperature"])
-        except (TypeError, ValueError) as error:
-            raise TaskError(
-                f"task {config.task}: generation_kwargs.temperature: {made['temperature']!r} is no number"
-            ) from error
+        made["temperature"] = float(made["temperature"])
     return made
 
 
