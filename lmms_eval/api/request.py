@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -114,6 +114,48 @@ class GeneratedImage:
         return f"{self.sha256}.{self.media_type.rpartition('/')[2]}"
 
 
+@dataclass(frozen=True, slots=True)
+class SentMedia:
+    """A picture, video or sound as it went to the model; fields that do not apply are empty."""
+
+    type: Literal["image", "video", "audio"]
+    path: str = ""
+    """Of the file that it comes from, absolute."""
+    url: str = ""
+    """Address without its query, which may hold a key."""
+    name: str = ""
+    """That the data give along with its bytes."""
+    sha256: str = ""
+    """Of the source's bytes; of mode, size and pixels where it is a picture in memory."""
+    nbytes: int | None = None
+    """Encoded as it was sent, before base64."""
+    width: int | None = None
+    height: int | None = None
+    seconds: float | None = None
+    frames: tuple[int, ...] = ()
+    """Numbers of the frames in the video, from 0."""
+    times: tuple[float, ...] = ()
+    """Of the frames, in seconds from the video's start."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields that are not empty, tuples as lists, ``nbytes`` as ``bytes``."""
+        given = ((item.name, getattr(self, item.name)) for item in fields(self))
+        names = {"nbytes": "bytes"}
+        return {
+            names.get(name, name): list(value) if isinstance(value, tuple) else value
+            for name, value in given
+            if value not in ("", None, ())
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> SentMedia:
+        names = {"bytes": "nbytes"}
+        given: dict[str, Any] = {
+            names.get(name, name): tuple(value) if isinstance(value, list) else value for name, value in data.items()
+        }
+        return cls(**given)
+
+
 Part = str | GeneratedImage
 """A piece of an interleaved answer."""
 
@@ -146,6 +188,8 @@ class Response:
     """Ids of the requests that were generated in the same batch, if the answer may depend on them."""
     model: str | None = None
     """The model that a server says it served."""
+    media: tuple[SentMedia, ...] = ()
+    """What went out with the request, as far as its preparation told; set by the engine."""
 
     @classmethod
     def failure(cls, request_id: str, kind: ErrorKind, message: str, attempts: int = 1) -> Response:
@@ -157,3 +201,8 @@ class Response:
         text = "".join(part for part in parts if isinstance(part, str))
         has_image = any(isinstance(part, GeneratedImage) for part in parts)
         return cls(request_id, text=text, parts=tuple(parts) if has_image else (), **details)
+
+
+def sent_media(responses: Sequence[Response]) -> tuple[SentMedia, ...]:
+    """The media of several requests in order, each once."""
+    return tuple(dict.fromkeys(medium for response in responses for medium in response.media))

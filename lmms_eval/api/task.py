@@ -16,7 +16,7 @@ from lmms_eval.utils.numbers import ScoreRange
 
 if TYPE_CHECKING:
     from lmms_eval.api.judging import JudgeQuestion, Verdict
-    from lmms_eval.api.request import Part, Request, Response, Usage
+    from lmms_eval.api.request import Part, Request, Response, SentMedia, Usage
 
 OutputType = Literal[
     "generate_until",
@@ -94,6 +94,8 @@ class Answer:
     """Likelihood values are losses (lower is likelier); ``False``: log-probabilities were negated by the engine."""
     model: str | None = None
     """The model that a server says it served."""
+    media: tuple[SentMedia, ...] = ()
+    """What went out with its requests, each once."""
 
     @property
     def parts(self) -> tuple[Part, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from lmms_eval.api.messages import ChatMessages, ChatTextContent
 from lmms_eval.api.model import Model, RequestStream
-from lmms_eval.api.request import Request, Response
+from lmms_eval.api.request import Request, Response, SentMedia
 from lmms_eval.api.task import Task
 from lmms_eval.engine.conversations import Conversations
 from lmms_eval.engine.event_loop import run_coroutine
@@ -25,6 +25,7 @@ from lmms_eval.engine.signals import EndNow, Interrupts
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.stream import Stream, StreamLimits
 from lmms_eval.engine.team import Team
+from lmms_eval.media.sent import recording, unrecorded
 from lmms_eval.utils.async_iteration import closed_on_error
 
 GIVE_UP_AT_LEAST = 16
@@ -107,6 +108,7 @@ class Asking:
         self._conversations, self._is_behind = conversations, is_behind
         self._lock = threading.Lock()
         self._prompts: dict[str, str] = {}
+        self._sent: dict[str, tuple[SentMedia, ...]] = {}
         self._cache = cache
         self._keys: dict[str, str] = {}
         self._clock = _Clock()
@@ -182,6 +184,7 @@ class Asking:
             ModelError: nobody waits for this response; it is not recorded.
         """
         self._conversations.expect(response.request_id)
+        response = replace(response, media=self._sent.pop(response.request_id, ()))
         kept = self._store.keep_images(response)
         with self._lock:
             self._clock.tick()
@@ -221,7 +224,10 @@ class Asking:
                 self._take_in_hit(hit, rendering)
                 return None
             self._keys[request.id] = key
-        prepared = self._model.prepare(replace(request, build_messages=rendering.build))
+        with recording() as sent:
+            prepared = self._model.prepare(replace(request, build_messages=rendering.build))
+        if sent:
+            self._sent[request.id] = tuple(sent)
         self._prompts[request.id] = rendering.fingerprint or text_fingerprint(request.context)
         return replace(prepared, build_messages=request.build_messages)
 
@@ -268,7 +274,8 @@ class _Rendering:
 
     def build(self) -> ChatMessages:
         """The messages for the model; each call gives objects of its own."""
-        messages, self._ahead = self._ahead or self.request.build_messages(), None
+        with unrecorded():
+            messages, self._ahead = self._ahead or self.request.build_messages(), None
         self.fingerprint = self.fingerprint or message_fingerprint(messages)
         return messages
 

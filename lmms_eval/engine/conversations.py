@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lmms_eval.api.judging import Verdict
-from lmms_eval.api.request import Request, Response
+from lmms_eval.api.request import Request, Response, sent_media
 from lmms_eval.api.task import Answer, Exchange, Task
 from lmms_eval.engine.failures import failure
 from lmms_eval.errors import ModelError, UsageError
@@ -141,7 +141,8 @@ class Conversations:
         responses = [talk.responses[request.id] for request in talk.requests]
         error = next((response.error for response in responses if response.error is not None), None)
         if error is not None:
-            self._finish(talk.unit, talk.repeat, _failed(f"{error.kind}: {error.message}", talk.first_input))
+            failed = _failed(f"{error.kind}: {error.message}", talk.first_input)
+            self._finish(talk.unit, talk.repeat, replace(failed, media=sent_media(responses)))
             return ()
         requests: Sequence[Request] = ()
         answer: Answer | None = None

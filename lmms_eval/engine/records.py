@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lmms_eval.api.request import Response, ResponseError, Usage
+from lmms_eval.api.request import Response, ResponseError, SentMedia, Usage
 from lmms_eval.api.task import Answer, PipelineScore, ScoredDoc
 from lmms_eval.engine.images import parts_from_record, parts_record, value_parts, value_with_parts
 from lmms_eval.utils.redaction import redact_text
@@ -25,6 +25,8 @@ def response_record(response: Response, prompt: str) -> dict[str, Any]:
         record["attempts"] = response.attempts
     if response.batch:
         record["batch"] = list(response.batch)
+    if response.media:
+        record["media"] = _media_record(response.media)
     if prompt:
         record["prompt"] = prompt
     return record
@@ -61,6 +63,7 @@ def response_from_record(record: Mapping[str, Any]) -> Response:
         attempts=record.get("attempts", 1),
         batch=tuple(record.get("batch", ())),
         model=record.get("model"),
+        media=_media_from_record(record),
     )
 
 
@@ -96,6 +99,8 @@ def answer_record(answer: Answer, with_paths: bool = False) -> dict[str, Any]:
         record["error"] = redact_text(answer.error)
     if not answer.is_loss:
         record["is_loss"] = False
+    if answer.media:
+        record["media"] = _media_record(answer.media)
     return record
 
 
@@ -109,7 +114,16 @@ def answer_from_record(record: Mapping[str, Any]) -> Answer:
         input=record["input"],
         is_loss=record.get("is_loss", True),
         model=record.get("model"),
+        media=_media_from_record(record),
     )
+
+
+def _media_record(media: Sequence[SentMedia]) -> list[dict[str, Any]]:
+    return [medium.to_dict() for medium in media]
+
+
+def _media_from_record(record: Mapping[str, Any]) -> tuple[SentMedia, ...]:
+    return tuple(SentMedia.from_dict(medium) for medium in record.get("media", ()))
 
 
 def score_record(task: str, doc_id: int, answers: Sequence[Answer], scored: ScoredDoc) -> dict[str, Any]:

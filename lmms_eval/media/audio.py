@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval.errors import MediaError
 from lmms_eval.media.containers import open_container
 from lmms_eval.media.reference import MediaRef, Root, resolve
+from lmms_eval.media.sent import note_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -73,12 +74,15 @@ def load_audio(
     ref = resolve(value, root)
     if ref.kind == "array":
         samples = _mono(ref)
-        if sampling_rate is None or sampling_rate == ref.sampling_rate:
-            return Audio(samples, ref.sampling_rate)
-        return _decode(MediaRef("bytes", data=encode_wav(samples, ref.sampling_rate)), sampling_rate)
-    if ref.kind == "image":
+        sound = Audio(samples, ref.sampling_rate)
+        if sampling_rate is not None and sampling_rate != ref.sampling_rate:
+            sound = _decode(MediaRef("bytes", data=encode_wav(samples, ref.sampling_rate)), sampling_rate)
+    elif ref.kind == "image":
         raise MediaError(f"{ref.describe()} is no sound")
-    return _decode(ref, sampling_rate, max_seconds)
+    else:
+        sound = _decode(ref, sampling_rate, max_seconds)
+    note_file(ref, "audio", seconds=round(sound.duration, 3))
+    return sound
 
 
 def wire_audio(value: Any, formats: Collection[str] = WIRE_FORMATS, root: Root = None) -> EncodedAudio:
@@ -88,6 +92,12 @@ def wire_audio(value: Any, formats: Collection[str] = WIRE_FORMATS, root: Root =
         MediaError: not found, unreadable, or without samples.
     """
     ref = resolve(value, root)
+    made = _wired(ref, formats)
+    note_file(ref, "audio", made.nbytes)
+    return made
+
+
+def _wired(ref: MediaRef, formats: Collection[str]) -> EncodedAudio:
     if ref.kind == "array":
         return _encoded("wav", encode_wav(ref.array, ref.sampling_rate))
     data = ref.read_bytes()

@@ -23,6 +23,7 @@ from lmms_eval.media.image import (
     to_rgb,
 )
 from lmms_eval.media.reference import MediaRef, Root, content, digest, known_digest, resolve
+from lmms_eval.media.sent import note_file, note_picture
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -46,6 +47,8 @@ class EncodedImage:
     """Size of the encoded picture, before base64."""
     untouched: bool = False
     """These are the bytes of the source."""
+    size: tuple[int, int] = (0, 0)
+    """Width and height in pixels."""
 
     @property
     def data_url(self) -> str:
@@ -92,16 +95,23 @@ def wire_image(
     Raises:
         MediaError: not found, unreadable, cut short, or it cannot be made to fit ``max_bytes``.
     """
-    chosen = options or WireOptions(max_bytes=max_bytes, max_pixels=max_pixels)
     ref = resolve(value, root)
+    key, image = _wired(ref, options or WireOptions(max_bytes=max_bytes, max_pixels=max_pixels))
+    note_picture(ref, image.size, image.nbytes, key)
+    return image
+
+
+def _wired(ref: MediaRef, options: WireOptions) -> tuple[str, EncodedImage]:
+    """The digest of the source, and the encoded picture."""
     key = known_digest(ref)
-    kept = ENCODED.get((key, chosen)) if key is not None else None
-    if kept is not None:
-        return kept
+    kept = ENCODED.get((key, options)) if key is not None else None
+    if key is not None and kept is not None:
+        return key, kept
     if ref.kind == "image" and ref.image is not None:
-        return ENCODED.get_or_make((digest(ref), chosen), lambda: _encode_fitting(load_image(ref), chosen, ref))
+        key = digest(ref)
+        return key, ENCODED.get_or_make((key, options), lambda: _encode_fitting(load_image(ref), options, ref))
     data, key = content(ref)
-    return ENCODED.get_or_make((key, chosen), lambda: _wire_bytes(data, chosen, ref))
+    return key, ENCODED.get_or_make((key, options), lambda: _wire_bytes(data, options, ref))
 
 
 def image_url(value: Any, options: WireOptions | None = None, root: Root = None) -> str:
@@ -111,7 +121,10 @@ def image_url(value: Any, options: WireOptions | None = None, root: Root = None)
         MediaError: as :func:`wire_image`.
     """
     ref = resolve(value, root)
-    return ref.url if ref.kind == "url" else wire_image(ref, options=options).data_url
+    if ref.kind == "url":
+        note_file(ref, "image")
+        return ref.url
+    return wire_image(ref, options=options).data_url
 
 
 def encode_image(image: Image.Image, image_format: ImageFormat = "PNG", quality: int = 85) -> bytes:
@@ -155,7 +168,7 @@ def _wire_bytes(data: bytes, options: WireOptions, ref: MediaRef) -> EncodedImag
         return _encode_fitting(load_image(source), options, ref)
     if not _has_end(data, header.format):
         load_image(source)  # the full decoder decides whether it is cut short
-    return _encoded(MIME[header.format], data, untouched=True)
+    return _encoded(MIME[header.format], data, (header.width, header.height), untouched=True)
 
 
 def _encode_fitting(image: Image.Image, options: WireOptions, ref: MediaRef) -> EncodedImage:
@@ -168,7 +181,7 @@ def _encode_fitting(image: Image.Image, options: WireOptions, ref: MediaRef) -> 
         share = min(0.9, 0.95 * limit / len(data))
         picture = shrink(picture, max_pixels=max(1, math.floor(picture.width * picture.height * share)))
         data = encode_image(picture, options.image_format, options.quality)
-    return _encoded(MIME[options.image_format], data)
+    return _encoded(MIME[options.image_format], data, picture.size)
 
 
 def _plain(image: Image.Image) -> Image.Image:
@@ -187,8 +200,8 @@ def _has_end(data: bytes, image_format: str) -> bool:
     return len(data) >= int.from_bytes(data[4:8], "little") + 8
 
 
-def _encoded(mime: str, data: bytes, untouched: bool = False) -> EncodedImage:
-    return EncodedImage(mime, base64.b64encode(data).decode("ascii"), len(data), untouched)
+def _encoded(mime: str, data: bytes, size: tuple[int, int], untouched: bool = False) -> EncodedImage:
+    return EncodedImage(mime, base64.b64encode(data).decode("ascii"), len(data), untouched, size)
 
 
 ENCODED: ByteLRU[EncodedImage] = ByteLRU(_ENCODED_MAX_BYTES, lambda image: len(image.base64) + 256)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval.errors import MediaError
 from lmms_eval.media.cache import ByteLRU
 from lmms_eval.media.reference import MediaRef, Root, identity, resolve
+from lmms_eval.media.sent import note_picture
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -156,8 +157,12 @@ def load_rgb(value: Any, root: Root = None, *, rotate: bool = True, max_pixels: 
 
     if ref.kind not in ("path", "bytes"):
         image = make()
+        note_picture(ref, image.size)
         return image.copy() if image is ref.image else image
-    return DECODED.get_or_make((identity(ref), rotate, max_pixels), make).copy()
+    key = identity(ref)
+    image = DECODED.get_or_make((key, rotate, max_pixels), make).copy()
+    note_picture(ref, image.size, sha256=key if ref.kind == "bytes" else "")
+    return image
 
 
 def upright(image: Image.Image) -> Image.Image:

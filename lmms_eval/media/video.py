@@ -12,11 +12,14 @@ from lmms_eval.media.cache import ByteLRU
 from lmms_eval.media.containers import open_container
 from lmms_eval.media.reference import MediaRef, Root, identity, resolve
 from lmms_eval.media.sampling import sample_count, uniform_indices
+from lmms_eval.media.sent import FRAME, Frame, note_frames, source_of
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     from PIL import Image
+
+    from lmms_eval.api.request import SentMedia
 
     _Found = dict[int, npt.NDArray[np.uint8]]
     """Decoded frames by number."""
@@ -77,15 +80,21 @@ class VideoFrames:
     """Number of each frame in the video, from 0; a wanted frame that cannot be read is missing."""
     fps: float
     """The video's own rate; 0 if unknown."""
+    source: SentMedia | None = None
+    """The video that they are of."""
 
     def __len__(self) -> int:
         return len(self.indices)
 
     def images(self) -> list[Image.Image]:
-        """The frames as PIL images (copies)."""
+        """The frames as PIL images (copies), each with its place in the video as ``info[FRAME]``."""
         from PIL import Image
 
-        return [Image.fromarray(frame) for frame in self.array]
+        images = [Image.fromarray(frame) for frame in self.array]
+        if self.source is not None:
+            for image, index, time in zip(images, self.indices, self.times(), strict=True):
+                image.info[FRAME] = Frame(self.source, index, time)
+        return images
 
     def times(self) -> list[float]:
         """Seconds from the start of the video of each frame; zeros if the rate is unknown."""
@@ -137,7 +146,11 @@ def read_frames(value: Any, sampling: Sampling = Sampling(count=32), root: Root 
             its ``indices`` that the video does not have.
     """
     ref = resolve(value, root)
-    return FRAMES.get_or_make((identity(ref), sampling), lambda: _read(ref, sampling))
+    key = identity(ref)
+    source = source_of(ref, "video", "" if ref.kind == "path" else key)
+    frames = FRAMES.get_or_make((key, sampling), lambda: replace(_read(ref, sampling), source=source))
+    note_frames(frames)
+    return frames
 
 
 def select(info: VideoInfo, sampling: Sampling) -> list[int]:

@@ -126,8 +126,10 @@ class Gemini(SdkModel[Arguments]):
             sound = wire_audio(part.value, tuple(AUDIO_MIME))
             return _inline(AUDIO_MIME[sound.format], base64.b64decode(sound.base64))
         from lmms_eval.media.reference import resolve
+        from lmms_eval.media.sent import note_file
 
         film = resolve(part.value)
+        note_file(film, "video")
         if film.kind == "url":
             return {"file_data": {"file_uri": film.url}}
         return _inline(film.mime or "video/mp4", film.read_bytes())

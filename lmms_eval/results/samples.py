@@ -84,6 +84,7 @@ def _row(record: Mapping[str, Any], score: Mapping[str, Any], is_likelihood: boo
     row["doc_hash"] = record["doc_hash"]
     if record["media"]:
         row["input_media"] = record["media"]
+    row |= _sent_media(answers)
     row |= score["metrics"]
     row["input"] = first["input"]
     row["filter"] = score["filter"]
@@ -106,8 +107,14 @@ def _failed_row(record: Mapping[str, Any]) -> dict[str, Any]:
     said = [_logged(answer["value"]) for answer in answers if answer["value"] is not None]
     if said:
         row["raw_resps"] = said
-    row |= _interleaved(answers)
+    row |= _interleaved(answers) | _sent_media(answers)
     return row | _answer_facts(record)
+
+
+def _sent_media(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What went to the model with the document's requests, each once."""
+    found = {json_text(medium): medium for answer in answers for medium in answer.get("media", ())}
+    return {"sent_media": list(found.values())} if found else {}
 
 
 def _interleaved(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from lmms_eval.api.interleaved import said
 from lmms_eval.api.messages import ChatMessages, build_user_turn
-from lmms_eval.api.request import Request, RequestKind, Response
+from lmms_eval.api.request import Request, RequestKind, Response, sent_media
 from lmms_eval.api.task import Answer, Exchange
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.prompts import Turn, as_turns
@@ -118,6 +118,7 @@ class _Base(Exchange):
             latency=sum(latencies) if latencies else None,
             input=self._input,
             is_loss=is_loss,
+            media=sent_media(self._responses),
         )
 
 

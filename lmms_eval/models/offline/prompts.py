@@ -94,10 +94,12 @@ class PromptBuilder:
 
     def _address(self, part: ChatVideoContent) -> str:
         from lmms_eval.media.reference import resolve
+        from lmms_eval.media.sent import note_file
 
         film = resolve(part.url)
         if bounds_of(part) != (None, None) or film.kind not in ("path", "url"):
             raise MediaError(f"{film.describe()}: this engine takes whole videos by path or URL only; use vllm or hf")
+        note_file(film, "video")
         return film.url if film.kind == "url" else str(film.path)
 
 

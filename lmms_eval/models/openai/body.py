@@ -185,8 +185,10 @@ def _frames(part: ChatVideoContent, rendering: Rendering) -> Iterator[dict[str, 
 def video_url(value: Any) -> str:
     """The address of a remote video as it is, ``file://`` for a local file, a data URL for bytes."""
     from lmms_eval.media.reference import resolve
+    from lmms_eval.media.sent import note_file
 
     ref = resolve(value)
+    note_file(ref, "video")
     if ref.kind == "url":
         return ref.url
     if ref.kind == "path" and ref.path is not None:
