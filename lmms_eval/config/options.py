@@ -131,7 +131,9 @@ class RunConfig:
     verbosity: str = _run("INFO", OUTPUT, "log level; DEBUG shows tracebacks", choices=LEVELS, variables=("VERBOSITY",))
     wandb_args: str | dict[str, Any] = _later("", "Weights & Biases", metavar="K=V,...")
     swanlab_args: str | dict[str, Any] = _later("", "SwanLab", metavar="K=V,...")
-    timezone: str = _run("Asia/Singapore", OUTPUT, "time zone of the date stamp in file names", metavar="ZONE")
+    timezone: str | None = _run(
+        None, OUTPUT, "time zone of the date stamp in file names (the machine's own)", metavar="ZONE"
+    )
     hf_hub_log_args: str | dict[str, Any] = _later("", "upload to the hub", metavar="K=V,...")
     predict_only: bool = _run(False, OUTPUT, "only generate; implies --log_samples", aliases=("-x",))
     seed: tuple[int | None, ...] = _option(
@@ -159,6 +161,7 @@ class RunConfig:
     correlation: float = _run(0.5, STATISTICS, "correlation of the two models' scores (power analysis)")
     std_a: float | None = _run(None, STATISTICS, "standard deviation of model A (power analysis)", spelling="--std-a")
     std_b: float | None = _run(None, STATISTICS, "standard deviation of model B (power analysis)", spelling="--std-b")
+    no_media: bool = _run(False, MODEL, "baseline: answer without building prompts and opening their media")
     error_budget: float = _run(0.0, RUNNING, "share of a task's samples that may fail before its score is withheld")
     allow_blank: bool = _run(False, RUNNING, "give a score also where every answer is blank or filtered")
     resume: bool | str = _run(

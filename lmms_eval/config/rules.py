@@ -106,7 +106,8 @@ def _texts(config: RunConfig) -> Iterator[str]:
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
     try:
-        ZoneInfo(config.timezone)
+        if config.timezone is not None:
+            ZoneInfo(config.timezone)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         yield f"--timezone: {config.timezone!r} is not the name of a time zone; write it like Europe/Berlin or UTC"
 

@@ -216,6 +216,7 @@ def _build(config: RunConfig, registry: ModelRegistry, choice: ModelChoice, plac
         device=config.device or _own_device(place),
         force_simple=config.force_simple,
         chunk_size=config.chunk_size,
+        no_media=config.no_media,
         image_format=_changed(config, "image_encode_format"),
         image_quality=_changed(config, "image_jpeg_quality"),
     )

@@ -14,6 +14,7 @@ from typing import Any
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, RequestKind, Response
 from lmms_eval.errors import ModelError
+from lmms_eval.models.media_check import open_media
 from lmms_eval.models.task_access import choices_of, gold_answer_of, target_of
 
 TAKE = 64
@@ -30,24 +31,31 @@ class Baseline(Model):
         text: the constant answer.
         options: answers that ``random_choice`` draws from, separated by ``|``; without it they are the task's
             choices, or the letters of the option lines (``A. ...``, ``(A) ...``, ``A: ...``) in the prompt.
+        no_media: ``gold`` alone builds every prompt and opens its pictures, videos and sounds, so that full marks show
+            the whole task right; this leaves it out (``--no_media``).
     """
 
     kinds: frozenset[RequestKind] = frozenset({"generate_until", "loglikelihood"})
     concurrency = TAKE
     reads_documents = True
 
-    def __init__(self, strategy: str = "gold", text: str = "A", options: str | Sequence[str] = ()) -> None:
+    def __init__(
+        self, strategy: str = "gold", text: str = "A", options: str | Sequence[str] = (), no_media: bool = False
+    ) -> None:
         strategies = self._strategies()
         if strategy not in strategies:
             known = ", ".join(strategies)
             raise ModelError(f"baseline has no strategy {strategy!r} (--model_args strategy=...); it has {known}")
         self.strategy = strategy
         self._answer = strategies[strategy]
+        self._opens_media = strategy == "gold" and not no_media
         self.text = str(text)
         self.options = tuple(options.split("|") if isinstance(options, str) and options else options)
 
     def prepare(self, request: Request) -> Request:
-        """Nothing is sent anywhere, so no media is opened."""
+        """Nothing is sent anywhere; ``gold`` sees to it that it could be."""
+        if self._opens_media:
+            open_media(request.build_messages())
         return request
 
     def respond(self, stream: RequestStream) -> Iterator[Response]:

@@ -31,6 +31,8 @@ class BuildOptions:
     image_format: str | None = None
     """Format of pictures that must be encoded anew, where the command line says one."""
     image_quality: int | None = None
+    no_media: bool = False
+    """Prompts are not built (of the model ``baseline``)."""
     chunk_size: int | None = None
     """Requests in one call of a class-interface plugin; default 8 x batch size."""
 
@@ -47,6 +49,8 @@ def build_model(resolved: ResolvedModel, model_args: str | Mapping[str, Any], op
     name = resolved.manifest.model_id
     given = parse_model_args(model_args)
     cls = resolved.load()
+    if options.no_media and "no_media" not in _parameters(cls):
+        raise ModelError(f"--no_media: model {name!r} needs the media to answer; only `baseline` does without")
     arguments = {**_accepted_options(cls, options), **given}
     _check_arguments(name, cls, arguments)
     try:
@@ -93,6 +97,7 @@ def _accepted_options(cls: type[Any], options: BuildOptions) -> dict[str, Any]:
         "device": options.device,
         "image_format": options.image_format,
         "image_quality": options.image_quality,
+        "no_media": options.no_media or None,
     }
     accepted = {}
     for key, value in extra.items():

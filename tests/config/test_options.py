@@ -10,8 +10,8 @@ from tests.parity.vectors import GOLDEN_DIR
 
 RECORDED = GOLDEN_DIR / "harness" / "runs" / "vqa_chat" / "results.json"
 GIVEN = {"model", "tasks", "model_args", "output_path", "log_samples", "include_path", "hf_hub_log_args"}
-OF_THE_TASK = {"repeats"}
-"""Recorded as null where they are not given: the task's own value holds then, not the recorded default."""
+OF_THE_TASK = {"repeats", "timezone"}
+"""Recorded as null where they are not given: the task's own value, or the machine's zone, holds then."""
 
 
 @pytest.mark.skipif(not RECORDED.is_file(), reason=f"no recorded run at {RECORDED}")

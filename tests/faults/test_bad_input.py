@@ -165,6 +165,21 @@ def server() -> Iterator[StubServer]:
         yield started
 
 
+def test_gold_answers_open_every_picture(tmp_path: Path) -> None:
+    """Full marks of the reference answers show that every prompt can be built, or say that this was left out."""
+    picture_task(tmp_path / "tasks", 3, 3)
+    (tmp_path / "tasks" / "bench_image_1.jpg").write_bytes(b"no picture")
+    flags = good(tmp_path, tasks="bench_image", model_args="strategy=gold", log_samples="")
+    reasons = withheld(here(flags), tmp_path / "out", scored=2, failed=1)
+    assert "bench_image_1.jpg is not a readable picture" in reasons
+    told = here(good(tmp_path, tasks="bench_image", no_media="", output_path=f"{tmp_path}/o2"))
+    assert told.code == 0, told.shown
+    refused(
+        here(good(tmp_path, tasks="bench_image", model="replay", model_args="path=x.jsonl", no_media="")),
+        ("--no_media: model 'replay' needs the media", "`baseline`"),
+    )
+
+
 def test_a_missing_and_a_corrupt_picture(tmp_path: Path, server: StubServer) -> None:
     picture_task(tmp_path / "tasks", 4, 4)
     pictures = [tmp_path / "tasks" / f"bench_image_{number}.jpg" for number in range(4)]
