@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -54,15 +54,15 @@ def model_folder(output_path: Path, model_args: str) -> Path:
     return output_path / name if name else output_path
 
 
-def start_stamp(timezone: str, now: datetime | None = None) -> datetime:
-    """The start time in the wanted zone. Raises ``ConfigError`` for an unknown zone."""
+def start_stamp(timezone: str | None, now: datetime | None = None) -> datetime:
+    """The start time in the wanted zone, or the machine's own. Raises ``ConfigError`` for an unknown zone."""
     try:
-        zone = ZoneInfo(timezone)
+        zone = None if timezone is None else ZoneInfo(timezone)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise ConfigError(
             f"--timezone {timezone!r}: no such time zone; give a name such as UTC or Europe/Paris"
         ) from error
-    return (now or datetime.now(tz=zone)).astimezone(zone)
+    return (now or datetime.now(tz=UTC)).astimezone(zone)
 
 
 def reserve(folder: Path, start: datetime) -> ResultFiles:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -75,8 +76,15 @@ def test_a_folder_that_is_a_file_is_an_error_not_an_endless_search(tmp_path: Pat
             reserve(folder, MOMENT)
 
 
-def test_the_stamp_is_in_the_wanted_zone() -> None:
+def test_the_stamp_is_in_the_wanted_zone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert start_stamp("Asia/Singapore", MOMENT).strftime("%Y%m%d_%H%M%S") == "20250101_075959"
+    monkeypatch.setenv("TZ", "America/New_York")  # where no zone is given, the machine's own
+    time.tzset()
+    try:
+        assert start_stamp(None, MOMENT).strftime("%Y%m%d_%H%M%S") == "20241231_185959"
+    finally:
+        monkeypatch.undo()
+        time.tzset()
     assert abs((start_stamp("UTC") - datetime.now(tz=UTC)).total_seconds()) < 5
     with pytest.raises(ConfigError, match="no such time zone"):
         start_stamp("Mars/Olympus")
