@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.config import build_config
+from lmms_eval.config.keywords import EvaluateArguments
 from lmms_eval.errors import ConfigError
 from lmms_eval.evaluation.run import RunReport, run
 from lmms_eval.tasks import TaskManager
@@ -24,19 +25,21 @@ _IGNORED = frozenset(
 
 
 def simple_evaluate(
-    model: str | Model | lmms, *, task_manager: TaskManager | None = None, **arguments: Any
+    model: str | Model | lmms, *, task_manager: TaskManager | None = None, **arguments: Unpack[EvaluateArguments]
 ) -> dict[str, Any]:
     """Evaluate and return the results document.
 
     ``model`` is a name or a model object (which stays usable afterwards). Further arguments are the options of
-    ``lmms-eval eval`` by name; ``tasks`` and ``model_args`` also as list and mapping, the four seeds by the family's
-    names. ``task_manager`` says where tasks are found, in place of ``include_path``. The API scores as the command line
+    ``lmms-eval eval`` by name, and the four seeds by the family's names (``EvaluateArguments``: type checkers see wrong
+    ones). ``task_manager`` says where tasks are found, in place of ``include_path``. The API scores as the command line
     does: reasoning tags are stripped, media columns are not read for scoring.
 
     Raises:
         LmmsEvalError: as ``run``.
     """
-    values = {name: value for name, value in arguments.items() if name not in _IGNORED and value is not None}
+    values: dict[str, Any] = {
+        name: value for name, value in arguments.items() if name not in _IGNORED and value is not None
+    }
     if any(name in values for name in _SEEDS):
         values["seed"] = [values.pop(name, default) for name, default in zip(_SEEDS, _SEED_DEFAULTS, strict=True)]
     if not values.get("output_path"):

@@ -106,7 +106,7 @@ def test_arguments_without_meaning_here_are_accepted_and_wrong_ones_are_not(tmp_
         task_manager=None, cli_args=object(), distributed_executor_backend="accelerate",
     )  # fmt: skip
     assert made["n-samples"][NAME]["effective"] == 1
-    with pytest.raises(ConfigError, match="limt"):
+    with pytest.raises(ConfigError, match="limt"):  # type checkers see it too (tests/config/test_keywords.py)
         simple_evaluate("baseline", tasks=NAME, include_path=str(folder), limt=1)
     with pytest.raises(UnknownNameError, match="unknown model 'basline'"):
         simple_evaluate("basline", tasks=NAME, include_path=str(folder))

@@ -1,0 +1,116 @@
+"""The arguments of ``simple_evaluate`` by name and type, so that type checkers and editors know them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypedDict
+
+Arguments = str | Mapping[str, Any] | None
+"""``k=v,k=v``, or a mapping."""
+Names = str | Sequence[str] | None
+"""A comma list, or a list."""
+
+
+class OptionArguments(TypedDict, total=False):
+    """The options of ``RunConfig`` but for ``model``; ``None`` stands for the default.
+
+    They are written out since type checkers run nothing; a test compares them with ``RunConfig``.
+    """
+
+    config: str | None
+    tasks: Names | Mapping[str, bool | None]
+    model_args: Arguments
+    launcher_args: Arguments
+    num_fewshot: int | None
+    batch_size: int | str | None
+    max_batch_size: int | None
+    device: str | None
+    output_path: str | None
+    limit: float | None
+    offset: int | None
+    use_cache: str | None
+    cache_requests: Literal["true", "refresh", "delete"] | None
+    check_integrity: bool | None
+    write_out: bool | None
+    log_samples: bool | None
+    wandb_log_samples: bool | None
+    swanlab_log_samples: bool | None
+    log_samples_suffix: str | None
+    system_instruction: str | None
+    apply_chat_template: bool | None
+    fewshot_as_multiturn: bool | None
+    show_config: bool | None
+    include_path: Names
+    gen_kwargs: Arguments
+    reasoning_tags: str | Sequence[Sequence[str]] | None
+    verbosity: str | None
+    wandb_args: Arguments
+    swanlab_args: Arguments
+    timezone: str | None
+    hf_hub_log_args: Arguments
+    predict_only: bool | None
+    seed: int | str | Sequence[int | None] | None
+    trust_remote_code: bool | None
+    process_with_media: bool | None
+    agentic_trace_mode: Literal["basic", "full"] | None
+    force_simple: bool | None
+    tui: bool | None
+    repeats: int | None
+    baseline: str | None
+    max_tokens: int | None
+    power_analysis: bool | None
+    effect_size: float | None
+    alpha: float | None
+    power: float | None
+    correlation: float | None
+    std_a: float | None
+    std_b: float | None
+    no_media: bool | None
+    error_budget: float | None
+    allow_blank: bool | None
+    resume: bool | str | None
+    task_kwargs: Arguments
+    data_root: str | None
+    grace: float | None
+    chunk_size: int | None
+    prefetch_mb: int | None
+    score_workers: int | None
+    allow_unsafe_code: bool | None
+    judge_model: str | None
+    judge_base_url: str | None
+    judge_args: Arguments
+    judge_retries: int | None
+    judge_repeats: int | None
+    judge_prompts: str | None
+    human_scores: str | None
+    t2i: str | None
+    t2i_args: Arguments
+    bootstrap_iters: int | None
+    nltk_data: str | None
+    geocode_table: str | None
+    geocoder: str | None
+    check_batch: int | None
+    max_restarts: int | None
+    plugins: Names
+    datasets_cache: str | None
+    media_root: str | None
+    image_encode_format: str | None
+    image_jpeg_quality: int | None
+    media_workers: int | None
+    git_commit: str | None
+    git_branch: str | None
+
+
+class EvaluateArguments(OptionArguments, total=False):
+    """Further arguments of the family"s function."""
+
+    random_seed: int | None
+    numpy_random_seed: int | None
+    torch_random_seed: int | None
+    fewshot_random_seed: int | None
+    cli_args: Any
+    datetime_str: str | None
+    delete_requests_cache: bool | None
+    distributed_executor_backend: str | None
+    evaluation_tracker: Any
+    rewrite_requests_cache: bool | None
