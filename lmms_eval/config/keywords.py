@@ -94,6 +94,7 @@ class OptionArguments(TypedDict, total=False):
     plugins: Names
     datasets_cache: str | None
     media_root: str | None
+    allow_media: Names
     image_encode_format: str | None
     image_jpeg_quality: int | None
     media_workers: int | None

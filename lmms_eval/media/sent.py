@@ -13,6 +13,8 @@ from lmms_eval.api.request import SentMedia
 from lmms_eval.media.reference import MediaRef, digest
 
 if TYPE_CHECKING:
+    from PIL import Image
+
     from lmms_eval.media.video import VideoFrames
 
 Kind = Literal["image", "video", "audio"]
@@ -74,6 +76,14 @@ def source_of(ref: MediaRef, kind: Kind, sha256: str = "") -> SentMedia:
         file = str(getattr(ref.image, "filename", "") or "")
         return SentMedia(kind, path=os.path.abspath(file) if file else "", sha256=sha256)
     return SentMedia(kind, name=ref.name, sha256=sha256)
+
+
+def marked(images: list[Image.Image], frames: VideoFrames) -> list[Image.Image]:
+    """The pictures of some frames, with the video that they come from, where it is known."""
+    if frames.source is not None:
+        for image, index, time in zip(images, frames.indices, frames.times(), strict=True):
+            image.info[FRAME] = Frame(frames.source, index, time)
+    return images
 
 
 def note_picture(ref: MediaRef, size: tuple[int, int], nbytes: int | None = None, sha256: str = "") -> None:

@@ -12,7 +12,7 @@ from lmms_eval.media.cache import ByteLRU
 from lmms_eval.media.containers import open_container
 from lmms_eval.media.reference import MediaRef, Root, identity, resolve
 from lmms_eval.media.sampling import sample_count, uniform_indices
-from lmms_eval.media.sent import FRAME, Frame, note_frames, source_of
+from lmms_eval.media.sent import marked, note_frames, source_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -87,14 +87,10 @@ class VideoFrames:
         return len(self.indices)
 
     def images(self) -> list[Image.Image]:
-        """The frames as PIL images (copies), each with its place in the video as ``info[FRAME]``."""
+        """The frames as PIL images (copies), marked with their place in the video."""
         from PIL import Image
 
-        images = [Image.fromarray(frame) for frame in self.array]
-        if self.source is not None:
-            for image, index, time in zip(images, self.indices, self.times(), strict=True):
-                image.info[FRAME] = Frame(self.source, index, time)
-        return images
+        return marked([Image.fromarray(frame) for frame in self.array], self)
 
     def times(self) -> list[float]:
         """Seconds from the start of the video of each frame; zeros if the rate is unknown."""
