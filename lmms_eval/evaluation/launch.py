@@ -7,7 +7,10 @@ import functools
 import itertools
 import os
 
+from loguru import logger
+
 from lmms_eval.engine.team import Team, join
+from lmms_eval.utils.launch import accelerate_started_one
 
 _runs = itertools.count()
 
@@ -17,6 +20,11 @@ def _joined() -> Team | None:
     team = join(os.environ)
     if team is not None:
         atexit.register(team.close)
+    elif accelerate_started_one(os.environ):
+        logger.warning(
+            "accelerate has started one process, which does all the work: with --cpu, or without an accelerator, it "
+            "starts one whatever --num_processes says; for N processes: torchrun --nproc_per_node N -m lmms_eval ..."
+        )
     return team
 
 

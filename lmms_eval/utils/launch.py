@@ -12,6 +12,18 @@ LAUNCHER_VARIABLES = frozenset({
     "ROLE_WORLD_SIZE", "ROLE_NAME", "MASTER_ADDR", "MASTER_PORT",
 })  # fmt: skip
 VISIBLE = "CUDA_VISIBLE_DEVICES"
+_OF_MPI = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE")
+
+
+def accelerate_started_one(environ: Mapping[str, str]) -> bool:
+    """``accelerate launch`` was asked for several processes and has started this one alone.
+
+    With ``--cpu``, and on a machine without accelerators, it starts one process whatever ``--num_processes`` says. It
+    does not pass the number on; but only where it is above 1 does it name a meeting place (``MASTER_PORT``), and then
+    it tells this process no rank.
+    """
+    is_simple = "ACCELERATE_MIXED_PRECISION" in environ and not environ.get("RANK") and not environ.get("WORLD_SIZE")
+    return is_simple and bool(environ.get("MASTER_PORT")) and not any(name in environ for name in _OF_MPI)
 
 
 def local_processes(environ: Mapping[str, str]) -> int:

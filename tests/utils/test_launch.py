@@ -3,7 +3,13 @@ from __future__ import annotations
 import pytest
 
 from lmms_eval.errors import ModelError
-from lmms_eval.utils.launch import local_processes, own_gpus, visible_gpus, without_launcher
+from lmms_eval.utils.launch import (
+    accelerate_started_one,
+    local_processes,
+    own_gpus,
+    visible_gpus,
+    without_launcher,
+)
 
 TORCHRUN = {"WORLD_SIZE": "8", "RANK": "6", "LOCAL_RANK": "2", "LOCAL_WORLD_SIZE": "4"}
 
@@ -21,6 +27,26 @@ TORCHRUN = {"WORLD_SIZE": "8", "RANK": "6", "LOCAL_RANK": "2", "LOCAL_WORLD_SIZE
 )
 def test_processes_that_see_the_same_gpus(environ: dict[str, str], processes: int) -> None:
     assert local_processes(environ) == processes
+
+
+ACCELERATE = {"ACCELERATE_USE_CPU": "True", "ACCELERATE_MIXED_PRECISION": "no"}
+"""What ``accelerate launch --cpu`` sets; with ``--num_processes 2`` a meeting place too."""
+MEETING = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
+
+
+@pytest.mark.parametrize(
+    ("environ", "is_one_of_several"),
+    [
+        ({**ACCELERATE, **MEETING}, True),
+        (ACCELERATE, False),
+        (MEETING, False),
+        ({**ACCELERATE, **MEETING, "RANK": "0", "WORLD_SIZE": "2"}, False),
+        ({**ACCELERATE, **MEETING, "OMPI_COMM_WORLD_SIZE": "2"}, False),
+        ({}, False),
+    ],
+)
+def test_one_process_where_several_were_asked_of_accelerate(environ: dict[str, str], is_one_of_several: bool) -> None:
+    assert accelerate_started_one(environ) is is_one_of_several
 
 
 def test_gpus_that_are_visible() -> None:
