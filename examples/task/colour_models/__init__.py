@@ -1,0 +1,1 @@
+"""A plugin package: its models are named in ``models``."""

@@ -1,0 +1,10 @@
+from pathlib import Path
+
+from lmms_eval.tasks._task_utils.media_resolver import resolve_media_reference
+
+FOLDER = Path(__file__).parent
+
+
+def pictures(doc):
+    # A path starts beside this file; a picture that the data hold themselves (parquet) comes as it is.
+    return [resolve_media_reference(doc["image"], "image", base_dir=FOLDER)]
