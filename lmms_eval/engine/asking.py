@@ -184,7 +184,8 @@ class Asking:
             ModelError: nobody waits for this response; it is not recorded.
         """
         self._conversations.expect(response.request_id)
-        response = replace(response, media=self._sent.pop(response.request_id, ()))
+        if sent := self._sent.pop(response.request_id, None):
+            response = replace(response, media=sent)
         kept = self._store.keep_images(response)
         with self._lock:
             self._clock.tick()

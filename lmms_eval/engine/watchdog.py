@@ -42,9 +42,9 @@ while IFS= read -r line; do
     over) late=2 ;;
   esac
   [ "$late" -ge 2 ] || continue
-  { IFS= read -r record; IFS= read -r message; } < "$2"
-  printf '%s\n' "$record" >> "$3"
-  printf '%s\n' "$message" >&2
+  { IFS= read -r task; IFS= read -r doc_id; } < "$2"
+  printf '{"task":%s,"doc_id":%s}\n' "$task" "$doc_id" >> "$3"
+  printf 'error: task %s, document %s: %s\n' "$task" "$doc_id" "$4" >&2
   kill -KILL "$1"
   break
 done
@@ -77,7 +77,7 @@ class ScoringWatch:
         self._thread = threading.get_ident()
         self._state, path = tempfile.mkstemp(prefix="lmms-eval-scoring-")
         self._shell = subprocess.Popen(
-            ["/bin/sh", "-c", _GUARD, "sh", str(os.getpid()), path, self._hung],
+            ["/bin/sh", "-c", _GUARD, "sh", str(os.getpid()), path, self._hung, self._message()],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             start_new_session=True,
@@ -111,10 +111,8 @@ class ScoringWatch:
             return failure_record(job.task.name, job.doc_id, job.answers, reason)
 
     def _begin(self, job: Job) -> None:
-        record = orjson.dumps({"task": job.task.name, "doc_id": job.doc_id})
-        state = b"%s\n%s\n" % (record, self._message(job).encode("utf-8", "replace"))
-        os.pwrite(self._state, state, 0)
-        os.ftruncate(self._state, len(state))
+        # Two lines at the beginning of the file, whatever a longer name has left behind them: one call of the system.
+        os.pwrite(self._state, b"%s\n%d\n" % (orjson.dumps(job.task.name), job.doc_id), 0)
         with self._lock:
             self._job, self._waited = job, 0.0
             if not self._is_armed:
@@ -127,11 +125,11 @@ class ScoringWatch:
         if raised:
             self._raise_there(None)  # takes back what has not arrived
 
-    def _message(self, job: Job) -> str:
+    def _message(self) -> str:
         return (
-            f"error: task {job.task.name!r}, document {job.doc_id}: scoring took more than {self._limit_s:g} s and "
-            "could not be ended, so the process was. Start the same command again: this document has failed then, the "
-            "others go on. With `scoring: process` in the task's YAML a document that hangs ends alone."
+            f"scoring took more than {self._limit_s:g} s and could not be ended, so the process was. Start the same "
+            "command again: this document has failed then, the others go on. With `scoring: process` in the task's "
+            "YAML a document that hangs ends alone."
         )
 
     def _watch(self) -> None:

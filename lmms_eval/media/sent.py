@@ -45,15 +45,18 @@ class _Notes:
 _NOTES: ContextVar[_Notes | None] = ContextVar("sent_media", default=None)
 
 
-@contextmanager
-def recording() -> Iterator[list[SentMedia]]:
-    """A list that fills with the media read or encoded meanwhile by this thread, in order."""
-    notes = _Notes()
-    token = _NOTES.set(notes)
-    try:
-        yield notes.media
-    finally:
-        _NOTES.reset(token)
+class recording:
+    """Context with a list that fills with the media read or encoded meanwhile by this thread, in order."""
+
+    __slots__ = ("_notes", "_token")
+
+    def __enter__(self) -> list[SentMedia]:
+        self._notes = _Notes()
+        self._token = _NOTES.set(self._notes)
+        return self._notes.media
+
+    def __exit__(self, *_: object) -> None:
+        _NOTES.reset(self._token)
 
 
 @contextmanager

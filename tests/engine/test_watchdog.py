@@ -64,7 +64,7 @@ def test_what_cannot_be_ended_ends_the_run_and_is_passed_over_by_the_next(tmp_pa
     code, ends, said = run(tmp_path, "well", does, "well")
     assert time.monotonic() - begun < 30
     assert (code, ends) == (-signal.SIGKILL, {0: "scored"})
-    assert said.startswith("error: task 'probe', document 1: scoring took more than 0.4 s and could not be ended")
+    assert said.startswith('error: task "probe", document 1: scoring took more than 0.4 s and could not be ended')
     assert "Start the same command again" in said and said.count("\n") == 1
     assert json.loads((tmp_path / HUNG).read_text()) == {"task": "probe", "doc_id": 1}
     code, ends, said = run(tmp_path, "well", does, "well")
@@ -127,5 +127,5 @@ def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     with ScoringWatch(5.0) as watch:
         assert watch.call(jobs(task)[0], lambda job: {"doc_id": job.doc_id}) == {"doc_id": 0}
         shell, (state,) = watch._shell, tmp_path.glob("lmms-eval-scoring-*")
-        assert '"doc_id":0' in state.read_text()
+        assert '"probe"\n0\n' in state.read_text()
     assert shell.returncode == 0 and not state.exists()

@@ -116,8 +116,10 @@ def read_completion(body: Any, raw: bytes, url: str) -> Reply:
         raise AttemptError("server_error", f"{url} ended its answer with an error: {_reason(choice)}")
     if not isinstance(message, dict):
         raise _malformed(url, "a choice without message")
-    reply = _read_message(message, finish, read_tokens(body.get("usage"), "prompt_tokens", "completion_tokens"), url)
-    return replace(reply, model=served_model(body))
+    ended = _Ended(
+        finish, read_tokens(body.get("usage"), "prompt_tokens", "completion_tokens"), model=served_model(body)
+    )
+    return _read_message(message, ended, url)
 
 
 def served_model(body: Mapping[str, Any]) -> str | None:
@@ -132,7 +134,16 @@ def _reason(choice: Mapping[str, Any]) -> str:
     return shorten(str(message)) if message else "finish_reason is error, and no reason is given"
 
 
-def _read_message(message: Mapping[str, Any], finish: str | None, usage: Usage | None, url: str) -> Reply:
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """What a completion says beside its message."""
+
+    finish_reason: str | None
+    usage: Usage | None
+    model: str | None
+
+
+def _read_message(message: Mapping[str, Any], ended: _Ended, url: str) -> Reply:
     content, images = message.get("content"), message.get("images")
     if content is not None and not isinstance(content, str) and not _are_objects(content):
         raise _malformed(url, f"a content of type {type(content).__name__}")
@@ -143,14 +154,14 @@ def _read_message(message: Mapping[str, Any], finish: str | None, usage: Usage |
             parts = [_piece(part) for part in (*pieces, *pictures)]
         except MediaError as error:
             raise _malformed(url, str(error)) from error
-        return Reply.of_parts(parts, finish, usage)
+        return Reply.of_parts(parts, ended.finish_reason, ended.usage, ended.model)
     refusal = message.get("refusal")
     if isinstance(refusal, str):
-        return Reply(refusal, "content_filter", usage)
+        return Reply(refusal, "content_filter", ended.usage, model=ended.model)
     reasoning = message.get("reasoning_content") or message.get("reasoning")
-    if isinstance(reasoning, str) and finish == "stop":
-        return Reply(reasoning, finish, usage, from_reasoning=True)
-    return Reply("", finish, usage)
+    if isinstance(reasoning, str) and ended.finish_reason == "stop":
+        return Reply(reasoning, ended.finish_reason, ended.usage, from_reasoning=True, model=ended.model)
+    return Reply("", ended.finish_reason, ended.usage, model=ended.model)
 
 
 def _are_objects(value: Any) -> bool:

@@ -21,7 +21,8 @@ class BoundedResponse(aiohttp.ClientResponse):  # type: ignore[misc]  # aiohttp 
 
     async def read(self) -> bytes:
         """The whole body."""
-        if self._body is None:
+        told = None if "Content-Encoding" in self.headers else self.content_length
+        if self._body is None and (told is None or told > self.max_bytes):
             pieces, size = [], 0
             try:
                 async for piece in self.content.iter_any():
