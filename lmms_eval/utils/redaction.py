@@ -14,19 +14,19 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 REDACTED = "[REDACTED]"
-LEAST_KNOWN = 6
-"""Characters of a value that is masked wherever it appears: a shorter one stands in many an innocent text."""
+LEAST_KNOWN, LEAST_DOUBTFUL = 6, 8
+"""Characters of a value that is masked wherever it appears, after a name that can only be that of a secret, and after
+one of several meanings: a shorter one stands in many an innocent text."""
 _KEYS = frozenset(
     {"api_key", "client_secret", "hf_token", "huggingface_hub_token", "huggingfacehub_api_token", "token"}
 )
 _ENDINGS = ("api_key", "_token", "_secret", "password")
-_MORE_KEYS = frozenset(
-    {
-        "access_key", "apikey", "auth", "authorization", "bearer", "code", "cookie", "credential", "credentials", "key",
-        "passwd", "password", "pwd", "secret", "secret_key", "sig", "signature", "subscription_key", "x_api_key",
-    }
-)  # fmt: skip
-"""Names that hold a secret in arguments and in the environment, though not everywhere: a run has a ``key``, too."""
+_MORE_KEYS = frozenset({"access_key", "apikey", "authorization", "passwd", "secret", "secret_key", "subscription_key"})
+"""Further names that hold a secret in arguments and in the environment."""
+_DOUBTFUL_KEYS = frozenset(
+    {"auth", "bearer", "code", "cookie", "credential", "credentials", "key", "pwd", "sig", "signature"}
+)
+"""Names that hold a secret in arguments, as a rule; elsewhere they are others': a run has a ``key``, a shell ``PWD``."""
 _MORE_ENDINGS = ("_access_key", "_apikey", "_auth", "_credentials", "_passwd", "_private_key", "_pwd", "_secret_key")
 _NO_SECRETS = frozenset({"dummy", "empty", "false", "ollama", "password", "secret"})
 """Values that servers without keys are given."""
@@ -55,14 +55,14 @@ class _Known:
         """The values as they are and as addresses spell them, longest first."""
 
     def add(self, values: Iterator[str]) -> None:
-        found = {value for value in values if len(value) >= LEAST_KNOWN and value.lower() not in _NO_SECRETS}
+        found = {value for value in values if value.lower() not in _NO_SECRETS}
         with self._lock:
             if found <= self._values:
                 return
             self._values |= found
             spelled = {form for value in self._values for form in (value, quote(value, safe=""), unquote(value))}
-            known = (form for form in spelled if len(form) >= LEAST_KNOWN)
-            self._forms = tuple(sorted(known, key=lambda form: (-len(form), form)))
+            long = (form for form in spelled if len(form) >= LEAST_KNOWN)
+            self._forms = tuple(sorted(long, key=lambda form: (-len(form), form)))
 
     def mask(self, text: str) -> str:
         for form in self._forms:
@@ -79,11 +79,12 @@ def learn_secrets(values: Mapping[str, Any], environment: Mapping[str, str] | No
 
     Args:
         values: options or arguments, nested as they come; texts of the form ``k=v,k=v`` are looked into.
-        environment: variables of which those with a secret name count.
+        environment: variables of which those count whose name can only be that of a secret.
     """
     _known.add(_secrets_in(values))
-    secret = {name: value for name, value in (environment or {}).items() if _holds_secret(name)}
-    _known.add(iter([*secret.values(), *_secrets_in(list(secret.values()))]))
+    # A variable that holds a path says where a secret lies, not what it is.
+    secret = [value for name, value in (environment or {}).items() if _least(name) == LEAST_KNOWN and value[:1] != "/"]
+    _known.add(_secrets_in(secret, LEAST_KNOWN))
 
 
 def is_secret_key(key: str) -> bool:
@@ -126,7 +127,7 @@ def redact(value: Any, by_name: bool = True) -> Any:
 
 def public_query(address: str) -> str:
     """The query of an address without the parts with secret names."""
-    parts = [part for part in urlsplit(address).query.split("&") if part and not _holds_secret(part.partition("=")[0])]
+    parts = [part for part in urlsplit(address).query.split("&") if part and not _least(part.partition("=")[0])]
     return "&".join(parts)
 
 
@@ -134,9 +135,12 @@ def _normal(name: str) -> str:
     return name.strip().lower().replace("-", "_")
 
 
-def _holds_secret(name: str) -> bool:
+def _least(name: str) -> int:
+    """From how many characters on the value of this name is a secret; 0 if it is none."""
     lowered = _normal(name)
-    return is_secret_key(name) or lowered in _MORE_KEYS or lowered.endswith(_MORE_ENDINGS)
+    if is_secret_key(name) or lowered in _MORE_KEYS or lowered.endswith(_MORE_ENDINGS):
+        return LEAST_KNOWN
+    return LEAST_DOUBTFUL if lowered in _DOUBTFUL_KEYS else 0
 
 
 def _without_secrets(address: re.Match[str]) -> str:
@@ -145,49 +149,47 @@ def _without_secrets(address: re.Match[str]) -> str:
     return text[:begin] + _QUERY_VALUE.sub(rf"\1={REDACTED}", text[begin:])
 
 
-def _secrets_in(value: Any, is_secret: bool = False) -> Iterator[str]:
-    """Texts in secret places of nested arguments."""
+def _secrets_in(value: Any, least: int = 0) -> Iterator[str]:
+    """Texts in secret places of nested arguments. ``least``: of a value in such a place, its characters; else 0."""
     if isinstance(value, Mapping):
         for key, item in value.items():
-            yield from _secrets_in(item, is_secret or (isinstance(key, str) and _holds_secret(key)))
+            yield from _secrets_in(item, (_least(key) if isinstance(key, str) else 0) or least)
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from _secrets_in(item, is_secret)
+            yield from _secrets_in(item, least)
     elif isinstance(value, str):
-        if is_secret:
-            yield from _credentials(value)
+        yield from _credentials(value, least)
         yield from _of_text(value)
 
 
-def _credentials(value: str) -> tuple[str, str]:
-    """A secret value, and what follows ``Bearer``."""
-    return value, value.rpartition(" ")[2]
+def _credentials(value: str, least: int) -> Iterator[str]:
+    """A secret value, and what follows ``Bearer``, if they are long enough."""
+    return (part for part in (value, value.rpartition(" ")[2]) if 0 < least <= len(part))
 
 
 def _of_text(text: str) -> Iterator[str]:
     for assignment in _NAMED.finditer(text):
-        if _holds_secret(assignment[1]):
-            yield from _credentials(assignment[2].strip("\"'"))
+        yield from _credentials(assignment[2].strip("\"'"), _least(assignment[1]))
     for address in _ADDRESS.finditer(text):
         yield from _of_address(address.group())
 
 
 def _of_address(address: str) -> Iterator[str]:
+    """Its password, or the user alone; values of secret names in its query; parts of its path that look like keys."""
+    address = address.partition(",")[0]  # an argument's end, where the text is k=v,k=v
     try:
         parts = urlsplit(address)
-        names = [part for part in (parts.username, parts.password) if part]
+        user = parts.password or parts.username or ""
     except ValueError:
         return
-    yield from map(unquote, names)
-    yield from names
-    yield from (value.partition(",")[0] for _, value in parse_qsl(parts.query))
+    yield from (form for form in {user, unquote(user)} if len(form) >= LEAST_KNOWN)
+    for name, value in parse_qsl(parts.query):
+        yield from _credentials(value, _least(name) or (LEAST_DOUBTFUL if _is_like_a_key(value) else 0))
     before = ""
-    for segment in parts.path.split(","):  # an argument's end, where the text is k=v,k=v
-        for part in segment.split("/"):
-            if _is_like_a_key(part) and before.lower() not in _NAMED_AFTER:
-                yield part
-            before = part
-        return
+    for part in parts.path.split("/"):
+        if _is_like_a_key(part) and before.lower() not in _NAMED_AFTER:
+            yield part
+        before = part
 
 
 def _is_like_a_key(part: str) -> bool:

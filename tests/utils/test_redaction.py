@@ -103,6 +103,20 @@ def test_what_is_no_secret_is_not_learnt() -> None:
 
 
 @pytest.mark.usefixtures("forgetful")
+def test_words_of_several_meanings_are_no_secrets() -> None:
+    given = "base_url=https://user@host/v1?version=latest&api-version=2024-10-21,key=name,code=python"
+    places = {
+        "PWD": "/home/me/work",
+        "OLDPWD": "/home/me",
+        "GOOGLE_CREDENTIALS": "/home/me/key.json",
+        "CODE": "python-3",
+    }
+    learn_secrets({"model_args": given}, places)
+    text = "/home/me/work: latest python, 2024-10-21 name of python-3 in /home/me/key.json"
+    assert mask_known(text) == text
+
+
+@pytest.mark.usefixtures("forgetful")
 def test_a_secret_as_an_address_spells_it() -> None:
     learn_secrets({}, {"AWS_SECRET_ACCESS_KEY": "with/slash+plus=0"})
     assert mask_known("key with%2Fslash%2Bplus%3D0, with/slash+plus=0") == "key [REDACTED], [REDACTED]"
