@@ -26,7 +26,7 @@ _MORE_KEYS = frozenset({"access_key", "apikey", "authorization", "passwd", "secr
 _DOUBTFUL_KEYS = frozenset(
     {"auth", "bearer", "code", "cookie", "credential", "credentials", "key", "pwd", "sig", "signature"}
 )
-"""Names that hold a secret in arguments, as a rule; elsewhere they are others': a run has a ``key``, a shell ``PWD``."""
+"""Names that hold a secret in arguments, as a rule; elsewhere they do not: a run has a ``key``, a shell ``PWD``."""
 _MORE_ENDINGS = ("_access_key", "_apikey", "_auth", "_credentials", "_passwd", "_private_key", "_pwd", "_secret_key")
 _NO_SECRETS = frozenset({"dummy", "empty", "false", "ollama", "password", "secret"})
 """Values that servers without keys are given."""
@@ -40,7 +40,7 @@ _FREE_TOKEN = re.compile(r"hf_[A-Za-z0-9]{20,}|\bsk-[A-Za-z0-9_-]{20,}")
 _BEARER = re.compile(r"(?i)\b(bearer\s+)[A-Za-z0-9._~+/=-]{8,}")
 _ADDRESS = re.compile(r"""(?i)(?<![a-z0-9+.-])[a-z][a-z0-9+.-]{0,20}://[^\s"'<>\\^`{|}]{1,4096}""")
 _USER = re.compile(r"(?<=://)[^/?#@]*@(?=[^/?#@]*(?:[/?#]|$))")
-_QUERY_VALUE = re.compile(r"(?<=[?&#;])([^=&#;,]*)=([^&#;,]+)")
+_QUERY_VALUE = re.compile(r"(?<=[?&#;])([^=&#;,]*)=([^&#;,)]+)")
 _NAMED_AFTER = frozenset({"deployments", "endpoints", "engines", "models"})
 """Parts of a path after which the name of a model stands, not a key."""
 
