@@ -89,8 +89,6 @@ def test_passing_faults_are_retried(tasks: Path, tmp_path: Path, fault: str) -> 
 @pytest.mark.parametrize(
     ("fault", "counted"),
     [
-        ("empty", "blank"),
-        ("null", "blank"),
         ("white_space", "blank"),
         ("tool_call", "blank"),
         ("content_filter", "filtered"),

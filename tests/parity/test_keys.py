@@ -228,7 +228,8 @@ def line_verdict(root: Path, path: str, record: dict[str, Any]) -> Verdict:
 
 
 @pytest.mark.parametrize("path", RECORDS)
-def test_every_key_of_a_line_is_compared_or_named(tmp_path: Path, path: str) -> None:
+def test_every_key_of_a_line_is_compared_or_named(tmp_path: Path, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mmie, "GOLDEN_DIR", tmp_path)  # beside whose lines the pictures lie
     check_keys(line_keys(path), RECORDS[path], lambda record: line_verdict(tmp_path, path, record))
 
 

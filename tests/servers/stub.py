@@ -121,7 +121,6 @@ FAULTS: dict[str, Fault] = {
     "wrong_types": lambda body: (200, {"choices": [{"message": {"content": 7}}]}),
     "error_in_200": lambda body: (200, {"error": {"message": "upstream is overloaded", "code": 503}}),
     "empty": lambda body: completion(body, ""),
-    "null": lambda body: completion(body, None),
     "white_space": lambda body: completion(body, " \n\t"),
     "tool_call": lambda body: completion(body, None, "tool_calls", tool_calls=[{"type": "function", "id": "f"}]),
     "finish_error": lambda body: completion(body, "half an ans", "error"),

@@ -14,6 +14,8 @@ from lmms_eval.tasks.megabench.conversions.literals import ConversionError, quie
 MAX_EXPRESSION_CHARS = 5_000
 MAX_BITS = 1 << 16
 """Integers beyond this size are refused before they are computed."""
+MAX_DEPTH = 200
+"""Of operations in each other: three calls each on the stack of an interpreter that has a thousand."""
 
 Number = int | float
 Value = Number | str | list["Value"] | tuple["Value", ...]
@@ -70,9 +72,20 @@ def evaluate(expression: str, vocabulary: Vocabulary = OFFICIAL) -> Value:
     try:
         with quiet_parser():
             tree = ast.parse(expression.strip(), mode="eval")
+        _check_depth(tree.body)
         return _Reader(vocabulary).value(tree.body)
     except (SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError) as error:
         raise ArithmeticRefused(f"not evaluated: {error}") from None
+
+
+def _check_depth(tree: ast.expr) -> None:
+    """Refuse what is nested too deeply, whatever stack this process happens to allow."""
+    level: list[ast.AST] = [tree]
+    for _ in range(MAX_DEPTH):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if not level:
+            return
+    raise ArithmeticRefused(f"the expression is nested more than {MAX_DEPTH} deep")
 
 
 @dataclass(frozen=True, slots=True)
