@@ -105,10 +105,14 @@ def test_answers_that_are_none_give_no_score(tasks: Path, tmp_path: Path, fault:
         outcome = results(out)["outcomes"]["bench_text"]
         assert (outcome["scored"], outcome["failed"], outcome[counted], outcome["answers"]) == (20, 0, 20, 20)
         assert outcome["shares"][counted] == 1.0
-        allowed = evaluate(tasks, server.url, out, "--limit", "20", "--allow_blank")
-        assert (allowed.code, score(out)) == (0, 0.0), allowed.shown
-        assert f"20 {counted} (100.0%)" in allowed.out
         assert server.stats()["total"] == 20
+
+
+def test_who_wants_the_number_gets_it(tasks: Path, tmp_path: Path) -> None:
+    with StubServer(fault="filtered_text") as server:
+        ended = evaluate(tasks, server.url, tmp_path / "out", "--limit", "20", "--allow_blank")
+    assert (ended.code, score(tmp_path / "out")) == (0, 0.0), ended.shown
+    assert "20 filtered (100.0%)" in ended.out
 
 
 def test_the_next_start_asks_blank_answers_again(tasks: Path, tmp_path: Path) -> None:
