@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
@@ -59,14 +57,16 @@ class recording:
         _NOTES.reset(self._token)
 
 
-@contextmanager
-def unrecorded() -> Iterator[None]:
-    """What is read meanwhile is looked at only, not sent."""
-    token = _NOTES.set(None)
-    try:
-        yield
-    finally:
-        _NOTES.reset(token)
+class unrecorded:
+    """Context in which what is read is looked at only, not sent."""
+
+    __slots__ = ("_token",)
+
+    def __enter__(self) -> None:
+        self._token = _NOTES.set(None)
+
+    def __exit__(self, *_: object) -> None:
+        _NOTES.reset(self._token)
 
 
 def source_of(ref: MediaRef, kind: Kind, sha256: str = "") -> SentMedia:
