@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from loguru import logger
 
 from lmms_eval.errors import JournalError
 
+LOOK_EVERY_S = 0.1
+"""How often a writer looks whether its file is still there."""
 _FIELD = b',"crc":"'
 _END_BYTES = len(_FIELD) + 8 + len(b'"}\n')
 
@@ -56,6 +59,7 @@ class LineWriter:
         self.path = path
         self._lock = threading.Lock()
         self._is_torn = False
+        self._looked = 0.0
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             _set_aside_other_form(path)
@@ -83,7 +87,7 @@ class LineWriter:
     def _write(self, data: bytes) -> None:
         try:
             written = os.write(self._file, data)
-            is_deleted = os.fstat(self._file).st_nlink == 0
+            is_deleted = self._looks() and os.fstat(self._file).st_nlink == 0
         except OSError as error:
             raise JournalError(
                 f"cannot write to the journal {self.path}: {error.strerror or error}; what was finished before is "
@@ -98,6 +102,14 @@ class LineWriter:
             )
         if is_deleted:
             self._check_place()
+
+    def _looks(self) -> bool:
+        """Whether it is time to look again: a further call of the system for every line would be felt."""
+        now = time.monotonic()
+        if now - self._looked < LOOK_EVERY_S:
+            return False
+        self._looked = now
+        return True
 
     def _check_place(self) -> None:
         """What is written to a file that has been deleted, or moved with its folder, is found by no later start."""
