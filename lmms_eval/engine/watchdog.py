@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import ctypes
 import faulthandler
-import mmap
 import os
 import subprocess
 import tempfile
@@ -32,8 +31,6 @@ from lmms_eval.engine.records import failure_record
 
 HUNG = "hung.jsonl"
 """In the run's folder: documents whose scoring took the process with it."""
-MOST_OF_A_NAME = 200
-"""Characters of a task's name that are kept beside the document: JSON makes six bytes of one at most."""
 _INTERVAL = 0.6
 """Of the limit, between two signs of the timer: two of them make the limit and some patience."""
 _GUARD = r"""
@@ -78,10 +75,7 @@ class ScoringWatch:
 
     def __enter__(self) -> ScoringWatch:
         self._thread = threading.get_ident()
-        file, path = tempfile.mkstemp(prefix="lmms-eval-scoring-")
-        os.ftruncate(file, mmap.PAGESIZE)
-        self._state = mmap.mmap(file, mmap.PAGESIZE)
-        os.close(file)
+        self._state, path = tempfile.mkstemp(prefix="lmms-eval-scoring-")
         self._shell = subprocess.Popen(
             ["/bin/sh", "-c", _GUARD, "sh", str(os.getpid()), path, self._hung, self._message()],
             stdin=subprocess.PIPE,
@@ -101,7 +95,7 @@ class ScoringWatch:
         self._monitor.join()
         self._disarm()
         self._shell.communicate()
-        self._state.close()
+        os.close(self._state)
 
     def call(self, job: Job, score: Callable[[Job], dict[str, Any]]) -> dict[str, Any]:
         """``score(job)``, or the record of a failure if it took too long."""
@@ -117,10 +111,8 @@ class ScoringWatch:
             return failure_record(job.task.name, job.doc_id, job.answers, reason)
 
     def _begin(self, job: Job) -> None:
-        # Two lines at the beginning, whatever a longer name has left behind them. In memory: a call of the system would
-        # give the interpreter's lock to the event loop and wait to have it back.
-        lines = b"%s\n%d\n" % (orjson.dumps(job.task.name[:MOST_OF_A_NAME]), job.doc_id)
-        self._state[: len(lines)] = lines
+        # Two lines at the beginning of the file, whatever a longer name has left behind them: one call of the system.
+        os.pwrite(self._state, b"%s\n%d\n" % (orjson.dumps(job.task.name), job.doc_id), 0)
         with self._lock:
             self._job, self._waited = job, 0.0
             if not self._is_armed:
