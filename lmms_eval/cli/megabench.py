@@ -205,7 +205,7 @@ class _Display:
         self._write(evaluation.as_dict())
 
     def _write(self, content: Mapping[str, Any]) -> None:
-        from lmms_eval.utils.atomic import replacing
+        from lmms_eval.storage.atomic import replacing
 
         try:
             with replacing(self._output.absolute()) as file:

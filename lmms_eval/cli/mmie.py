@@ -128,9 +128,9 @@ def _check(given: argparse.Namespace) -> None:
 
 
 def _read(given: argparse.Namespace) -> Input:
+    from lmms_eval.storage.json_files import read_json
     from lmms_eval.tasks.mmie.standalone import Reading, read_input
     from lmms_eval.tasks.mmie.view import ViewOptions, in_folder
-    from lmms_eval.utils.json_files import read_json
 
     path = os.path.join(given.input_dir, given.input_name)
     view = ViewOptions(given.view, given.max_images)

@@ -16,11 +16,11 @@ from lmms_eval.api.model import Model
 from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import Task
 from lmms_eval.engine.event_loop import run_coroutine
-from lmms_eval.engine.journal import JournalReader, read_journal
 from lmms_eval.engine.records import response_from_record
 from lmms_eval.engine.signals import EndNow, Interrupts
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import ModelError
+from lmms_eval.storage.journal import JournalReader, read_journal
 
 SHOWN_CHARACTERS = 200
 TOLERANCE = 1e-4

@@ -12,8 +12,8 @@ import orjson
 from lmms_eval.api.messages import ChatMessages, ChatTextContent, ChatVideoContent
 from lmms_eval.api.request import Request
 from lmms_eval.api.task import Task
-from lmms_eval.engine import codec
 from lmms_eval.media import digest
+from lmms_eval.storage import codec
 
 SCHEME = 1
 """Raised whenever keys come to mean something else."""

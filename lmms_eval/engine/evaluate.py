@@ -20,12 +20,12 @@ from lmms_eval.engine.judging import JudgeSetup, Judging
 from lmms_eval.engine.plan import TaskPlan, dealt_units, shared_units, units
 from lmms_eval.engine.progress import Progress
 from lmms_eval.engine.response_cache import ResponseCache
-from lmms_eval.engine.run_folder import RunState
 from lmms_eval.engine.scoring import Scorer
 from lmms_eval.engine.share import Share
 from lmms_eval.engine.signals import EndNow, Interrupts
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.stream import StreamLimits
+from lmms_eval.storage.run_folder import RunState
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Any
 from lmms_eval.api.interleaved import InterleavedText, media_type_of
 from lmms_eval.api.request import GeneratedImage, Part, Response
 from lmms_eval.errors import JournalError
-from lmms_eval.utils.atomic import replacing
+from lmms_eval.storage.atomic import replacing
 
 FOLDER = "images"
 """Beside the samples files; without ``--output_path`` in the run's folder."""

@@ -13,8 +13,8 @@ from pathlib import Path
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.request import Request, Response
 from lmms_eval.engine.cache_key import CacheKeys
-from lmms_eval.engine.journal import JournalReader, JournalWriter, read_journal
 from lmms_eval.engine.records import response_from_record, response_record
+from lmms_eval.storage.journal import JournalReader, JournalWriter, read_journal
 
 PATTERN = "judgements-*.jsonl"
 

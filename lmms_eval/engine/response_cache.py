@@ -16,12 +16,12 @@ from loguru import logger
 
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.request import Request, Response
-from lmms_eval.engine import codec
 from lmms_eval.engine.cache_file import CacheFile, Row, is_damage
 from lmms_eval.engine.cache_key import CacheKeys, is_sampled
 from lmms_eval.engine.images import images_of
 from lmms_eval.engine.records import response_from_record, response_record
 from lmms_eval.errors import UsageError
+from lmms_eval.storage import codec
 
 COUNTED = ("hit", "stored", "skipped", "failed", "damaged")
 IMAGES = "images"

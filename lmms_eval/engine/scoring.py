@@ -13,12 +13,12 @@ from typing import Any
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.api.task import PipelineScore, ScoredDoc, Task
-from lmms_eval.engine import codec
 from lmms_eval.engine.conversations import Job
 from lmms_eval.engine.failures import failure
 from lmms_eval.engine.records import answer_record, failure_record, score_record
 from lmms_eval.engine.watchdog import ScoringWatch, hung_documents
 from lmms_eval.engine.worker_process import WorkerDied, WorkerProcess
+from lmms_eval.storage import codec
 
 QUEUE_LENGTH = 512
 JOB_TIMEOUT_S = 300.0

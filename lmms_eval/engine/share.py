@@ -9,14 +9,14 @@ from dataclasses import asdict
 from typing import Any
 
 from lmms_eval.api.request import GeneratedImage
-from lmms_eval.engine import codec
 from lmms_eval.engine.asking import AskReport
 from lmms_eval.engine.images import images_in, parts_record
 from lmms_eval.engine.plan import Order, TaskPlan, Window, costliest_first, windows
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.team import Team, TeamError
 from lmms_eval.errors import UsageError
-from lmms_eval.utils.journal import checked_lines, sealed
+from lmms_eval.storage import codec
+from lmms_eval.storage.lines import checked_lines, sealed
 
 RECORDS_AT_ONCE = 200
 PATIENCE_S = 5.0

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.api.request import Response, task_of
-from lmms_eval.engine import codec
 from lmms_eval.engine.images import FOLDER, ImageFolder, images_in
-from lmms_eval.engine.journal import JournalReader, JournalWriter, read_journal
 from lmms_eval.engine.records import is_blank, is_filtered, response_from_record, response_record
+from lmms_eval.storage import codec
+from lmms_eval.storage.journal import JournalReader, JournalWriter, read_journal
 
 
 @dataclass(frozen=True, slots=True)

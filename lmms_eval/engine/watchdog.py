@@ -28,9 +28,8 @@ import orjson
 
 from lmms_eval.engine.conversations import Job
 from lmms_eval.engine.records import failure_record
+from lmms_eval.storage.run_folder import HUNG
 
-HUNG = "hung.jsonl"
-"""In the run's folder: documents whose scoring took the process with it."""
 _INTERVAL = 0.6
 """Of the limit, between two signs of the timer: two of them make the limit and some patience."""
 _GUARD = r"""

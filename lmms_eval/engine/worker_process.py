@@ -15,7 +15,7 @@ import time
 from collections.abc import Mapping
 from typing import IO, TYPE_CHECKING, Any
 
-from lmms_eval.engine import codec
+from lmms_eval.storage import codec
 from lmms_eval.utils.line_process import LineProcess, ProcessEnded
 from lmms_eval.utils.logging import configure_logging
 from lmms_eval.utils.terminal import guard_standard_error

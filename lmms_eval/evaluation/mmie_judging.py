@@ -15,18 +15,19 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.api.judging import JudgeQuestion, Verdict
-from lmms_eval.engine.journal import JournalWriter, read_journal, write_atomically
-from lmms_eval.engine.run_folder import RunFolder
 from lmms_eval.errors import DataError, JournalError, MediaError
-from lmms_eval.evaluation.latest_file import LatestFile
 from lmms_eval.judges import ask
 from lmms_eval.judges.providers import Judge
 from lmms_eval.judges.questions import prompt_fingerprint
+from lmms_eval.storage.atomic import write_atomically
+from lmms_eval.storage.journal import JournalWriter, read_journal
+from lmms_eval.storage.json_files import read_json
+from lmms_eval.storage.latest_file import LatestFile
+from lmms_eval.storage.run_folder import RunFolder
 from lmms_eval.tasks.mmie.judge_prompts import JudgePrompts
 from lmms_eval.tasks.mmie.resume import feedback_from_temporary
 from lmms_eval.tasks.mmie.scores_file import write_scores
 from lmms_eval.tasks.mmie.standalone import Input, Judgements, OutputText, sample_rows, summary
-from lmms_eval.utils.json_files import read_json
 
 log = logging.getLogger(__name__)
 

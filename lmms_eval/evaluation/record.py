@@ -16,13 +16,13 @@ from loguru import logger
 
 from lmms_eval.config import RunConfig, argument_text, resolved_cli_args
 from lmms_eval.engine.images import FOLDER, ImageFolder
-from lmms_eval.engine.journal import write_atomically
-from lmms_eval.engine.run_folder import DamagedRecord, RunFolder, RunState
 from lmms_eval.engine.team import Place, Team
 from lmms_eval.errors import JournalError, UsageError
 from lmms_eval.evaluation.collect import Collected
 from lmms_eval.results.naming import RUNS, ResultFiles, model_folder, reserve, start_stamp
-from lmms_eval.utils.journal import sealed, unsealed
+from lmms_eval.storage.atomic import write_atomically
+from lmms_eval.storage.lines import sealed, unsealed
+from lmms_eval.storage.run_folder import DamagedRecord, RunFolder, RunState
 from lmms_eval.utils.redaction import redact
 
 REPORT = "shown.json"

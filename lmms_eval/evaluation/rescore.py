@@ -19,13 +19,13 @@ from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, RequestKind, Response
 from lmms_eval.config import RunConfig, argument_text, build_config
 from lmms_eval.config.environment import environment_defaults
-from lmms_eval.engine.journal import read_journal
 from lmms_eval.engine.records import answer_from_record
-from lmms_eval.engine.run_folder import DamagedRecord, RunFolder
 from lmms_eval.errors import UsageError
 from lmms_eval.evaluation.collect import ModelChoice
 from lmms_eval.evaluation.run import RunReport, Start, start_run
 from lmms_eval.results.naming import RUNS, model_folder
+from lmms_eval.storage.journal import read_journal
+from lmms_eval.storage.run_folder import DamagedRecord, RunFolder
 
 GIVEN = (
     "allow_blank", "allow_unsafe_code", "error_budget", "geocode_table", "geocoder", "human_scores", "judge_args",

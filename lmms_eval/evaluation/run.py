@@ -20,7 +20,6 @@ from lmms_eval.api.model import Model, lmms
 from lmms_eval.config import RunConfig, check_config, resolved_cli_args
 from lmms_eval.engine.aggregate import AggregateOptions
 from lmms_eval.engine.evaluate import EngineOptions, RunResult, evaluate
-from lmms_eval.engine.run_folder import check_output_path
 from lmms_eval.engine.share import Share
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.stream import StreamLimits
@@ -35,6 +34,7 @@ from lmms_eval.evaluation.record import RunRecord, open_record
 from lmms_eval.evaluation.writing import Timing, write_results
 from lmms_eval.results.baseline import read_baseline
 from lmms_eval.results.samples import json_text
+from lmms_eval.storage.run_folder import check_output_path
 from lmms_eval.tasks import Catalogue
 from lmms_eval.utils.heap import share_heap
 from lmms_eval.utils.redaction import redact

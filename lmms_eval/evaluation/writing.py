@@ -12,7 +12,6 @@ from loguru import logger
 
 from lmms_eval.config import RunConfig, argument_text, resolved_cli_args
 from lmms_eval.engine.evaluate import RunResult
-from lmms_eval.engine.journal import write_atomically
 from lmms_eval.engine.store import RunStore
 from lmms_eval.evaluation.caching import cache_part
 from lmms_eval.evaluation.collect import Collected
@@ -24,6 +23,7 @@ from lmms_eval.results.document import RunFacts, results_document
 from lmms_eval.results.environment import GitState, git_state
 from lmms_eval.results.report import ReportFacts, header, notes, tables
 from lmms_eval.results.samples import json_text, write_samples
+from lmms_eval.storage.atomic import write_atomically
 from lmms_eval.utils import model_name_from_args, sanitize_model_name
 from lmms_eval.utils.redaction import mask_known, redact
 

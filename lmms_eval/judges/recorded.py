@@ -16,7 +16,7 @@ from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, Response
 from lmms_eval.errors import ModelError
 from lmms_eval.judges.questions import prompt_fingerprint
-from lmms_eval.utils.journal import checked_lines, has_checksums
+from lmms_eval.storage.lines import checked_lines, has_checksums
 
 TAKE = 32
 

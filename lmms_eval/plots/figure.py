@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.errors import UsageError
-from lmms_eval.utils.atomic import replacing
+from lmms_eval.storage.atomic import replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,7 +14,7 @@ from lmms_eval.engine.aggregate import TaskResult
 from lmms_eval.engine.images import FOLDER, parts_from_record
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import JournalError
-from lmms_eval.utils.atomic import replacing
+from lmms_eval.storage.atomic import replacing
 from lmms_eval.utils.redaction import mask_known
 
 

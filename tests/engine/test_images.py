@@ -12,11 +12,11 @@ import pytest
 from lmms_eval.api.interleaved import InterleavedText, generated_image
 from lmms_eval.api.request import GeneratedImage, Response
 from lmms_eval.api.task import Answer
-from lmms_eval.engine import codec
 from lmms_eval.engine.images import ImageFolder, images_in
 from lmms_eval.engine.records import answer_from_record, answer_record, response_from_record, response_record
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import JournalError
+from lmms_eval.storage import codec
 from tests.painting import png
 
 IMAGE = generated_image(png(1))

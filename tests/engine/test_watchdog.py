@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.engine.conversations import Job
-from lmms_eval.engine.run_folder import RunFolder
 from lmms_eval.engine.watchdog import HUNG, ScoringTimeout, ScoringWatch, hung_documents
+from lmms_eval.storage.run_folder import RunFolder
 from tests.engine.fakes import FakeTask
 from tests.engine.scoring_task import ANSWER, jobs, make
 

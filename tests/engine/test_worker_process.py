@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from lmms_eval.engine import codec
 from lmms_eval.engine.records import answer_record
 from lmms_eval.engine.worker_process import WorkerDied, WorkerProcess
+from lmms_eval.storage import codec
 from tests.engine.scoring_task import ANSWER, make
 
 ROOT = Path(__file__).parents[2]

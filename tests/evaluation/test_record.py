@@ -13,7 +13,7 @@ from lmms_eval.engine.team import Place, Team
 from lmms_eval.errors import JournalError, RunLockedError, UsageError
 from lmms_eval.evaluation.collect import collect
 from lmms_eval.evaluation.record import RunRecord, open_record
-from lmms_eval.utils.journal import sealed
+from lmms_eval.storage.lines import sealed
 from tests.engine.test_team import MemoryStore
 from tests.evaluation.kit import config, run_folders
 

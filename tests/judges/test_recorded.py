@@ -10,7 +10,7 @@ from lmms_eval.errors import ModelError
 from lmms_eval.judges import JudgeOptions, ask, open_judge
 from lmms_eval.judges.prompts import user_turn
 from lmms_eval.judges.questions import prompt_fingerprint
-from lmms_eval.utils.journal import sealed
+from lmms_eval.storage.lines import sealed
 
 
 def write(path: Path, *rows: dict[str, object]) -> str:

@@ -16,7 +16,7 @@ import pytest
 
 from benchmarks.kill_resume import final_state
 from benchmarks.workload import text_task
-from lmms_eval.engine.run_folder import RunFolder
+from lmms_eval.storage.run_folder import RunFolder
 from tests.servers.stub import StubServer
 
 pytest.importorskip("torch")

@@ -11,18 +11,18 @@ from typing import Any
 
 import orjson
 
+from lmms_eval.storage.lines import LineWriter, read_lines
 from lmms_eval.tasks.general_bench.items import Item
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure
 from lmms_eval.tasks.general_bench.measures.identity import scoring_identity
 from lmms_eval.tasks.general_bench.readers.paths import MEDIA_FOLDERS
 from lmms_eval.tasks.general_bench.scoring import MISSING, ItemOutcome
-from lmms_eval.utils.journal import LineWriter, read_lines
 
 _LONGEST_PATH = 4096
 
 
 class OutcomeJournal:
-    """A journal (``lmms_eval.utils.journal``) that is opened for writing at the first line; without path: none.
+    """A journal (``lmms_eval.storage.lines``) that is opened for writing at the first line; without path: none.
 
     Raises:
         JournalError: it cannot be read.

@@ -17,9 +17,9 @@ from loguru import logger
 sys.path[:1] = [str(Path(__file__).resolve().parents[3])] if __name__ == "__main__" else sys.path[:1]
 
 from lmms_eval.errors import DataError, LmmsEvalError  # noqa: E402 - the package must be found first
+from lmms_eval.storage.atomic import replacing  # noqa: E402
 from lmms_eval.tasks.milebench import combine  # noqa: E402
 from lmms_eval.tasks.milebench.data import read_annotation  # noqa: E402
-from lmms_eval.utils.atomic import replacing  # noqa: E402
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -8,12 +8,12 @@ from typing import Any
 
 from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
 from lmms_eval.errors import DataError
+from lmms_eval.storage.json_files import read_json
 from lmms_eval.tasks.milebench.collection import staleness
 from lmms_eval.tasks.milebench.evaluation import FIXED, SUMMARY
 from lmms_eval.tasks.milebench.facts import datasets
 from lmms_eval.tasks.milebench.submitted import PREDICTIONS
 from lmms_eval.tasks.milebench.summary import KEY
-from lmms_eval.utils.json_files import read_json
 
 
 def report_of(folder: Path, output: Path | None = None) -> BenchmarkReport:

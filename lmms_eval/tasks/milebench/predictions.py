@@ -10,8 +10,8 @@ from typing import Any
 from loguru import logger
 
 from lmms_eval.errors import DataError
+from lmms_eval.storage.atomic import replacing
 from lmms_eval.tasks.milebench.prompts import Prompt
-from lmms_eval.utils.atomic import replacing
 
 FILE = "pred.json"
 _KEYS = ("sample_id", "image", "question", "gt_response", "gen_model_id", "pred_response", "gen_kwargs")

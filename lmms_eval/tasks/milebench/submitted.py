@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.errors import DataError
+from lmms_eval.storage.json_files import read_json
 from lmms_eval.tasks.milebench.scoring import DatasetFacts
-from lmms_eval.utils.json_files import read_json
 
 PREDICTIONS = "pred.json"
 ADVERSARIAL, ADVERSARIAL_VARIANT = "-adv", "adversarial"

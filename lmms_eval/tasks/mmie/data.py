@@ -16,6 +16,7 @@ from loguru import logger
 
 from lmms_eval.errors import DataError, MediaError
 from lmms_eval.media.policy import MediaPolicy
+from lmms_eval.storage.json_files import read_json
 from lmms_eval.tasks._task_utils.archives import alone, rename, unpacked
 from lmms_eval.tasks.data.snapshot import hf_home
 from lmms_eval.tasks.data.splits import Rows
@@ -24,7 +25,6 @@ from lmms_eval.tasks.mmie.records import Question, Segment, read_question
 from lmms_eval.tasks.mmie.routing import CATEGORIES, QUESTIONS, route
 from lmms_eval.tasks.mmie.settings import Settings
 from lmms_eval.tasks.mmie.view import Missing, Picture
-from lmms_eval.utils.json_files import read_json
 
 REPOSITORY = "MMIE/MMIE"
 FILES = ("data.json", "overview.json")

@@ -17,10 +17,10 @@ from lmms_eval.errors import DataError
 from lmms_eval.plots.bars import Bar, Panel, bar_panels
 from lmms_eval.plots.figure import PlotUnavailable, save
 from lmms_eval.stats.interval import NoInterval
+from lmms_eval.storage.atomic import replacing
 from lmms_eval.tasks.mmie.average import percent, weighted_average
 from lmms_eval.tasks.mmie.numbers import OVERALL, Row, Table
 from lmms_eval.tasks.mmie.routing import CATEGORIES, QUESTIONS
-from lmms_eval.utils.atomic import replacing
 from lmms_eval.utils.markdown import Column, markdown_table
 
 PARTS = ("mmie_sa", "mmie_pbl", "mmie_msr")

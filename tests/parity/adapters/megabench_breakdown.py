@@ -7,10 +7,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from lmms_eval.storage.json_files import read_json
 from lmms_eval.tasks.megabench.breakdown.merge import PATTERN, TASK_RESULTS, merge, read_folder, read_scores
 from lmms_eval.tasks.megabench.breakdown.statistics import breakdown
 from lmms_eval.tasks.megabench.facts import Labels, labels
-from lmms_eval.utils.json_files import read_json
 from tests.parity.adapters.megabench import expects_error, refused, same
 from tests.parity.superseded import differences, superseded, tree
 from tests.parity.vectors import PASSED, Vector, Verdict, failed, line_adapter, path_adapter

@@ -11,6 +11,7 @@ from typing import Any
 
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.messages import ChatImageContent, ChatMessages, ChatTextContent
+from lmms_eval.storage.json_files import read_json
 from lmms_eval.tasks.megabench.breakdown.merge import merge, read_scores
 from lmms_eval.tasks.megabench.conversions.literals import read_literal
 from lmms_eval.tasks.megabench.evaluation import Panel, Sources, evaluate
@@ -19,7 +20,6 @@ from lmms_eval.tasks.megabench.reference import ReferenceTask, load_reference
 from lmms_eval.tasks.megabench.score_pool import ScorePool
 from lmms_eval.tasks.megabench.submission import dumps, record
 from lmms_eval.tasks.megabench.submitted import read_submission
-from lmms_eval.utils.json_files import read_json
 from tests.parity import vectors
 from tests.parity.adapters.megabench import same, scoring_data
 from tests.parity.adapters.megabench_breakdown import analysis, met

@@ -21,8 +21,8 @@ from lmms_eval.evaluation.mmie_judging import Places
 from lmms_eval.judges.internvl.chat import ChatJudge, ChatModel
 from lmms_eval.judges.internvl.options import InternVLOptions
 from lmms_eval.judges.providers import Judge
+from lmms_eval.storage.json_files import read_json
 from lmms_eval.tasks.mmie.judge_prompts import JudgePrompts, built_in
-from lmms_eval.utils.json_files import read_json
 from tests.parity.vectors import PASSED, Verdict, deviates, failed, path_adapter
 
 SPELLING = "mmie_readme_flags_are_accepted"

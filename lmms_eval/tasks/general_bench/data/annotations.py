@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.errors import DataError
+from lmms_eval.storage.json_files import read_json
 from lmms_eval.tasks.general_bench.items import Annotation
-from lmms_eval.utils.json_files import read_json
 
 ANNOTATION = "annotation.json"
 _FIRST_BYTES = 1 << 14

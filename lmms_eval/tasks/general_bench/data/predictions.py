@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lmms_eval.errors import DataError
+from lmms_eval.storage.atomic import replacing
+from lmms_eval.storage.json_files import read_json
 from lmms_eval.tasks.general_bench.data.records import id_key
-from lmms_eval.utils.atomic import replacing
-from lmms_eval.utils.json_files import read_json
 
 FILE_NAME = "prediction.json"
 FileForm = Literal["list", "object"]

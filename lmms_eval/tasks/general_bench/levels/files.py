@@ -16,8 +16,8 @@ from types import ModuleType
 from typing import Any
 
 from lmms_eval.errors import DataError, UsageError
+from lmms_eval.storage.atomic import replacing
 from lmms_eval.tasks.general_bench.levels.tables import METRIC_COLUMN, NAME_COLUMN, Cell, Sheet, Table
-from lmms_eval.utils.atomic import replacing
 
 MAX_WORKBOOK_BYTES = 256 * 2**20
 _CSV_COLUMNS = ("sheet", "row", "task_name", "metric", "score")

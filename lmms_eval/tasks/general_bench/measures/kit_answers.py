@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from lmms_eval.errors import DataError
+from lmms_eval.storage.json_files import read_json
 from lmms_eval.tasks.general_bench.data.records import is_number
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
 from lmms_eval.tasks.general_bench.measures import kit_math
@@ -17,7 +18,6 @@ from lmms_eval.tasks.general_bench.measures.seen import input_text, media_of, pr
 from lmms_eval.tasks.general_bench.networks.weights import not_evaluated
 from lmms_eval.tasks.general_bench.readers.limits import as_prediction, regular_file
 from lmms_eval.tasks.general_bench.readers.paths import predicted_path
-from lmms_eval.utils.json_files import read_json
 
 MAX_FRAMES = 256
 """Sampled for detectors; the toolkit samples 16."""

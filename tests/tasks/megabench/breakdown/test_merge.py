@@ -3,8 +3,8 @@ import json
 import pytest
 
 from lmms_eval.errors import DataError
+from lmms_eval.storage.json_files import read_json
 from lmms_eval.tasks.megabench.breakdown.merge import TaskResult, merge, read_folder, read_scores
-from lmms_eval.utils.json_files import read_json
 
 
 def scored(name, mean, eval_type="rule", **more):

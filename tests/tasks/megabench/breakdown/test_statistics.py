@@ -3,11 +3,11 @@ import json
 import pytest
 
 from lmms_eval.stats import NoInterval, Spread, score_interval
+from lmms_eval.storage.json_files import read_json
 from lmms_eval.tasks.megabench.breakdown.merge import TaskResult, read_scores
 from lmms_eval.tasks.megabench.breakdown.output import table
 from lmms_eval.tasks.megabench.breakdown.statistics import SCORES, SMALL_N, breakdown
 from lmms_eval.tasks.megabench.facts import Labels, labels
-from lmms_eval.utils.json_files import read_json
 from tests.parity.vectors import DATA_DIR
 
 PUBLISHED = DATA_DIR / "megabench" / "analysis"

@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from lmms_eval.engine.journal import write_atomically
 from lmms_eval.errors import JournalError
+from lmms_eval.storage.atomic import write_atomically
 
 
 class LatestFile:

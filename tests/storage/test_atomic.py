@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval.utils.atomic import replacing
+from lmms_eval.storage.atomic import replacing
 
 
 def test_the_file_appears_complete(tmp_path: Path) -> None:

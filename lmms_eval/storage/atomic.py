@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from lmms_eval.errors import JournalError
+
 
 @contextlib.contextmanager
 def replacing(path: Path, survives_power_loss: bool = True) -> Iterator[IO[bytes]]:
@@ -34,3 +36,16 @@ def replacing(path: Path, survives_power_loss: bool = True) -> Iterator[IO[bytes
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Replace a file as a whole, or leave it as it was.
+
+    Raises:
+        JournalError: the folder is missing, read-only or full.
+    """
+    try:
+        with replacing(path) as file:
+            file.write(data)
+    except OSError as error:
+        raise JournalError(f"cannot write {path}: {error.strerror or error}") from error

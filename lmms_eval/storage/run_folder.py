@@ -17,12 +17,13 @@ from typing import Any, Literal
 
 import orjson
 
-from lmms_eval.engine.journal import write_atomically
-from lmms_eval.engine.watchdog import HUNG
 from lmms_eval.errors import JournalError, RunLockedError, UsageError
-from lmms_eval.utils.journal import sealed, unsealed
+from lmms_eval.storage.atomic import write_atomically
+from lmms_eval.storage.lines import sealed, unsealed
 from lmms_eval.utils.redaction import redact
 
+HUNG = "hung.jsonl"
+"""In the run's folder: documents whose scoring took the process with it."""
 HEARTBEAT_S = 20.0
 STALE_AFTER_S = 120.0
 """An owner on another host whose heartbeat is older than this is taken for dead."""

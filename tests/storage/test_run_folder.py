@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval.engine import run_folder
-from lmms_eval.engine.run_folder import DamagedRecord, Owner, RunFolder, check_output_path, this_process
+from lmms_eval.storage import run_folder
 from lmms_eval.errors import RunLockedError, UsageError
+from lmms_eval.storage.run_folder import DamagedRecord, Owner, RunFolder, check_output_path, this_process
 
 
 def test_a_second_live_owner_is_refused_and_the_message_names_it(tmp_path: Path) -> None:
@@ -30,7 +30,7 @@ def test_a_second_live_owner_is_refused_and_the_message_names_it(tmp_path: Path)
 
 def test_a_dead_owner_is_taken_over_at_once(tmp_path: Path) -> None:
     script = (
-        "import os, sys; from pathlib import Path; from lmms_eval.engine.run_folder import RunFolder; "
+        "import os, sys; from pathlib import Path; from lmms_eval.storage.run_folder import RunFolder; "
         "RunFolder(Path(sys.argv[1])).acquire(); os._exit(9)"
     )
     subprocess.run([sys.executable, "-c", script, str(tmp_path / "run")], check=False)
@@ -189,7 +189,7 @@ def test_an_owner_file_that_is_damaged_does_not_lock_for_ever(tmp_path: Path, pi
 
 def test_an_owner_file_that_the_disk_does_not_take_leaves_nothing(tmp_path: Path) -> None:
     script = (
-        "import resource, sys; from pathlib import Path; from lmms_eval.engine.run_folder import RunFolder\n"
+        "import resource, sys; from pathlib import Path; from lmms_eval.storage.run_folder import RunFolder\n"
         "from lmms_eval.errors import JournalError\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
         "try:\n    RunFolder(Path(sys.argv[1])).acquire()\nexcept JournalError as error:\n    print(error)\n"

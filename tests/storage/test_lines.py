@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from loguru import logger
 
 from lmms_eval.errors import JournalError
-from lmms_eval.utils.journal import (
+from lmms_eval.storage.lines import (
     LineReader,
     LineWriter,
     checked_lines,
@@ -129,7 +129,7 @@ def test_a_journal_is_told_from_lines_that_a_person_wrote() -> None:
 
 @pytest.mark.parametrize("how", ["deleted", "moved"])
 def test_a_folder_that_goes_away_is_noticed(tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lmms_eval.utils.journal.LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr("lmms_eval.storage.lines.LOOK_EVERY_S", 0.0)
     path = tmp_path / "run" / "j.jsonl"
     writer = LineWriter(path)
     writer.append_line(b'{"n":1}')

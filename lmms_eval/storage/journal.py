@@ -1,4 +1,4 @@
-"""The records of a run on disk: journals of JSON lines with checksums (``utils.journal``), and whole files."""
+"""The records of a run on disk: journals of JSON lines with checksums (``storage.lines``)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.engine import codec
-from lmms_eval.errors import JournalError
-from lmms_eval.utils.atomic import replacing
-from lmms_eval.utils.journal import LineReader, LineWriter, read_lines
+from lmms_eval.storage import codec
+from lmms_eval.storage.lines import LineReader, LineWriter, read_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +45,3 @@ def read_journal(path: Path, quietly: bool = False) -> Iterator[Entry]:
     """All records of a file whose lines fit their checksums (``read_lines``); a missing file has none."""
     for line in read_lines(path, quietly):
         yield Entry(line.offset, codec.loads(line.content))
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Replace a file as a whole, or leave it as it was.
-
-    Raises:
-        JournalError: the folder is missing, read-only or full.
-    """
-    try:
-        with replacing(path) as file:
-            file.write(data)
-    except OSError as error:
-        raise JournalError(f"cannot write {path}: {error.strerror or error}") from error

@@ -1,0 +1,1 @@
+"""Files that survive a kill: journals, run folders, files replaced as a whole."""
