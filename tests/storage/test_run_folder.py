@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval.storage import run_folder
 from lmms_eval.errors import RunLockedError, UsageError
+from lmms_eval.storage import run_folder
 from lmms_eval.storage.run_folder import DamagedRecord, Owner, RunFolder, check_output_path, this_process
 
 
