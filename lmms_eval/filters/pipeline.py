@@ -10,7 +10,7 @@ from lmms_eval.errors import UsageError
 
 
 class AppliesToAnswers(Protocol):
-    """What a filter must offer (``lmms_eval.api.filter.Filter`` does)."""
+    """The interface of a filter (``lmms_eval.api.filter.Filter`` does)."""
 
     def apply(self, resps: Sequence[Any], docs: Sequence[Any]) -> Sequence[Any]: ...
 

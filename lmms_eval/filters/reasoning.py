@@ -83,7 +83,7 @@ def parse_reasoning_tags_config(
 
 
 def _boxed(text: str) -> str | None:
-    r"""What stands in the first ``\boxed{…}`` with balanced braces."""
+    r"""The content of the first ``\boxed{…}`` with balanced braces."""
     start = text.find(r"\boxed{")
     if start < 0:
         return None

@@ -1,4 +1,4 @@
-"""What goes to a judge server and what comes back (harness specification §9.1)."""
+"""Requests to a judge server and its replies (harness specification §9.1)."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def _tokenised(texts: list[str]) -> list[tuple[str, ...]]:
 
 
 def bleu_counts(prediction: Sequence[str], references: Sequence[Sequence[str]], n: int) -> Mapping[str, Any]:
-    """What corpus BLEU of the orders 1 to ``n`` needs of an item's tokens and its references (at least one): JSON."""
+    """Counts of one item for corpus BLEU of the orders 1 to ``n``, as JSON; there is at least one reference."""
     from pycocoevalcap.bleu.bleu_scorer import cook_refs, cook_test
 
     counts: Mapping[str, Any] = cook_test(" ".join(prediction), cook_refs(map(" ".join, references), n=n), n=n)

@@ -169,7 +169,7 @@ class Anthropic(SdkModel[Arguments]):
         return bound
 
     def errors(self) -> tuple[type[Exception], ...]:
-        """What a call of the package raises."""
+        """Exceptions that a call of the package raises."""
         return (self.sdk.AnthropicError, OSError, ValueError)
 
     def failure(self, error: Exception) -> AttemptError:

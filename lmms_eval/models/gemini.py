@@ -167,7 +167,7 @@ class Gemini(SdkModel[Arguments]):
                 await client.aio.aclose()
 
     def errors(self) -> tuple[type[Exception], ...]:
-        """What a call of the package raises."""
+        """Exceptions that a call of the package raises."""
         import aiohttp
 
         return (self.sdk.errors.APIError, aiohttp.ClientError, OSError, TimeoutError, ValueError)

@@ -47,7 +47,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class CallEnd:
-    """How a call ended. ``unanswered`` are the requests that no response was given for."""
+    """The end of a call. ``unanswered`` are the requests that no response was given for."""
 
     error: BaseException | None
     unanswered: tuple[Prepared, ...]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TorchState:
-    """What torch keeps per thread and a plugin's constructor may have set in its own."""
+    """Settings that torch keeps per thread and that a plugin's constructor may have changed in its own."""
 
     device: int | None
     grad_enabled: bool

@@ -74,7 +74,7 @@ INSTALL_NAMES = {
     "sklearn": "scikit-learn",
     "yaml": "pyyaml",
 }
-"""What to install for a module whose package has another name."""
+"""Package to install, by module, where the names differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +216,7 @@ class ModelRegistry:
 
 
 def _as_manifests(name: str, payload: Any) -> list[ModelManifest]:
-    """What an entry point points to: a manifest, a list of them, or a callable that gives either."""
+    """Read an entry point's value: a manifest, a list of them, or a callable that gives either."""
     if callable(payload) and not isinstance(payload, ModelManifest):
         payload = payload()
     found = [payload] if isinstance(payload, ModelManifest) else list(payload)

@@ -14,7 +14,7 @@ from lmms_eval.errors import MediaError, ModelError
 from lmms_eval.models.task_access import document_of
 
 RAW_KEYS = ("raw_resps", "resps", "filtered_resps")
-"""Where a samples row holds the answers; the first that is there is the rawest."""
+"""Columns of a samples row that may hold the answers, the rawest first."""
 ROUND_TASKS = ("generate_until_multi_round", "generate_until_agentic")
 
 

@@ -1,4 +1,4 @@
-"""What some models ask of a task beyond ``lmms_eval.api.task.Task``; tasks built from YAML offer all of it."""
+"""Attributes of a task that some models use beyond ``lmms_eval.api.task.Task``; tasks built from YAML have all."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ _TEMPLATE = (
 
 @dataclass(frozen=True, slots=True)
 class _Architecture:
-    """How one family is built: its extra special tokens, picture placeholder and its parts."""
+    """Parts of one family: its extra special tokens, picture placeholder and its parts."""
 
     special: tuple[str, ...]
     placeholder: str

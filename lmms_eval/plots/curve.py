@@ -55,7 +55,7 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What an axis shows; without ``limits`` or ``ticks`` those that fit the points."""
+    """Range and ticks of an axis; without ``limits`` or ``ticks`` those that fit the points."""
 
     label: str
     limits: tuple[float, float] | None = None

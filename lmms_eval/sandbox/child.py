@@ -40,7 +40,7 @@ SEEN = (io, pathlib, multiprocessing)
 WARM = (collections, functools, heapq, itertools, math, re, string)
 """Loaded once here, so that programs need not load them again."""
 DELIVERY = 3
-"""Where captured output goes."""
+"""File that receives captured output."""
 DELIVERED = b"\x06"
 """Begins it: a program that ends on its own delivers nothing."""
 STDERR_BYTES = 2000
@@ -299,7 +299,7 @@ def _print_own_part(error: BaseException) -> None:
 
 
 def _ended(status: int) -> int:
-    """What an interpreter does at its end: wait for threads, call what is registered, write what is buffered."""
+    """Do what an interpreter does at its end: wait for threads, call what is registered, write what is buffered."""
     try:
         sys.modules["threading"]._shutdown()
         atexit._run_exitfuncs()

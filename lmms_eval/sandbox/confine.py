@@ -25,7 +25,7 @@ _LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache", "/
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What the child is told when it starts."""
+    """Instructions to the child when it starts."""
 
     empty: str
     """An empty folder of its own: the programs' working folder, or the place of their root."""

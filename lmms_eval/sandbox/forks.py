@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def in_fork(action: Callable[[], None]) -> str:
-    """What ``action`` raised in a process of its own, empty if nothing: its effects end with that process."""
+    """Run ``action`` in a process of its own, with which its effects end; returns what it raised, empty if nothing."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:

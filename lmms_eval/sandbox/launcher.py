@@ -25,7 +25,7 @@ from lmms_eval.utils.line_process import LineProcess, ProcessEnded
 
 START_LIMIT_S = 30.0
 GRACE_S = 5.0
-"""How much later than the program's own wall clock the child is given up."""
+"""Seconds after the program's own wall clock until the child is given up."""
 PROGRAMS_PER_CHILD = 1000
 
 
@@ -69,7 +69,7 @@ class _Kind:
 
 
 def package_folders(name: str) -> tuple[str, ...]:
-    """Where an installed package and its shared libraries lie, found without importing it; empty if it is absent."""
+    """Find the folders of an installed package and its shared libraries without importing it; none if it is absent."""
     spec = PathFinder.find_spec(name)
     if spec is None or not spec.origin or not spec.submodule_search_locations:
         return ()

@@ -1,4 +1,4 @@
-"""What one layer of confinement is, and what it confines."""
+"""One layer of confinement."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Layer:
     name: str
     active: bool
     detail: str
-    """What it does here, or why it cannot be used."""
+    """Its effect on this machine, or why it cannot be used."""
 
     @property
     def confines(self) -> tuple[Confined, ...]:

@@ -1,4 +1,4 @@
-"""What this machine offers to confine a program, found by trying it."""
+"""The layers of confinement that this machine offers, found by trying them."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _layer(name: str, reason: str) -> Layer:
 
 
 def probe_bubblewrap(setup: Setup) -> tuple[Layer, ...]:
-    """Whether bubblewrap can confine where this process itself may make no namespaces (it may be privileged).
+    """Tell whether bubblewrap can confine where this process itself may make no namespaces (it may be privileged).
 
     If it can, also whether threads are bounded inside.
     """
@@ -128,7 +128,7 @@ def bubblewrap(program: str, setup: Setup) -> list[str]:
 
 
 def clean_environment() -> dict[str, str]:
-    """What programs find in their environment; nothing of ours."""
+    """Make the environment of a program; it holds nothing of ours."""
     return {
         "PATH": "/usr/bin:/bin",
         "LANG": "C.UTF-8",

@@ -105,7 +105,7 @@ def bound_capabilities() -> None:
 
 
 def has_capability(number: int) -> bool:
-    """Whether this process may use it (0 to 31)."""
+    """Tell whether this process has a capability (0 to 31)."""
     sets = (ctypes.c_uint32 * 6)()
     _capability_call(architecture().capget, sets)
     return bool(sets[0] >> number & 1)

@@ -1,4 +1,4 @@
-"""Whether a program may run here at all."""
+"""The rule that says if a program may run here at all."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _found_here() -> Sequence[Layer]:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What must hold before a program runs."""
+    """Conditions that must hold before a program runs."""
 
     allow_unsafe: bool = False
     """Run also where a required layer is missing; the layers that are there are used all the same."""
@@ -49,7 +49,7 @@ class Policy:
 
 
 def not_confined(layers: Sequence[Layer]) -> tuple[Confined, ...]:
-    """Which of files, network and processes no active layer confines."""
+    """Name those of files, network and processes that no active layer confines."""
     held = {part for layer in layers for part in layer.confines}
     return tuple(part for part in REQUIRED if part not in held)
 
@@ -58,7 +58,7 @@ _policy: contextvars.ContextVar[Policy | None] = contextvars.ContextVar("sandbox
 
 
 def current_policy() -> Policy:
-    """What the run has said; the strict one where it has said nothing."""
+    """The run's policy; the strict one where the run has set none."""
     return _policy.get() or Policy()
 
 

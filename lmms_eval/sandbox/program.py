@@ -1,4 +1,4 @@
-"""What goes into the sandbox and what comes out."""
+"""Input and output of the sandbox."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a program may use."""
+    """Resources that a program may use."""
 
     cpu_s: int = 2
     wall_s: float = 10.0
@@ -45,7 +45,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a program ended.
+    """The end of a program.
 
     ``ok``: exit status 0; ``nonzero``: any other, also an exception; ``cpu``, ``wall``, ``memory``, ``output``: over
     that limit; ``killed``: by another signal; ``refused``: not started (too large).

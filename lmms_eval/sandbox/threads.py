@@ -1,4 +1,4 @@
-"""How many threads a program may have, and the user by whom the kernel counts them.
+"""The limit on a program's threads, and the user by whom the kernel counts them.
 
 ``RLIMIT_NPROC`` counts the threads of a (real) user, since Linux 5.14 those in one user namespace. It holds neither
 root nor who may change limits: where it would not hold a program, the program's process becomes a user that is nobody.
@@ -40,7 +40,7 @@ _UNUSED_FROM, _UNUSED_BITS = 0x70000000, 27
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What bounds a program's threads."""
+    """The bound on a program's threads."""
 
     most: int
     """``RLIMIT_NPROC``."""
@@ -51,7 +51,7 @@ class Bound:
 
 
 def is_held() -> bool:
-    """Whether the limit holds this process's own user once it has no capabilities, found by overstepping it."""
+    """Tell whether the limit holds this process's own user once it has no capabilities, by overstepping it."""
 
     def overstep() -> None:
         _drop_capabilities()

@@ -44,7 +44,7 @@ class NoInterval:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """What the interval of a mean is made of."""
+    """The components of the interval of a mean."""
 
     error: float
     """Standard error, in the units of the score; NaN where it is not defined."""
@@ -58,8 +58,8 @@ class Spread:
     is_mean: bool = True
     """Of a mean; else of another statistic, whose spread no range bounds."""
     silent: float = 0.0
-    """What of 1/n belongs to parts whose scores are all alike, which say nothing of their spread: 1/size or 0 of a
-    plain sample, Σ w² silent of strata."""
+    """The share of 1/n that belongs to parts whose scores are all alike, which say nothing of their spread: 1/size or 0
+    of a plain sample, Σ w² silent of strata."""
 
     @classmethod
     def of_scores(cls, scores: Sequence[float], within: ScoreRange = ANY_NUMBER) -> Spread:

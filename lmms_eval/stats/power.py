@@ -1,4 +1,4 @@
-"""How many documents a paired comparison needs (harness specification §6.7)."""
+"""The number of documents that a paired comparison needs (harness specification §6.7)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SMALLEST_N = 2
 
 @dataclass(frozen=True, slots=True)
 class PowerQuestion:
-    """What is asked: the smallest difference that matters, and how the two models' scores spread and correlate.
+    """A planned comparison: the smallest difference that matters, and spread and correlation of the models' scores.
 
     A standard deviation that is not given equals the other one, or 0.5 where neither is.
     """

@@ -1,4 +1,4 @@
-"""How steady repeated answers are (harness specification §6.5). Scores are lists of k numbers per question."""
+"""The stability of repeated answers (harness specification §6.5). Scores are lists of k numbers per question."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class AdaptiveConfig:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What the last requests showed, and the number in flight from now on."""
+    """The result of the last requests, and the number in flight from now on."""
 
     current_concurrency: int
     next_concurrency: int
@@ -83,7 +83,7 @@ def decide(current: int, window: Window, config: AdaptiveConfig) -> Decision:
 
 
 def is_rate_limit_error(text: str) -> bool:
-    """Whether an error text speaks of a rate limit."""
+    """Tell whether an error text speaks of a rate limit."""
     lowered = text.lower()
     return any(mark in lowered for mark in _RATE_LIMIT_MARKS)
 

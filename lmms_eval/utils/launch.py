@@ -1,4 +1,4 @@
-"""Which devices of its machine a process of a launch (accelerate, torchrun, SLURM) has for itself."""
+"""The devices of its machine that a process of a launch (accelerate, torchrun, SLURM) has for itself."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def pattern_match(patterns: str | Iterable[str], source_list: Iterable[str]) -> 
 
 
 def baseline_display_name(baseline: str) -> str:
-    """How a ``--baseline`` is named in the table: ``user/repo`` of the hub, a file's stem, or the preset."""
+    """Name a ``--baseline`` for the table: ``user/repo`` of the hub, a file's stem, or the preset."""
     if baseline.startswith("hf://"):
         return "/".join(baseline.removeprefix("hf://").split("/")[:2])
     if "/" in baseline or baseline.endswith((".jsonl", ".json")):
@@ -63,7 +63,7 @@ def baseline_display_name(baseline: str) -> str:
 
 
 def get_sample_size(n_docs: int, limit: float | None) -> int | None:
-    """How many documents ``--limit`` means of ``n_docs``; ``None`` for all.
+    """Convert ``--limit`` to a number of the ``n_docs`` documents; ``None`` for all.
 
     −1 or none: all; between 0 and 1: that share, rounded up; from 1: that many (truncated to a whole number).
 

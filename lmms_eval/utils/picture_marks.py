@@ -1,4 +1,4 @@
-"""Where a text wants pictures: ``<image>description</image>``, or ``<image>`` alone after the text that it shows."""
+"""Marks of pictures in a text: ``<image>description</image>``, or ``<image>`` alone after the text that it shows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ INSTRUCTION = (
     "Where a picture helps, describe it on a line of its own as <image>description of the picture</image>: a "
     "description that stands by itself, in one or two sentences. The picture is drawn from it and put in that place."
 )
-"""What a task says to a model that cannot draw."""
+"""Instruction of a task to a model that cannot draw."""
 _MARK = re.compile(r"<image>(?P<said>(?:(?!<image>).)*?)</image>|<image>|\[image\]", re.DOTALL | re.IGNORECASE)
 
 
@@ -43,5 +43,5 @@ def in_words(text: str) -> str:
 
 
 def count_marks(text: str) -> int:
-    """How many pictures the text asks for."""
+    """Count the pictures that the text asks for."""
     return sum(isinstance(piece, Wanted) for piece in split_marks(text))

@@ -1,4 +1,4 @@
-"""Where in a person's own files an error came from."""
+"""The place in a person's own files from which an error came."""
 
 from __future__ import annotations
 

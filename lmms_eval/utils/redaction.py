@@ -88,7 +88,7 @@ def learn_secrets(values: Mapping[str, Any], environment: Mapping[str, str] | No
 
 
 def is_secret_key(key: str) -> bool:
-    """Whether a mapping key names a secret."""
+    """Tell whether a mapping key names a secret."""
     lowered = _normal(key)
     return lowered in _KEYS or lowered.endswith(_ENDINGS)
 

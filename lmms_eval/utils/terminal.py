@@ -1,4 +1,4 @@
-"""What may be printed: texts of models, servers and data sets with their control characters shown, not obeyed."""
+"""Texts of models, servers and data sets made safe to print: control characters are shown, not obeyed."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from lmms_eval.models.model_utils.numbers import number_of
 
 
 class MetricsCollector:
-    """What this process has logged so far."""
+    """Metrics that this process has logged so far."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

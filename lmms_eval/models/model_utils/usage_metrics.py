@@ -37,7 +37,7 @@ class UsageSum:
 
 
 class UsageCollector:
-    """What this process has logged so far."""
+    """Usage that this process has logged so far."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

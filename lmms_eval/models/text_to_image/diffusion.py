@@ -17,7 +17,7 @@ CALL = ("num_inference_steps", "guidance_scale", "height", "width", "negative_pr
 """Arguments of a call of the pipeline."""
 LOADING = ("dtype", "revision", "variant", "device")
 _ERRORS = (RuntimeError, ValueError, TypeError, OSError)
-"""What a pipeline raises for a description that it cannot draw, and for a full GPU."""
+"""Exceptions of a pipeline for a description that it cannot draw, and for a full GPU."""
 
 
 class DiffusersPipeline:

@@ -1,4 +1,4 @@
-"""What draws pictures from descriptions."""
+"""The interface of a back end that draws pictures from descriptions."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class TextToImage(Protocol):
         """
 
     def identity(self) -> Mapping[str, Any]:
-        """What fixes its pictures: part of the run key."""
+        """Everything that determines its pictures: part of the run key."""
 
     def describe(self) -> Mapping[str, Any]:
-        """What the results record of it."""
+        """Its description in the results."""
 
     def close(self) -> None:
         """Free what it holds."""
