@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lmms_eval.metrics.table import METRICS
-from lmms_eval.tasks.arguments import arguments_of
+from lmms_eval.tasks.yaml.arguments import arguments_of
 from tests.faults.bad_input import here
 from tests.faults.command import results
 

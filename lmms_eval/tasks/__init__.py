@@ -6,7 +6,7 @@ import importlib
 from typing import Any
 
 _HOMES = {
-    "Catalogue": "catalogue", "TaskManager": "manager", "YamlTask": "yaml_task", "build_from_spec": "selection",
+    "Catalogue": "catalogue", "TaskManager": "manager", "YamlTask": "yaml.task", "build_from_spec": "selection",
     "get_task_dict": "manager", "select_tasks": "selection",
 }  # fmt: skip
 __all__ = sorted(_HOMES)

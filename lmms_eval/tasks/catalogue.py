@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lmms_eval.errors import TaskError, UnknownNameError, UsageError
-from lmms_eval.tasks.task_table import TABLE_KEY, filled, table_of
-from lmms_eval.tasks.yaml_loader import YamlReader
+from lmms_eval.tasks.yaml.loader import YamlReader
+from lmms_eval.tasks.yaml.task_table import TABLE_KEY, filled, table_of
 
 log = logging.getLogger(__name__)
 PACKAGE_FOLDER = Path(__file__).resolve().parent

@@ -9,9 +9,9 @@ from lmms_eval.api.task import Selection, Task, TaskOptions
 from lmms_eval.errors import UsageError
 from lmms_eval.tasks.catalogue import Catalogue
 from lmms_eval.tasks.selection import build_task, select_tasks
-from lmms_eval.tasks.task_table import keys_of
-from lmms_eval.tasks.yaml_loader import YamlReader
-from lmms_eval.tasks.yaml_task import TaskSource
+from lmms_eval.tasks.yaml.loader import YamlReader
+from lmms_eval.tasks.yaml.task import TaskSource
+from lmms_eval.tasks.yaml.task_table import keys_of
 
 
 class TaskManager:

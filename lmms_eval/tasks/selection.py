@@ -12,11 +12,11 @@ from typing import Any
 from lmms_eval.api.task import Group, GroupMetric, Selection, Task, TaskOptions
 from lmms_eval.errors import TaskError, UsageError
 from lmms_eval.tasks.catalogue import Catalogue, yaml_files
-from lmms_eval.tasks.config import AggregateMetric, aggregate_metrics, facts_of, group_config, task_config
-from lmms_eval.tasks.functions import named, resolve_all
-from lmms_eval.tasks.task_table import keys_of
-from lmms_eval.tasks.yaml_loader import YamlReader, decode
-from lmms_eval.tasks.yaml_task import TaskSource, YamlTask
+from lmms_eval.tasks.yaml.config import AggregateMetric, aggregate_metrics, facts_of, group_config, task_config
+from lmms_eval.tasks.yaml.functions import named, resolve_all
+from lmms_eval.tasks.yaml.loader import YamlReader, decode
+from lmms_eval.tasks.yaml.task import TaskSource, YamlTask
+from lmms_eval.tasks.yaml.task_table import keys_of
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lmms_eval.api.task import Answer
 from lmms_eval.engine.conversations import Job
-from lmms_eval.tasks.yaml_task import YamlTask
+from lmms_eval.tasks.yaml.task import YamlTask
 from tests.tasks.kit import Function, loaded
 
 CODE = """

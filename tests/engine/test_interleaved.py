@@ -27,7 +27,7 @@ from lmms_eval.engine.stream import StreamLimits
 from lmms_eval.engine.team import Team
 from lmms_eval.errors import JournalError
 from lmms_eval.results.samples import sample_rows
-from lmms_eval.tasks.yaml_task import YamlTask
+from lmms_eval.tasks.yaml.task import YamlTask
 from tests.engine.fakes import FakeModel
 from tests.engine.test_team import team_of
 from tests.painting import DIFFERENT, painted, png

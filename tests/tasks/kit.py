@@ -13,7 +13,7 @@ from lmms_eval.api.request import Request, Response, Usage
 from lmms_eval.api.task import Answer, TaskOptions
 from lmms_eval.tasks.catalogue import Catalogue
 from lmms_eval.tasks.selection import select_tasks
-from lmms_eval.tasks.yaml_task import YamlTask
+from lmms_eval.tasks.yaml.task import YamlTask
 
 ROWS = [
     {"question": "sky colour", "answer": "blue", "options": ["red", "blue"], "label": 1},

@@ -12,7 +12,7 @@ from lmms_eval.tasks import TaskManager, build_from_spec, get_task_dict
 from lmms_eval.tasks.catalogue import Catalogue
 from lmms_eval.tasks.manager import groups_table, subtasks_table, tags_table
 from lmms_eval.tasks.selection import select_tasks
-from lmms_eval.tasks.yaml_task import YamlTask
+from lmms_eval.tasks.yaml.task import YamlTask
 from tests.tasks.kit import BASE, Function, write_rows, write_yaml
 
 
@@ -164,7 +164,7 @@ def test_nothing_chosen_and_unknown_names(folder: Path) -> None:
 
 
 PYTHON_TASK = """
-from lmms_eval.tasks.yaml_task import YamlTask
+from lmms_eval.tasks.yaml.task import YamlTask
 
 class Mine(YamlTask):
     def __init__(self, config, options, source):

@@ -9,7 +9,7 @@ import yaml
 from lmms_eval.config.file import read_config_file
 from lmms_eval.errors import ConfigError, TaskError
 from lmms_eval.tasks.data.locate import hub_copy
-from lmms_eval.tasks.yaml_loader import encode, parse_text
+from lmms_eval.tasks.yaml.loader import encode, parse_text
 from lmms_eval.utils.yaml_bounds import load_bounded
 
 LISTS = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(

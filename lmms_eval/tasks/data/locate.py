@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.yaml_loader import StatedPath
+from lmms_eval.tasks.yaml.loader import StatedPath
 from lmms_eval.utils.yaml_bounds import load_bounded
 
 SUFFIXES = {

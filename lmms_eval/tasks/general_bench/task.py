@@ -11,7 +11,7 @@ from lmms_eval.api.task import TaskOptions
 from lmms_eval.tasks.general_bench.asking import answer_limit
 from lmms_eval.tasks.general_bench.facts.metrics import metrics
 from lmms_eval.tasks.general_bench.settings import Settings
-from lmms_eval.tasks.yaml_task import TaskSource, YamlTask
+from lmms_eval.tasks.yaml.task import TaskSource, YamlTask
 
 JUDGED = "gpt_score"
 """The metric that a judge gives."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lmms_eval.api.task import TaskOptions
 from lmms_eval.tasks.megabench.settings import Settings
-from lmms_eval.tasks.yaml_task import TaskSource, YamlTask
+from lmms_eval.tasks.yaml.task import TaskSource, YamlTask
 
 
 class MegaBenchTask(YamlTask):

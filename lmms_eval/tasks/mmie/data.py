@@ -20,11 +20,11 @@ from lmms_eval.storage.json_files import read_json
 from lmms_eval.tasks._task_utils.archives import alone, rename, unpacked
 from lmms_eval.tasks.data.snapshot import hf_home
 from lmms_eval.tasks.data.splits import Rows
-from lmms_eval.tasks.media_policy import allowed_media
 from lmms_eval.tasks.mmie.records import Question, Segment, read_question
 from lmms_eval.tasks.mmie.routing import CATEGORIES, QUESTIONS, route
 from lmms_eval.tasks.mmie.settings import Settings
 from lmms_eval.tasks.mmie.view import Missing, Picture
+from lmms_eval.tasks.yaml.media_policy import allowed_media
 
 REPOSITORY = "MMIE/MMIE"
 FILES = ("data.json", "overview.json")

@@ -12,13 +12,13 @@ from typing import Any, Literal
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.request import GeneratedImage
 from lmms_eval.errors import MediaError
-from lmms_eval.tasks.judged import repeat_name
 from lmms_eval.tasks.mmie import data
 from lmms_eval.tasks.mmie.judge_prompts import JudgePrompts, built_in, judge_question, load_prompts
 from lmms_eval.tasks.mmie.records import Segment
 from lmms_eval.tasks.mmie.score_parsing import read_score
 from lmms_eval.tasks.mmie.settings import Settings
 from lmms_eval.tasks.mmie.view import View, build_view
+from lmms_eval.tasks.yaml.judged import repeat_name
 from lmms_eval.utils.picture_marks import count_marks, in_words
 
 Outcome = Literal["scored", "unparsable", "skipped", "unscored"]

@@ -9,7 +9,7 @@ import lmms_eval.tasks.milebench as milebench
 from lmms_eval.tasks.milebench.facts import datasets
 from lmms_eval.tasks.milebench.figures import Scored
 from lmms_eval.tasks.milebench.overview import build, recomputed
-from lmms_eval.tasks.task_table import read_table
+from lmms_eval.tasks.yaml.task_table import read_table
 from tests.tasks.milebench.summaries import summary
 
 FOLDER = Path(milebench.__file__).parent

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmms_eval.api.task import TaskOptions
-from lmms_eval.tasks.arguments import check_generation
-from lmms_eval.tasks.config import GENERATING, TaskConfig
+from lmms_eval.tasks.yaml.arguments import check_generation
+from lmms_eval.tasks.yaml.config import GENERATING, TaskConfig
 
 
 def model_names(options: TaskOptions) -> Sequence[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmms_eval.errors import TaskError
-from lmms_eval.tasks.config import TaskConfig
+from lmms_eval.tasks.yaml.config import TaskConfig
 
 SAMPLERS = ("default", "first_n")
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval.api.request import Request
 from lmms_eval.errors import TaskError
-from lmms_eval.tasks.exchange import MessageBuilder
-from lmms_eval.tasks.prompts import as_turns
-from lmms_eval.tasks.render import call_messages, call_text
+from lmms_eval.tasks.yaml.exchange import MessageBuilder
+from lmms_eval.tasks.yaml.prompts import as_turns
+from lmms_eval.tasks.yaml.render import call_messages, call_text
 
 if TYPE_CHECKING:
-    from lmms_eval.tasks.yaml_task import YamlTask
+    from lmms_eval.tasks.yaml.task import YamlTask
 
 Doc = Mapping[str, Any]
 
@@ -82,7 +82,7 @@ def _doc_to_messages(task: YamlTask, request: Request) -> Callable[..., Any]:
 
 def _later_round(task: YamlTask, doc: Doc, rounds: Mapping[str, Any]) -> tuple[Any, bool, Any, Any]:
     """``(messages | None, stop, outputs, info)``."""
-    from lmms_eval.tasks.render import accepts
+    from lmms_eval.tasks.yaml.render import accepts
 
     own = task.config.doc_to_messages
     if own is not None and accepts(own, "round_idx"):

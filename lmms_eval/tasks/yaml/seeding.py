@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from lmms_eval.tasks.functions import module_source
+from lmms_eval.tasks.yaml.functions import module_source
 
 _LOCK = threading.RLock()
 

@@ -13,9 +13,9 @@ from lmms_eval.api.registry import METRICS as ADDED_METRICS
 from lmms_eval.api.task import MetricDefinition
 from lmms_eval.errors import TaskError, UnknownNameError, UsageError
 from lmms_eval.metrics.table import AGGREGATIONS, METRICS
-from lmms_eval.tasks.arguments import arguments_of, nearest, wrong_value
-from lmms_eval.tasks.config import GENERATING, TaskConfig
-from lmms_eval.tasks.functions import named
+from lmms_eval.tasks.yaml.arguments import arguments_of, nearest, wrong_value
+from lmms_eval.tasks.yaml.config import GENERATING, TaskConfig
+from lmms_eval.tasks.yaml.functions import named
 from lmms_eval.utils.numbers import ScoreRange
 
 log = logging.getLogger(__name__)

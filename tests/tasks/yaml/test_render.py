@@ -7,9 +7,9 @@ import pytest
 
 from lmms_eval.api.task import TaskOptions
 from lmms_eval.errors import TaskError
-from lmms_eval.tasks.config import task_config
-from lmms_eval.tasks.prompts import Prompts
-from lmms_eval.tasks.render import (
+from lmms_eval.tasks.yaml.config import task_config
+from lmms_eval.tasks.yaml.prompts import Prompts
+from lmms_eval.tasks.yaml.render import (
     RenderError,
     call_messages,
     call_text,

@@ -10,7 +10,7 @@ import pytest
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import FunctionError, MediaError
-from lmms_eval.tasks.functions import named
+from lmms_eval.tasks.yaml.functions import named
 
 
 def broken(doc: Any, settings: Any = None) -> Any:

@@ -9,10 +9,10 @@ import pytest
 from lmms_eval.api.registry import METRICS, register_metric
 from lmms_eval.api.task import TaskOptions
 from lmms_eval.errors import TaskError
-from lmms_eval.tasks.arguments import GENERATION_OPTIONS, check_generation, nearest
-from lmms_eval.tasks.config import task_config
-from lmms_eval.tasks.metrics import task_metrics
-from lmms_eval.tasks.settings import generation_options
+from lmms_eval.tasks.yaml.arguments import GENERATION_OPTIONS, check_generation, nearest
+from lmms_eval.tasks.yaml.config import task_config
+from lmms_eval.tasks.yaml.metrics import task_metrics
+from lmms_eval.tasks.yaml.settings import generation_options
 from tests.tasks.kit import BASE
 
 

@@ -26,7 +26,7 @@ from lmms_eval.utils.places import place_of
 
 _MODULES: dict[Path, ModuleType] = {}
 _LOCK = threading.RLock()
-_PACKAGE_ROOT = Path(__file__).resolve().parents[1]
+_PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lmms_eval.api.task import OutputType
 from lmms_eval.errors import TaskError
-from lmms_eval.tasks.functions import FunctionRef
+from lmms_eval.tasks.yaml.functions import FunctionRef
 
 GENERATING: frozenset[str] = frozenset({"generate_until", "generate_until_multi_round", "generate_until_agentic"})
 NOT_SUPPORTED = ("generate_visual_cot",)

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from lmms_eval.errors import TaskError
-from lmms_eval.tasks.functions import FunctionRef
+from lmms_eval.tasks.yaml.functions import FunctionRef
 from lmms_eval.utils.yaml_bounds import load_bounded
 
 _BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

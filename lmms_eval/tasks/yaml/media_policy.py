@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from lmms_eval.media.policy import VARIABLE, MediaPolicy
 from lmms_eval.tasks.data.snapshot import hf_home
-from lmms_eval.tasks.media_folders import ROOT_VARIABLE
+from lmms_eval.tasks.yaml.media_folders import ROOT_VARIABLE
 
 if TYPE_CHECKING:
-    from lmms_eval.tasks.config import TaskConfig
+    from lmms_eval.tasks.yaml.config import TaskConfig
 
 _CACHES = ("HF_HUB_CACHE", "HF_DATASETS_CACHE")
 

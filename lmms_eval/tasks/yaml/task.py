@@ -15,24 +15,24 @@ from lmms_eval.api.task import Answer, Exchange, ScoredDoc, Task, TaskOptions
 from lmms_eval.errors import DataError, TaskError, UsageError
 from lmms_eval.sandbox.policy import Policy, using
 from lmms_eval.tasks._task_utils.scoring_data import identity_of
-from lmms_eval.tasks.config import GENERATING, TaskConfig, task_config
-from lmms_eval.tasks.costs import Costs, Files
 from lmms_eval.tasks.data import DataSet, Documents, open_data
 from lmms_eval.tasks.data.documents import document_hash, pictures, plain
 from lmms_eval.tasks.data.splits import DataRequest
-from lmms_eval.tasks.exchange import NOT_SENT, exchange_for
-from lmms_eval.tasks.fewshot import few_shot
-from lmms_eval.tasks.functions import describe_all, module_source, named, resolve_all
-from lmms_eval.tasks.judged import repeated
-from lmms_eval.tasks.media_folders import media_folders
-from lmms_eval.tasks.media_policy import media_policy
-from lmms_eval.tasks.metrics import BYPASS, task_metrics
-from lmms_eval.tasks.prompts import Conversation, Prompts
-from lmms_eval.tasks.render import RenderError, accepts, call_text, check_template
-from lmms_eval.tasks.scoring import AnswerScorer, scoring_plan
-from lmms_eval.tasks.seeding import Seeding
-from lmms_eval.tasks.settings import generation_options, recorded_specific_kwargs, shots
-from lmms_eval.tasks.yaml_loader import StatedPath, encode
+from lmms_eval.tasks.yaml.config import GENERATING, TaskConfig, task_config
+from lmms_eval.tasks.yaml.costs import Costs, Files
+from lmms_eval.tasks.yaml.exchange import NOT_SENT, exchange_for
+from lmms_eval.tasks.yaml.fewshot import few_shot
+from lmms_eval.tasks.yaml.functions import describe_all, module_source, named, resolve_all
+from lmms_eval.tasks.yaml.judged import repeated
+from lmms_eval.tasks.yaml.loader import StatedPath, encode
+from lmms_eval.tasks.yaml.media_folders import media_folders
+from lmms_eval.tasks.yaml.media_policy import media_policy
+from lmms_eval.tasks.yaml.metrics import BYPASS, task_metrics
+from lmms_eval.tasks.yaml.prompts import Conversation, Prompts
+from lmms_eval.tasks.yaml.render import RenderError, accepts, call_text, check_template
+from lmms_eval.tasks.yaml.scoring import AnswerScorer, scoring_plan
+from lmms_eval.tasks.yaml.seeding import Seeding
+from lmms_eval.tasks.yaml.settings import generation_options, recorded_specific_kwargs, shots
 
 PROMPT_KEYS = ("process_docs", "doc_to_visual", "doc_to_text", "doc_to_choice", "doc_to_messages", "description")
 SCORING_KEYS = ("process_results", "doc_to_target", "doc_to_judge")
@@ -155,7 +155,7 @@ class YamlTask(Task):
         return self._estimates().of_documents(doc_ids)
 
     def request_cost(self, doc_id: int) -> float:
-        """Estimated tokens of one request of a document (``lmms_eval.tasks.costs``)."""
+        """Estimated tokens of one request of a document (``lmms_eval.tasks.yaml.costs``)."""
         return self._estimates().of_request(doc_id)
 
     def _estimates(self) -> Costs:
@@ -265,7 +265,7 @@ class YamlTask(Task):
 
     def legacy_arguments(self, request: Request, chat: bool) -> tuple[Any, ...]:
         """What a plugin of the class interface unpacks from ``Instance.args`` (``docs/model_guide.md``)."""
-        from lmms_eval.tasks.legacy_arguments import arguments_of
+        from lmms_eval.tasks.yaml.legacy_arguments import arguments_of
 
         return arguments_of(self, request, chat)
 

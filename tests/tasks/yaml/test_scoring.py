@@ -9,7 +9,7 @@ from lmms_eval.api.outcome import Unscored
 from lmms_eval.api.registry import AGGREGATIONS, FILTERS, METRICS, RegisteredMetric
 from lmms_eval.api.task import Answer, TaskOptions
 from lmms_eval.errors import FunctionError, TaskError, UnknownNameError
-from lmms_eval.tasks.scoring import mean_metrics
+from lmms_eval.tasks.yaml.scoring import mean_metrics
 from tests.tasks.kit import Function, loaded, make_task
 
 TAGS = (("<think>", "</think>"),)

@@ -15,11 +15,11 @@ from lmms_eval.api.messages import ChatMessages, build_user_turn
 from lmms_eval.api.request import Request, RequestKind, Response, sent_media
 from lmms_eval.api.task import Answer, Exchange
 from lmms_eval.errors import TaskError
-from lmms_eval.tasks.prompts import Turn, as_turns
-from lmms_eval.tasks.render import RenderError, accepts, call_messages, call_text
+from lmms_eval.tasks.yaml.prompts import Turn, as_turns
+from lmms_eval.tasks.yaml.render import RenderError, accepts, call_messages, call_text
 
 if TYPE_CHECKING:
-    from lmms_eval.tasks.yaml_task import YamlTask
+    from lmms_eval.tasks.yaml.task import YamlTask
 
 MAX_ROUNDS = 1000
 MAX_AGENTIC_STEPS = 12

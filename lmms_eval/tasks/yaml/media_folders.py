@@ -11,7 +11,7 @@ from lmms_eval.tasks.data.locate import data_root_folders
 from lmms_eval.tasks.data.snapshot import hf_home
 
 if TYPE_CHECKING:
-    from lmms_eval.tasks.config import TaskConfig
+    from lmms_eval.tasks.yaml.config import TaskConfig
 
 ROOT_VARIABLE = "LMMS_EVAL_MEDIA_ROOT"
 _USUAL_FOLDERS = ("images", "videos")

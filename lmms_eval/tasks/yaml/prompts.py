@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval.api.messages import ChatMessages, build_user_turn
 from lmms_eval.api.task import TaskOptions
-from lmms_eval.tasks.config import TaskConfig
 from lmms_eval.tasks.data import Documents
-from lmms_eval.tasks.fewshot import FewShot
-from lmms_eval.tasks.render import (
+from lmms_eval.tasks.yaml.config import TaskConfig
+from lmms_eval.tasks.yaml.fewshot import FewShot
+from lmms_eval.tasks.yaml.render import (
     Doc,
     RenderError,
     call_messages,
@@ -23,7 +23,7 @@ from lmms_eval.tasks.render import (
     target_value,
     text_or_index,
 )
-from lmms_eval.tasks.settings import specific_kwargs, target_kwargs
+from lmms_eval.tasks.yaml.settings import specific_kwargs, target_kwargs
 
 if TYPE_CHECKING:
     from lmms_eval.media.policy import MediaPolicy

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from lmms_eval.api.task import TaskOptions
-from lmms_eval.tasks import costs
-from lmms_eval.tasks.costs import SCALES, Files, Medium, media_of_text
+from lmms_eval.tasks.yaml import costs
+from lmms_eval.tasks.yaml.costs import SCALES, Files, Medium, media_of_text
 from tests.tasks.kit import Function, loaded
 
 CODE = "def media(doc):\n    raise AssertionError('rendered ahead')\n"

@@ -17,11 +17,11 @@ from lmms_eval.errors import TaskError, UnknownNameError, UsageError
 from lmms_eval.filters import FILTERS, FilterPipeline, filter_class
 from lmms_eval.filters.reasoning import DEFAULT_TAGS, parse_reasoning_tags_config, strip_reasoning_tags
 from lmms_eval.metrics.choice import ChoiceItem, LikelihoodItem
-from lmms_eval.tasks import judged
-from lmms_eval.tasks.config import GENERATING, TaskConfig
-from lmms_eval.tasks.metrics import BYPASS, TaskMetric, metric_function, score_text
-from lmms_eval.tasks.prompts import Prompts
-from lmms_eval.tasks.render import RenderError, has_parameter, keywords_for
+from lmms_eval.tasks.yaml import judged
+from lmms_eval.tasks.yaml.config import GENERATING, TaskConfig
+from lmms_eval.tasks.yaml.metrics import BYPASS, TaskMetric, metric_function, score_text
+from lmms_eval.tasks.yaml.prompts import Prompts
+from lmms_eval.tasks.yaml.render import RenderError, has_parameter, keywords_for
 
 log = logging.getLogger(__name__)
 SETTINGS = "lmms_eval_specific_kwargs"

@@ -6,8 +6,14 @@ import pytest
 
 from lmms_eval.api.task import TaskOptions
 from lmms_eval.errors import TaskError
-from lmms_eval.tasks.config import task_config
-from lmms_eval.tasks.settings import generation_options, recorded_specific_kwargs, shots, specific_kwargs, target_kwargs
+from lmms_eval.tasks.yaml.config import task_config
+from lmms_eval.tasks.yaml.settings import (
+    generation_options,
+    recorded_specific_kwargs,
+    shots,
+    specific_kwargs,
+    target_kwargs,
+)
 from tests.tasks.kit import BASE
 
 STATED = {"default": {"pre": "d"}, "known": {"pre": "k"}}

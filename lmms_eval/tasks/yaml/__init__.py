@@ -1,0 +1,1 @@
+"""Tasks that YAML files state: reading the file, prompts, media, requests, scoring."""
