@@ -1,8 +1,8 @@
-"""Model-as-judge: what a task asks a judge about an answer, and what came back.
+"""Model-as-judge: questions of a task about an answer, and verdicts.
 
 A task names its questions (``Task.judge_questions``); the engine puts them to the judge model through the machinery
 that asks the model under test (stream, retries, journal, response cache) and hands the verdicts to ``Task.score``.
-The stand-alone scripts do the same through ``lmms_eval.judges``.
+Stand-alone scripts do the same through ``lmms_eval.judges``.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
+from lmms_eval.api.response import Usage
+
+if TYPE_CHECKING:  # it costs the import of pydantic
     from lmms_eval.api.messages import ChatMessages
-    from lmms_eval.api.request import Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +73,6 @@ class Verdict:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Verdict:
         """Undo ``as_record``."""
-        from lmms_eval.api.request import Usage
-
         text = record["text"]
         return cls(
             name=record["name"],

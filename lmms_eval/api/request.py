@@ -1,208 +1,27 @@
-"""What the engine asks a model, and what the model answers."""
+"""Requests to a model and its responses: the names that authors of models import."""
 
-from __future__ import annotations
+from lmms_eval.api.response import (
+    ErrorKind,
+    GeneratedImage,
+    Part,
+    Response,
+    ResponseError,
+    SentMedia,
+    Usage,
+    sent_media,
+)
+from lmms_eval.api.task import Request, RequestKind, task_of
 
-import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Literal
-
-if TYPE_CHECKING:
-    from lmms_eval.api.messages import ChatMessages
-    from lmms_eval.api.task import Task
-
-RequestKind = Literal["generate_until", "loglikelihood", "generate_until_multi_round"]
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One question to a model.
-
-    ``build_messages`` renders the conversation when it is called: media is opened then, not before. ``payload`` is
-    what the back end's own ``prepare`` made of the request in a preparation thread, ``payload_bytes`` its size.
-    """
-
-    id: str
-    """Unique within a run and the same on every start of it: ``task/doc_id/repeat/round/index``."""
-    kind: RequestKind
-    task: Task
-    doc_id: int
-    build_messages: Callable[[], ChatMessages]
-    context: str = ""
-    """Text of the prompt without media: what samples log as ``input`` and simple plugins receive."""
-    generation: Mapping[str, Any] = field(default_factory=dict)
-    """Generation options by their family names: max_new_tokens, temperature, until, ..."""
-    continuation: str | None = None
-    """The text whose likelihood is asked (``loglikelihood``)."""
-    repeat: int = 0
-    round: int = 0
-    index: int = 0
-    """Number of the choice, for multiple choice."""
-    seed: int = 0
-    """Sampling seed: a hash of (run seed, request id)."""
-    cost: float = 1.0
-    """Estimate of the work in roughly a token of prompt: from lengths and file sizes, before anything is rendered."""
-    payload: Any = None
-    """``None`` again once the answer is recorded."""
-    payload_bytes: int = 0
-
-    def with_payload(self, payload: Any, payload_bytes: int) -> Request:
-        return replace(self, payload=payload, payload_bytes=payload_bytes)
-
-    def free(self) -> None:
-        """Let the payload go. The engine does this once the answer is recorded, so that no variable of a back end
-        that still names the request keeps its media in memory."""
-        object.__setattr__(self, "payload", None)
-
-
-def task_of(request_id: str) -> str:
-    """The task in a request's id; its name may hold slashes."""
-    return request_id.rsplit("/", 4)[0]
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Token counts of one response; ``None`` where the back end does not tell."""
-
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    reasoning_tokens: int | None = None
-
-    def to_dict(self) -> dict[str, int | None]:
-        return {
-            "input_tokens": self.input_tokens,
-            "output_tokens": self.output_tokens,
-            "reasoning_tokens": self.reasoning_tokens,
-        }
-
-
-ErrorKind = Literal[
-    "rate_limit", "server_error", "timeout", "connection", "malformed", "bad_request", "auth", "refused",
-    "out_of_memory", "media", "document", "internal", "budget",
-]  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class ResponseError:
-    """Why a request was given up, after all retries."""
-
-    kind: ErrorKind
-    message: str
-    attempts: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class GeneratedImage:
-    """A picture that a model made, named by its content."""
-
-    sha256: str
-    """Of the file's bytes, in hexadecimal."""
-    media_type: str
-    """``image/png``, ``image/jpeg``, ``image/webp`` or ``image/gif``."""
-    data: bytes | None = field(default=None, repr=False, compare=False)
-    """The file's bytes; ``None`` once the engine has stored them under ``file_name``."""
-    path: str | None = field(default=None, compare=False)
-    """Where the file lies, once the engine has stored it."""
-
-    @classmethod
-    def from_bytes(cls, data: bytes, media_type: str) -> GeneratedImage:
-        return cls(hashlib.sha256(data).hexdigest(), media_type, data)
-
-    @property
-    def file_name(self) -> str:
-        """Name under which the picture is stored: equal pictures have equal names."""
-        return f"{self.sha256}.{self.media_type.rpartition('/')[2]}"
-
-
-@dataclass(frozen=True, slots=True)
-class SentMedia:
-    """A picture, video or sound as it went to the model; fields that do not apply are empty."""
-
-    type: Literal["image", "video", "audio"]
-    path: str = ""
-    """Of the file that it comes from, absolute."""
-    url: str = ""
-    """Address without its query, which may hold a key."""
-    name: str = ""
-    """That the data give along with its bytes."""
-    sha256: str = ""
-    """Of the source's bytes; of mode, size and pixels where it is a picture in memory."""
-    nbytes: int | None = None
-    """Encoded as it was sent, before base64."""
-    width: int | None = None
-    height: int | None = None
-    seconds: float | None = None
-    frames: tuple[int, ...] = ()
-    """Numbers of the frames in the video, from 0."""
-    times: tuple[float, ...] = ()
-    """Of the frames, in seconds from the video's start."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields that are not empty, tuples as lists, ``nbytes`` as ``bytes``."""
-        given = ((item.name, getattr(self, item.name)) for item in fields(self))
-        names = {"nbytes": "bytes"}
-        return {
-            names.get(name, name): list(value) if isinstance(value, tuple) else value
-            for name, value in given
-            if value not in ("", None, ())
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> SentMedia:
-        names = {"bytes": "nbytes"}
-        given: dict[str, Any] = {
-            names.get(name, name): tuple(value) if isinstance(value, list) else value for name, value in data.items()
-        }
-        return cls(**given)
-
-
-Part = str | GeneratedImage
-"""A piece of an interleaved answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class Response:
-    """A model's answer to one request, or the error that it ended with.
-
-    Exactly one of these is set: ``text`` (generation), ``rounds`` (a legacy multi-round call), ``loglikelihood``
-    (natural logarithm of the continuation's probability; higher is likelier), ``error``.
-    """
-
-    request_id: str
-    text: str | None = None
-    parts: tuple[Part, ...] = ()
-    """An interleaved answer in its order; ``text`` is then the texts among them joined. Empty for plain text."""
-    rounds: tuple[str, ...] | None = None
-    loglikelihood: float | None = None
-    is_greedy: bool | None = None
-    is_loss: bool = False
-    """The likelihood came from a legacy plugin and is a loss (lower is likelier)."""
-    error: ResponseError | None = None
-    finish_reason: str | None = None
-    """``stop``, ``length`` (truncated), ``content_filter`` (refusal), ... ``error`` is none: it is a failure."""
-    usage: Usage | None = None
-    latency: float | None = None
-    """Seconds from hand-over to answer."""
-    attempts: int = 1
-    batch: tuple[str, ...] = ()
-    """Ids of the requests that were generated in the same batch, if the answer may depend on them."""
-    model: str | None = None
-    """The model that a server says it served."""
-    media: tuple[SentMedia, ...] = ()
-    """What went out with the request, as far as its preparation told; set by the engine."""
-
-    @classmethod
-    def failure(cls, request_id: str, kind: ErrorKind, message: str, attempts: int = 1) -> Response:
-        return cls(request_id, error=ResponseError(kind, message, attempts), attempts=attempts)
-
-    @classmethod
-    def interleaved(cls, request_id: str, parts: Sequence[Part], **details: Any) -> Response:
-        """An answer of texts and pictures; one without a picture is a plain text."""
-        text = "".join(part for part in parts if isinstance(part, str))
-        has_image = any(isinstance(part, GeneratedImage) for part in parts)
-        return cls(request_id, text=text, parts=tuple(parts) if has_image else (), **details)
-
-
-def sent_media(responses: Sequence[Response]) -> tuple[SentMedia, ...]:
-    """The media of several requests in order, each once."""
-    return tuple(dict.fromkeys(medium for response in responses for medium in response.media))
+__all__ = [
+    "ErrorKind",
+    "GeneratedImage",
+    "Part",
+    "Request",
+    "RequestKind",
+    "Response",
+    "ResponseError",
+    "SentMedia",
+    "Usage",
+    "sent_media",
+    "task_of",
+]

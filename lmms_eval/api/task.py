@@ -1,23 +1,26 @@
 """The contract of tasks: documents in, requests out, answers in, scores out.
 
-The engine knows tasks only through this module; ``lmms_eval.tasks`` builds them from YAML.
+The engine knows tasks only through this module; ``lmms_eval.tasks`` builds them from YAML. A request names its task, so
+both are here; ``lmms_eval.api.request`` is where authors import ``Request`` from.
 """
 
 from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.outcome import BenchmarkReport, Status, TaskNumbers
+from lmms_eval.api.response import Part, Response, SentMedia, Usage
 from lmms_eval.utils.numbers import ScoreRange
 
-if TYPE_CHECKING:
-    from lmms_eval.api.judging import JudgeQuestion, Verdict
-    from lmms_eval.api.request import Part, Request, Response, SentMedia, Usage
+if TYPE_CHECKING:  # it costs the import of pydantic
+    from lmms_eval.api.messages import ChatMessages
 
+RequestKind = Literal["generate_until", "loglikelihood", "generate_until_multi_round"]
 OutputType = Literal[
     "generate_until",
     "loglikelihood",
@@ -25,6 +28,52 @@ OutputType = Literal[
     "generate_until_multi_round",
     "generate_until_agentic",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One question to a model.
+
+    ``build_messages`` renders the conversation when it is called: media is opened then, not before. ``payload`` is
+    what the back end's own ``prepare`` made of the request in a preparation thread, ``payload_bytes`` its size.
+    """
+
+    id: str
+    """Unique within a run and the same on every start of it: ``task/doc_id/repeat/round/index``."""
+    kind: RequestKind
+    task: Task
+    doc_id: int
+    build_messages: Callable[[], ChatMessages]
+    context: str = ""
+    """Text of the prompt without media: what samples log as ``input`` and simple plugins receive."""
+    generation: Mapping[str, Any] = field(default_factory=dict)
+    """Generation options by their family names: max_new_tokens, temperature, until, ..."""
+    continuation: str | None = None
+    """The text whose likelihood is asked (``loglikelihood``)."""
+    repeat: int = 0
+    round: int = 0
+    index: int = 0
+    """Number of the choice, for multiple choice."""
+    seed: int = 0
+    """Sampling seed: a hash of (run seed, request id)."""
+    cost: float = 1.0
+    """Estimate of the work in roughly a token of prompt: from lengths and file sizes, before anything is rendered."""
+    payload: Any = None
+    """``None`` again once the answer is recorded."""
+    payload_bytes: int = 0
+
+    def with_payload(self, payload: Any, payload_bytes: int) -> Request:
+        return replace(self, payload=payload, payload_bytes=payload_bytes)
+
+    def free(self) -> None:
+        """Let the payload go. The engine does this once the answer is recorded, so that no variable of a back end
+        that still names the request keeps its media in memory."""
+        object.__setattr__(self, "payload", None)
+
+
+def task_of(request_id: str) -> str:
+    """The task in a request's id; its name may hold slashes."""
+    return request_id.rsplit("/", 4)[0]
 
 
 @dataclass(frozen=True, slots=True)
