@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from lmms_eval.api.messages import ChatMessages, ChatTextContent
+from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, Response, SentMedia
 from lmms_eval.api.task import Task
 from lmms_eval.engine.conversations import Conversations
 from lmms_eval.engine.event_loop import run_coroutine
 from lmms_eval.engine.failures import not_sent
+from lmms_eval.engine.fingerprints import message_fingerprint, text_fingerprint
 from lmms_eval.engine.lockstep import Lockstep
 from lmms_eval.engine.progress import Progress
 from lmms_eval.engine.response_cache import Hit, ResponseCache
@@ -330,26 +329,3 @@ class _Timed:
         if self._clock.first is None:
             self._clock.tick()
         return batch
-
-
-def text_fingerprint(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-def message_fingerprint(messages: ChatMessages) -> str:
-    """16 hex digits over roles, texts and references of media (paths and URLs; size and mode of decoded pictures)."""
-    digest = hashlib.sha256()
-    for message in messages.messages:
-        digest.update(f"\0{message.role}".encode())
-        for part in message.content:
-            content = part.text if isinstance(part, ChatTextContent) else _media_reference(part.url)
-            digest.update(f"\1{part.type}\2".encode() + content.encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()[:16]
-
-
-def _media_reference(value: Any) -> str:
-    if isinstance(value, str):
-        return value if len(value) < 4096 else text_fingerprint(value)
-    if isinstance(value, bytes):
-        return hashlib.sha256(value).hexdigest()
-    return f"{getattr(value, 'mode', type(value).__name__)} {getattr(value, 'size', '')}"

@@ -20,7 +20,7 @@ from lmms_eval.engine.judging import JudgeSetup, Judging
 from lmms_eval.engine.plan import TaskPlan, dealt_units, shared_units, units
 from lmms_eval.engine.progress import Progress
 from lmms_eval.engine.response_cache import ResponseCache
-from lmms_eval.engine.scoring import Scorer
+from lmms_eval.engine.scoring import Scorer, WorkerOptions
 from lmms_eval.engine.share import Share
 from lmms_eval.engine.signals import EndNow, Interrupts
 from lmms_eval.engine.store import RunStore
@@ -35,7 +35,8 @@ class EngineOptions:
     stream: StreamLimits = field(default_factory=StreamLimits)
     aggregate: AggregateOptions = field(default_factory=AggregateOptions)
     grace_s: float = 20.0
-    score_workers: int | None = None
+    score_workers: WorkerOptions | None = None
+    """Without them every task is scored in this process."""
     show_progress: bool = False
     check_batch: int = 0
     """Requests to ask again alone."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from loguru import logger
 
+from lmms_eval.api.model import Model
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.api.request import Request, Response
 from lmms_eval.engine.asking import AskReport
@@ -25,7 +26,6 @@ from lmms_eval.engine.judgements import JudgementStore
 from lmms_eval.engine.response_cache import ResponseCache
 from lmms_eval.engine.stream import Stream, StreamLimits
 from lmms_eval.errors import JournalError
-from lmms_eval.judges.providers import Judge
 from lmms_eval.utils.async_iteration import closed_on_error
 
 QUEUE_LENGTH = 256
@@ -48,7 +48,9 @@ class JudgingOptions:
 class JudgeSetup:
     """A judge with its journal."""
 
-    judge: Judge
+    model: Model
+    name: str
+    """By it verdicts and results call the judge."""
     store: JudgementStore
     options: JudgingOptions = JudgingOptions()
 
@@ -60,11 +62,12 @@ class Judging:
     """
 
     def __init__(self, setup: JudgeSetup, deliver: Callable[[Job], None], is_behind: Callable[[], bool]) -> None:
-        self._judge, self._store, self._options = setup.judge, setup.store, setup.options
+        self._model, self._name = setup.model, setup.name
+        self._store, self._options = setup.store, setup.options
         self._deliver, self._is_delivery_behind = deliver, is_behind
-        self._interviews = Interviews(setup.judge.name, setup.options.retries)
+        self._interviews = Interviews(setup.name, setup.options.retries)
         self._jobs: queue.Queue[Job | None] = queue.Queue(QUEUE_LENGTH)
-        concurrency = setup.judge.model.concurrency
+        concurrency = setup.model.concurrency
         self._room = threading.Semaphore(max(LEAST_OPEN, 4 * concurrency))
         limits = replace(setup.options.stream, max_requests=max(2 * concurrency, 8))
         self._stream = Stream(iter(()), self._prepare, self._preparation_failed, self._has_open, limits)
@@ -187,7 +190,7 @@ class Judging:
         """Drive the judge until there is nothing more to ask, or it ends."""
         reason = ""
         try:
-            responses = self._judge.model.respond(self._stream)
+            responses = self._model.respond(self._stream)
             if isinstance(responses, AsyncIterator):
                 asyncio.run(self._drain_async(responses))
             else:
@@ -196,7 +199,7 @@ class Judging:
         except JournalError:
             raise
         except Exception as error:  # noqa: BLE001 - a broken judge leaves documents unscored, it does not end the run
-            logger.opt(exception=True).warning("the judge {} has failed", self._judge.name)
+            logger.opt(exception=True).warning("the judge {} has failed", self._name)
             reason = f"the judge ended with {type(error).__name__}: {error}"
         self._stream.stop()
         if self._is_stopped and not self.report.give_up and not reason:
@@ -230,7 +233,7 @@ class Judging:
             self._follow(self._interviews.take_in(hit.response))
             return None
         self._keys[request.id] = (key, cache_key)
-        prepared = self._judge.model.prepare(replace(request, build_messages=lambda: messages))
+        prepared = self._model.prepare(replace(request, build_messages=lambda: messages))
         return replace(prepared, build_messages=request.build_messages)
 
     def _preparation_failed(self, request: Request, error: Exception) -> None:
@@ -242,7 +245,7 @@ class Judging:
         interview = self._interviews.interview(response.request_id)
         key, cache_key = self._keys.pop(response.request_id, ("", None))
         self._store.add(response, interview.prompt, key)
-        self.report.count(response, self._judge.model.concurrency)
+        self.report.count(response, self._model.concurrency)
         cache = self._options.cache
         is_good = response.error is None and interview.accepts(response.text or "")
         if is_good and cache is not None and cache_key is not None:

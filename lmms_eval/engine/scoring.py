@@ -7,15 +7,14 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.api.outcome import NotEvaluated
-from lmms_eval.api.task import PipelineScore, ScoredDoc, Task
+from lmms_eval.api.task import Task
 from lmms_eval.engine.conversations import Job
-from lmms_eval.engine.failures import failure
-from lmms_eval.engine.records import answer_record, failure_record, score_record
+from lmms_eval.engine.document_scoring import score_document
+from lmms_eval.engine.records import answer_record, failure_record
 from lmms_eval.engine.watchdog import ScoringWatch, hung_documents
 from lmms_eval.engine.worker_process import WorkerDied, WorkerProcess
 from lmms_eval.storage import codec
@@ -28,33 +27,20 @@ CLOSING_S = 5.0
 Sink = Callable[[dict[str, Any]], None]
 
 
-def score_document(job: Job) -> dict[str, Any]:
-    """The journal record of one document; whatever the scoring raises ends as a failed sample, not as a lost run."""
-    record = _scored(job)
-    if job.verdicts:
-        record["judge"] = [verdict.as_record() for verdict in job.verdicts]
-    return record
+@dataclass(frozen=True, slots=True)
+class WorkerOptions:
+    """Processes that score the tasks which ask for one."""
 
-
-def _scored(job: Job) -> dict[str, Any]:
-    name, doc_id, answers = job.task.name, job.doc_id, job.answers
-    if job.reason:
-        return failure_record(name, doc_id, answers, job.reason)
-    try:
-        return score_record(name, doc_id, answers, job.task.score(doc_id, answers, job.verdicts))
-    except NotEvaluated as absent:
-        return score_record(name, doc_id, answers, _unscored(job.task, absent.reason))
-    except (Exception, SystemExit) as raised:  # noqa: BLE001 - foreign code: one bad sample is one failed sample
-        return failure_record(name, doc_id, answers, failure("scoring", raised))
-
-
-def _unscored(task: Task, reason: str) -> ScoredDoc:
-    scores = tuple(PipelineScore(name, None, {}, "unscored", reason) for name in task.pipelines)
-    return ScoredDoc(target="", doc={}, doc_hash="", scores=scores)
+    module: str
+    """``python -m MODULE`` builds the tasks and serves jobs (``worker_loop.serve``)."""
+    count: int | None = None
+    """``None``: by the number of cores."""
 
 
 class Scorer:
     """Takes jobs, hands finished records to ``sink`` (called from several threads).
+
+    Without ``workers`` every task is scored in this process.
 
     ``job_timeout_s`` bounds the scoring of one document, in a worker process and in this one (``watchdog``). What hung
     here in earlier starts, as the run's ``folder`` tells, is failed without being scored.
@@ -64,7 +50,7 @@ class Scorer:
         self,
         tasks: Iterable[Task],
         sink: Sink,
-        workers: int | None = None,
+        workers: WorkerOptions | None = None,
         job_timeout_s: float = JOB_TIMEOUT_S,
         folder: Path | None = None,
     ) -> None:
@@ -73,7 +59,9 @@ class Scorer:
         self._inline: queue.Queue[Job | None] = queue.Queue(QUEUE_LENGTH)
         self._process: queue.Queue[Job | None] = queue.Queue(QUEUE_LENGTH)
         self._specs = {task.name: task.spec() for task in tasks if task.scoring == "process"}
-        self._workers = workers if workers is not None else min(4, max(1, (os.cpu_count() or 2) - 1))
+        self._module = "" if workers is None else workers.module
+        count = 0 if workers is None else workers.count
+        self._workers = count if count is not None else min(4, max(1, (os.cpu_count() or 2) - 1))
         self._threads: list[threading.Thread] = []
         self._running: set[WorkerProcess] = set()
         self._lock = threading.Lock()
@@ -198,7 +186,7 @@ class Scorer:
             return None, failure_record(job.task.name, job.doc_id, job.answers, reason)
 
     def _begin(self) -> WorkerProcess:
-        worker = WorkerProcess(self._specs)
+        worker = WorkerProcess(self._module, self._specs)
         with self._lock:
             self._running.add(worker)
         return worker

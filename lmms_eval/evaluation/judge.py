@@ -70,7 +70,7 @@ def open_setup(
     # Questions are prepared beside the requests, so they get a share of the threads and of the memory.
     share = replace(limits, threads=min(2, limits.threads), max_bytes=max(1 << 20, limits.max_bytes // 4))
     options = JudgingOptions(config.judge_retries, share, cache)
-    return JudgeSetup(judge, JudgementStore(folder, keys, rank), options)
+    return JudgeSetup(judge.model, judge.name, JudgementStore(folder, keys, rank), options)
 
 
 def close_setup(setup: JudgeSetup | None) -> None:

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.api.judging import JudgeQuestion, Verdict
+from lmms_eval.engine.fingerprints import content_fingerprint
 from lmms_eval.errors import DataError, JournalError, MediaError
 from lmms_eval.judges import ask
 from lmms_eval.judges.providers import Judge
-from lmms_eval.judges.questions import prompt_fingerprint
 from lmms_eval.storage.atomic import write_atomically
 from lmms_eval.storage.journal import JournalWriter, read_journal
 from lmms_eval.storage.json_files import read_json
@@ -151,7 +151,7 @@ class Judging:
         if not mine:
             return
         try:
-            prompt = prompt_fingerprint(question.build_messages())
+            prompt = content_fingerprint(question.build_messages())
         except (MediaError, OSError):  # asking says what is wrong with the picture
             return
         for record in reversed(mine):

@@ -20,6 +20,7 @@ from lmms_eval.api.model import Model, lmms
 from lmms_eval.config import RunConfig, check_config, resolved_cli_args
 from lmms_eval.engine.aggregate import AggregateOptions
 from lmms_eval.engine.evaluate import EngineOptions, RunResult, evaluate
+from lmms_eval.engine.scoring import WorkerOptions
 from lmms_eval.engine.share import Share
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.stream import StreamLimits
@@ -216,7 +217,7 @@ def _engine_options(config: RunConfig, is_shared: bool, rank: int) -> EngineOpti
             allow_blank=config.allow_blank,
         ),
         grace_s=config.grace_seconds(under_launcher="TORCHELASTIC_RUN_ID" in os.environ),
-        score_workers=config.score_workers,
+        score_workers=WorkerOptions("lmms_eval.tasks.scoring_worker", config.score_workers),
         check_batch=config.check_batch,
         show_progress=rank == 0,
     )

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.request import Request, Response
+from lmms_eval.engine.interviews import Interview
 from lmms_eval.errors import MediaError
 from lmms_eval.judges.providers import Judge
-from lmms_eval.judges.questions import Interview
 from lmms_eval.utils.async_iteration import closed_on_error
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from typing import Any
 
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, Response
+from lmms_eval.engine.fingerprints import content_fingerprint
 from lmms_eval.errors import ModelError
-from lmms_eval.judges.questions import prompt_fingerprint
 from lmms_eval.storage.lines import checked_lines, has_checksums
 
 TAKE = 32
@@ -42,7 +42,7 @@ class RecordedJudge(Model):
                 self._add(line, number)
 
     def prepare(self, request: Request) -> Request:
-        return request.with_payload(prompt_fingerprint(request.build_messages()), 0)
+        return request.with_payload(content_fingerprint(request.build_messages()), 0)
 
     def respond(self, stream: RequestStream) -> Iterator[Response]:
         while requests := stream.take(TAKE):

@@ -92,7 +92,10 @@ def run(
     if judge is not None:
         keys = CacheKeys(judge.identity(), reads_documents=False)
         setup = JudgeSetup(
-            judge, JudgementStore(folder, keys), JudgingOptions(retries, limits or StreamLimits(), cache)
+            judge.model,
+            judge.name,
+            JudgementStore(folder, keys),
+            JudgingOptions(retries, limits or StreamLimits(), cache),
         )
     try:
         chosen = EngineOptions(aggregate=AggregateOptions(), grace_s=2.0, judge=setup)

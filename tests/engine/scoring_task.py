@@ -6,6 +6,7 @@ from pathlib import Path
 
 from lmms_eval.api.task import Answer
 from lmms_eval.engine.conversations import Job
+from lmms_eval.engine.scoring import WorkerOptions
 from lmms_eval.tasks.yaml.task import YamlTask
 from tests.tasks.kit import Function, loaded
 
@@ -57,6 +58,7 @@ def process_results(doc, results):
         return {"acc": object()}
     return {"acc": float(results[0] == doc["answer"]), "draw": random.random(), "pair": (1, "é"), "none": None}
 """
+MODULE = "lmms_eval.tasks.scoring_worker"
 ANSWER = Answer("yes", input="asked", finish_reason="stop", latency=0.5)
 
 
@@ -69,6 +71,10 @@ def make(folder: Path, does: list[str], scoring: str = "process") -> YamlTask:
         "metric_list": [{"metric": "acc", "aggregation": "mean", "higher_is_better": True}],
     }
     return loaded(folder, changes, CODE, rows=rows)
+
+
+def workers(count: int) -> WorkerOptions | None:
+    return WorkerOptions(MODULE, count) if count else None
 
 
 def jobs(task: YamlTask) -> list[Job]:

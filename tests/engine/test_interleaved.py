@@ -29,6 +29,7 @@ from lmms_eval.errors import JournalError
 from lmms_eval.results.samples import sample_rows
 from lmms_eval.tasks.yaml.task import YamlTask
 from tests.engine.fakes import FakeModel
+from tests.engine.scoring_task import workers
 from tests.engine.test_team import team_of
 from tests.painting import DIFFERENT, painted, png
 from tests.tasks.kit import Function, loaded
@@ -57,7 +58,7 @@ def task(folder: Path, scoring: str = "inline", **changes: Any) -> YamlTask:
 def run(folder: Path, asked: YamlTask, model: Model, cache: ResponseCache | None = None) -> RunResult:
     store = RunStore(folder, "scoring")
     try:
-        options = EngineOptions(grace_s=1.0, cache=cache, score_workers=1)
+        options = EngineOptions(grace_s=1.0, cache=cache, score_workers=workers(1))
         result = evaluate([plan_task(asked, None, 0)], Selection((asked,)), model, store, options)
     finally:
         store.close()

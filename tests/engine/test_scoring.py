@@ -13,15 +13,15 @@ from lmms_eval.engine.conversations import Job
 from lmms_eval.engine.scoring import Scorer, score_document
 from lmms_eval.errors import JournalError
 from tests.engine.fakes import FakeTask
-from tests.engine.scoring_task import jobs, make
+from tests.engine.scoring_task import jobs, make, workers
 
 Records = dict[int, dict[str, Any]]
 
 
-def run(task: Task, work: list[Job], workers: int = 1, **options: Any) -> Records:
+def run(task: Task, work: list[Job], count: int = 1, **options: Any) -> Records:
     """All jobs through a scorer; records by document."""
     records: Records = {}
-    scorer = Scorer([task], lambda record: records.update({record["doc_id"]: record}), workers, **options)
+    scorer = Scorer([task], lambda record: records.update({record["doc_id"]: record}), workers(count), **options)
     try:
         for job in work:
             scorer.submit(job)
@@ -66,7 +66,7 @@ def test_one_bad_document_fails_alone_in_a_worker_process(tmp_path: Path, capfd:
 def test_scoring_in_the_process_and_in_workers_is_the_same(tmp_path: Path) -> None:
     does = ["well", "raise", "print", "sys.exit", "absent", "well"]
     inline, process = make(tmp_path, does, "inline"), make(tmp_path, does)
-    one, other = run(inline, jobs(inline)), run(process, jobs(process), workers=2)
+    one, other = run(inline, jobs(inline)), run(process, jobs(process), 2)
     assert one == other
     assert one[0]["scores"][0]["metrics"]["pair"] == (1, "é")
     assert one[0]["scores"][0]["metrics"]["draw"] != one[5]["scores"][0]["metrics"]["draw"]
@@ -76,7 +76,7 @@ def test_without_workers_everything_is_scored_here(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(scoring, "WorkerProcess", None)
     task = make(tmp_path, ["well", "raise"])
     utils = tmp_path / "utils.py"
-    assert ends(run(task, jobs(task), workers=0)) == [
+    assert ends(run(task, jobs(task), 0)) == [
         "scored",
         f"process_results raised KeyError: 'no such column' ({line(utils, 'raise KeyError')})",
     ]
@@ -122,7 +122,7 @@ def test_a_record_that_cannot_be_written_ends_the_scoring_for_all(tmp_path: Path
         raise JournalError("no space left")
 
     task = make(tmp_path, ["well"] * 3, kind)
-    scorer = Scorer([task], full, 2)
+    scorer = Scorer([task], full, workers(2))
 
     def work() -> None:
         for job in jobs(task):
@@ -168,7 +168,7 @@ def test_a_full_queue_holds_the_submitter_back_and_says_so(monkeypatch: pytest.M
 def test_closing_does_not_wait_for_a_worker_that_hangs(tmp_path: Path) -> None:
     task = make(tmp_path, ["hang", "well"])
     records: Records = {}
-    scorer = Scorer([task], lambda record: records.update({record["doc_id"]: record}), 1)
+    scorer = Scorer([task], lambda record: records.update({record["doc_id"]: record}), workers(1))
     for job in jobs(task):
         scorer.submit(job)
     deadline = time.monotonic() + 20

@@ -13,17 +13,17 @@ import pytest
 from lmms_eval.engine.records import answer_record
 from lmms_eval.engine.worker_process import WorkerDied, WorkerProcess
 from lmms_eval.storage import codec
-from tests.engine.scoring_task import ANSWER, make
+from tests.engine.scoring_task import ANSWER, MODULE, make
 
 ROOT = Path(__file__).parents[2]
 PARENT = """
 import sys
 from pathlib import Path
-from tests.engine.scoring_task import jobs, make
+from tests.engine.scoring_task import jobs, make, workers
 from lmms_eval.engine.scoring import Scorer
 
 task = make(Path(sys.argv[1]), ["hang"])
-scorer = Scorer([task], print, 1)
+scorer = Scorer([task], print, workers(1))
 scorer.submit(jobs(task)[0])
 scorer.drain()
 """
@@ -53,7 +53,7 @@ def wait_for(condition: Any, seconds: float = 20) -> bool:
 
 
 def test_jobs_are_answered_and_the_end_of_input_ends_the_process(tmp_path: Path) -> None:
-    worker = WorkerProcess({"probe": make(tmp_path, ["well", "raise"]).spec()})
+    worker = WorkerProcess(MODULE, {"probe": make(tmp_path, ["well", "raise"]).spec()})
     assert record(worker.call(job(0), 10))["scores"][0]["metrics"]["acc"] == 1.0
     assert "KeyError" in record(worker.call(job(1), 10))["failed"]
     start = time.monotonic()
@@ -63,7 +63,7 @@ def test_jobs_are_answered_and_the_end_of_input_ends_the_process(tmp_path: Path)
 
 
 def test_the_time_limit_is_for_the_scoring_not_for_the_start(tmp_path: Path) -> None:
-    worker = WorkerProcess({"probe": make(tmp_path, ["well", "hang"]).spec()})
+    worker = WorkerProcess(MODULE, {"probe": make(tmp_path, ["well", "hang"]).spec()})
     try:
         assert "scores" in record(worker.call(job(0), 0.2))  # an interpreter does not start in 0.2 s on a busy machine
         with pytest.raises(WorkerDied, match=r"no answer within 0\.2 s"):
@@ -75,7 +75,7 @@ def test_the_time_limit_is_for_the_scoring_not_for_the_start(tmp_path: Path) -> 
 
 
 def test_a_process_that_was_killed_is_told(tmp_path: Path) -> None:
-    worker = WorkerProcess({"probe": make(tmp_path, ["well"]).spec()})
+    worker = WorkerProcess(MODULE, {"probe": make(tmp_path, ["well"]).spec()})
     worker.call(job(0), 10)
     os.kill(worker.pid, signal.SIGKILL)
     with pytest.raises(WorkerDied, match="ended with code -9"):
@@ -92,7 +92,7 @@ def test_pipes_beyond_the_first_thousand_files_work(tmp_path: Path) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 1300), hard))
     opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
     try:
-        worker = WorkerProcess({"probe": make(tmp_path, ["well"]).spec()})
+        worker = WorkerProcess(MODULE, {"probe": make(tmp_path, ["well"]).spec()})
         assert "scores" in record(worker.call(job(0), 10))
         worker.close()
     finally:

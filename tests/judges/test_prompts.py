@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from lmms_eval.engine.fingerprints import content_fingerprint
 from lmms_eval.errors import MediaError, TaskError
 from lmms_eval.judges.prompts import bounded_picture, fill_template, user_turn
-from lmms_eval.judges.questions import prompt_fingerprint
 
 
 def test_what_is_filled_in_is_no_template() -> None:
@@ -42,6 +42,6 @@ def test_pictures_are_flattened_and_bounded(tmp_path: Path) -> None:
 
 def test_fingerprints_see_into_pictures() -> None:
     red, blue = (Image.new("RGB", (8, 8), colour) for colour in ("red", "blue"))
-    prints = {prompt_fingerprint(user_turn(text, [image])) for text in "ab" for image in (red, blue)}
+    prints = {content_fingerprint(user_turn(text, [image])) for text in "ab" for image in (red, blue)}
     assert len(prints) == 4
-    assert prompt_fingerprint(user_turn("a", [red])) == prompt_fingerprint(user_turn("a", [red.copy()]))
+    assert content_fingerprint(user_turn("a", [red])) == content_fingerprint(user_turn("a", [red.copy()]))

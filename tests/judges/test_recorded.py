@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.api.judging import JudgeQuestion
+from lmms_eval.engine.fingerprints import content_fingerprint
 from lmms_eval.errors import ModelError
 from lmms_eval.judges import JudgeOptions, ask, open_judge
 from lmms_eval.judges.prompts import user_turn
-from lmms_eval.judges.questions import prompt_fingerprint
 from lmms_eval.storage.lines import sealed
 
 
@@ -24,7 +24,7 @@ def said(name: str, *texts: str, retries: int = 0) -> list[str | None]:
 
 
 def test_replies_by_prompt_by_id_and_by_both(tmp_path: Path) -> None:
-    key = prompt_fingerprint(user_turn("a"))
+    key = content_fingerprint(user_turn("a"))
     name = write(
         tmp_path / "r.jsonl",
         {"prompt": key, "text": "1"},
@@ -36,13 +36,15 @@ def test_replies_by_prompt_by_id_and_by_both(tmp_path: Path) -> None:
 
 
 def test_attempts_follow_each_other(tmp_path: Path) -> None:
-    key = prompt_fingerprint(user_turn("a"))
+    key = content_fingerprint(user_turn("a"))
     name = write(tmp_path / "r.jsonl", {"prompt": key, "text": "hm"}, {"prompt": key, "text": "5"})
     assert said(name, "a", retries=1) == ["5"]
 
 
 def test_of_a_journal_those_lines_count_that_fit_their_checksums(tmp_path: Path) -> None:
-    lines = [sealed(json.dumps({"prompt": prompt_fingerprint(user_turn(text)), "text": "5"}).encode()) for text in "ab"]
+    lines = [
+        sealed(json.dumps({"prompt": content_fingerprint(user_turn(text)), "text": "5"}).encode()) for text in "ab"
+    ]
     (tmp_path / "r.jsonl").write_bytes(lines[0].replace(b'"5"', b'"4"') + b"\n" + lines[1] + lines[0][:20])
     assert said(f"replay:{tmp_path / 'r.jsonl'}", "a", "b") == [None, "5"]
 

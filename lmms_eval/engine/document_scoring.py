@@ -1,0 +1,36 @@
+"""Scoring of one document: whatever happens there, a journal record comes out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lmms_eval.api.outcome import NotEvaluated
+from lmms_eval.api.task import PipelineScore, ScoredDoc, Task
+from lmms_eval.engine.conversations import Job
+from lmms_eval.engine.failures import failure
+from lmms_eval.engine.records import failure_record, score_record
+
+
+def score_document(job: Job) -> dict[str, Any]:
+    """The journal record of one document; whatever the scoring raises ends as a failed sample, not as a lost run."""
+    record = _scored(job)
+    if job.verdicts:
+        record["judge"] = [verdict.as_record() for verdict in job.verdicts]
+    return record
+
+
+def _scored(job: Job) -> dict[str, Any]:
+    name, doc_id, answers = job.task.name, job.doc_id, job.answers
+    if job.reason:
+        return failure_record(name, doc_id, answers, job.reason)
+    try:
+        return score_record(name, doc_id, answers, job.task.score(doc_id, answers, job.verdicts))
+    except NotEvaluated as absent:
+        return score_record(name, doc_id, answers, _unscored(job.task, absent.reason))
+    except (Exception, SystemExit) as raised:  # noqa: BLE001 - foreign code: one bad sample is one failed sample
+        return failure_record(name, doc_id, answers, failure("scoring", raised))
+
+
+def _unscored(task: Task, reason: str) -> ScoredDoc:
+    scores = tuple(PipelineScore(name, None, {}, "unscored", reason) for name in task.pipelines)
+    return ScoredDoc(target="", doc={}, doc_hash="", scores=scores)
