@@ -7,13 +7,11 @@ import inspect
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.errors import LmmsEvalError, ModelError
-
-if TYPE_CHECKING:
-    from lmms_eval.models.registry import ResolvedModel
+from lmms_eval.models.resolved import ResolvedModel
 
 log = logging.getLogger(__name__)
 CONSTRUCTOR_ERRORS = (TypeError, ValueError, AssertionError, LookupError, OSError, ImportError, RuntimeError)

@@ -8,16 +8,14 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
+from lmms_eval.api.model import Model
 from lmms_eval.api.registry import ModelManifest, registered_model_classes
 from lmms_eval.errors import ModelError, UnknownNameError
+from lmms_eval.models.building import BuildOptions, build_model
+from lmms_eval.models.resolved import ResolvedModel
 
-if TYPE_CHECKING:
-    from lmms_eval.api.model import Model
-    from lmms_eval.models.building import BuildOptions
-
-Kind = Literal["chat", "simple"]
 ENTRY_POINT_GROUP = "lmms_eval.models"
 log = logging.getLogger(__name__)
 
@@ -62,37 +60,6 @@ BUILTIN_MANIFESTS = (
         }.items()
     ),
 )
-
-INSTALL_NAMES = {
-    "vllm": "lmms_eval[vllm]",
-    "sglang": "lmms_eval[sglang]",
-    "anthropic": "lmms_eval[anthropic]",
-    "google": "lmms_eval[gemini]",
-    "litellm": "lmms_eval[litellm]",
-    "PIL": "pillow",
-    "cv2": "opencv-python-headless",
-    "sklearn": "scikit-learn",
-    "yaml": "pyyaml",
-}
-"""Package to install, by module, where the names differ."""
-
-
-@dataclass(frozen=True, slots=True)
-class ResolvedModel:
-    """A model name after look-up. The class is imported by ``load``."""
-
-    manifest: ModelManifest
-    class_path: str
-    kind: Kind
-
-    def load(self) -> type[Any]:
-        """Import the class and check it.
-
-        Raises:
-            ModelError: a package is missing, the path is wrong, the class is no model or of the other interface.
-        """
-        value = _import_class(self.manifest.model_id, self.class_path)
-        return _checked_class(self.manifest.model_id, self.class_path, value, self.kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +106,6 @@ class ModelRegistry:
         self, name: str, model_args: str | Mapping[str, Any] = "", options: BuildOptions | None = None
     ) -> tuple[Model, ResolvedModel]:
         """Build the model behind a name; see ``lmms_eval.models.building.build_model``. Also says what was chosen."""
-        from lmms_eval.models.building import BuildOptions, build_model
-
         chosen = options or BuildOptions()
         resolved = self.resolve(name, chosen.force_simple)
         return build_model(resolved, model_args, chosen), resolved
@@ -248,45 +213,6 @@ def _plugin_error(package: str, error: Exception) -> ModelError:
         f"plugin package {package!r} (LMMS_EVAL_PLUGINS) cannot be imported: {type(error).__name__}: {error}; "
         "install it or put its folder on PYTHONPATH"
     )
-
-
-def _import_class(model_id: str, path: str) -> Any:
-    module_name, _, attribute = path.partition(":") if ":" in path else path.rpartition(".")
-    try:
-        value: Any = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        missing = error.name or ""
-        if module_name == missing or module_name.startswith(f"{missing}."):
-            raise ModelError(f"model {model_id!r} is registered as {path}, but there is no module {missing}") from error
-        raise ModelError(f"model {model_id!r} needs the package {missing!r}: {_install_hint(missing)}") from error
-    except ImportError as error:
-        raise ModelError(f"model {model_id!r} ({path}) cannot be imported: {error}") from error
-    for part in attribute.split("."):
-        if not hasattr(value, part):
-            raise ModelError(f"model {model_id!r} is registered as {path}, but {module_name} has no {attribute!r}")
-        value = getattr(value, part)
-    return value
-
-
-def _install_hint(module: str) -> str:
-    root = module.partition(".")[0]
-    return f"pip install '{INSTALL_NAMES.get(root, root)}'"
-
-
-def _checked_class(model_id: str, path: str, cls: Any, kind: Kind) -> type[Any]:
-    from lmms_eval.api.model import Model, lmms
-
-    if not isinstance(cls, type) or not issubclass(cls, lmms | Model):
-        raise ModelError(
-            f"model {model_id!r}: {path} is no subclass of lmms_eval.api.model.Model or lmms_eval.api.model.lmms"
-        )
-    is_simple = bool(getattr(cls, "is_simple", False))
-    if is_simple != (kind == "simple"):
-        raise ModelError(
-            f"model {model_id!r}: {path} has is_simple={is_simple}, but its manifest gives it as {kind}_class_path; "
-            "make the two agree"
-        )
-    return cls
 
 
 __all__ = ["BUILTIN_MANIFESTS", "ModelListing", "ModelManifest", "ModelRegistry", "ResolvedModel"]
