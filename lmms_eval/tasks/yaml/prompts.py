@@ -146,8 +146,8 @@ class Prompts:
         return f"{self.where}: {key}"
 
 
-class Conversation:
-    """Complete prompts: system instruction, description and examples around the task's own messages."""
+class PromptBuilder:
+    """Builds complete prompts: system instruction, description and examples around the task's own messages."""
 
     def __init__(self, prompts: Prompts, documents: Documents, few: FewShot | None, examples: Documents | None) -> None:
         self.prompts, self.documents = prompts, documents

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -20,16 +19,18 @@ from lmms_eval.tasks.data.documents import document_hash, pictures, plain
 from lmms_eval.tasks.data.splits import DataRequest
 from lmms_eval.tasks.yaml.config import GENERATING, TaskConfig, task_config
 from lmms_eval.tasks.yaml.costs import Costs, Files
-from lmms_eval.tasks.yaml.exchange import NOT_SENT, exchange_for
+from lmms_eval.tasks.yaml.exchanges import exchange_for
 from lmms_eval.tasks.yaml.fewshot import few_shot
 from lmms_eval.tasks.yaml.functions import describe_all, module_source, named, resolve_all
 from lmms_eval.tasks.yaml.judged import repeated
+from lmms_eval.tasks.yaml.legacy_arguments import arguments_of
 from lmms_eval.tasks.yaml.loader import StatedPath, encode
 from lmms_eval.tasks.yaml.media_folders import media_folders
 from lmms_eval.tasks.yaml.media_policy import media_policy
 from lmms_eval.tasks.yaml.metrics import BYPASS, task_metrics
-from lmms_eval.tasks.yaml.prompts import Conversation, Prompts
+from lmms_eval.tasks.yaml.prompts import PromptBuilder, Prompts
 from lmms_eval.tasks.yaml.render import RenderError, accepts, call_text, check_template
+from lmms_eval.tasks.yaml.requests import RequestFactory
 from lmms_eval.tasks.yaml.scoring import AnswerScorer, scoring_plan
 from lmms_eval.tasks.yaml.seeding import Seeding
 from lmms_eval.tasks.yaml.settings import generation_options, recorded_specific_kwargs, shots
@@ -93,13 +94,10 @@ class YamlTask(Task):
         self._check()
         self._data: DataSet | None = None
         self._documents: Documents | None = None
-        self._conversation: Conversation | None = None
+        self._builder: PromptBuilder | None = None
+        self._requests: RequestFactory | None = None
         self._scorer: AnswerScorer | None = None
         self._costs: Costs | None = None
-
-    @property
-    def wants_mutual_info(self) -> bool:
-        return self.output_type == "multiple_choice" and any(m.name == "acc_mutual_info" for m in self.metrics)
 
     @property
     def documents(self) -> Documents:
@@ -108,10 +106,13 @@ class YamlTask(Task):
         return self._documents
 
     @property
-    def conversation(self) -> Conversation:
-        if self._conversation is None:
+    def requests(self) -> RequestFactory:
+        """Makes this task's requests."""
+        if self._builder is None:
             raise UsageError(f"task {self.name!r} is used before load()")
-        return self._conversation
+        if self._requests is None:  # at the first exchange: a task may set its generation options when it is loaded
+            self._requests = RequestFactory(self, self._builder, self.seeding, self.generation, self.request_cost)
+        return self._requests
 
     def load(self) -> None:
         if self._documents is not None:
@@ -121,7 +122,7 @@ class YamlTask(Task):
         if self._few is not None and examples is not None:
             self._few.choose(0, len(examples))
         self._documents = documents
-        self._conversation = Conversation(self.prompts, documents, self._few, examples)
+        self._builder = PromptBuilder(self.prompts, documents, self._few, examples)
         self._scorer = AnswerScorer(
             self.config, self.prompts, self._task_metrics, self._plan, self.options.predict_only,
             documents if self.config.full_docs else None,
@@ -149,7 +150,7 @@ class YamlTask(Task):
         return len(self.documents)
 
     def exchange(self, doc_id: int, repeat: int) -> Exchange:
-        return exchange_for(self, doc_id, repeat)
+        return exchange_for(self.requests, doc_id, repeat)
 
     def costs(self, doc_ids: Sequence[int]) -> Sequence[float]:
         return self._estimates().of_documents(doc_ids)
@@ -256,18 +257,9 @@ class YamlTask(Task):
         """The document without its media columns."""
         return self.documents.text_view(doc_id)
 
-    def sent_generation(self) -> dict[str, Any]:
-        """The generation options of a request: a copy of its own, since back ends change them."""
-        made = {key: copy.deepcopy(value) for key, value in self.generation.items() if key not in NOT_SENT}
-        if isinstance(made.get("until"), str):
-            made["until"] = [made["until"]]
-        return made
-
     def legacy_arguments(self, request: Request, chat: bool) -> tuple[Any, ...]:
         """What a plugin of the class interface unpacks from ``Instance.args`` (``docs/model_guide.md``)."""
-        from lmms_eval.tasks.yaml.legacy_arguments import arguments_of
-
-        return arguments_of(self, request, chat)
+        return arguments_of(self.requests, request, chat)
 
     def legacy_metadata(self, request: Request) -> Mapping[str, Any]:
         """``Instance.metadata``: the task's own facts and what names the document."""
@@ -278,7 +270,7 @@ class YamlTask(Task):
         """The context as a message list, for plugins with ``apply_chat_template``."""
         if request.round:
             return [{"role": "user", "content": request.context}]
-        return self.conversation.text_turns(request.doc_id)
+        return self.requests.builder.text_turns(request.doc_id)
 
     def _target_text(self, doc: Mapping[str, Any]) -> str:
         if self.config.doc_to_target is None:

@@ -1,0 +1,34 @@
+"""The questions to one (document, repeat), by the task's output type."""
+
+from __future__ import annotations
+
+from lmms_eval.api.task import Exchange
+from lmms_eval.errors import TaskError
+from lmms_eval.tasks.yaml.exchanges.agentic import AgenticExchange
+from lmms_eval.tasks.yaml.exchanges.base import TaskExchange
+from lmms_eval.tasks.yaml.exchanges.generation import PluginRoundsExchange, SingleExchange
+from lmms_eval.tasks.yaml.exchanges.likelihood import LikelihoodExchange
+from lmms_eval.tasks.yaml.exchanges.rounds import RoundsExchange
+from lmms_eval.tasks.yaml.requests import RequestFactory
+
+_KINDS: dict[str, type[TaskExchange]] = {
+    "generate_until": SingleExchange,
+    "loglikelihood": LikelihoodExchange,
+    "multiple_choice": LikelihoodExchange,
+    "generate_until_multi_round": RoundsExchange,
+    "generate_until_agentic": AgenticExchange,
+}
+
+
+def exchange_for(requests: RequestFactory, doc_id: int, repeat: int) -> Exchange:
+    """Opens the exchange of the task's output type.
+
+    Raises:
+        TaskError: there is none for this output type.
+    """
+    output_type = requests.task.output_type
+    if output_type not in _KINDS:
+        raise TaskError(f"{requests.where}: output_type {output_type!r} is not in this version")
+    plugin_makes_rounds = output_type == "generate_until_multi_round" and requests.options.legacy
+    kind = PluginRoundsExchange if plugin_makes_rounds else _KINDS[output_type]
+    return kind(requests, doc_id, repeat)

@@ -1,0 +1,140 @@
+"""Requests of a task: names, seeds and generation options; messages are rendered when they are needed."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from lmms_eval.api.messages import ChatMessages
+from lmms_eval.api.request import Request, RequestKind
+from lmms_eval.api.task import Task, TaskOptions
+from lmms_eval.tasks.data import Documents
+from lmms_eval.tasks.yaml.config import TaskConfig
+from lmms_eval.tasks.yaml.prompts import PromptBuilder, Prompts, Turn
+from lmms_eval.tasks.yaml.render import RenderError
+from lmms_eval.tasks.yaml.seeding import Seeding
+
+NOT_SENT = frozenset({"max_agentic_steps"})
+"""Generation options that steer the exchange and are no option of a model."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFactory:
+    """Makes the requests of one task, whose data are open."""
+
+    task: Task
+    builder: PromptBuilder
+    seeding: Seeding
+    generation: Mapping[str, Any]
+    """The task's generation options, ``until`` as a text or a list of texts."""
+    cost: Callable[[int], float]
+    """Estimates the tokens of one request of a document."""
+
+    @property
+    def prompts(self) -> Prompts:
+        return self.builder.prompts
+
+    @property
+    def documents(self) -> Documents:
+        return self.builder.documents
+
+    @property
+    def config(self) -> TaskConfig:
+        return self.builder.prompts.config
+
+    @property
+    def options(self) -> TaskOptions:
+        return self.builder.prompts.options
+
+    @property
+    def where(self) -> str:
+        return self.builder.prompts.where
+
+    def request(self, doc_id: int, repeat: int, ask: Ask) -> Request:
+        """Makes one request; its seed follows from the run's seed and its name."""
+        name = f"{self.task.name}/{doc_id}/{repeat}/{ask.round}/{ask.index}"
+        digest = hashlib.sha256(f"{self.options.seed}|{name}".encode()).digest()
+        return Request(
+            id=name,
+            kind=ask.kind,
+            task=self.task,
+            doc_id=doc_id,
+            build_messages=ask.messages,
+            context=ask.context,
+            generation={} if ask.kind == "loglikelihood" else self._sent_generation(),
+            continuation=ask.continuation,
+            repeat=repeat,
+            round=ask.round,
+            index=ask.index,
+            seed=int.from_bytes(digest[:4], "big") >> 1,
+            cost=self.cost(doc_id),
+        )
+
+    def _sent_generation(self) -> dict[str, Any]:
+        """Copies the options that a model gets: a copy for each request, since back ends change them."""
+        made = {key: copy.deepcopy(value) for key, value in self.generation.items() if key not in NOT_SENT}
+        if isinstance(made.get("until"), str):
+            made["until"] = [made["until"]]
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class MessageBuilder:
+    """Renders the messages of a request when they are needed. ``own`` replaces the task's messages for a document."""
+
+    requests: RequestFactory
+    doc_id: int
+    own: Callable[[Mapping[str, Any]], Sequence[Turn]] | None = None
+    """The messages of this request from the full document; default: those of the task."""
+    bare: bool = False
+    """No description and no examples in front (later rounds)."""
+
+    def __call__(self) -> ChatMessages:
+        try:
+            return ChatMessages.model_validate({"messages": self.turns()})
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            place = ".".join(str(part) for part in first["loc"])
+            where = f"{self.requests.where}: doc_to_messages"
+            raise RenderError(f"{where} gave what is no message: {place}: {first['msg']}") from error
+
+    def turns(self, doc: Mapping[str, Any] | None = None) -> list[Turn]:
+        """The messages as plain mappings, of ``doc`` where a plugin hands over its own copy of the document."""
+        with self.requests.seeding.prompt(self.doc_id):
+            full = self.requests.documents[self.doc_id] if doc is None else doc
+            own = None if self.own is None else self.own(full)
+            if self.bare:
+                turns = self.requests.builder.with_system(own or [])
+            else:
+                turns = self.requests.builder.turns(self.doc_id, full, own)
+            return self.requests.prompts.allowed(turns)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A user message of the document's media and another text."""
+
+    prompts: Prompts
+    text: str
+    visuals: Sequence[Any] | None = None
+
+    def __call__(self, doc: Mapping[str, Any]) -> list[Turn]:
+        visuals = self.prompts.visuals(doc) if self.visuals is None else self.visuals
+        return self.prompts.user_turn(visuals, self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """The parts in which the requests of one exchange differ."""
+
+    context: str
+    messages: MessageBuilder
+    kind: RequestKind = "generate_until"
+    continuation: str | None = None
+    round: int = 0
+    index: int = 0
