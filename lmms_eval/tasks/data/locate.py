@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import yaml
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.yaml.loader import StatedPath
+from lmms_eval.tasks.data.stated_path import StatedPath
 from lmms_eval.utils.yaml_bounds import load_bounded
 
 SUFFIXES = {
@@ -29,6 +30,7 @@ _SYNONYMS = {
     "validation": "validation", "valid": "validation", "val": "validation", "dev": "validation",
     "test": "test", "testing": "test", "eval": "test", "evaluation": "test",
 }  # fmt: skip
+log = logging.getLogger(__name__)
 _SHARD = re.compile(r"^(?P<split>\w+(?:\.\w+)*)-\d{5}-of-\d{5}(?:-[0-9a-f]+)?$")
 _WORD = re.compile(r"[A-Za-z]+")
 _IGNORED = {"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json", "manifest.json"}
@@ -39,7 +41,8 @@ FilesBySplit = dict[str, list[Path]]
 def data_files(value: Any, builder: str, roots: Sequence[Path], where: str) -> FilesBySplit:
     """The files of a local builder's ``data_files``: a path, a list of them, or a mapping of splits to either.
 
-    Relative paths belong to the file that states them; failing that they are looked up below ``roots``.
+    Relative paths belong to the file that states them; failing that they start from ``roots``, then from the working
+    directory. A warning names the other places that hold such a file.
 
     Raises:
         DataError: no files are given, or one is missing.
@@ -66,18 +69,34 @@ def _listed(value: Any) -> list[Any]:
 
 def _files(stated: Any, split: str, roots: Sequence[Path], where: str) -> list[Path]:
     text = str(stated)
-    first = stated.beside if isinstance(stated, StatedPath) else Path(text).expanduser()
-    for path in (first, *(root / text for root in roots)):
-        if any(sign in text for sign in "*?["):
-            anchor = Path(path.anchor) if path.is_absolute() else Path()
-            found = sorted(anchor.glob(str(path.relative_to(path.anchor) if path.is_absolute() else path)))
-            if found:
-                return found
-        elif path.is_file():
-            return [path]
-        elif path.is_dir():
-            return _below(path, recursive=True)
-    raise DataError(f"{where}: data file {first} (split {split!r}) does not exist{_neighbours(first)}")
+    home = stated.folder if isinstance(stated, StatedPath) else Path()
+    folders = list(dict.fromkeys(folder.absolute() for folder in (home, *roots, Path())))
+    for number, folder in enumerate(folders):
+        if files := _named(folder, text):
+            _tell_of_others(text, files, folders[number + 1 :], f"{where}: data file {text} (split {split!r})")
+            return files
+    first, *others = dict.fromkeys(folder / Path(text).expanduser() for folder in folders)
+    nor = "".join(f", nor {place}" for place in others)
+    raise DataError(f"{where}: data file {first} (split {split!r}) does not exist{nor}{_neighbours(first)}")
+
+
+def _named(folder: Path, text: str) -> list[Path]:
+    """Lists the files that a path or a pattern names, seen from a folder; of a folder all data files below it."""
+    path = Path(text).expanduser()
+    if any(sign in text for sign in "*?["):
+        anchor = Path(path.anchor) if path.is_absolute() else folder
+        return sorted(anchor.glob(str(path.relative_to(path.anchor))))
+    place = folder / path
+    if place.is_file():
+        return [place]
+    return _below(place, recursive=True) if place.is_dir() else []
+
+
+def _tell_of_others(text: str, taken: Sequence[Path], folders: Sequence[Path], what: str) -> None:
+    """Warns where a path names another file in other folders; patterns and folders are not looked through again."""
+    others = [str(place) for folder in folders if (place := folder / text).is_file() and not place.samefile(taken[0])]
+    if others:
+        log.warning("%s is taken from %s; there is also %s", what, taken[0], " and ".join(others))
 
 
 def _neighbours(path: Path) -> str:

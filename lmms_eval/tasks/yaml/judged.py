@@ -17,7 +17,7 @@ from lmms_eval.errors import TaskError
 from lmms_eval.judges.prompts import MAX_SIDE, bounded_picture, user_turn
 from lmms_eval.judges.replies import reader
 from lmms_eval.tasks.yaml.prompts import dump
-from lmms_eval.tasks.yaml.render import keywords_for
+from lmms_eval.utils.signatures import keywords_for
 
 if TYPE_CHECKING:
     from lmms_eval.api.messages import ChatMessages

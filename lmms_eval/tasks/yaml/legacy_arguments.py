@@ -9,8 +9,9 @@ from typing import Any
 from lmms_eval.api.request import Request
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.yaml.prompts import as_turns
-from lmms_eval.tasks.yaml.render import accepts, call_messages, call_text
+from lmms_eval.tasks.yaml.render import call_messages, call_text
 from lmms_eval.tasks.yaml.requests import MessageBuilder, RequestFactory
+from lmms_eval.utils.signatures import accepts
 
 Doc = Mapping[str, Any]
 

@@ -12,26 +12,11 @@ from typing import Any
 import yaml
 
 from lmms_eval.errors import TaskError
+from lmms_eval.tasks.data.stated_path import StatedPath
 from lmms_eval.tasks.yaml.functions import FunctionRef
 from lmms_eval.utils.yaml_bounds import load_bounded
 
 _BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-class StatedPath(str):
-    """A path as a YAML file states it; ``folder`` is the folder of that file."""
-
-    folder: Path
-
-    def __new__(cls, text: str, folder: Path) -> StatedPath:
-        made = super().__new__(cls, text)
-        made.folder = folder
-        return made
-
-    @property
-    def beside(self) -> Path:
-        """The path seen from the folder of the stating file."""
-        return self.folder / Path(self).expanduser()
 
 
 class _Loader(_BASE):  # type: ignore[misc]  # the C loader has no types

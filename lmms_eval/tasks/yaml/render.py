@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-import functools
-import inspect
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from lmms_eval.errors import LmmsEvalError, TaskError
+from lmms_eval.utils.signatures import has_parameter, keywords_for, parameters_of
 from lmms_eval.utils.template import compiled
 
 Doc = Mapping[str, Any]
@@ -46,39 +45,10 @@ def render_template(text: str, doc: Doc, where: str) -> str:
         raise RenderError(f"{where}: template {text!r}: {error}; the document has the columns {columns}") from error
 
 
-@functools.lru_cache(maxsize=1024)
-def _parameters(function: Callable[..., Any]) -> tuple[tuple[str, ...], int, bool, bool]:
-    """Names of the parameters, number of positional ones, whether ``*args`` and ``**kwargs`` are taken."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return (), 1, False, False
-    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    names = tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY))
-    kinds = {p.kind for p in parameters}
-    return names, len(positional), inspect.Parameter.VAR_POSITIONAL in kinds, inspect.Parameter.VAR_KEYWORD in kinds
-
-
-def accepts(function: Callable[..., Any], name: str) -> bool:
-    """The function can be called with the keyword ``name``."""
-    names, _, _, any_keyword = _parameters(function)
-    return name in names or any_keyword
-
-
-def has_parameter(function: Callable[..., Any], name: str) -> bool:
-    """The function names ``name`` among its parameters; taking any keyword does not count."""
-    return name in _parameters(function)[0]
-
-
-def keywords_for(function: Callable[..., Any], offered: Mapping[str, Any]) -> dict[str, Any]:
-    """The offered keyword arguments that the function takes."""
-    return {name: value for name, value in offered.items() if accepts(function, name)}
-
-
 def call_text(function: Callable[..., Any], doc: Doc, kwargs: Any, **more: Any) -> Any:
     """``doc_to_text`` and its like: the settings are the second positional argument if there are any."""
-    _, positional, any_positional, _ = _parameters(function)
-    if kwargs is not None and (positional >= 2 or any_positional):
+    takes = parameters_of(function)
+    if kwargs is not None and (takes.positional >= 2 or takes.any_positional):
         return function(doc, kwargs, **more)
     return function(doc, **more)
 
@@ -92,17 +62,16 @@ def call_target(function: Callable[..., Any], doc: Doc, target_kwargs: Any, kwar
 
 def call_visual(function: Callable[..., Any], doc: Doc, kwargs: Any) -> Any:
     """``doc_to_visual``: the settings are handed over only if it has exactly two parameters."""
-    names, positional, _, _ = _parameters(function)
-    return function(doc, kwargs) if max(positional, len(names)) == 2 and positional == 2 else function(doc)
+    takes = parameters_of(function)
+    return function(doc, kwargs) if max(takes.positional, len(takes.names)) == takes.positional == 2 else function(doc)
 
 
 def call_messages(function: Callable[..., Any], doc: Doc, kwargs: Any, **more: Any) -> Any:
     """``doc_to_messages``: settings as keyword (or second parameter), and of the rest what the function takes."""
-    names, positional, _, any_keyword = _parameters(function)
-    given = keywords_for(function, more)
-    if "lmms_eval_specific_kwargs" in names or any_keyword:
+    takes, given = parameters_of(function), keywords_for(function, more)
+    if "lmms_eval_specific_kwargs" in takes.names or takes.any_keyword:
         return function(doc, lmms_eval_specific_kwargs=kwargs, **given)
-    if positional == 2 and names[1:2] and names[1] not in given:
+    if takes.positional == 2 and takes.names[1:2] and takes.names[1] not in given:
         return function(doc, kwargs, **given)
     return function(doc, **given)
 

@@ -21,7 +21,8 @@ from lmms_eval.tasks.yaml import judged
 from lmms_eval.tasks.yaml.config import GENERATING, TaskConfig
 from lmms_eval.tasks.yaml.metrics import BYPASS, TaskMetric, metric_function, score_text
 from lmms_eval.tasks.yaml.prompts import Prompts
-from lmms_eval.tasks.yaml.render import RenderError, has_parameter, keywords_for
+from lmms_eval.tasks.yaml.render import RenderError
+from lmms_eval.utils.signatures import has_parameter, keywords_for
 
 log = logging.getLogger(__name__)
 SETTINGS = "lmms_eval_specific_kwargs"

@@ -17,6 +17,7 @@ from lmms_eval.tasks._task_utils.scoring_data import identity_of
 from lmms_eval.tasks.data import DataSet, Documents, open_data
 from lmms_eval.tasks.data.documents import document_hash, pictures, plain
 from lmms_eval.tasks.data.splits import DataRequest
+from lmms_eval.tasks.data.stated_path import StatedPath
 from lmms_eval.tasks.yaml.config import GENERATING, TaskConfig, task_config
 from lmms_eval.tasks.yaml.costs import Costs, Files
 from lmms_eval.tasks.yaml.exchanges import exchange_for
@@ -24,16 +25,17 @@ from lmms_eval.tasks.yaml.fewshot import few_shot
 from lmms_eval.tasks.yaml.functions import describe_all, module_source, named, resolve_all
 from lmms_eval.tasks.yaml.judged import repeated
 from lmms_eval.tasks.yaml.legacy_arguments import arguments_of
-from lmms_eval.tasks.yaml.loader import StatedPath, encode
+from lmms_eval.tasks.yaml.loader import encode
 from lmms_eval.tasks.yaml.media_folders import media_folders
 from lmms_eval.tasks.yaml.media_policy import media_policy
 from lmms_eval.tasks.yaml.metrics import BYPASS, task_metrics
 from lmms_eval.tasks.yaml.prompts import PromptBuilder, Prompts
-from lmms_eval.tasks.yaml.render import RenderError, accepts, call_text, check_template
+from lmms_eval.tasks.yaml.render import RenderError, call_text, check_template
 from lmms_eval.tasks.yaml.requests import RequestFactory
 from lmms_eval.tasks.yaml.scoring import AnswerScorer, scoring_plan
 from lmms_eval.tasks.yaml.seeding import Seeding
 from lmms_eval.tasks.yaml.settings import generation_options, recorded_specific_kwargs, shots
+from lmms_eval.utils.signatures import accepts
 
 PROMPT_KEYS = ("process_docs", "doc_to_visual", "doc_to_text", "doc_to_choice", "doc_to_messages", "description")
 SCORING_KEYS = ("process_results", "doc_to_target", "doc_to_judge")

@@ -14,7 +14,7 @@ import pytest
 from lmms_eval.errors import DataError, TaskError
 from lmms_eval.tasks.data import text_files
 from lmms_eval.tasks.data.splits import DataRequest, DataSet, open_data
-from lmms_eval.tasks.yaml.loader import StatedPath
+from lmms_eval.tasks.data.stated_path import StatedPath
 
 
 def open_(path: str, folder: Path, split: str = "test", name: str | None = None, **more: Any) -> DataSet:
@@ -224,6 +224,41 @@ def test_data_files_fall_back_to_data_root(tmp_path: Path) -> None:
         "json", tmp_path, data_files={"test": StatedPath("d.jsonl", tmp_path)}, data_root=str(tmp_path / "elsewhere")
     )
     assert data.documents("test")[0]["a"] == 7
+
+
+def test_data_files_are_also_looked_for_from_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    here, beside = tmp_path / "here", tmp_path / "tasks"
+    for folder in (here / "data", beside):
+        folder.mkdir(parents=True)
+    (here / "data" / "d.jsonl").write_text('{"a": 8}')
+    monkeypatch.chdir(here)
+    stated = {"test": StatedPath("data/d.jsonl", beside)}
+    assert open_("json", beside, data_files=stated).documents("test")[0]["a"] == 8
+    assert open_("json", beside, data_files=StatedPath("data/*.jsonl", beside)).documents("train")[0]["a"] == 8
+    assert not caplog.messages
+    (beside / "data").mkdir()
+    (beside / "data" / "d.jsonl").write_text('{"a": 9}')
+    assert open_("json", beside, data_files=stated).documents("test")[0]["a"] == 9
+    (said,) = caplog.messages
+    assert said == (
+        f"{beside / 't.yaml'}: data file data/d.jsonl (split 'test') is taken from {beside / 'data' / 'd.jsonl'}; "
+        f"there is also {here / 'data' / 'd.jsonl'}"
+    )
+    monkeypatch.chdir(beside)
+    caplog.clear()
+    assert open_("json", beside, data_files=stated).documents("test")[0]["a"] == 9
+    assert not caplog.messages  # the same file, seen from both places
+
+
+def test_a_data_file_that_is_nowhere_names_all_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(DataError) as caught:
+        open_("json", tmp_path, data_files={"test": StatedPath("d.jsonl", tmp_path)}, data_root=str(tmp_path / "root"))
+    places = f"{tmp_path / 'd.jsonl'} (split 'test') does not exist, nor {tmp_path / 'root' / 'd.jsonl'}, nor "
+    assert f"data file {places}{tmp_path / 'here' / 'd.jsonl'}" in str(caught.value)
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import Answer
 from lmms_eval.tasks.yaml.exchanges.base import TaskExchange
 from lmms_eval.tasks.yaml.prompts import as_turns
-from lmms_eval.tasks.yaml.render import RenderError, accepts, call_messages, call_text
+from lmms_eval.tasks.yaml.render import RenderError, call_messages, call_text
 from lmms_eval.tasks.yaml.requests import Ask, MessageBuilder, Question
+from lmms_eval.utils.signatures import accepts
 
 MAX_ROUNDS = 1000
 

@@ -1,0 +1,57 @@
+"""The arguments that a function can be called with."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """The parameters of a function."""
+
+    names: tuple[str, ...]
+    """Of those that can be given by keyword."""
+    positional: int
+    """Number of those that can be given by position."""
+    any_positional: bool
+    """Takes ``*args``."""
+    any_keyword: bool
+    """Takes ``**kwargs``."""
+
+
+@functools.lru_cache(maxsize=1024)
+def parameters_of(function: Callable[..., Any]) -> Parameters:
+    """Reads a function's signature; one that cannot be read counts as one positional parameter."""
+    try:
+        found = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return Parameters((), 1, any_positional=False, any_keyword=False)
+    kinds = [parameter.kind for parameter in found]
+    by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    by_keyword = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return Parameters(
+        names=tuple(parameter.name for parameter in found if parameter.kind in by_keyword),
+        positional=sum(kind in by_position for kind in kinds),
+        any_positional=inspect.Parameter.VAR_POSITIONAL in kinds,
+        any_keyword=inspect.Parameter.VAR_KEYWORD in kinds,
+    )
+
+
+def accepts(function: Callable[..., Any], name: str) -> bool:
+    """Tells whether the function can be called with the keyword ``name``."""
+    parameters = parameters_of(function)
+    return name in parameters.names or parameters.any_keyword
+
+
+def has_parameter(function: Callable[..., Any], name: str) -> bool:
+    """Tells whether the function names ``name`` among its parameters; taking any keyword does not count."""
+    return name in parameters_of(function).names
+
+
+def keywords_for(function: Callable[..., Any], offered: Mapping[str, Any]) -> dict[str, Any]:
+    """Chooses the offered keyword arguments that the function takes."""
+    return {name: value for name, value in offered.items() if accepts(function, name)}
