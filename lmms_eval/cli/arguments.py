@@ -1,15 +1,13 @@
-"""A parser for subcommands that reports mistakes as ``UsageError``."""
+"""Parser for subcommands that reports mistakes as ``UsageError``."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NoReturn
 
+from lmms_eval.cli.commands import COMMANDS, Action
 from lmms_eval.errors import UsageError
-
-Action = Callable[[Sequence[str]], int]
-"""From the words behind it to the exit code."""
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -19,14 +17,13 @@ class CommandParser(argparse.ArgumentParser):
         raise UsageError(f"{self.prog}: {message.removeprefix('argument ')}; see {self.prog} --help")
 
 
-def command_parser(name: str, description: str) -> CommandParser:
-    """The parser of ``lmms-eval NAME``."""
-    return CommandParser(prog=f"lmms-eval {name}", description=description, allow_abbrev=False)
+def command_parser(name: str, description: str = "") -> CommandParser:
+    """Return the parser of ``lmms-eval NAME``; the table of commands describes it where nothing else is given."""
+    text = description or COMMANDS[name].text
+    return CommandParser(prog=f"lmms-eval {name}", description=text, allow_abbrev=False)
 
 
-def run_action(
-    name: str, description: str, actions: Mapping[str, Action], words: Sequence[str], logless: Collection[str] = ()
-) -> int:
+def run_action(name: str, actions: Mapping[str, Action], words: Sequence[str], logless: Collection[str] = ()) -> int:
     """Run ``lmms-eval NAME ACTION ...``.
 
     ``logless`` actions log nothing and start without the logger, whose import takes as long as their work.
@@ -35,7 +32,7 @@ def run_action(
         UsageError: no action, or an unknown one.
     """
     if not words or words[0] not in actions:
-        parser = command_parser(name, description)
+        parser = command_parser(name)
         parser.add_argument("action", choices=tuple(actions), help="each has a --help of its own")
         parser.parse_args(list(words))
     if words[0] not in logless:
@@ -46,7 +43,7 @@ def run_action(
 
 
 def add_catalogue_flags(parser: CommandParser, verbosity: str = "WARNING") -> None:
-    """The flags of commands that read the task catalogue."""
+    """Add the flags of commands that read the task catalogue."""
     from lmms_eval.config.options import LEVELS  # many commands need none of the options
 
     parser.add_argument("--include-path", "--include_path", metavar="DIR", help="folder with more task YAML files")

@@ -30,7 +30,7 @@ _EXTRA = re.compile(r"""extra\s*==\s*['"]([\w-]+)['"]""")
 
 
 def run(arguments: Sequence[str]) -> int:
-    command_parser("doctor", "what of this machine and installation a run would find").parse_args(list(arguments))
+    command_parser("doctor").parse_args(list(arguments))
     emit(doctor_lines(os.environ))
     return 0
 

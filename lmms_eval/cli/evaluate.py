@@ -1,4 +1,4 @@
-"""An evaluation: reads the options, runs each configuration, prints its report."""
+"""Command that evaluates: reads the options, runs each configuration, prints its report."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lmms_eval.cli.ending import at_end
-from lmms_eval.cli.main import INTERNAL_ERROR, report_error, shows_traceback
+from lmms_eval.cli.errors import INTERNAL_ERROR, report_error, shows_traceback
 from lmms_eval.cli.output import emit
 from lmms_eval.errors import LmmsEvalError, UsageError
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmms_eval.cli.arguments import Action, CommandParser, command_parser, run_action
+from lmms_eval.cli.arguments import CommandParser, command_parser, run_action
+from lmms_eval.cli.commands import Action
 from lmms_eval.cli.output import complain, emit
 from lmms_eval.utils.arguments import simple_parse_args_string
 
@@ -30,7 +31,7 @@ OK, HAS_ERRORS, WITHHELD = 0, 2, 3
 
 
 def run(arguments: Sequence[str]) -> int:
-    return run_action("general-bench", "General-Bench result workbooks and General-Level scores", ACTIONS, arguments)
+    return run_action("general-bench", ACTIONS, arguments)
 
 
 def register(words: Sequence[str]) -> int:

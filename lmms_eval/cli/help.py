@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable
 
-from lmms_eval.cli.main import LATER, SUBCOMMANDS
+from lmms_eval.cli.commands import COMMANDS
 from lmms_eval.config.options import GROUPS, Option, options
 
 _INDENT, _WIDTH = 32, 118
@@ -23,25 +23,24 @@ EXIT_CODES = (
 
 
 def top_level_help() -> list[str]:
-    """Subcommands and all flags of an evaluation."""
+    """Return the commands and all flags of an evaluation."""
     lines = [
         "usage: lmms-eval COMMAND ...",
         "       lmms-eval --model NAME --tasks TASK[,TASK] [flags]",
         "",
         "Commands:",
     ]
-    lines += [_entry(name, text) for name, text in SUBCOMMANDS.items()]
-    lines += [_entry(name, f"{text} (not in this version)") for name, text in LATER.items()]
+    lines += [_entry(command.name, command.help) for command in COMMANDS.values()]
     return [*lines, "", *_flags(), "", *_codes()]
 
 
 def evaluation_help() -> list[str]:
-    """All flags of an evaluation."""
+    """Return all flags of an evaluation."""
     return ["usage: lmms-eval [eval] --model NAME --tasks TASK[,TASK] [flags]", "", *_flags(), "", *_codes()]
 
 
 def default_text(option: Option) -> str:
-    """The default as a person would write it on the command line; empty where there is none."""
+    """Return the default as a person would write it on the command line; empty where there is none."""
     if option.default is None or option.default is False or option.default == "":
         return ""
     if isinstance(option.default, tuple):
@@ -50,7 +49,7 @@ def default_text(option: Option) -> str:
 
 
 def flag_text(option: Option) -> str:
-    """Spellings and placeholder: ``-b, --batch_size TEXT``."""
+    """Return spellings and placeholder: ``-b, --batch_size TEXT``."""
     names = sorted({option.flag, *option.aliases}, key=lambda name: (name.startswith("--"), name != option.flag))
     if option.is_switch:
         return ", ".join(names)

@@ -32,8 +32,7 @@ SUBSETS = {
 
 
 def run(arguments: Sequence[str]) -> int:
-    description = "score MEGA-Bench submissions and derive the leaderboard's numbers"
-    return run_action("megabench", description, _ACTIONS, arguments, logless=("breakdown", "single-image"))
+    return run_action("megabench", _ACTIONS, arguments, logless=("breakdown", "single-image"))
 
 
 def _evaluate(words: Sequence[str]) -> int:

@@ -18,7 +18,7 @@ OK, HAS_ERRORS, WITHHELD = 0, 2, 3
 
 
 def run(arguments: Sequence[str]) -> int:
-    return run_action("milebench", "score MileBench predictions, collect and report scores", ACTIONS, arguments)
+    return run_action("milebench", ACTIONS, arguments)
 
 
 def evaluate(words: Sequence[str]) -> int:

@@ -31,7 +31,7 @@ SHOWN = 20
 
 
 def run(arguments: Sequence[str]) -> int:
-    return run_action("mmie", "judge a file of MMIE answers as the benchmark's script does", ACTIONS, arguments)
+    return run_action("mmie", ACTIONS, arguments)
 
 
 def judge(words: Sequence[str]) -> int:

@@ -15,7 +15,7 @@ PACKAGES = ("torch", "accelerate", "transformers", "vllm")
 
 
 def run(arguments: Sequence[str]) -> int:
-    command_parser("version", "versions of lmms-eval and what it runs on").parse_args(list(arguments))
+    command_parser("version").parse_args(list(arguments))
     emit(version_lines())
     return 0
 

@@ -1,0 +1,64 @@
+"""The table of commands, from which dispatch and help texts are made."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from lmms_eval.errors import UsageError
+
+Action = Callable[[Sequence[str]], int]
+"""From the words behind it to the exit code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A word of the command line."""
+
+    name: str
+    text: str
+    """One line of help."""
+    module: str | None = None
+    """Module of ``lmms_eval.cli`` whose ``run`` it is; imported when it is run. ``None``: not in this version."""
+
+    @property
+    def help(self) -> str:
+        """The line of help, with what it says of a later version."""
+        return self.text if self.module is not None else f"{self.text} (not in this version)"
+
+    def run(self, words: Sequence[str]) -> int:
+        """Run the command with the words behind its name and return the exit code.
+
+        Raises:
+            UsageError: it belongs to a later version, or a word is wrong.
+        """
+        if self.module is None:
+            raise UsageError(f"{self.name}: not in this version")
+        action: Action = importlib.import_module(f"lmms_eval.cli.{self.module}").run
+        return action(words)
+
+
+COMMANDS = {
+    command.name: command
+    for command in (
+        Command("eval", "evaluate a model on tasks (also without the word: lmms-eval --model ...)", "evaluate"),
+        Command("tasks", "list tasks, groups, subtasks or tags", "tasks"),
+        Command("models", "list models", "models"),
+        Command("power", "how many documents a comparison needs", "power"),
+        Command("score", "score or judge a finished run again", "score"),
+        Command("cache", "look into, prune or check a response cache", "cache"),
+        Command("megabench", "score MEGA-Bench submissions, derive the leaderboard's numbers", "megabench"),
+        Command("milebench", "score MileBench predictions, collect the scores of several models", "milebench"),
+        Command("mmie", "judge a file of MMIE answers", "mmie"),
+        Command("general-bench", "General-Bench result workbooks and General-Level scores", "general_bench"),
+        Command("fetch", "install data that scoring needs (fetch nltk)", "fetch"),
+        Command("doctor", "what of this machine and installation a run would find", "doctor"),
+        Command("version", "versions of lmms-eval and what it runs on", "version"),
+        Command("ui", "web page"),
+        Command("tui", "interactive screen"),
+        Command("serve", "HTTP server"),
+        Command("mcp", "tool server for assistants"),
+    )
+}
+"""By name, in the order of the help."""
