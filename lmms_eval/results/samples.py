@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from lmms_eval.engine.images import FOLDER, parts_from_record
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import JournalError
 from lmms_eval.storage.atomic import replacing
+from lmms_eval.storage.codec import plain_json
 from lmms_eval.utils.redaction import mask_known
 
 
@@ -40,11 +42,17 @@ def write_samples(path: Path, result: TaskResult, store: RunStore) -> int:
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
-    """JSON of whatever a task's functions gave: what JSON lacks stands as text, sets sorted, bytes by their hash."""
+    """Write JSON of whatever a task's functions gave: what JSON lacks as text, sets sorted, bytes by their hash."""
+    plain = None if indent else plain_json(value)
+    if plain is not None:
+        return plain.decode("utf-8")
+    dumps = partial(
+        json.dumps, ensure_ascii=False, default=_plain, indent=indent, separators=None if indent else (",", ":")
+    )
     try:
-        return json.dumps(value, ensure_ascii=False, default=_plain, indent=indent)
+        return dumps(value)
     except TypeError:  # a key that is no text, such as a tuple
-        return json.dumps(_with_text_keys(value), ensure_ascii=False, default=_plain, indent=indent)
+        return dumps(_with_text_keys(value))
 
 
 def _with_text_keys(value: Any) -> Any:

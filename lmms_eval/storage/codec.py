@@ -14,7 +14,9 @@ import orjson
 
 _TAGS = frozenset({"__tuple__", "__set__", "__float__", "__bytes__", "__pairs__"})
 _PLAIN: dict[type, Callable[[Any], Any]] = {str: str.__str__, int: int, float: float, list: list}
-_OPTIONS = orjson.OPT_PASSTHROUGH_SUBCLASS
+_TAG_BEGINS = b'"__'
+"""In every line that holds a tag."""
+_OPTIONS = orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 
 
 class VolatileValue(TypeError):
@@ -22,16 +24,32 @@ class VolatileValue(TypeError):
 
 
 def dumps(value: Any) -> bytes:
-    """One line of JSON without the newline. Raises ``VolatileValue``."""
-    return orjson.dumps(encode(value), option=_OPTIONS)
+    """Write one line of JSON without the newline. Raises ``VolatileValue``."""
+    line = plain_json(value)
+    return line if line is not None and _TAG_BEGINS not in line else orjson.dumps(encode(value), option=_OPTIONS)
 
 
-def loads(data: bytes | str) -> Any:
-    return decode(orjson.loads(data))
+def loads(data: bytes) -> Any:
+    """Read what ``dumps`` has written."""
+    value = orjson.loads(data)
+    return decode(value) if _TAG_BEGINS in data else value
+
+
+def plain_json(value: Any) -> bytes | None:
+    """Write a value as JSON if nothing of it is lost: reading it gives an equal value; ``None`` otherwise.
+
+    Reading it back is how tuples, non-finite floats and whatever else orjson would write in another form are found: it
+    takes a quarter of the time of a walk through the value.
+    """
+    try:
+        line = orjson.dumps(value, option=_OPTIONS)
+        return line if orjson.loads(line) == value else None
+    except (TypeError, ValueError):  # what orjson does not write, an array that is neither equal nor unequal
+        return None
 
 
 def encode(value: Any) -> Any:
-    """The value as plain JSON types."""
+    """Make plain JSON types of a value. Raises ``VolatileValue``."""
     kind = type(value)
     if value is None or kind is bool or kind is str:
         return _text(value) if kind is str else value

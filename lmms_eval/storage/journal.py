@@ -36,12 +36,12 @@ class JournalReader(LineReader):
     """Random access to the records of one journal file."""
 
     def at(self, offset: int) -> dict[str, Any]:
-        """Raises ``JournalError`` (``line_at``)."""
+        """Read the record whose line begins there. Raises ``JournalError`` (``line_at``)."""
         record: dict[str, Any] = codec.loads(self.line_at(offset))
         return record
 
 
 def read_journal(path: Path, quietly: bool = False) -> Iterator[Entry]:
-    """All records of a file whose lines fit their checksums (``read_lines``); a missing file has none."""
+    """Read all records of a file whose lines fit their checksums (``read_lines``); a missing file has none."""
     for line in read_lines(path, quietly):
         yield Entry(line.offset, codec.loads(line.content))

@@ -24,18 +24,20 @@ from lmms_eval.errors import JournalError
 
 LOOK_EVERY_S = 0.1
 """How often a writer looks whether its file is still there."""
+BLOCK_BYTES = 1 << 14
+"""Read at a time where one line is wanted: some twenty of them."""
 _FIELD = b',"crc":"'
 _END_BYTES = len(_FIELD) + 8 + len(b'"}\n')
 
 
 def sealed(content: bytes) -> bytes:
-    """The line of a JSON object (one field at least, no newline at the end), with checksum and newline."""
+    """Make the line of a JSON object (one field at least, no newline at the end): checksum and newline are added."""
     fields = memoryview(content)[:-1]
     return b"".join((fields, b',"crc":"%08x"}\n' % zlib.crc32(fields)))
 
 
 def unsealed(line: bytes) -> bytes | None:
-    """The object of a line that ``sealed`` has made; ``None`` if one of its bytes is not as it was written."""
+    """Take the object out of a line of ``sealed``; ``None`` if one of its bytes is not as it was written."""
     fields = line[:-_END_BYTES]
     return fields + b"}" if line[len(fields) :] == b',"crc":"%08x"}\n' % zlib.crc32(fields) else None
 
@@ -104,7 +106,7 @@ class LineWriter:
             self._check_place()
 
     def _looks(self) -> bool:
-        """Whether it is time to look again: a further call of the system for every line would be felt."""
+        """Tell if it is time to look again: a further call of the system for every line would be felt."""
         now = time.monotonic()
         if now - self._looked < LOOK_EVERY_S:
             return False
@@ -136,26 +138,31 @@ class LineWriter:
 
 
 class LineReader:
-    """Random access to the lines of one file. Raises ``JournalError`` if it cannot be opened."""
+    """Random access to the lines of one file, several of which are read at a time: the next one is often beside it.
+
+    Raises:
+        JournalError: the file cannot be opened.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            self._file = open(path, "rb")  # noqa: SIM115 - held open for random access, closed by close()
+            self._file = open(path, "rb", buffering=0)  # noqa: SIM115 - held open for random access, closed by close()
         except OSError as error:
             raise JournalError(f"cannot read the journal {path}: {error.strerror or error}") from error
         self._lock = threading.Lock()
+        self._begin, self._block = 0, b""
+        """Where the bytes that were read last begin, and those bytes."""
 
     def line_at(self, offset: int) -> bytes:
-        """The JSON object whose line begins there.
+        """Read the JSON object whose line begins there.
 
         Raises:
             JournalError: the line can no longer be read, or no longer fits its checksum.
         """
         try:
             with self._lock:
-                self._file.seek(offset)
-                line = self._file.readline()
+                line = self._line_at(offset)
         except OSError as error:
             raise JournalError(f"cannot read the journal {self.path}: {error.strerror or error}") from error
         content = unsealed(line)
@@ -166,12 +173,24 @@ class LineReader:
             )
         return content
 
+    def _line_at(self, offset: int) -> bytes:
+        start = offset - self._begin
+        end = self._block.find(b"\n", start) if 0 <= start < len(self._block) else -1
+        size = BLOCK_BYTES
+        while end < 0:
+            start, self._begin, self._block = 0, offset, os.pread(self._file.fileno(), size, offset)
+            end = self._block.find(b"\n")
+            if end < 0 and len(self._block) < size:  # torn: there is no more of it
+                return self._block
+            size *= 4
+        return self._block[start : end + 1]
+
     def close(self) -> None:
         self._file.close()
 
 
 def read_lines(path: Path, quietly: bool = False) -> Iterator[Line]:
-    """All lines of a file that fit their checksums; a missing file has none.
+    """Read all lines of a file that fit their checksums; a missing file has none.
 
     ``quietly``: what does not fit has been said at an earlier reading.
 
@@ -200,7 +219,7 @@ def read_lines(path: Path, quietly: bool = False) -> Iterator[Line]:
 
 
 def has_checksums(data: bytes) -> bool:
-    """Whether these are lines of a journal, sound or damaged, rather than a person's JSON lines."""
+    """Tell lines of a journal, sound or damaged, from a person's JSON lines."""
     form = _Form()
     for line in data.splitlines(keepends=True):
         form.see(line)
@@ -208,7 +227,7 @@ def has_checksums(data: bytes) -> bool:
 
 
 def checked_lines(data: bytes, place: Path | str) -> list[bytes]:
-    """The objects of lines that came as a whole; what does not fit is counted and said, naming ``place``."""
+    """Read the objects of lines that came as a whole; what does not fit is counted and said, naming ``place``."""
     lines = [line for line in data.splitlines(keepends=True) if line != b"\n"]
     contents = [content for line in lines if (content := unsealed(line)) is not None]
     if len(contents) < len(lines):
@@ -244,7 +263,7 @@ def _set_aside_other_form(path: Path) -> None:
 
 @dataclass(slots=True)
 class _Form:
-    """Whose lines a file holds."""
+    """Tells whose lines a file holds."""
 
     is_ours: bool = False
     """A line has a checksum at its end, be it right or wrong."""

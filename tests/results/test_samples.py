@@ -91,7 +91,7 @@ def test_values_that_json_lacks_do_not_lose_the_file(tmp_path: Path, value: Any,
 
 
 def test_objects_stand_as_text() -> None:
-    assert json_text({"a": Path("/x"), 1: None}) == '{"a": "/x", "1": null}'
+    assert json_text({"a": Path("/x"), 1: None}) == '{"a":"/x","1":null}'
 
 
 def test_a_folder_that_cannot_be_written_is_named_and_nothing_is_left(tmp_path: Path) -> None:

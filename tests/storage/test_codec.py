@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import enum
 import math
+from datetime import UTC, datetime
+from uuid import uuid4
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,6 +46,29 @@ def test_numpy_and_subclasses_become_plain() -> None:
         [1, 2],
         "red",
     ]
+
+
+@given(plain)
+def test_a_line_does_not_depend_on_the_way_it_is_written(value: object) -> None:
+    assert codec.dumps(value) == orjson.dumps(codec.encode(value))
+
+
+@given(plain)
+def test_plain_json_is_given_for_what_loses_nothing(value: object) -> None:
+    line = codec.plain_json(value)
+    assert line is None or orjson.loads(line) == value == codec.encode(orjson.loads(line))
+
+
+@pytest.mark.parametrize("value", [math.nan, (1, 2), {1}, b"x", {3: 4}, 2**64, "\ud83d", datetime.now(UTC), uuid4()])
+def test_what_json_would_change_is_not_plain(value: object) -> None:
+    assert codec.plain_json({"kept": 1, "value": [value]}) is None
+
+
+def test_a_record_of_plain_values_is_not_walked_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = {"id": "task/1", "answers": [{"value": "é", "usage": [1, 2, None]}], "score": 0.5}
+    monkeypatch.setattr(codec, "encode", None)
+    monkeypatch.setattr(codec, "decode", None)
+    assert codec.loads(codec.dumps(record)) == record
 
 
 def test_a_lone_surrogate_does_not_lose_the_record() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from contextlib import closing
 from pathlib import Path
 
 import orjson
@@ -13,6 +14,7 @@ from loguru import logger
 
 from lmms_eval.errors import JournalError
 from lmms_eval.storage.lines import (
+    BLOCK_BYTES,
     LineReader,
     LineWriter,
     checked_lines,
@@ -89,6 +91,35 @@ def test_a_line_that_does_not_fit_is_passed_over_counted_and_said(tmp_path: Path
     assert reader.line_at(offsets[2]) == '{"n":2,"text":"é2"}'.encode()
     with pytest.raises(JournalError, match=rf"the line at byte {offsets[3]} no longer fits its checksum"):
         reader.line_at(offsets[3])
+    reader.close()
+
+
+def test_lines_are_found_in_any_order_whatever_their_length(tmp_path: Path) -> None:
+    lengths = [0, 10, BLOCK_BYTES - 40, 3 * BLOCK_BYTES, 7, 20 * BLOCK_BYTES, 1]
+    writer = LineWriter(tmp_path / "j.jsonl")
+    contents = [orjson.dumps({"n": number, "text": "x" * length}) for number, length in enumerate(lengths)]
+    offsets = [writer.append_line(content) for content in contents]
+    reader = LineReader(writer.path)
+    for number in [*range(7), *reversed(range(7)), 3, 0, 6, 2]:
+        assert reader.line_at(offsets[number]) == contents[number]
+    offsets.append(writer.append_line(b'{"n":7}'))  # beyond what has been read
+    assert reader.line_at(offsets[7]) == b'{"n":7}'
+    os.truncate(writer.path, offsets[7] + 4)
+    with closing(LineReader(writer.path)) as again, pytest.raises(JournalError, match="no longer fits its checksum"):
+        again.line_at(offsets[7])
+    writer.close()
+    reader.close()
+
+
+def test_lines_beside_each_other_are_read_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "j.jsonl"
+    offsets = journal(path, 500)
+    reads: list[int] = []
+    pread = os.pread
+    monkeypatch.setattr(os, "pread", lambda *of: reads.append(of[2]) or pread(*of))
+    reader = LineReader(path)
+    assert [orjson.loads(reader.line_at(offset))["n"] for offset in offsets] == list(range(500))
+    assert len(reads) <= 1 + 2 * path.stat().st_size // BLOCK_BYTES
     reader.close()
 
 
