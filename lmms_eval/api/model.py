@@ -24,11 +24,12 @@ class RequestStream(Protocol):
         More requests may become ready when open ones are answered (multi-round tasks), so never wait for a full batch.
         """
 
-    def take_ready(self, max_n: int) -> list[Request] | None:
-        """0 ... ``max_n`` ready requests at once, for a model that looks ahead while it holds requests. Never blocks.
+    def take_full(self, max_n: int) -> list[Request] | None:
+        """The next ``max_n`` requests in the order of the source, for a model that forms batches.
 
-        An empty list says only that none is ready now. ``None``: the asking was stopped; what the model holds and has
-        not begun needs no answer.
+        Waits for preparation alone: there are fewer, or none, where more become ready only when open ones are
+        answered, or where the budget of prepared media is full. An empty list does not say that the stream has
+        ended. ``None``: the asking was stopped; what the model holds and has not begun needs no answer.
         """
 
     async def take_async(self, max_n: int) -> list[Request]:

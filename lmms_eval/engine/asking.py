@@ -321,8 +321,11 @@ class _Timed:
             self._clock.tick()
         return batch
 
-    def take_ready(self, max_n: int) -> list[Request] | None:
-        return self._stream.take_ready(max_n)
+    def take_full(self, max_n: int) -> list[Request] | None:
+        batch = self._stream.take_full(max_n)
+        if batch and self._clock.first is None:
+            self._clock.tick()
+        return batch
 
     async def take_async(self, max_n: int) -> list[Request]:
         batch = await self._stream.take_async(max_n)

@@ -220,7 +220,7 @@ class _Alone:
         taken, self._waiting = self._waiting[:max_n], self._waiting[max_n:]
         return taken
 
-    def take_ready(self, max_n: int) -> list[Request] | None:
+    def take_full(self, max_n: int) -> list[Request] | None:
         return self.take(max_n)
 
     async def take_async(self, max_n: int) -> list[Request]:

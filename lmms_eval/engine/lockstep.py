@@ -93,7 +93,7 @@ class Lockstep:
         if self._is_over:
             return []
         if len(self._held) < max_n:
-            self._held += self._stream.take_full(max_n - len(self._held))
+            self._held += self._stream.take_full(max_n - len(self._held)) or []
         step = self._agree(max_n, self._stream.is_stopped)
         if step is None:
             self._is_over = True
@@ -108,7 +108,7 @@ class Lockstep:
         self._patience.begin()
         return [*mine, *(self._repeat(step) for _ in range(step.size - len(mine)))]
 
-    def take_ready(self, max_n: int) -> list[Request] | None:  # noqa: ARG002 - the contract's form
+    def take_full(self, max_n: int) -> list[Request] | None:  # noqa: ARG002 - the contract's form
         """Nothing: what one process takes, all must take."""
         return []
 

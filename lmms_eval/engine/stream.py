@@ -57,6 +57,9 @@ class Stream:
         self._next: Request | None = None
         """Taken from the source, waits for room."""
         self._ready: deque[Request] = deque()
+        """In the order in which they were claimed from the source."""
+        self._turns: dict[str, int] = {}
+        """Place in that order of what is ready or in preparation, by request id."""
         self._followups: deque[Request] = deque()
         self._held: dict[str, Request] = {}
         """What the model has taken and not answered, by request id."""
@@ -75,6 +78,7 @@ class Stream:
             threading.Thread(target=self._work, name=f"prepare-{number}", daemon=True)
             for number in range(limits.threads)
         ]
+        self._claimed = 0
         self.taken = 0
         self.peak_bytes = 0
         """The most that was ready or held by the model at a time."""
@@ -131,22 +135,28 @@ class Stream:
                 self._changed.wait(timeout=0.5)
             return self._pop(max_n)
 
-    def take_full(self, max_n: int) -> list[Request]:
-        """``max_n`` prepared requests; fewer where no more come unless open ones are answered, or there is no room."""
-        with self._changed, self._waiting():
-            while len(self._ready) < max_n and self._more_may_come():
+    def take_full(self, max_n: int) -> list[Request] | None:
+        """``max_n`` prepared requests; fewer where no more come unless open ones are answered, or there is no room.
+
+        They are the next ones of the source, whichever of them was prepared first. ``None`` when the asking was
+        stopped.
+        """
+        with self._changed:
+            while not self._has_next(max_n) and self._more_may_come():
                 self._changed.wait(timeout=0.5)
-            return self._pop(max_n)
+            return None if self._stopped and self._error is None else self._pop(max_n)
+
+    def _has_next(self, count: int) -> bool:
+        """The next ``count`` requests are ready: none that comes before the last of them is in preparation."""
+        if len(self._ready) < count:
+            return False
+        last = self._turns[self._ready[count - 1].id]
+        return sum(turn <= last for turn in self._turns.values()) == count
 
     @property
     def is_stopped(self) -> bool:
         """Nothing more is handed out, though not everything has been asked."""
         return self._stopped
-
-    def take_ready(self, max_n: int) -> list[Request] | None:
-        """0 ... ``max_n`` requests that are prepared already; ``None`` when the asking was stopped. Never waits."""
-        with self._changed:
-            return None if self._stopped and self._error is None else self._pop(max_n)
 
     async def take_async(self, max_n: int) -> list[Request]:
         """``take`` without blocking the event loop."""
@@ -181,6 +191,8 @@ class Stream:
             return []
         batch = [self._ready.popleft() for _ in range(min(max_n, len(self._ready)))]
         size = sum(request.payload_bytes for request in batch)
+        for request in batch:
+            del self._turns[request.id]
         self._ready_bytes -= size
         self._held_bytes += size
         self._held.update((request.id, request) for request in batch)
@@ -188,6 +200,13 @@ class Stream:
         if batch:
             self._changed.notify_all()
         return batch
+
+    def _insert(self, prepared: Request) -> None:
+        """Into its turn, which is at the end or a few places before it."""
+        turn, place = self._turns[prepared.id], len(self._ready)
+        while place and self._turns[self._ready[place - 1].id] > turn:
+            place -= 1
+        self._ready.insert(place, prepared)
 
     def _ended(self) -> bool:
         if self._stopped or self._error is not None:
@@ -274,6 +293,7 @@ class Stream:
             else:
                 known.begin(request.cost)
             self._preparing += 1
+            self._turns[request.id] = self._claimed = self._claimed + 1
             self._reserved_bytes += reserved
             return _Claim(request, reserved)
 
@@ -290,8 +310,10 @@ class Stream:
         with self._changed:
             self._preparing -= 1
             self._reserved_bytes -= reserved
-            if prepared is not None:
-                self._ready.append(prepared)
+            if prepared is None:
+                del self._turns[request.id]
+            else:
+                self._insert(prepared)
                 self._ready_bytes += prepared.payload_bytes
                 self.peak_bytes = max(self.peak_bytes, self._ready_bytes + self._held_bytes)
             self._firsts.discard(request.task.name)

@@ -93,9 +93,9 @@ class _Questions:
         with self._changed:
             while not self._waiting and self._open and not self._give_up:
                 self._changed.wait(timeout=0.5)
-        return self.take_ready(max_n) or []
+        return self.take_full(max_n) or []
 
-    def take_ready(self, max_n: int) -> list[Request] | None:
+    def take_full(self, max_n: int) -> list[Request] | None:
         if self._give_up:
             return None
         batch: list[Request] = []
@@ -104,7 +104,7 @@ class _Questions:
         return batch
 
     async def take_async(self, max_n: int) -> list[Request]:
-        while not (batch := await asyncio.to_thread(self.take_ready, max_n) or []):
+        while not (batch := await asyncio.to_thread(self.take_full, max_n) or []):
             if self._give_up or not (self._waiting or self._open):
                 return []
             await asyncio.sleep(0.005)

@@ -280,7 +280,7 @@ def test_what_the_judge_has_answered_makes_room_for_more(tmp_path: Path) -> None
         def respond(self, stream: RequestStream) -> Iterator[Response]:
             while requests := stream.take(2):
                 time.sleep(0.01)
-                more = stream.take_ready(2 - len(requests)) or []
+                more = stream.take_full(2 - len(requests)) or []
                 self.together.append(len(requests) + len(more))
                 for request in [*requests, *more]:
                     yield Response(request.id, text="1")

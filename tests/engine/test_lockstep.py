@@ -176,7 +176,7 @@ def test_a_failure_elsewhere_ends_the_waiting() -> None:
 def test_the_other_ways_to_take() -> None:
     task = FakeTask(4)
     (member,) = members([task], requests(task, range(3)))
-    assert member.lockstep.take_ready(4) == []
+    assert member.lockstep.take_full(4) == []
     assert len(asyncio.run(member.lockstep.take_async(4))) == 3
 
 

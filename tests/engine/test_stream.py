@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import threading
 import time
 import weakref
@@ -243,30 +244,30 @@ def test_stop_ends_at_once() -> None:
     source.close()
 
 
-def test_taking_what_is_ready_never_waits() -> None:
-    gate = threading.Event()
-
-    def prepare(request: Request) -> Request:
-        if request.doc_id:
-            gate.wait(5)
-        return request.with_payload("x", 10)
-
-    source = stream(requests(3), prepare, StreamLimits(threads=1), has_open=lambda: True)
-    assert [request.doc_id for request in source.take(5)] == [0]
-    assert source.take_ready(5) == [], "others are still being prepared"
-    gate.set()
-    found: list[int] = []
-    while len(found) < 2:
-        found += [request.doc_id for request in source.take_ready(1) or []]
-        time.sleep(0.01)
-    assert found == [1, 2] and source.taken == 3
-    assert source.take_ready(5) == [], "answers that may bring more are outstanding: take would wait here"
+def test_a_full_block_waits_for_no_answers() -> None:
+    source = stream(requests(3), has_open=lambda: True)
+    assert [request.doc_id for request in source.take_full(5) or []] == [0, 1, 2]
+    assert source.take_full(5) == [], "answers that may bring more are outstanding: take would wait here"
     source.stop()
-    assert source.take_ready(5) is None
+    assert source.take_full(5) is None
     source.close()
 
 
-def test_taking_what_is_ready_raises_what_ended_the_stream() -> None:
+def test_full_blocks_hold_the_next_requests_whichever_was_prepared_first() -> None:
+    delays = random.Random(0)
+
+    def slow(request: Request) -> Request:
+        time.sleep(delays.random() * 0.004)
+        return request.with_payload("x", 10)
+
+    for _ in range(10):
+        source = stream(requests(14), slow, StreamLimits(threads=4))
+        blocks = [[request.doc_id for request in source.take_full(4) or []] for _ in range(5)]
+        assert blocks == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11], [12, 13], []]
+        source.close()
+
+
+def test_a_full_block_raises_what_ended_the_stream() -> None:
     def prepare(request: Request) -> Request:
         raise DataError("no folder")
 
@@ -274,7 +275,7 @@ def test_taking_what_is_ready_raises_what_ended_the_stream() -> None:
     with pytest.raises(DataError, match="no folder"):
         source.take(1)
     with pytest.raises(DataError, match="no folder"):
-        source.take_ready(1)
+        source.take_full(1)
 
 
 def test_asynchronous_takers_get_everything() -> None:
@@ -320,15 +321,15 @@ def test_a_full_block_waits_for_preparation_only() -> None:
         return request.with_payload("x", 10)
 
     source = stream(requests(10), slow, has_open=lambda: True)
-    assert [len(source.take_full(4)) for _ in range(3)] == [4, 4, 2]
+    assert [len(source.take_full(4) or []) for _ in range(3)] == [4, 4, 2]
     assert source.take_full(4) == []
     source.push(requests(1))
-    assert len(source.take_full(4)) == 1
+    assert len(source.take_full(4) or []) == 1
     source.stop()
     assert source.is_stopped
-    assert source.take_full(4) == []
+    assert source.take_full(4) is None
 
 
 def test_a_full_block_is_what_the_budget_has_room_for() -> None:
     source = stream(requests(10), lambda r: r.with_payload("x", 1000), StreamLimits(max_bytes=2500, threads=1))
-    assert 1 <= len(source.take_full(8)) <= 3
+    assert 1 <= len(source.take_full(8) or []) <= 3

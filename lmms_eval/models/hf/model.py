@@ -98,15 +98,19 @@ class HuggingFace(Model):
             window.plan_anew()
 
     def _take(self, stream: RequestStream, window: Window) -> list[Request] | None:
-        """Never waits while requests are held: more may become ready only when those are answered."""
+        """The next requests for the window; ``None`` when the asking was stopped.
+
+        The window is filled while more is being prepared, so batches do not depend on how long preparation takes.
+        Answers are waited for only while nothing is held: what is held may be what they wait for.
+        """
         room = max(0, _WINDOW_BATCHES * self._rows.rows - len(window))
-        if not len(window):
-            return stream.take(room)
-        take_ready = getattr(stream, "take_ready", None)
-        if take_ready is None or not room or window.nbytes > _WINDOW_BYTES:
+        if not room or window.nbytes > _WINDOW_BYTES:
             return []
-        ready: list[Request] | None = take_ready(room)
-        return ready
+        requests = stream.take_full(room)
+        if requests or requests is None or len(window):
+            return requests
+        first = stream.take(room)
+        return first + (stream.take_full(room - len(first)) or []) if 0 < len(first) < room else first
 
     def _shape(self) -> Shape[Job]:
         return Shape(_key, _tokens, self._rows.rows, self._max_tokens)

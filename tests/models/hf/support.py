@@ -9,7 +9,7 @@ from lmms_eval.models.hf.model import HuggingFace
 
 
 class ListStream:
-    """Hands out a list of requests; remembers how many were asked for."""
+    """Hands out a list of requests; remembers how many were asked for where that may wait for answers."""
 
     def __init__(self, requests):
         self.waiting = list(requests)
@@ -17,6 +17,9 @@ class ListStream:
 
     def take(self, max_n):
         self.asked.append(max_n)
+        return self.take_full(max_n)
+
+    def take_full(self, max_n):
         taken, self.waiting = self.waiting[:max_n], self.waiting[max_n:]
         return taken
 

@@ -1,9 +1,14 @@
+import random
 import threading
 import time
 from collections import deque
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
+import torch
 
+from lmms_eval.engine.stream import Stream, StreamLimits
 from lmms_eval.models.hf.batching import RefusedError, Shape
 from lmms_eval.models.hf.inputs import Prepared
 from lmms_eval.models.hf.jobs import Job
@@ -110,9 +115,9 @@ class Rounds:
 
     def take(self, max_n):
         assert self.ready or not self.open, "would wait for ever: answers are outstanding"
-        return self.take_ready(max_n)
+        return self.take_full(max_n)
 
-    def take_ready(self, max_n):
+    def take_full(self, max_n):
         if self.stopped:
             return None
         taken = [self.ready.popleft() for _ in range(min(max_n, len(self.ready)))]
@@ -169,4 +174,46 @@ def test_encoding_overlaps_generation(tiny):
     second = [place for place, (kind, _) in enumerate(events) if kind == "generate"][1]
     assert sum(kind == "encode" for kind, _ in events[:second]) >= 2
     assert {name.startswith("hf-encode") for kind, name in events if kind == "encode"} == {True}
+    model.close()
+
+
+class Composing(HuggingFace):
+    """Notes the requests of each generation, and answers with nothing."""
+
+    def _run(self, batch, window):
+        self.composition = [*getattr(self, "composition", []), sorted(numbers(batch))]
+        yield from super()._run(batch, window)
+
+    def generate(self, **arguments):
+        ids = arguments["input_ids"]
+        return torch.cat([ids, torch.full((len(ids), 1), self.loaded.tokenizer.eos_token_id)], dim=1)
+
+
+def composition(model, requests, delay):
+    """The requests of each generation when each preparation takes ``delay()`` seconds."""
+
+    def prepare(request):
+        time.sleep(delay())
+        return model.prepare(request)
+
+    model.composition = []
+    stream = Stream(iter(requests), prepare, lambda request, error: None, lambda: False, StreamLimits(threads=3))
+    stream.start()
+    try:
+        for response in model.respond(stream):
+            stream.answered(response.request_id)
+    finally:
+        stream.close()
+    return model.composition
+
+
+def test_batches_do_not_depend_on_how_long_preparation_takes(tiny):
+    model = build(tiny, Composing, batch_size=8)
+    task = SimpleNamespace(name="task")
+    asked = [ask(number, "water " * (1 + number * 7 % 23), max_new_tokens=1) for number in range(96)]
+    requests = [replace(request, task=task) for request in asked]
+    delays = random.Random(0)
+    seen = [composition(model, requests, lambda: delays.random() * 0.002) for _ in range(20)]
+    assert [len(batch) for batch in seen[0]] == [8] * 12
+    assert seen == [seen[0]] * 20
     model.close()
