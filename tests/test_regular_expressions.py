@@ -12,7 +12,7 @@ from lmms_eval.filters.extraction import MultiChoiceRegexFilter
 from lmms_eval.filters.reasoning import parse_reasoning_model_answer, strip_reasoning_tags
 from lmms_eval.judges import replies
 from lmms_eval.tasks._task_utils.mcq_extract import extract_mcq_answer
-from lmms_eval.tasks.megabench.parsers import PARSERS, AnswerShape
+from lmms_eval.tasks.megabench.scoring.parsers import PARSERS, AnswerShape
 from lmms_eval.utils.picture_marks import split_marks
 from tests.regular_expressions import Expression, apply, attacks, ended_after, ends_within, find
 from tests.tasks.megabench.fuzzing import IS_THOROUGH

@@ -17,7 +17,7 @@ from lmms_eval.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from lmms_eval.tasks.megabench.breakdown.statistics import Breakdown
-    from lmms_eval.tasks.megabench.evaluation import EvaluatedTask, Evaluation, Panel
+    from lmms_eval.tasks.megabench.standalone import EvaluatedTask, Evaluation, Panel
 
 OK, HAS_ERRORS, WITHHELD = 0, 2, 3
 SAVE_EVERY_S = 5.0
@@ -94,9 +94,9 @@ def score_submission(subset: str, given: argparse.Namespace) -> int:
     from lmms_eval.config.options import RunConfig
     from lmms_eval.evaluation.exporting import exported
     from lmms_eval.tasks.megabench.data import DEMO
-    from lmms_eval.tasks.megabench.evaluation import Sources, evaluate
     from lmms_eval.tasks.megabench.reference import load_reference
-    from lmms_eval.tasks.megabench.score_pool import ScorePool
+    from lmms_eval.tasks.megabench.scoring.pool import ScorePool
+    from lmms_eval.tasks.megabench.standalone import Sources, evaluate
     from lmms_eval.tasks.megabench.submitted import read_submission
 
     submission = read_submission(given.submission_file)
@@ -135,7 +135,7 @@ def _panel(given: argparse.Namespace, data_root: str | None) -> Iterator[Panel |
     """The judge that flags or environment name; ``None`` if they name none."""
     from lmms_eval.judges import JudgeOptions, ask, open_judge
     from lmms_eval.tasks.megabench.data import media_root
-    from lmms_eval.tasks.megabench.evaluation import Panel
+    from lmms_eval.tasks.megabench.standalone import Panel
 
     options = JudgeOptions(given.judge_model, given.judge_base_url)
     if not options.is_given:

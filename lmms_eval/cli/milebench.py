@@ -12,7 +12,7 @@ from lmms_eval.cli.output import complain, emit
 from lmms_eval.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from lmms_eval.tasks.milebench.evaluation import Evaluation
+    from lmms_eval.tasks.milebench.standalone import Evaluation
 
 OK, HAS_ERRORS, WITHHELD = 0, 2, 3
 
@@ -45,7 +45,7 @@ def evaluate(words: Sequence[str]) -> int:
 def _found(folder: Path) -> list[str]:
     """The data sets with predictions in a model's folder, the benchmark's own first, in its order."""
     from lmms_eval.tasks.milebench.facts import datasets
-    from lmms_eval.tasks.milebench.submitted import PREDICTIONS
+    from lmms_eval.tasks.milebench.reference import PREDICTIONS
 
     there = sorted(path.parent.name for path in folder.glob(f"*/{PREDICTIONS}"))
     if not there:
@@ -54,16 +54,16 @@ def _found(folder: Path) -> list[str]:
 
 
 def _evaluate_one(name: str, given: argparse.Namespace) -> int:
-    from lmms_eval.tasks.milebench import evaluation, submitted
+    from lmms_eval.tasks.milebench import reference, standalone
 
     folder: Path = given.result_dir / name
-    path = folder / submitted.PREDICTIONS
+    path = folder / reference.PREDICTIONS
     try:
-        annotation = submitted.read_annotation(given.data_dir, name, given.adv)
-        found = evaluation.evaluate_dataset(annotation, submitted.read_predictions(path), given.allow_partial)
+        annotation = reference.read_annotation(given.data_dir, name, given.adv)
+        found = standalone.evaluate_dataset(annotation, reference.read_predictions(path), given.allow_partial)
         if not (given.allow_partial and found.result.n_scored) and found.failures:
             return _withheld(found, name)
-        evaluation.write_evaluation(found, folder, submitted.fingerprint(path))
+        standalone.write_evaluation(found, folder, reference.fingerprint(path))
     except DataError as error:
         complain(f"error: {name}: {error}")
         return HAS_ERRORS

@@ -7,10 +7,10 @@ from typing import Any
 
 from lmms_eval.tasks.megabench.conversions.containers import str_to_list
 from lmms_eval.tasks.megabench.rows import Row
-from lmms_eval.tasks.megabench.task_scoring import TaskScoring
+from lmms_eval.tasks.megabench.scoring.task_spec import TaskSpec
 
 
-def right_reply(row: Row, spec: TaskScoring) -> str:
+def right_reply(row: Row, spec: TaskSpec) -> str:
     """The answer in the form that the task's parser reads: a JSON object, or a line ``Answer: ...``.
 
     Of several accepted phrases the first one is given. Free-form fields (``##...``) have no reference answer, so their
@@ -22,7 +22,7 @@ def right_reply(row: Row, spec: TaskScoring) -> str:
     return f"Answer: {values.get(spec.answer_field or '', '')}"
 
 
-def _value(field: str, truth: Any, spec: TaskScoring) -> Any:
+def _value(field: str, truth: Any, spec: TaskSpec) -> Any:
     metric = spec.metrics.get(field)
     if metric is None or metric.name != "multi_ref_phrase" or not isinstance(truth, str):
         return truth

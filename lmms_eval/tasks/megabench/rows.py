@@ -47,7 +47,7 @@ class Row:
     answer_text: str
     """The ``answer`` column as it stands."""
     metric_info: Any
-    """The column as it stands; see ``parse_task_scoring``."""
+    """The column as it stands; see ``parse_task_spec``."""
     eval_context: Any
     """The column as it stands; see ``read_context``."""
 

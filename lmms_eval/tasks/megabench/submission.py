@@ -10,7 +10,7 @@ from typing import Any
 from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import replacing
 from lmms_eval.tasks.megabench.rows import Row
-from lmms_eval.tasks.megabench.scoring import read_context
+from lmms_eval.tasks.megabench.scoring.query import read_context
 
 _QUERY_KEYS = ("response", "correct_answer", "global_idx", "images", "query_text")
 

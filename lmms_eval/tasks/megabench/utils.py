@@ -15,14 +15,14 @@ from lmms_eval.api.outcome import BenchmarkReport, Estimate, NotEvaluated, TaskN
 from lmms_eval.tasks._task_utils.file_utils import generate_submission_file
 from lmms_eval.tasks._task_utils.linguistic import data_identity
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
-from lmms_eval.tasks.megabench import gold, interleave, judging, programs, prompts, submission
-from lmms_eval.tasks.megabench.aggregation import RunSummary, TaskScore, macro_estimate, score_task, summarise
+from lmms_eval.tasks.megabench import gold, interleave, judge_questions, prompts, sandbox_record, submission
 from lmms_eval.tasks.megabench.geocoding import geocoder_identity
 from lmms_eval.tasks.megabench.gold import right_reply
 from lmms_eval.tasks.megabench.rows import parse_row
-from lmms_eval.tasks.megabench.scoring import read_context, score_query
+from lmms_eval.tasks.megabench.scoring.query import read_context, score_query
+from lmms_eval.tasks.megabench.scoring.task_spec import TaskSpec, parse_task_spec
 from lmms_eval.tasks.megabench.settings import Settings
-from lmms_eval.tasks.megabench.task_scoring import TaskScoring, parse_task_scoring
+from lmms_eval.tasks.megabench.summary import RunSummary, TaskScore, macro_estimate, score_task, summarise
 
 Options = Mapping[str, Any] | None
 
@@ -57,13 +57,13 @@ def doc_to_target(doc: Mapping[str, Any]) -> str:
 def doc_to_right_reply(doc: Mapping[str, Any]) -> str:
     """A reply that scores in full: the target of the demonstration task, so that a baseline can repeat it."""
     row = parse_row(doc)
-    return gold.right_reply(row, _task_scoring(str(row.metric_info), row.task_name, tuple(row.answer)))
+    return gold.right_reply(row, _task_spec(str(row.metric_info), row.task_name, tuple(row.answer)))
 
 
 def doc_to_gold(doc: Mapping[str, Any]) -> str:
     """A reply that deserves full marks, for ``--model baseline --model_args strategy=gold``."""
     row = parse_row(doc)
-    return right_reply(row, _task_scoring(str(row.metric_info), row.task_name, tuple(row.answer)))
+    return right_reply(row, _task_spec(str(row.metric_info), row.task_name, tuple(row.answer)))
 
 
 def scoring_data_identity() -> str:
@@ -80,15 +80,17 @@ def doc_to_judge(
 ) -> list[JudgeQuestion]:
     """The questions behind the judge metrics of a query; most have none."""
     row = parse_row(doc)
-    spec = _task_scoring(str(row.metric_info), row.task_name, tuple(row.answer))
+    spec = _task_spec(str(row.metric_info), row.task_name, tuple(row.answer))
     if spec.eval_type == "rule":
         return []
 
     def find(name: str) -> Path:
         return Settings.of(lmms_eval_specific_kwargs).media.path(name)
 
-    query = judging.JudgedQuery(row.answer, row.query.text, row.query.media, read_context(row.eval_context), find)
-    return judging.questions(results[0] if results else "", query, spec)
+    query = judge_questions.JudgedQuery(
+        row.answer, row.query.text, row.query.media, read_context(row.eval_context), find
+    )
+    return judge_questions.questions(results[0] if results else "", query, spec)
 
 
 @depends_on(scoring_data_identity)
@@ -104,7 +106,7 @@ def process_results(
     """
     row = parse_row(doc)
     reply = results[0] if results else ""
-    spec = _task_scoring(str(row.metric_info), row.task_name, tuple(row.answer))
+    spec = _task_spec(str(row.metric_info), row.task_name, tuple(row.answer))
     outcome = score_query(reply, row.answer, spec, read_context(row.eval_context), verdicts)
     record = {**submission.record(row, reply), "scores": outcome.as_dict()}
     if outcome.scorer_errors:
@@ -119,7 +121,7 @@ def process_results(
     }
     missing = "; ".join(f"{field}: {reason}" for field, reason in outcome.not_evaluated.items())
     if not missing and any(metric.runs_programs for metric in spec.metrics.values()):
-        value["sandbox"] = programs.sandbox_record()
+        value["sandbox"] = sandbox_record.sandbox_record()
     return {"submission": record, "macro_mean": value, "scored": Unscored(missing) if missing else 1.0}
 
 
@@ -165,7 +167,7 @@ def aggregate_macro_mean(values: Sequence[Mapping[str, Any]]) -> Any:
         },
     }
     parts: dict[str, Any] = {"megabench": details}
-    if sandboxes := programs.distinct_sandboxes(values):
+    if sandboxes := sandbox_record.distinct_sandboxes(values):
         parts["sandbox"] = sandboxes
     estimate = macro_estimate(summary.partial.macro, list(queries.values()), parts)
     if not summary.not_evaluated:
@@ -219,5 +221,5 @@ def _write_submission(task: str, records: Sequence[Mapping[str, Any]], args: Any
 
 
 @functools.lru_cache(maxsize=1024)
-def _task_scoring(metric_info: str, task_name: str, fields: tuple[str, ...]) -> TaskScoring:
-    return parse_task_scoring(metric_info, task_name, fields)
+def _task_spec(metric_info: str, task_name: str, fields: tuple[str, ...]) -> TaskSpec:
+    return parse_task_spec(metric_info, task_name, fields)

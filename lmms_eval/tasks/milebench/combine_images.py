@@ -18,8 +18,8 @@ sys.path[:1] = [str(Path(__file__).resolve().parents[3])] if __name__ == "__main
 
 from lmms_eval.errors import DataError, LmmsEvalError  # noqa: E402 - the package must be found first
 from lmms_eval.storage.atomic import replacing  # noqa: E402
-from lmms_eval.tasks.milebench import combine  # noqa: E402
 from lmms_eval.tasks.milebench.data import read_annotation  # noqa: E402
+from lmms_eval.tasks.milebench.sheets import draw_sheet, plan_sheets  # noqa: E402
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -54,10 +54,10 @@ def combine_dataset(root: Path, name: str, max_sheets: int, font_size: int = 8) 
         for entry in annotation.data:
             instance = dict(entry.get("task_instance") or {})
             images = [folder / "images" / path for path in instance.get("images_path") or ()]
-            sheets = combine.plan(entry["sample_id"], len(images), max_sheets)
+            sheets = plan_sheets(entry["sample_id"], len(images), max_sheets)
             for sheet in sheets:
                 with replacing(folder / f"combined_{max_sheets}_images" / sheet.file) as file:
-                    combine.draw(sheet, images, font_size).save(file, format="JPEG")
+                    draw_sheet(sheet, images, font_size).save(file, format="JPEG")
             instance[f"combined_{max_sheets}_images"] = [sheet.file for sheet in sheets]
             data.append({**entry, "task_instance": instance})
         path = folder / f"{name}_combined_{max_sheets}.json"

@@ -10,10 +10,10 @@ from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
 from lmms_eval.errors import DataError
 from lmms_eval.storage.json_files import read_json
 from lmms_eval.tasks.milebench.collection import staleness
-from lmms_eval.tasks.milebench.evaluation import FIXED, SUMMARY
 from lmms_eval.tasks.milebench.facts import datasets
-from lmms_eval.tasks.milebench.submitted import PREDICTIONS
-from lmms_eval.tasks.milebench.summary import KEY
+from lmms_eval.tasks.milebench.reference import PREDICTIONS
+from lmms_eval.tasks.milebench.standalone import FIXED, SUMMARY
+from lmms_eval.tasks.milebench.summary.dataset import KEY
 
 
 def report_of(folder: Path, output: Path | None = None) -> BenchmarkReport:

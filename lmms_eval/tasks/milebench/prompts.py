@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.milebench.counting import Tokenizer
+from lmms_eval.tasks.milebench.tokenizers import Tokenizer
 
 MARKER = "<ImageHere>"
 """The place of a picture in a finished prompt."""

@@ -12,10 +12,10 @@ from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
 from lmms_eval.plots.figure import PlotUnavailable
 from lmms_eval.tasks.milebench import report_files
 from lmms_eval.tasks.milebench.facts import datasets
-from lmms_eval.tasks.milebench.figures import Scored
-from lmms_eval.tasks.milebench.overview import build
 from lmms_eval.tasks.milebench.report_text import report_text
-from lmms_eval.tasks.milebench.summary import KEY, DatasetSummary
+from lmms_eval.tasks.milebench.summary.dataset import KEY, DatasetSummary
+from lmms_eval.tasks.milebench.summary.figures import Scored
+from lmms_eval.tasks.milebench.summary.overview import build
 
 DEMO = "demo"
 _PREFIX = "milebench_"

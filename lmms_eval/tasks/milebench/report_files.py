@@ -9,10 +9,10 @@ from lmms_eval.errors import DataError
 from lmms_eval.plots.curve import Axis, Curve, CurvePanel, Point, Region, curve_panels
 from lmms_eval.plots.figure import save
 from lmms_eval.plots.grid import Grid, GridScale, grid_panels
-from lmms_eval.tasks.milebench.evaluation import write_text
-from lmms_eval.tasks.milebench.image_counts import ALL, LEVEL_RANGES, REALISTIC, Pool
-from lmms_eval.tasks.milebench.overview import Overview
 from lmms_eval.tasks.milebench.report_text import images_csv, scores_csv, title
+from lmms_eval.tasks.milebench.standalone import write_text
+from lmms_eval.tasks.milebench.summary.image_counts import ALL, LEVEL_RANGES, REALISTIC, Pool
+from lmms_eval.tasks.milebench.summary.overview import Overview
 
 REPORT, SCORES, IMAGES = "report.json", "scores.csv", "images.csv"
 CURVE, NEEDLES = "score_by_images", "needle_grid"

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 
 from lmms_eval.stats.interval import NoInterval
 from lmms_eval.tasks.milebench.facts import datasets
-from lmms_eval.tasks.milebench.figures import Entry, Figure
-from lmms_eval.tasks.milebench.image_counts import ALL, DIAGNOSTIC, REALISTIC, NeedleGrid, Pool
-from lmms_eval.tasks.milebench.overview import Overview
 from lmms_eval.tasks.milebench.scoring.model import ROUGE
+from lmms_eval.tasks.milebench.summary.figures import Entry, Figure
+from lmms_eval.tasks.milebench.summary.image_counts import ALL, DIAGNOSTIC, REALISTIC, NeedleGrid, Pool
+from lmms_eval.tasks.milebench.summary.overview import Overview
 from lmms_eval.utils.markdown import Column, markdown_table
 
 METHOD = (

@@ -13,12 +13,13 @@ from lmms_eval.api.outcome import BenchmarkReport, Estimate, TaskNumbers
 from lmms_eval.errors import DataError
 from lmms_eval.tasks._task_utils import file_utils
 from lmms_eval.tasks._task_utils.pictures import image_part, open_image
-from lmms_eval.tasks.milebench import combine, data, predictions, prompts
-from lmms_eval.tasks.milebench.counting import tokenizer
+from lmms_eval.tasks.milebench import data, prompts, submission
 from lmms_eval.tasks.milebench.facts import find
 from lmms_eval.tasks.milebench.prompts import Budget, Picture, Prompt, Sample
 from lmms_eval.tasks.milebench.scoring import DatasetFacts, SampleScore, score_sample
 from lmms_eval.tasks.milebench.settings import Settings
+from lmms_eval.tasks.milebench.sheets import draw_sheet, plan_sheets
+from lmms_eval.tasks.milebench.tokenizers import tokenizer
 
 Options = Mapping[str, Any] | None
 
@@ -86,7 +87,7 @@ def process_results(
     if score.error is not None:
         raise DataError(f"MileBench, {doc['dataset']}, sample {doc['sample_id']}: {score.error}")
     record = {
-        **predictions.record(doc, prompt_of(doc, settings), reply),
+        **submission.record(doc, prompt_of(doc, settings), reply),
         "score": score.score,
         "fixed": score.fixed,
         "sequence": score.sequence,
@@ -119,7 +120,7 @@ def judge(doc: Mapping[str, Any], reply: str) -> SampleScore:
 def aggregate_predictions(records: Sequence[Mapping[str, Any]], args: Any, task: Any) -> Estimate:
     """No number: the details hold what the report needs, and the path of ``OUT/milebench/MODEL/NAME/pred.json``, which
     is written where there is an output folder."""
-    from lmms_eval.tasks.milebench.summary import estimate
+    from lmms_eval.tasks.milebench.summary.dataset import estimate
 
     if not records:
         return Estimate(None)
@@ -132,9 +133,9 @@ def aggregate_predictions(records: Sequence[Mapping[str, Any]], args: Any, task:
     marks = ["adv"] if settings.adversarial else []
     marks += [f"combined_{settings.combine_image}"] if settings.combine_image else []
     top = "milebench" if settings.data_folder is None else "milebench_demo"
-    path = file_utils.model_folder(output_path, args, marks, top) / described["dataset_name"] / predictions.FILE
-    text = predictions.dumps(records, file_utils.shared_model_name(args), described.get("generation_kwargs") or {})
-    predictions.write(text, path)
+    path = file_utils.model_folder(output_path, args, marks, top) / described["dataset_name"] / submission.FILE
+    text = submission.dumps(records, file_utils.shared_model_name(args), described.get("generation_kwargs") or {})
+    submission.write(text, path)
     return Estimate(None, details={**details, "submission_files": [str(path.resolve())]})
 
 
@@ -175,7 +176,7 @@ def _sheet_names(doc: Mapping[str, Any], settings: Settings) -> tuple[str, ...]:
     """As the annotation has them, else as they would be made."""
     if doc.get("sheets") is not None:
         return tuple(doc["sheets"])
-    sheets = combine.plan(doc["sample_id"], len(doc["images_path"]), settings.combine_image)
+    sheets = plan_sheets(doc["sample_id"], len(doc["images_path"]), settings.combine_image)
     return tuple(sheet.file for sheet in sheets)
 
 
@@ -192,11 +193,11 @@ def _sheet(doc: Mapping[str, Any], settings: Settings, path: str) -> Any:
         DataError: the annotation names sheets that are neither there nor ours. MediaError: a picture cannot be read.
     """
     folder = data.root(str(doc["dataset"]), settings).absolute() / str(doc["dataset"]) / "images"
-    sheets = combine.plan(doc["sample_id"], len(doc["images_path"]), settings.combine_image)
+    sheets = plan_sheets(doc["sample_id"], len(doc["images_path"]), settings.combine_image)
     found = next((sheet for sheet in sheets if sheet.file == Path(path).name), None)
     if found is None:
         raise DataError(
             f"MileBench, {doc['dataset']}, sample {doc['sample_id']}: there is no sheet {path}; make it with "
             "combine_images.py"
         )
-    return combine.draw(found, [folder / image for image in doc["images_path"]], settings.font_size)
+    return draw_sheet(found, [folder / image for image in doc["images_path"]], settings.font_size)

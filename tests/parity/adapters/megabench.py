@@ -16,15 +16,15 @@ from unittest import mock
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import LmmsEvalError, TaskError
-from lmms_eval.tasks.megabench.aggregation import AGGREGATIONS
 from lmms_eval.tasks.megabench.conversions import containers, geometry, latex, literals
 from lmms_eval.tasks.megabench.geocoding import TABLE_VARIABLE
 from lmms_eval.tasks.megabench.metrics import METRICS
 from lmms_eval.tasks.megabench.metrics.constraints_verse import is_line_iambic, parse_syllable_ranges, syllable_totals
 from lmms_eval.tasks.megabench.metrics.pronunciation import phones_for_word, rhyming_part
 from lmms_eval.tasks.megabench.metrics.values import Scored
-from lmms_eval.tasks.megabench.parsers import PARSERS, AnswerShape
-from lmms_eval.tasks.megabench.task_scoring import parse_task_scoring
+from lmms_eval.tasks.megabench.scoring.parsers import PARSERS, AnswerShape
+from lmms_eval.tasks.megabench.scoring.task_spec import parse_task_spec
+from lmms_eval.tasks.megabench.summary import AGGREGATIONS
 from tests.parity.vectors import DATA_DIR, PASSED, Vector, Verdict, deviates, failed, line_adapter, pending
 
 TOLERANCE = 1e-9
@@ -113,8 +113,8 @@ def parser_line(vector: Vector) -> Verdict:
         "response_parse_function": record["parser"],
     }
     if expects_error(expected):
-        return refused(parse_task_scoring, info, "vector", [field], error=TaskError)
-    spec = parse_task_scoring(info, "vector", [field])
+        return refused(parse_task_spec, info, "vector", [field], error=TaskError)
+    spec = parse_task_spec(info, "vector", [field])
     shape = AnswerShape(field, single_line=record.get("is_single_line_ans", False))
     return compare(PARSERS[spec.parser](record["response"] or "", shape), expected)
 
@@ -173,7 +173,7 @@ def _aggregate(name: str | None, scores: dict[str, Any], weights: Any) -> float:
         "aggregation": {"function": name, "field_weights": weights},
         "response_parse_function": "json",
     }
-    spec = parse_task_scoring(info, "vector", list(scores))
+    spec = parse_task_spec(info, "vector", list(scores))
     return AGGREGATIONS[spec.aggregation](scores, spec.weights)
 
 

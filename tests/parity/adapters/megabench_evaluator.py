@@ -14,10 +14,10 @@ from lmms_eval.api.messages import ChatImageContent, ChatMessages, ChatTextConte
 from lmms_eval.storage.json_files import read_json
 from lmms_eval.tasks.megabench.breakdown.merge import merge, read_scores
 from lmms_eval.tasks.megabench.conversions.literals import read_literal
-from lmms_eval.tasks.megabench.evaluation import Panel, Sources, evaluate
 from lmms_eval.tasks.megabench.facts import Labels, labels
 from lmms_eval.tasks.megabench.reference import ReferenceTask, load_reference
-from lmms_eval.tasks.megabench.score_pool import ScorePool
+from lmms_eval.tasks.megabench.scoring.pool import ScorePool
+from lmms_eval.tasks.megabench.standalone import Panel, Sources, evaluate
 from lmms_eval.tasks.megabench.submission import dumps, record
 from lmms_eval.tasks.megabench.submitted import read_submission
 from tests.parity import vectors

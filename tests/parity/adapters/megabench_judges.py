@@ -16,10 +16,10 @@ from lmms_eval.api.messages import ChatMessages, ChatTextContent
 from lmms_eval.api.request import Request
 from lmms_eval.judges import DEFAULT_JUDGE_MODEL, Judge, ask
 from lmms_eval.judges.scripted import ScriptedJudge, register_script
-from lmms_eval.tasks.megabench.judging import JudgedQuery, questions
+from lmms_eval.tasks.megabench.judge_questions import JudgedQuery, questions
 from lmms_eval.tasks.megabench.metrics.judged import gpt_4o_as_judge
-from lmms_eval.tasks.megabench.scoring import score_query
-from lmms_eval.tasks.megabench.task_scoring import TaskScoring, parse_task_scoring
+from lmms_eval.tasks.megabench.scoring.query import score_query
+from lmms_eval.tasks.megabench.scoring.task_spec import TaskSpec, parse_task_spec
 from tests.parity.adapters.megabench import compare, decode, expects_error
 from tests.parity.vectors import Vector, Verdict, deviates, failed, line_adapter
 
@@ -53,7 +53,7 @@ def picture(name: str) -> Path:
 
 
 def verdicts(
-    recorded: Recorded, query: Mapping[str, Any], context: Mapping[str, Any], spec: TaskScoring
+    recorded: Recorded, query: Mapping[str, Any], context: Mapping[str, Any], spec: TaskSpec
 ) -> dict[str, Said]:
     judged = JudgedQuery(query["correct_answer"], query["query_text"], query["images"], context, picture)
     said = ask(recorded.judge, questions(query.get("response"), judged, spec))
@@ -88,7 +88,7 @@ def judge_line(vector: Vector) -> Verdict:
         "aggregation": {"function": "mean", "field_weights": {"art": 1}},
         "response_parse_function": "json",
     }
-    spec = parse_task_scoring(info, "vector", ["art"])
+    spec = parse_task_spec(info, "vector", ["art"])
     recorded = Recorded([record["judge_output"]])
     answer = {"art": record["correct_answer"]}
     parsed = _json_reply(record["response"])

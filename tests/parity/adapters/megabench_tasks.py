@@ -9,10 +9,10 @@ from lmms_eval.api import judging
 from lmms_eval.api.judging import JudgeQuestion
 from lmms_eval.judges import ask
 from lmms_eval.sandbox.policy import current_policy, not_confined
-from lmms_eval.tasks.megabench.evaluation import EvaluatedTask, Evaluation, Panel, Sources, evaluate
 from lmms_eval.tasks.megabench.metrics import METRICS
 from lmms_eval.tasks.megabench.reference import ReferenceTask
-from lmms_eval.tasks.megabench.score_pool import ScorePool
+from lmms_eval.tasks.megabench.scoring.pool import ScorePool
+from lmms_eval.tasks.megabench.standalone import EvaluatedTask, Evaluation, Panel, Sources, evaluate
 from tests.parity.adapters.megabench import NLTK_DATA, decode, expects_error, same, scoring_data
 from tests.parity.adapters.megabench_judges import Recorded, picture, wrong_request
 from tests.parity.vectors import PASSED, Vector, Verdict, deviates, failed, line_adapter, pending

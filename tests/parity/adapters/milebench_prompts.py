@@ -12,10 +12,11 @@ import yaml
 from PIL import Image
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.milebench import combine, data, predictions, prompts, utils
-from lmms_eval.tasks.milebench.counting import tokenizer
+from lmms_eval.tasks.milebench import data, prompts, submission, utils
 from lmms_eval.tasks.milebench.prompts import Budget, Picture, Prompt, Sample
 from lmms_eval.tasks.milebench.settings import Settings
+from lmms_eval.tasks.milebench.sheets import Sheet, draw_sheet, plan_sheets
+from lmms_eval.tasks.milebench.tokenizers import tokenizer
 from tests.parity.keys import Keys, keyed
 from tests.parity.vectors import PASSED, Vector, Verdict, deviates, failed, line_adapter, path_adapter
 
@@ -63,7 +64,7 @@ def item_of(record: Mapping[str, Any], made: Prompt) -> dict[str, Any]:
     meta = {"task_instruction": record["task_instruction"]}
     settings = Settings(combine_image=record["combine_image"] or 0)
     (doc,) = data.rows(data.Annotation("the vector", meta, (record["sample"],)), record["dataset"], settings)
-    predicted = predictions.record(doc, made, "")
+    predicted = submission.record(doc, made, "")
     return {
         "sample_id": predicted["sample_id"],
         "context": predicted["question"],
@@ -105,19 +106,19 @@ def parts_verdict(made: Prompt) -> Verdict:
 )
 def check_layout(vector: Vector) -> Verdict:
     record = vector.record
-    plans = combine.plan(record["sample_id"], record["n_images"], record["max_img_num"])
+    plans = plan_sheets(record["sample_id"], record["n_images"], record["max_img_num"])
     found = [{"file": plan.file, "size": list(plan.size), "mode": "RGB", "captions": plan.captions} for plan in plans]
     if found != record["sheets"]:
         return failed(f"{found} instead of {record['sheets']}")
     return drawn_verdict(plans, record) if record["n_images"] <= DRAWN_IMAGES else PASSED
 
 
-def drawn_verdict(plans: Sequence[combine.Sheet], record: Mapping[str, Any]) -> Verdict:
+def drawn_verdict(plans: Sequence[Sheet], record: Mapping[str, Any]) -> Verdict:
     """The sheets as they are drawn from small pictures."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "small.png"
         Image.new("RGB", (8, 6), "red").save(file)
-        drawn = [combine.draw(plan, [file] * record["n_images"]) for plan in plans]
+        drawn = [draw_sheet(plan, [file] * record["n_images"]) for plan in plans]
     found = [(list(image.size), image.mode) for image in drawn]
     wanted = [(sheet["size"], sheet["mode"]) for sheet in record["sheets"]]
     return PASSED if found == wanted else failed(f"drawn {found} instead of {wanted}")
@@ -156,8 +157,8 @@ def run_verdict(folder: Path, run: Mapping[str, Any], model: Mapping[str, Any]) 
     for doc in data.rows(annotation, "ToyQA", settings):
         prompt = utils.prompt_of(doc, settings)
         echo = f"{len(prompt.images)} images, {len(prompt.text)} chars"
-        records.append(predictions.record(doc, prompt, echo))
-    found = json.loads(predictions.dumps(records, model["model_name"], model["gen_kwargs"]))
+        records.append(submission.record(doc, prompt, echo))
+    found = json.loads(submission.dumps(records, model["model_name"], model["gen_kwargs"]))
     wanted = json.loads((folder / run["output"]).read_text("utf-8"))
     for item in wanted:  # the reference puts its --data_dir in front
         item["image"] = [path.removeprefix("data/") for path in item["image"]]

@@ -7,7 +7,7 @@ import pytest
 
 from lmms_eval.tasks.megabench.gold import right_reply
 from lmms_eval.tasks.megabench.rows import parse_row
-from lmms_eval.tasks.megabench.task_scoring import parse_task_scoring
+from lmms_eval.tasks.megabench.scoring.task_spec import parse_task_spec
 from tests.tasks.megabench.rows_for_tests import document
 
 
@@ -18,7 +18,7 @@ def reply(answer: dict[str, Any], metric: str, parser: str) -> str:
         "response_parse_function": parser,
     }
     row = parse_row(document(answer=answer, metric_info=info))
-    return right_reply(row, parse_task_scoring(row.metric_info, row.task_name, tuple(row.answer)))
+    return right_reply(row, parse_task_spec(row.metric_info, row.task_name, tuple(row.answer)))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 from lmms_eval.api.outcome import TaskNumbers
 from lmms_eval.tasks.milebench.facts import datasets, find
-from lmms_eval.tasks.milebench.summary import DatasetSummary, estimate, summarise
+from lmms_eval.tasks.milebench.summary.dataset import DatasetSummary, estimate, summarise
 
 
 def value(score: float, n_images: int = 3, **changes: Any) -> dict[str, Any]:

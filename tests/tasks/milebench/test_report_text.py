@@ -4,10 +4,10 @@ import csv
 import io
 
 from lmms_eval.tasks.milebench.facts import datasets
-from lmms_eval.tasks.milebench.figures import Scored
-from lmms_eval.tasks.milebench.overview import Overview, build
 from lmms_eval.tasks.milebench.report_text import NO_GRID, images_csv, report_text, score_table, scores_csv, title
-from lmms_eval.tasks.milebench.summary import DatasetSummary, summarise
+from lmms_eval.tasks.milebench.summary.dataset import DatasetSummary, summarise
+from lmms_eval.tasks.milebench.summary.figures import Scored
+from lmms_eval.tasks.milebench.summary.overview import Overview, build
 from tests.tasks.milebench.summaries import summary, value
 
 

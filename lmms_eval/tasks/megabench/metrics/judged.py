@@ -1,6 +1,6 @@
 """Metrics that read a judge's verdict: the rating of open answers, and the comparison of ASCII pictures.
 
-The questions behind the verdicts are in ``lmms_eval.tasks.megabench.judging``.
+The questions behind the verdicts are in ``lmms_eval.tasks.megabench.judge_questions``.
 """
 
 from __future__ import annotations

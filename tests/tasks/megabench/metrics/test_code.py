@@ -10,8 +10,8 @@ from lmms_eval.sandbox.policy import Policy, SandboxError, not_confined, using
 from lmms_eval.tasks.megabench.conversions.literals import ConversionError
 from lmms_eval.tasks.megabench.metrics import code
 from lmms_eval.tasks.megabench.metrics.code import program_judge, program_judge_fixed, read_test_cases
-from lmms_eval.tasks.megabench.scoring import score_query
-from lmms_eval.tasks.megabench.task_scoring import parse_task_scoring
+from lmms_eval.tasks.megabench.scoring.query import score_query
+from lmms_eval.tasks.megabench.scoring.task_spec import parse_task_spec
 from tests.sandbox.kit import only
 
 needs_sandbox = pytest.mark.skipif(
@@ -110,7 +110,7 @@ def test_refusal_is_not_evaluated_with_the_remedy() -> None:
         "aggregation": {"function": "mean", "field_weights": {"answer": 1}},
         "response_parse_function": "answer_string",
     }
-    spec = parse_task_scoring(info, "vector", ["answer"])
+    spec = parse_task_spec(info, "vector", ["answer"])
     with using(Policy(probe=lambda: only(("seccomp",)))):
         with pytest.raises(NotEvaluated, match="--allow_unsafe_code"):
             program_judge("print(1)", SUMS)

@@ -13,8 +13,8 @@ from lmms_eval.tasks.megabench.conversions.literals import ConversionError
 from lmms_eval.tasks.megabench.metrics.constrained import constrained_generation
 from lmms_eval.tasks.megabench.metrics.constraints_words import MAX_CHARS
 from lmms_eval.tasks.megabench.metrics.values import Scored
-from lmms_eval.tasks.megabench.scoring import score_query
-from lmms_eval.tasks.megabench.task_scoring import parse_task_scoring
+from lmms_eval.tasks.megabench.scoring.query import score_query
+from lmms_eval.tasks.megabench.scoring.task_spec import parse_task_spec
 from tests.tasks.linguistic_kit import NLTK_DATA, needs_nltk_data
 from tests.tasks.megabench.fuzzing import FUZZ, MEGABYTE, NASTY, cpu_limit, reply_text
 
@@ -108,7 +108,7 @@ def test_a_query_without_data_is_not_evaluated(monkeypatch: pytest.MonkeyPatch, 
         "aggregation": {"function": "mean", "field_weights": {"##poem": 1}},
         "response_parse_function": "dummy",
     }
-    spec = parse_task_scoring(info, "poems", ["##poem"])
+    spec = parse_task_spec(info, "poems", ["##poem"])
     score = score_query("a dog", {"##poem": ""}, spec, {"contain": "[dog]"})
     assert score.query is None and not score.scorer_errors
     assert "lmms-eval fetch nltk" in score.not_evaluated["##poem"]

@@ -10,10 +10,10 @@ from types import MappingProxyType
 from typing import Any
 
 from lmms_eval.errors import TaskError
-from lmms_eval.tasks.megabench.aggregation import AGGREGATIONS, EvalType
 from lmms_eval.tasks.megabench.conversions.literals import LiteralError, read_literal
 from lmms_eval.tasks.megabench.metrics import METRICS, UNSUPPORTED, MetricSpec
-from lmms_eval.tasks.megabench.parsers import PARSERS, STRING_PARSERS
+from lmms_eval.tasks.megabench.scoring.parsers import PARSERS, STRING_PARSERS
+from lmms_eval.tasks.megabench.summary import AGGREGATIONS, EvalType
 
 NOTE_PREFIX = "##"
 """Truth fields that start so are not asked for by the string parsers."""
@@ -52,7 +52,7 @@ class JudgePrompt:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskScoring:
+class TaskSpec:
     """How the queries of one task are parsed, scored and aggregated."""
 
     task_name: str
@@ -75,7 +75,7 @@ class TaskScoring:
         return "llm" if judged else "rule"
 
 
-def parse_task_scoring(metric_info: Any, task_name: str, fields: Collection[str]) -> TaskScoring:
+def parse_task_spec(metric_info: Any, task_name: str, fields: Collection[str]) -> TaskSpec:
     """Read ``metric_info`` (a mapping or its Python literal); ``fields`` are those of the task's first true answer.
 
     Without ``field_score_function`` no field has a metric. Raises ``TaskError`` that names the task for unknown
@@ -91,7 +91,7 @@ def parse_task_scoring(metric_info: Any, task_name: str, fields: Collection[str]
     scored = {field: metrics[field] for field in fields if field in metrics}
     if parser == "dummy":
         _check_bare(scored, task_name)
-    return TaskScoring(
+    return TaskSpec(
         task_name=task_name,
         parser=parser,
         metrics=metrics,

@@ -1,8 +1,8 @@
 import pytest
 
 from lmms_eval.api.judging import Verdict
-from lmms_eval.tasks.megabench.evaluation import BLOCK, Panel, Sources, can_reuse, evaluate
-from lmms_eval.tasks.megabench.score_pool import ScorePool
+from lmms_eval.tasks.megabench.scoring.pool import ScorePool
+from lmms_eval.tasks.megabench.standalone import BLOCK, Panel, Sources, can_reuse, evaluate
 from tests.tasks.megabench.submissions import INFO, JUDGED, entry, query, reference
 
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from lmms_eval.errors import LmmsEvalError
-from lmms_eval.tasks.megabench.query_scores import TaskJob, results_from_line, score_job, to_line
+from lmms_eval.tasks.megabench.scoring.worker import TaskJob, results_from_line, score_job, to_line
 from lmms_eval.utils.line_process import LineProcess, ProcessEnded
 
-MODULE = "lmms_eval.tasks.megabench.query_scores"
+MODULE = "lmms_eval.tasks.megabench.scoring.worker"
 TASK_LIMIT_S = 1800.0
 """A task whose scoring takes longer ends the evaluation with an error: every metric has a limit far below it."""
 

@@ -10,7 +10,7 @@ from loguru import logger
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks._task_utils import file_utils
-from lmms_eval.tasks.milebench import predictions
+from lmms_eval.tasks.milebench import submission
 from lmms_eval.tasks.milebench.prompts import Prompt
 from tests.tasks.milebench import made
 
@@ -19,11 +19,11 @@ KEYS = ["sample_id", "image", "question", "gt_response", "gen_model_id", "pred_r
 
 def record(number: int, images: int, answer: str = "x") -> dict[str, Any]:
     doc = made.document(sample_id=number, images_path=["a.png"] * images)
-    return predictions.record(doc, Prompt("Ä?", ("T/images/a.png",), ("Ä?",)), answer)
+    return submission.record(doc, Prompt("Ä?", ("T/images/a.png",), ("Ä?",)), answer)
 
 
 def test_keys_order_and_form() -> None:
-    text = predictions.dumps([record(1, 2, "ö")], "m", {"max_new_tokens": 5})
+    text = submission.dumps([record(1, 2, "ö")], "m", {"max_new_tokens": 5})
     (found,) = json.loads(text)
     assert list(found) == KEYS
     assert found == {
@@ -35,14 +35,14 @@ def test_keys_order_and_form() -> None:
 
 def test_samples_stand_by_number_of_pictures() -> None:
     records = [record(4, 2), record(1, 3), record(3, 2), record(2, 1), record(0, 3)]
-    assert [item["sample_id"] for item in predictions.in_order(records)] == [4, 3, 1, 0, 2]
+    assert [item["sample_id"] for item in submission.in_order(records)] == [4, 3, 1, 0, 2]
 
 
 def test_of_a_repeated_number_the_last_counts_at_the_place_of_the_first() -> None:
     lines: list[str] = []
     sink = logger.add(lines.append, level="WARNING", format="{message}")
     try:
-        found = predictions.in_order([record(1, 2, "first"), record(2, 2), record(1, 2, "last")])
+        found = submission.in_order([record(1, 2, "first"), record(2, 2), record(1, 2, "last")])
     finally:
         logger.remove(sink)
     assert [(item["sample_id"], item["pred_response"]) for item in found] == [(1, "last"), (2, "x")]
@@ -66,4 +66,4 @@ def test_the_folder_of_a_model(arguments: dict[str, Any], marks: list[str], want
 def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file", encoding="utf-8")
     with pytest.raises(DataError, match="cannot be written"):
-        predictions.write("[]", tmp_path / "taken" / "pred.json")
+        submission.write("[]", tmp_path / "taken" / "pred.json")

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from lmms_eval.errors import TaskError
-from lmms_eval.tasks.megabench.aggregation import (
+from lmms_eval.tasks.megabench.summary import (
     AGGREGATIONS,
     Means,
     TaskScore,

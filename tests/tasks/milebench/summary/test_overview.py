@@ -7,8 +7,8 @@ import pytest
 
 import lmms_eval.tasks.milebench as milebench
 from lmms_eval.tasks.milebench.facts import datasets
-from lmms_eval.tasks.milebench.figures import Scored
-from lmms_eval.tasks.milebench.overview import build, recomputed
+from lmms_eval.tasks.milebench.summary.figures import Scored
+from lmms_eval.tasks.milebench.summary.overview import build, recomputed
 from lmms_eval.tasks.yaml.task_table import read_table
 from tests.tasks.milebench.summaries import summary
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.tasks.megabench.parsers import PARSERS, AnswerShape, is_repaired, parse_answer, parse_repaired
+from lmms_eval.tasks.megabench.scoring.parsers import PARSERS, AnswerShape, is_repaired, parse_answer, parse_repaired
 from tests.tasks.megabench.fuzzing import FUZZ, NASTY, cpu_limit, reply_text
 
 SHAPE = AnswerShape("answer", single_line=True)

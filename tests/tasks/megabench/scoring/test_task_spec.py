@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.errors import TaskError
-from lmms_eval.tasks.megabench.task_scoring import TaskScoring, parse_task_scoring
+from lmms_eval.tasks.megabench.scoring.task_spec import TaskSpec, parse_task_spec
 
 JUDGE = {
     "judge_model_type": "with image",
@@ -21,8 +21,8 @@ def metric_info(**changes: Any) -> dict[str, Any]:
     } | changes
 
 
-def parse(info: Any, fields: tuple[str, ...] = ("a",)) -> TaskScoring:
-    return parse_task_scoring(info, "my_task", fields)
+def parse(info: Any, fields: tuple[str, ...] = ("a",)) -> TaskSpec:
+    return parse_task_spec(info, "my_task", fields)
 
 
 def test_reads_the_python_literal() -> None:

@@ -10,12 +10,12 @@ from typing import Any
 from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import TaskError
-from lmms_eval.tasks.megabench.aggregation import AGGREGATIONS, NO_SCORE
 from lmms_eval.tasks.megabench.conversions.literals import LiteralError, read_literal, unwrap_string
 from lmms_eval.tasks.megabench.metrics import Metric, MetricSpec
 from lmms_eval.tasks.megabench.metrics.values import Scored
-from lmms_eval.tasks.megabench.parsers import PARSERS, AnswerShape, Parsed, is_repaired, parse_repaired
-from lmms_eval.tasks.megabench.task_scoring import TaskScoring
+from lmms_eval.tasks.megabench.scoring.parsers import PARSERS, AnswerShape, Parsed, is_repaired, parse_repaired
+from lmms_eval.tasks.megabench.scoring.task_spec import TaskSpec
+from lmms_eval.tasks.megabench.summary import AGGREGATIONS, NO_SCORE
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class _FieldOutcome:
     error: str | None = None
 
 
-def parse_reply(reply: str | None, answer: Mapping[str, Any], spec: TaskScoring, *, repaired: bool = False) -> Parsed:
+def parse_reply(reply: str | None, answer: Mapping[str, Any], spec: TaskSpec, *, repaired: bool = False) -> Parsed:
     """The parsed response: by field, or what the ``dummy`` and ``unsupported`` parsers found.
 
     A missing reply is an empty one. With the ``json`` parser a reply without a dictionary stands for every field.
@@ -89,7 +89,7 @@ def read_context(value: Any) -> Mapping[str, Any]:
 def score_query(
     reply: str | None,
     answer: Mapping[str, Any],
-    spec: TaskScoring,
+    spec: TaskSpec,
     context: Mapping[str, Any],
     verdicts: Mapping[str, Verdict] | None = None,
 ) -> QueryScore:
@@ -119,12 +119,12 @@ class _Sample:
     """What a reply is compared with."""
 
     answer: Mapping[str, Any]
-    spec: TaskScoring
+    spec: TaskSpec
     context: Mapping[str, Any]
 
 
 def _targets(
-    answer: Mapping[str, Any], spec: TaskScoring, context: Mapping[str, Any]
+    answer: Mapping[str, Any], spec: TaskSpec, context: Mapping[str, Any]
 ) -> Iterator[tuple[str, MetricSpec, Any]]:
     """Name, metric and target of everything that is scored: the fields of the true answer, then the auxiliaries."""
     for field, truth in answer.items():
@@ -174,7 +174,7 @@ def response_of(metric: MetricSpec, parsed: Parsed, field: str) -> Any:
 class _Judged:
     """What a judged metric needs beside response and truth."""
 
-    spec: TaskScoring
+    spec: TaskSpec
     answer: Mapping[str, Any]
     context: Mapping[str, Any]
     verdict: Verdict | None
@@ -202,7 +202,7 @@ def _score_field(
     return _FieldOutcome(score=value)
 
 
-def _collect(outcomes: Mapping[str, _FieldOutcome], spec: TaskScoring) -> QueryScore:
+def _collect(outcomes: Mapping[str, _FieldOutcome], spec: TaskSpec) -> QueryScore:
     scores = {field: outcome.score for field, outcome in outcomes.items() if outcome.missing is None}
     missing = {field: outcome.missing for field, outcome in outcomes.items() if outcome.missing is not None}
     errors = {field: outcome.error for field, outcome in outcomes.items() if outcome.error is not None}

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lmms_eval.tasks.milebench.facts import datasets
-from lmms_eval.tasks.milebench.figures import PERCENT, Pair, combined_pair, pair_of
 from lmms_eval.tasks.milebench.scoring.levels import FIRST_MEDIUM, LAST_MEDIUM, LEVELS
-from lmms_eval.tasks.milebench.summary import DatasetSummary, Moments, NeedleCell
+from lmms_eval.tasks.milebench.summary.dataset import DatasetSummary, Moments, NeedleCell
+from lmms_eval.tasks.milebench.summary.figures import PERCENT, Pair, combined_pair, pair_of
 
 LEVEL_RANGES: Mapping[str, tuple[int, float]] = dict(
     zip(LEVELS, ((0, FIRST_MEDIUM - 1), (FIRST_MEDIUM, LAST_MEDIUM), (LAST_MEDIUM + 1, math.inf)), strict=True)

@@ -7,7 +7,8 @@ import pytest
 
 from lmms_eval.stats import Interval, NoInterval, Spread
 from lmms_eval.tasks.milebench.facts import datasets, find
-from lmms_eval.tasks.milebench.figures import (
+from lmms_eval.tasks.milebench.summary.dataset import Moments
+from lmms_eval.tasks.milebench.summary.figures import (
     Entry,
     Figure,
     Pair,
@@ -18,7 +19,6 @@ from lmms_eval.tasks.milebench.figures import (
     group_entries,
     overall_entries,
 )
-from lmms_eval.tasks.milebench.summary import Moments
 from tests.tasks.milebench.summaries import summary
 
 

@@ -49,7 +49,7 @@ class Sheet:
         return [f"Image {self.first + number}" for number in range(1, self.count + 1)]
 
 
-def plan(sample_id: int | str, n_images: int, max_sheets: int) -> list[Sheet]:
+def plan_sheets(sample_id: int | str, n_images: int, max_sheets: int) -> list[Sheet]:
     """The sheets of a sample: consecutive pictures, as many on each, at most ``max_sheets`` sheets.
 
     Raises:
@@ -64,7 +64,7 @@ def plan(sample_id: int | str, n_images: int, max_sheets: int) -> list[Sheet]:
     ]
 
 
-def draw(sheet: Sheet, images: Sequence[Path], font_size: int = 8) -> Image.Image:
+def draw_sheet(sheet: Sheet, images: Sequence[Path], font_size: int = 8) -> Image.Image:
     """One sheet from all pictures of its sample; they are opened one after the other.
 
     Raises:

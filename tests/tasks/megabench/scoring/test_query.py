@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given
 
 from lmms_eval.api.judging import Verdict
-from lmms_eval.tasks.megabench.scoring import FixedScore, parse_reply, read_context, score_query
-from lmms_eval.tasks.megabench.task_scoring import TaskScoring, parse_task_scoring
+from lmms_eval.tasks.megabench.scoring.query import FixedScore, parse_reply, read_context, score_query
+from lmms_eval.tasks.megabench.scoring.task_spec import TaskSpec, parse_task_spec
 from tests.tasks.megabench.fuzzing import FUZZ, reply_text
 
 
-def task(metrics: dict[str, str | None], parser: str | None = "json", **changes: Any) -> TaskScoring:
+def task(metrics: dict[str, str | None], parser: str | None = "json", **changes: Any) -> TaskSpec:
     info = {
         "field_score_function": metrics,
         "aggregation": {"function": "mean", "field_weights": dict.fromkeys([*metrics, "near"], 1)},
         "response_parse_function": parser,
     }
-    return parse_task_scoring(info | changes, "task", [name for name in metrics if name])
+    return parse_task_spec(info | changes, "task", [name for name in metrics if name])
 
 
 def test_fields_of_a_json_reply() -> None:

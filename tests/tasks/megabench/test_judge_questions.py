@@ -9,9 +9,9 @@ import pytest
 from PIL import Image
 
 from lmms_eval.api.judging import Verdict
-from lmms_eval.tasks.megabench.judging import VIDEO_FRAMES, JudgedQuery, questions
-from lmms_eval.tasks.megabench.scoring import score_query
-from lmms_eval.tasks.megabench.task_scoring import TaskScoring, parse_task_scoring
+from lmms_eval.tasks.megabench.judge_questions import VIDEO_FRAMES, JudgedQuery, questions
+from lmms_eval.tasks.megabench.scoring.query import score_query
+from lmms_eval.tasks.megabench.scoring.task_spec import TaskSpec, parse_task_spec
 
 DEMO = Path(__file__).parents[3] / "lmms_eval" / "tasks" / "megabench" / "demo" / "data" / "Demo"
 SOURCES = {"q": "example_question", "ref": "answers.a", "out": "model_output"}
@@ -22,7 +22,7 @@ def task(
     kind: str = "text only",
     sources: Mapping[str, str] = SOURCES,
     parser: str = "answer_string",
-) -> TaskScoring:
+) -> TaskSpec:
     template = " ".join(f"{name}: {{{name}}}" for name in sources) + " {{}}"
     info = {
         "field_score_function": {"a": metric},
@@ -32,7 +32,7 @@ def task(
             "judge_model_type": kind, "eval_criteria_prompt": template, "template_mapping": dict(sources),
         },
     }  # fmt: skip
-    return parse_task_scoring(info, "demo", ["a"])
+    return parse_task_spec(info, "demo", ["a"])
 
 
 def query(truth: Any = "fox", images: tuple[str, ...] = (), context: Mapping[str, Any] | None = None) -> JudgedQuery:

@@ -10,9 +10,9 @@ from typing import Any
 
 from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import replacing
+from lmms_eval.tasks.milebench.reference import Annotation, Predictions
 from lmms_eval.tasks.milebench.scoring import DatasetResult, SampleScore, aggregate, score_sample
-from lmms_eval.tasks.milebench.submitted import Annotation, Predictions
-from lmms_eval.tasks.milebench.summary import DatasetSummary, summarise
+from lmms_eval.tasks.milebench.summary.dataset import DatasetSummary, summarise
 
 EVAL, SCORES, EXTRACTED = "eval.json", "eval_score.json", "pred_with_extracted.json"
 FIXED = "eval_fixed.json"

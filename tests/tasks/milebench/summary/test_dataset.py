@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lmms_eval.errors import DataError
 from lmms_eval.stats.error import mean_stderr
-from lmms_eval.tasks.milebench.summary import KEY, DatasetSummary, Moments, estimate, summarise
+from lmms_eval.tasks.milebench.summary.dataset import KEY, DatasetSummary, Moments, estimate, summarise
 from tests.tasks.milebench.summaries import value
 
 SCORES = st.lists(st.floats(0, 1), min_size=2, max_size=50)

@@ -15,8 +15,8 @@ from lmms_eval.tasks.megabench.ascii_pictures import draw
 from lmms_eval.tasks.megabench.conversions.literals import unwrap_string
 from lmms_eval.tasks.megabench.metrics.judged import asks_about_art, read_rating
 from lmms_eval.tasks.megabench.rows import is_video
-from lmms_eval.tasks.megabench.scoring import parse_reply, response_of
-from lmms_eval.tasks.megabench.task_scoring import TaskScoring
+from lmms_eval.tasks.megabench.scoring.query import parse_reply, response_of
+from lmms_eval.tasks.megabench.scoring.task_spec import TaskSpec
 
 if TYPE_CHECKING:
     from lmms_eval.api.messages import ChatMessages
@@ -46,7 +46,7 @@ class JudgedQuery:
     """From a medium's name to its file; called only when the prompt is rendered."""
 
 
-def questions(reply: str | None, query: JudgedQuery, spec: TaskScoring) -> list[JudgeQuestion]:
+def questions(reply: str | None, query: JudgedQuery, spec: TaskSpec) -> list[JudgeQuestion]:
     """One question for each judged field, named like the field; none where the score does not depend on a judge.
 
     A prompt that cannot be filled on this sample gives no question: ``score_query`` then scores the field 0.
@@ -67,9 +67,9 @@ def questions(reply: str | None, query: JudgedQuery, spec: TaskScoring) -> list[
     return found
 
 
-def _rating_question(field: str, response: Any, query: JudgedQuery, spec: TaskScoring) -> JudgeQuestion | None:
+def _rating_question(field: str, response: Any, query: JudgedQuery, spec: TaskSpec) -> JudgeQuestion | None:
     prompt = spec.judge
-    assert prompt is not None, "parse_task_scoring refuses a judge metric without its configuration"
+    assert prompt is not None, "parse_task_spec refuses a judge metric without its configuration"
     values = prompt.values(response, query.text, query.answer, query.context)
     try:
         text = fill_template(prompt.template, values, f"task {spec.task_name}")

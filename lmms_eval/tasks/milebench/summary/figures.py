@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from lmms_eval.stats.interval import Interval, NoInterval, Spread, score_interval
 from lmms_eval.tasks.milebench.facts import Dataset
-from lmms_eval.tasks.milebench.summary import SCORES, DatasetSummary, Moments
+from lmms_eval.tasks.milebench.summary.dataset import SCORES, DatasetSummary, Moments
 
 PERCENT = 100.0
 REALISTIC, DIAGNOSTIC, NEEDLES = "Realistic", "Diagnostic", "Needles only"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.milebench.submitted import (
+from lmms_eval.tasks.milebench.reference import (
     annotation_path,
     parse_annotation,
     read_annotation,

@@ -10,7 +10,8 @@ from typing import Any
 
 from lmms_eval.stats.interval import Spread
 from lmms_eval.tasks.milebench.facts import datasets
-from lmms_eval.tasks.milebench.figures import (
+from lmms_eval.tasks.milebench.summary.dataset import DatasetSummary
+from lmms_eval.tasks.milebench.summary.figures import (
     PERCENT,
     Entry,
     Figure,
@@ -21,7 +22,7 @@ from lmms_eval.tasks.milebench.figures import (
     group_entries,
     overall_entries,
 )
-from lmms_eval.tasks.milebench.image_counts import (
+from lmms_eval.tasks.milebench.summary.image_counts import (
     BINS,
     LEVEL_RANGES,
     NeedleGrid,
@@ -30,7 +31,6 @@ from lmms_eval.tasks.milebench.image_counts import (
     pools,
     scopes,
 )
-from lmms_eval.tasks.milebench.summary import DatasetSummary
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from typing import Any
 
 from lmms_eval.api.judging import Verdict
 from lmms_eval.sandbox.policy import Policy, using
-from lmms_eval.tasks.megabench.scoring import read_context, score_query
-from lmms_eval.tasks.megabench.task_scoring import TaskScoring, parse_task_scoring
+from lmms_eval.tasks.megabench.scoring.query import read_context, score_query
+from lmms_eval.tasks.megabench.scoring.task_spec import TaskSpec, parse_task_spec
 from lmms_eval.utils.terminal import guard_standard_error
 
 
@@ -38,14 +38,14 @@ class TaskJob:
     allow_unsafe_code: bool = False
     """Programs are run also where no sandbox can confine them."""
 
-    def spec(self) -> TaskScoring:
+    def spec(self) -> TaskSpec:
         """How they are scored. Raises ``TaskError`` for a configuration that cannot be used."""
         return _spec(self.metric_info, self.task_name, tuple(self.queries[0].correct_answer))
 
 
 @functools.lru_cache(maxsize=1024)
-def _spec(metric_info: str, task_name: str, fields: tuple[str, ...]) -> TaskScoring:
-    return parse_task_scoring(metric_info, task_name, fields)
+def _spec(metric_info: str, task_name: str, fields: tuple[str, ...]) -> TaskSpec:
+    return parse_task_spec(metric_info, task_name, fields)
 
 
 def score_job(job: TaskJob) -> list[dict[str, Any]]:
@@ -55,7 +55,7 @@ def score_job(job: TaskJob) -> list[dict[str, Any]]:
         return [_score(query, spec) for query in job.queries]
 
 
-def _score(query: QueryJob, spec: TaskScoring) -> dict[str, Any]:
+def _score(query: QueryJob, spec: TaskSpec) -> dict[str, Any]:
     verdicts = {verdict.name: verdict for verdict in query.verdicts}
     context = read_context(query.eval_context)
     outcome = score_query(query.response, query.correct_answer, spec, context, verdicts)

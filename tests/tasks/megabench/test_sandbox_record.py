@@ -5,7 +5,7 @@ from typing import Any
 from lmms_eval.api.task import Answer, TaskOptions
 from lmms_eval.sandbox.policy import Policy, using
 from lmms_eval.tasks.megabench import utils
-from lmms_eval.tasks.megabench.programs import distinct_sandboxes, sandbox_record
+from lmms_eval.tasks.megabench.sandbox_record import distinct_sandboxes, sandbox_record
 from tests.sandbox.kit import only
 from tests.tasks.kit import Function, loaded
 from tests.tasks.megabench.rows_for_tests import document

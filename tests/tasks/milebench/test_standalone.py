@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.milebench.evaluation import Evaluation, evaluate_dataset, write_evaluation
-from lmms_eval.tasks.milebench.submitted import Predictions, parse_annotation
+from lmms_eval.tasks.milebench.reference import Predictions, parse_annotation
+from lmms_eval.tasks.milebench.standalone import Evaluation, evaluate_dataset, write_evaluation
 
 CHOICES = ["Left, then right", "Right"]
 

@@ -1,0 +1,1 @@
+"""Scoring of one query: its reply parsed, its fields scored by their metrics, the scores combined."""
