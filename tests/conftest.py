@@ -5,6 +5,8 @@ import os
 import pytest
 from hypothesis import settings
 
+from lmms_eval.utils import redaction
+
 pytest_plugins = ("tests.parity.plugin",)
 
 settings.register_profile("shared_machine", deadline=None)  # a busy machine must not fail a property
@@ -21,3 +23,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Also in xdist's processes, whose command line does not hold the flag."""
     if config.getoption("--fuzz"):
         os.environ["LMMS_EVAL_TEST_FUZZ"] = "1"
+
+
+@pytest.fixture(autouse=True)
+def _no_secret_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Secrets are learnt for the rest of a process; those of one test are none of the next one's."""
+    monkeypatch.setattr(redaction, "_known", redaction._Known())

@@ -101,8 +101,9 @@ def mask_known(text: str) -> str:
 
 def redact_text(text: str) -> str:
     """As ``mask_known``, and mask the value of ``…token=…`` and its like, and whatever looks like a key."""
-    text = _ASSIGNMENT.sub(rf"\1\2{REDACTED}", mask_known(text))
-    return _FREE_TOKEN.sub(REDACTED, _BEARER.sub(rf"\1{REDACTED}", text))
+    # Before the known values: one that is a part of a longer key would leave the rest of it.
+    text = _FREE_TOKEN.sub(REDACTED, _BEARER.sub(rf"\1{REDACTED}", text))
+    return _ASSIGNMENT.sub(rf"\1\2{REDACTED}", mask_known(text))
 
 
 def redact(value: Any, by_name: bool = True) -> Any:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.utils import redact, redaction
-from lmms_eval.utils.redaction import learn_secrets, mask_known, public_query
+from lmms_eval.utils.redaction import learn_secrets, mask_known, public_query, redact_text
 
 SECRET = "s3cr3tvalue0123456789"
 PLAIN = st.recursive(
@@ -133,3 +133,14 @@ def test_long_texts_take_time_by_their_length_alone(piece: str) -> None:
 
 def test_the_public_part_of_a_query() -> None:
     assert public_query("https://h/v1?api-version=1&sig=x&deployment=a") == "api-version=1&deployment=a"
+
+
+def test_a_secret_within_a_longer_key_does_not_spare_the_rest() -> None:
+    learn_secrets({"api_key": "abcdefghijkl"})
+    assert redact_text("sk-abcdefghijklmnopqrstuvwxyz") == "[REDACTED]"
+    assert redact_text("Bearer abcdefghijklmnopqrstuvwxyz.") == "Bearer [REDACTED]"
+
+
+def test_a_secret_of_several_words_vanishes_behind_its_name() -> None:
+    learn_secrets({"password": "correct horse battery"})
+    assert "battery" not in redact_text("password=correct horse battery")
