@@ -1,7 +1,8 @@
-"""From documents to requests and back: which questions are open, which answers complete a document.
+"""Open conversations with a model: which requests are out, and which responses lead to what.
 
-Every (document, repeat) is an ``Exchange`` of its task. On resume an exchange is replayed: rounds whose answers the
-journal holds are not asked again.
+A conversation goes round after round. Of the model under test it is the exchange of a (document, repeat), of a judge a
+question that is asked again while its replies cannot be read. On resume a conversation is replayed: rounds whose
+answers the journal holds are not asked again.
 """
 
 from __future__ import annotations
@@ -9,11 +10,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from lmms_eval.api.judging import Verdict
-from lmms_eval.api.request import Request, Response, sent_media
+from lmms_eval.api.messages import ChatMessages
+from lmms_eval.api.request import Request, Response, ResponseError, sent_media
 from lmms_eval.api.task import Answer, Exchange, Task
 from lmms_eval.engine.failures import failure
+from lmms_eval.engine.fingerprints import message_fingerprint
 from lmms_eval.errors import ModelError, UsageError
 
 
@@ -44,42 +48,69 @@ class Job:
         return self.error or next((answer.error for answer in self.answers if answer.error is not None), "")
 
 
+class Conversation(Protocol):
+    """Rounds of requests. Each conversation hands its outcome on by itself when it is over."""
+
+    def open(self) -> Sequence[Request] | None:
+        """Build the requests of the first round; ``None``: it is over already."""
+
+    def advance(self, responses: Sequence[Response]) -> Sequence[Request] | None:
+        """Go on after a round whose requests are all answered, none failed; ``None``: it is over."""
+
+    def fail(self, error: ResponseError, responses: Sequence[Response]) -> None:
+        """End it: a request of the round was given up. ``responses`` are those of the round."""
+
+    def accepts(self, response: Response) -> bool:
+        """Tell whether a response is fit to be kept for later runs."""
+
+    def fingerprint(self, messages: ChatMessages) -> str:
+        """Fingerprint of a rendered request, as the journal keeps it."""
+
+
 @dataclass(slots=True)
 class _Talk:
-    """An open exchange and its current round."""
+    """An open conversation and its current round."""
 
-    unit: Unit
-    repeat: int
-    exchange: Exchange
-    first_input: str = ""
+    conversation: Conversation
     requests: tuple[Request, ...] = ()
     responses: dict[str, Response] = field(default_factory=dict)
 
 
 class Conversations:
-    """Source of requests and sink of responses. ``known`` looks a response up in the journal; ``deliver`` scores."""
+    """Source of requests and sink of responses; safe from several threads.
+
+    Args:
+        source: conversations, begun one at a time.
+        known: finds a response in the journal by the request's id.
+        is_fed: further conversations come by ``begin`` until this is set to false.
+    """
 
     def __init__(
-        self, units: Iterable[Unit], known: Callable[[str], Response | None], deliver: Callable[[Job], None]
+        self,
+        source: Iterable[Conversation] = (),
+        known: Callable[[str], Response | None] = lambda _: None,
+        is_fed: bool = False,
     ) -> None:
-        self._units, self._known, self._deliver = units, known, deliver
+        self._source, self._known, self.is_fed = source, known, is_fed
         self._lock = threading.RLock()
         self._open: dict[str, _Talk] = {}
-        self._answers: dict[tuple[str, int], dict[int, Answer]] = {}
+        self._over: ResponseError | None = None
         self._moving = 0
         """Answers being taken in: their requests are no longer open, those of their next rounds not yet."""
 
     def has_open(self) -> bool:
-        """Requests are out whose answers may bring further rounds."""
-        return bool(self._open) or self._moving > 0
+        """Further requests may come: answers are outstanding, or conversations."""
+        return self.is_fed or bool(self._open) or self._moving > 0
 
-    def expect(self, request_id: str) -> None:
-        """Raises ``ModelError`` unless this request waits for its answer."""
-        if request_id not in self._open:
+    def of(self, request_id: str) -> Conversation:
+        """Find the conversation in which a request waits for its answer. Raises ``ModelError`` if there is none."""
+        talk = self._open.get(request_id)
+        if talk is None:
             raise ModelError(
                 f"the model answered {request_id!r}, which is not open: a back end must answer every request that it "
                 "took exactly once"
             )
+        return talk.conversation
 
     def open_requests(self) -> list[Request]:
         with self._lock:
@@ -89,10 +120,20 @@ class Conversations:
             ]  # fmt: skip
 
     def source(self) -> Iterator[Request]:
-        """Requests that no journal answers, built one document at a time."""
-        for unit in self._units:
-            for repeat in range(unit.repeats):
-                yield from self._begin(unit, repeat)
+        """Requests that no journal answers, built one conversation at a time."""
+        for conversation in self._source:
+            yield from self.begin(conversation)
+
+    def begin(self, conversation: Conversation) -> Sequence[Request]:
+        """Open a conversation; returns what is to be asked."""
+        requests = conversation.open()
+        return () if requests is None else self._ask(_Talk(conversation), requests)
+
+    def close(self, error: ResponseError) -> list[Request]:
+        """Let every conversation that begins from now on fail at once; returns the requests that are open."""
+        with self._lock:
+            self._over = error
+            return self.open_requests()
 
     def take_in(self, response: Response) -> Sequence[Request]:
         """One answer; returns the requests of the next round that it makes ready.
@@ -101,7 +142,7 @@ class Conversations:
             ModelError: no such request is open (a back end answered twice, or made an id up).
         """
         with self._lock:
-            self.expect(response.request_id)
+            self.of(response.request_id)
             self._moving += 1
             talk = self._open.pop(response.request_id)
             talk.responses[response.request_id] = response
@@ -112,18 +153,6 @@ class Conversations:
             with self._lock:
                 self._moving -= 1
 
-    def _begin(self, unit: Unit, repeat: int) -> Sequence[Request]:
-        try:
-            exchange = unit.task.exchange(unit.doc_id, repeat)
-            requests = tuple(exchange.open())
-        except UsageError:
-            raise
-        except Exception as error:  # noqa: BLE001 - the task's own functions may raise anything: one failed sample
-            self._finish(unit, repeat, _failed(failure("building the request", error)))
-            return ()
-        talk = _Talk(unit, repeat, exchange, requests[0].context if requests else "")
-        return self._ask(talk, requests)
-
     def _ask(self, talk: _Talk, requests: Sequence[Request]) -> Sequence[Request]:
         """Open a round; answers found in the journal are taken in at once."""
         talk.requests = tuple(requests)
@@ -133,32 +162,38 @@ class Conversations:
         if not missing:
             return self._continue(talk)
         with self._lock:
-            self._open.update((request.id, talk) for request in missing)
-        return missing
+            if self._over is None:
+                self._open.update((request.id, talk) for request in missing)
+                return missing
+        talk.conversation.fail(self._over, tuple(talk.responses.values()))
+        return ()
 
     def _continue(self, talk: _Talk) -> Sequence[Request]:
         """The round is complete: on to the next one, or to the end."""
         responses = [talk.responses[request.id] for request in talk.requests]
         error = next((response.error for response in responses if response.error is not None), None)
         if error is not None:
-            failed = _failed(f"{error.kind}: {error.message}", talk.first_input)
-            self._finish(talk.unit, talk.repeat, replace(failed, media=sent_media(responses)))
+            talk.conversation.fail(error, responses)
             return ()
-        requests: Sequence[Request] = ()
-        answer: Answer | None = None
-        try:
-            requests = talk.exchange.advance(responses)
-            answer = None if requests else talk.exchange.answer()
-        except UsageError:
-            raise
-        except Exception as error_in_task:  # noqa: BLE001 - the task's own functions may raise anything
-            answer = _failed(failure("continuing the conversation", error_in_task), talk.first_input)
-        if answer is None:
-            return self._ask(talk, requests)
-        self._finish(talk.unit, talk.repeat, answer)
-        return ()
+        requests = talk.conversation.advance(responses)
+        return () if requests is None else self._ask(talk, requests)
 
-    def _finish(self, unit: Unit, repeat: int, answer: Answer) -> None:
+
+class Documents:
+    """Documents as conversations, one for each repeat; a document goes to ``deliver`` with all its answers."""
+
+    def __init__(self, units: Iterable[Unit], deliver: Callable[[Job], None]) -> None:
+        self._units, self._deliver = units, deliver
+        self._lock = threading.Lock()
+        self._answers: dict[tuple[str, int], dict[int, Answer]] = {}
+
+    def __iter__(self) -> Iterator[Conversation]:
+        for unit in self._units:
+            for repeat in range(unit.repeats):
+                yield _Asked(self, unit, repeat)
+
+    def finish(self, unit: Unit, repeat: int, answer: Answer) -> None:
+        """Take the answer of one repeat."""
         key = (unit.task.name, unit.doc_id)
         with self._lock:
             answers = self._answers.setdefault(key, {})
@@ -169,5 +204,52 @@ class Conversations:
         self._deliver(Job(unit.task, unit.doc_id, tuple(answers[number] for number in range(unit.repeats))))
 
 
-def _failed(reason: str, first_input: str = "") -> Answer:
-    return Answer(value=None, error=reason, input=first_input)
+class _Asked:
+    """The exchange of one (document, repeat). What the task's functions raise is one failed sample."""
+
+    __slots__ = ("_documents", "_exchange", "_first_input", "_repeat", "_unit")
+
+    def __init__(self, documents: Documents, unit: Unit, repeat: int) -> None:
+        self._documents, self._unit, self._repeat = documents, unit, repeat
+        self._exchange: Exchange
+        self._first_input = ""
+
+    def open(self) -> Sequence[Request] | None:
+        try:
+            self._exchange = self._unit.task.exchange(self._unit.doc_id, self._repeat)
+            requests = self._exchange.open()
+        except UsageError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the task's own functions may raise anything: one failed sample
+            self._finish(self._failed(failure("building the request", error)))
+            return None
+        self._first_input = requests[0].context if requests else ""
+        return requests
+
+    def advance(self, responses: Sequence[Response]) -> Sequence[Request] | None:
+        try:
+            if requests := self._exchange.advance(responses):
+                return requests
+            answer = self._exchange.answer()
+        except UsageError:
+            raise
+        except Exception as error:  # noqa: BLE001 - as above
+            answer = self._failed(failure("continuing the conversation", error))
+        self._finish(answer)
+        return None
+
+    def fail(self, error: ResponseError, responses: Sequence[Response]) -> None:
+        failed = self._failed(f"{error.kind}: {error.message}")
+        self._finish(replace(failed, media=sent_media(responses)))
+
+    def accepts(self, response: Response) -> bool:
+        return response.error is None
+
+    def fingerprint(self, messages: ChatMessages) -> str:
+        return message_fingerprint(messages)
+
+    def _finish(self, answer: Answer) -> None:
+        self._documents.finish(self._unit, self._repeat, answer)
+
+    def _failed(self, reason: str) -> Answer:
+        return Answer(value=None, error=reason, input=self._first_input)

@@ -12,9 +12,11 @@ from typing import Any
 from lmms_eval.api.model import Model
 from lmms_eval.api.task import Selection
 from lmms_eval.engine.aggregate import AggregateOptions, TaskResult, aggregate_task
-from lmms_eval.engine.asking import Asking, AskReport, Others
+from lmms_eval.engine.ask_report import AskReport
+from lmms_eval.engine.asking import Asking, Others
 from lmms_eval.engine.batch_check import BatchCheck, check_batch
-from lmms_eval.engine.conversations import Conversations, Unit
+from lmms_eval.engine.conversations import Conversations, Documents, Unit
+from lmms_eval.engine.drive import Driven
 from lmms_eval.engine.groups import GroupResult, aggregate_groups
 from lmms_eval.engine.judging import JudgeSetup, Judging
 from lmms_eval.engine.plan import TaskPlan, dealt_units, shared_units, units
@@ -178,15 +180,16 @@ def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: Progress, s
     judging = None if options.judge is None else Judging(options.judge, scorer.submit, scorer.is_behind)
     deliver = scorer.submit if judging is None else judging.submit
     is_behind = scorer.is_behind if judging is None else lambda: judging.is_behind() or scorer.is_behind()
-    conversations = Conversations(work.todo(done), store.response, deliver)
-    asking = Asking(work.model, store, conversations, progress, is_behind, options.cache)
+    conversations = Conversations(Documents(work.todo(done), deliver), store.response)
+    driven = Driven(work.model, store, options.cache)
+    asking = Asking(driven, conversations, options.stream, progress, is_behind)
     try:
         with _stage(seconds, "ask"):
             work.model.attach_tasks(tasks)
             if share is not None:
                 share.team.watch(asking.others_failed)
                 share.team.count(progress.counts, progress.add_others)
-            report = asking.run(options.stream, options.grace_s, work.with_others)
+            report = asking.run(options.grace_s, work.with_others)
         if judging is not None:
             with _stage(seconds, "judge"):
                 _finish_judging(judging, report, options.grace_s, share)
@@ -224,7 +227,7 @@ def _finish_judging(judging: Judging, report: AskReport, grace_s: float, share: 
         if report.interrupted is None:
             report.interrupted = interrupts.signal_number
     judged = judging.report
-    report.judge_asked, report.judge_give_up = judged.answered + judged.failed, judged.give_up
+    report.judge_asked, report.judge_give_up = judged.sent, judged.give_up
     report.judge_cache = judging.cache_counts()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from lmms_eval.engine.signals import EndNow
@@ -18,11 +19,16 @@ Result = TypeVar("Result")
 
 
 def run_coroutine(work: Coroutine[Any, Any, Result]) -> Result:
-    """As ``asyncio.run``, but for ``EndNow``, after which no task is waited for longer than ``INTERRUPTED_S``.
+    """Run as ``asyncio.run`` does, but after ``EndNow`` no task is waited for longer than ``INTERRUPTED_S``.
+
+    In a thread that runs an event loop already (a notebook) the work gets a thread of its own.
 
     Raises:
         EndNow: a signal handler raised it.
     """
+    if _runs_loop():
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(lambda: run_coroutine(work)).result()
     loop = asyncio.new_event_loop()
     limit: float | None = None
     try:
@@ -38,6 +44,14 @@ def run_coroutine(work: Coroutine[Any, Any, Result]) -> Result:
         finally:
             asyncio.set_event_loop(None)
             loop.close()
+
+
+def _runs_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _end(loop: asyncio.AbstractEventLoop, limit: float | None) -> None:

@@ -1,4 +1,4 @@
-"""What a judge has said in this run: a journal beside that of the responses, found again by question.
+"""What a judge has said: a journal beside that of the responses, found again by question.
 
 A reply counts for a question only if the judge, the rendered prompt (pictures by content) and the generation options
 are the same; the key says so.
@@ -6,7 +6,7 @@ are the same; the key says so.
 
 from __future__ import annotations
 
-import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +26,7 @@ class _Place:
 
 
 class JudgementStore:
-    """The journals of judgements in a run's folder; this process writes the one of its rank.
+    """The journals of judgements in a folder (``drive.Journal``); this process writes the one of its rank.
 
     Raises:
         JournalError: the journal cannot be opened.
@@ -34,25 +34,38 @@ class JudgementStore:
 
     def __init__(self, folder: Path, keys: CacheKeys, rank: int = 0) -> None:
         self._keys = keys
-        self._lock = threading.Lock()
         self._readers: list[JournalReader] = []
         self._known: dict[tuple[str, str], _Place] = {}
+        self._open: dict[str, str] = {}
+        """Keys of the requests that are being asked, by id."""
         self._writer = JournalWriter(folder / f"judgements-{rank}.jsonl")  # first, as in RunStore
         for path in sorted(folder.glob(PATTERN)):
             self._load(path)
 
-    def key(self, request: Request, messages: ChatMessages) -> str:
-        """Raises ``MediaError`` or ``VolatileValue`` (``CacheKeys.key``)."""
-        return self._keys.key(request, messages)
+    @property
+    def ids(self) -> set[str]:
+        """Requests to which any judge has replied in an earlier start."""
+        return {request_id for request_id, _ in self._known}
 
-    def known(self, request_id: str, key: str) -> Response | None:
-        """The reply that an earlier start has journaled."""
-        place = self._known.get((request_id, key))
-        return None if place is None else response_from_record(self._readers[place.file].at(place.offset))
+    def recall(self, request: Request, build_messages: Callable[[], ChatMessages]) -> Response | None:
+        """Find the reply that an earlier start has journaled.
 
-    def add(self, response: Response, prompt: str, key: str) -> None:
+        Raises:
+            MediaError: a picture, video or sound cannot be read.
+            VolatileValue: a generation option or a part of a message has no lasting form.
+        """
+        key = self._keys.key(request, build_messages())
+        place = self._known.get((request.id, key))
+        if place is not None:
+            return response_from_record(self._readers[place.file].at(place.offset))
+        self._open[request.id] = key
+        return None
+
+    def keep(self, response: Response, prompt: str) -> Response:
         """Raises ``JournalError``."""
+        key = self._open.pop(response.request_id, "")  # none where the prompt could not be rendered
         self._writer.append({**response_record(response, prompt), "key": key})
+        return response
 
     def sync(self) -> None:
         self._writer.sync()

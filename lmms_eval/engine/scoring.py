@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from lmms_eval.api.task import Task
 from lmms_eval.engine.conversations import Job
 from lmms_eval.engine.document_scoring import score_document
 from lmms_eval.engine.records import answer_record, failure_record
+from lmms_eval.engine.stage import Failure, Stage
 from lmms_eval.engine.watchdog import ScoringWatch, hung_documents
 from lmms_eval.engine.worker_process import WorkerDied, WorkerProcess
 from lmms_eval.storage import codec
@@ -56,113 +56,62 @@ class Scorer:
     ) -> None:
         self._sink, self._job_timeout_s, self._folder = sink, job_timeout_s, folder
         self._hung = hung_documents(folder)
-        self._inline: queue.Queue[Job | None] = queue.Queue(QUEUE_LENGTH)
-        self._process: queue.Queue[Job | None] = queue.Queue(QUEUE_LENGTH)
         self._specs = {task.name: task.spec() for task in tasks if task.scoring == "process"}
         self._module = "" if workers is None else workers.module
         count = 0 if workers is None else workers.count
         self._workers = count if count is not None else min(4, max(1, (os.cpu_count() or 2) - 1))
-        self._threads: list[threading.Thread] = []
         self._running: set[WorkerProcess] = set()
         self._lock = threading.Lock()
-        self._error: BaseException | None = None
+        self._failure = Failure(on_error=self._kill_workers)
+        self._inline = Stage(self._run_inline, self._failure, "score-inline", length=QUEUE_LENGTH)
+        self._process = Stage(self._run_process, self._failure, "score-process", self._workers, QUEUE_LENGTH)
 
     def is_behind(self) -> bool:
         """``submit`` might block."""
-        return self._error is None and (self._inline.full() or self._process.full())
+        return self._inline.is_full or self._process.is_full
 
     def submit(self, job: Job) -> None:
         """Queue a document; blocks while the queue is full. Failed answers are recorded without scoring."""
-        self._raise_error()
+        self._failure.check()
         if hung := self._hung.get((job.task.name, job.doc_id)):
             job = replace(job, error=hung)
         if job.reason:
             self._sink(score_document(job))
-            return
-        if job.task.scoring == "process" and self._workers > 0:
-            self._start(self._run_process, self._workers)
-            self._put(self._process, job)
+        elif job.task.scoring == "process" and self._workers > 0:
+            self._process.put(job)
         else:
-            self._start(self._run_inline, 1)
-            self._put(self._inline, job)
-        self._raise_error()
+            self._inline.put(job)
 
     def drain(self) -> None:
         """Wait until every job is scored. Raises what the sink raised (a full disk)."""
-        for thread in self._threads:
-            target = self._inline if thread.name.startswith("score-inline") else self._process
-            self._put(target, None)
-        for thread in self._threads:
-            thread.join()
-        self._threads = []
-        self._raise_error()
+        self._inline.drain()
+        self._process.drain()
 
     def close(self) -> None:
         """End the threads and processes without waiting for queued jobs; after ``drain`` there is nothing to end."""
-        self._fail(InterruptedError("scoring was closed"))
+        self._failure.carry(InterruptedError("scoring was closed"))
         deadline = time.monotonic() + CLOSING_S
-        for thread in self._threads:
-            thread.join(timeout=max(0.0, deadline - time.monotonic()))
-        self._threads = []
+        for stage in (self._inline, self._process):
+            stage.join(max(0.0, deadline - time.monotonic()))
 
-    def _put(self, target: queue.Queue[Job | None], job: Job | None) -> None:
-        while self._error is None:
-            try:
-                target.put(job, timeout=0.5)
-                return
-            except queue.Full:
-                continue
-
-    def _next(self, source: queue.Queue[Job | None]) -> Job | None:
-        """The next job; ``None`` at the end, or when the scoring has failed or was closed."""
-        while self._error is None:
-            try:
-                return source.get(timeout=0.5)
-            except queue.Empty:
-                continue
-        return None
-
-    def _raise_error(self) -> None:
-        if self._error is not None:
-            raise self._error
-
-    def _fail(self, error: BaseException) -> None:
-        """Let every thread end soon: the first error stays, and nobody waits for a worker process any more."""
+    def _kill_workers(self) -> None:
+        """Nobody waits for a worker process any more."""
         with self._lock:
-            self._error = self._error or error
             running = list(self._running)
         for worker in running:
             worker.kill()
 
-    def _start(self, run: Callable[[], None], count: int) -> None:
-        name = "score-inline" if run == self._run_inline else "score-process"
-        with self._lock:
-            if any(thread.name.startswith(name) for thread in self._threads):
-                return
-            started = [
-                threading.Thread(target=self._guard, args=(run,), name=f"{name}-{n}", daemon=True) for n in range(count)
-            ]
-            self._threads += started
-            for thread in started:
-                thread.start()
-
-    def _guard(self, run: Callable[[], None]) -> None:
-        try:
-            run()
-        except BaseException as error:  # noqa: BLE001 - carried to the main thread, which re-raises it
-            self._fail(error)
-
-    def _run_inline(self) -> None:
+    def _run_inline(self, jobs: Iterator[Job]) -> None:
         with ScoringWatch(self._job_timeout_s, self._folder) as watch:
-            while (job := self._next(self._inline)) is not None:
+            for job in jobs:
                 self._sink(watch.call(job, score_document))
 
-    def _run_process(self) -> None:
+    def _run_process(self, jobs: Iterator[Job]) -> None:
         worker: WorkerProcess | None = None
         try:
-            while (job := self._next(self._process)) is not None:
+            for job in jobs:
                 worker, record = self._ask_worker(worker, job)
-                self._raise_error()  # a worker that was killed because of it has scored nothing
+                self._failure.check()  # a worker that was killed because of it has scored nothing
                 self._sink(record)
         finally:
             if worker is not None:

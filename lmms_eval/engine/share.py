@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from lmms_eval.api.request import GeneratedImage
-from lmms_eval.engine.asking import AskReport
+from lmms_eval.engine.ask_report import AskReport
 from lmms_eval.engine.images import images_in, parts_record
 from lmms_eval.engine.plan import Order, TaskPlan, Window, costliest_first, windows
 from lmms_eval.engine.store import RunStore

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.api.request import Response, task_of
+from lmms_eval.api.messages import ChatMessages
+from lmms_eval.api.request import Request, Response, task_of
 from lmms_eval.engine.images import FOLDER, ImageFolder, images_in
 from lmms_eval.engine.records import is_blank, is_filtered, response_from_record, response_record
 from lmms_eval.storage import codec
@@ -80,19 +81,26 @@ class RunStore:
         response = response_from_record(self._read(place))
         return replace(response, parts=self.images.located(response.parts))
 
-    def keep_images(self, response: Response) -> Response:
-        """To be called before ``add_response``: pictures are on disk before a record refers to them.
+    def recall(
+        self,
+        request: Request,  # noqa: ARG002 - as ``drive.Journal`` has it
+        build_messages: Callable[[], ChatMessages],  # noqa: ARG002
+    ) -> Response | None:
+        """Find nothing: ``response`` finds by id alone, before anything is rendered."""
+        return None
+
+    def keep(self, response: Response, prompt: str) -> Response:
+        """Write a response; its pictures are on disk before the record refers to them.
 
         Raises:
-            JournalError: a picture could not be written.
+            JournalError: a picture or the record could not be written.
         """
-        return self.images.take_in(response)
-
-    def add_response(self, response: Response, prompt: str) -> None:
-        self._response_writer.append(response_record(response, prompt))
-        if response.error is None:
+        kept = self.images.take_in(response)
+        self._response_writer.append(response_record(kept, prompt))
+        if kept.error is None:
             with self._lock:
-                self._note_prompt(response.request_id, prompt)
+                self._note_prompt(kept.request_id, prompt)
+        return kept
 
     def add_score(self, record: dict[str, Any]) -> None:
         """A scored or failed document; safe from several threads."""

@@ -11,7 +11,7 @@ from loguru import logger
 
 from lmms_eval.config import RunConfig
 from lmms_eval.engine.aggregate import TaskResult
-from lmms_eval.engine.asking import AskReport
+from lmms_eval.engine.ask_report import AskReport
 from lmms_eval.engine.cache_file import CacheFile, cache_path
 from lmms_eval.engine.cache_key import CacheKeys
 from lmms_eval.engine.judgements import JudgementStore

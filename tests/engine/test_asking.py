@@ -16,7 +16,7 @@ from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import Answer, ScoredDoc, Selection
 from lmms_eval.engine import scoring
 from lmms_eval.engine.aggregate import AggregateOptions
-from lmms_eval.engine.asking import AskReport
+from lmms_eval.engine.ask_report import AskReport
 from lmms_eval.engine.evaluate import EngineOptions, RunResult, evaluate
 from lmms_eval.engine.plan import plan_task
 from lmms_eval.engine.store import RunStore

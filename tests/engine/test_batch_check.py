@@ -122,7 +122,7 @@ def test_answers_of_other_processes_count_too(tmp_path: Path) -> None:
     for rank, docs in ((0, (0, 1)), (1, (2, 3))):
         store = RunStore(tmp_path, "scoring", rank)
         for doc in docs:
-            store.add_response(Response(f"fake/{doc}/0/0/0", text=f"answer {doc % 3}"), "")
+            store.keep(Response(f"fake/{doc}/0/0/0", text=f"answer {doc % 3}"), "")
         store.close()
     store = RunStore(tmp_path, "scoring")
     check = check_batch([task], FakeModel(), store, 9, 1.0)

@@ -7,7 +7,7 @@ import pytest
 
 from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import Answer, Exchange
-from lmms_eval.engine.conversations import Conversations, Job, Unit
+from lmms_eval.engine.conversations import Conversations, Documents, Job, Unit
 from lmms_eval.errors import DataError, ModelError
 from tests.engine.fakes import EchoExchange, FakeTask
 
@@ -19,7 +19,7 @@ class Desk:
         self.jobs: list[Job] = []
         held = {key: Response(key, text=text) for key, text in (known or {}).items()}
         units = [Unit(task, number, task.repeats) for number in range(task.size if docs is None else docs)]
-        self.talks = Conversations(units, held.get, self.jobs.append)
+        self.talks = Conversations(Documents(units, self.jobs.append), held.get)
 
     def ask_all(self) -> list[str]:
         """Answer everything, round after round; ids in the order asked."""

@@ -15,11 +15,12 @@ from lmms_eval.api.interleaved import generated_image
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import GeneratedImage, Request, Response
 from lmms_eval.api.task import Selection, TaskOptions
-from lmms_eval.engine.asking import AskReport
+from lmms_eval.engine.ask_report import AskReport
 from lmms_eval.engine.cache_file import CacheFile
 from lmms_eval.engine.cache_key import CacheKeys
 from lmms_eval.engine.evaluate import EngineOptions, RunResult, evaluate
 from lmms_eval.engine.plan import plan_task
+from lmms_eval.engine.records import response_record
 from lmms_eval.engine.response_cache import ResponseCache, is_good
 from lmms_eval.engine.share import Share
 from lmms_eval.engine.store import RunStore
@@ -186,14 +187,13 @@ def process_results(doc, results):
 
 def test_a_picture_is_on_disk_before_its_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    add = RunStore.add_response
 
-    def checked(store: RunStore, response: Response, prompt: str) -> None:
+    def checked(response: Response, prompt: str) -> dict[str, Any]:
         seen.extend(part for part in response.parts if isinstance(part, GeneratedImage))
         assert all(Path(str(image.path)).is_file() and image.data is None for image in seen)
-        add(store, response, prompt)
+        return response_record(response, prompt)
 
-    monkeypatch.setattr(RunStore, "add_response", checked)
+    monkeypatch.setattr("lmms_eval.engine.store.response_record", checked)
     run(tmp_path / "run", task(tmp_path / "task"), FakeModel(painted))
     assert len(seen) == len(ROWS)
 
@@ -356,7 +356,7 @@ def test_a_large_picture_goes_once_in_pieces_and_is_let_go(tmp_path: Path, monke
     first, second = team_of(2)
     told = noted(second)
     sender, receiver = RunStore(tmp_path / "1", "scoring", 1), RunStore(tmp_path / "0", "scoring")
-    sender.keep_images(Response.interleaved("t/0/0/0/0", [big]))
+    sender.images.take_in(Response.interleaved("t/0/0/0/0", [big]))
     named = {"sha256": big.sha256, "media_type": big.media_type}
     for doc_id in range(2):
         answer = {"value": "", "parts": [named], "input": ""}

@@ -9,8 +9,14 @@ from lmms_eval.judges.prompts import user_turn
 from tests.engine.fakes import FakeTask
 
 
-def request(text: str, **options: object) -> Request:
-    return Request("t/0/judge/a/0", "generate_until", FakeTask(), 0, lambda: user_turn(text), generation=options)
+def request(text: str, doc_id: int = 0, **options: object) -> Request:
+    name = f"t/{doc_id}/judge/a/0"
+    return Request(name, "generate_until", FakeTask(), doc_id, lambda: user_turn(text), generation=options)
+
+
+def recalled(store: JudgementStore, asked: Request) -> str | None:
+    found = store.recall(asked, asked.build_messages)
+    return None if found is None else found.text
 
 
 def keys(name: str = "jury") -> CacheKeys:
@@ -19,35 +25,34 @@ def keys(name: str = "jury") -> CacheKeys:
 
 def test_replies_are_found_again_by_judge_prompt_and_options(tmp_path: Path) -> None:
     store = JudgementStore(tmp_path, keys())
-    asked = request("rate", temperature=0)
-    key = store.key(asked, user_turn("rate"))
-    store.add(Response(asked.id, text="7"), "ab", key)
-    store.add(Response.failure("t/1/judge/a/0", "timeout", "slow"), "ab", key)
-    assert store.known(asked.id, key) is None  # of this start: the engine has taken it in already
+    asked, failed = request("rate", temperature=0), request("rate", 1, temperature=0)
+    for one in (asked, failed):
+        assert recalled(store, one) is None
+    store.keep(Response(asked.id, text="7"), "ab")
+    store.keep(Response.failure(failed.id, "timeout", "slow"), "ab")
+    assert recalled(store, asked) is None  # of this start: the engine has taken it in already
     store.close()
     again = JudgementStore(tmp_path, keys(), rank=1)
-    found = again.known(asked.id, again.key(asked, user_turn("rate")))
-    assert found is not None
-    assert found.text == "7"
-    assert again.known("t/1/judge/a/0", key) is None
-    others = [
-        again.key(asked, user_turn("rate it")),
-        again.key(request("rate", temperature=1), user_turn("rate")),
-        keys("appeal").key(asked, user_turn("rate")),
-    ]
-    assert len({key, *others}) == 4
-    assert all(again.known(asked.id, other) is None for other in others)
+    assert again.ids == {asked.id}
+    assert recalled(again, asked) == "7"
+    assert recalled(again, failed) is None
+    assert recalled(again, request("rate it", temperature=0)) is None
+    assert recalled(again, request("rate", temperature=1)) is None
     again.close()
+    other = JudgementStore(tmp_path, keys("appeal"))
+    assert recalled(other, asked) is None
+    other.close()
 
 
 def test_a_reply_whose_line_is_damaged_does_not_count(tmp_path: Path) -> None:
     store = JudgementStore(tmp_path, keys())
     for number in range(2):
-        store.add(Response(f"t/{number}/judge/a/0", text="7"), "ab", "key")
+        recalled(store, request("rate", number))
+        store.keep(Response(f"t/{number}/judge/a/0", text="7"), "ab")
     store.close()
     path = tmp_path / "judgements-0.jsonl"
     path.write_bytes(path.read_bytes().replace(b'"text":"7"', b'"text":"6"', 1))
     again = JudgementStore(tmp_path, keys())
-    assert again.known("t/0/judge/a/0", "key") is None
-    assert getattr(again.known("t/1/judge/a/0", "key"), "text", "") == "7"
+    assert recalled(again, request("rate")) is None
+    assert recalled(again, request("rate", 1)) == "7"
     again.close()

@@ -204,7 +204,7 @@ def test_asynchronous_judges_and_back_pressure(tmp_path: Path, monkeypatch: pyte
                     yield Response(request.id, text="1")
 
     def open_places(stream: object) -> set[str]:
-        return {request.id.split("/")[1] for request in list(stream._ready)}  # type: ignore[attr-defined]
+        return {request.id.split("/")[1] for request in list(stream._stream._ready)}  # type: ignore[attr-defined]
 
     result = run(tmp_path, JudgedTask(40), FakeModel(), Judge(Asynchronous(), "quick", "scripted"))
     assert value(result) == 1.0
@@ -227,7 +227,7 @@ def test_a_full_disk_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     def full(*_: object) -> None:
         raise JournalError("no space left")
 
-    monkeypatch.setattr(JudgementStore, "add", full)
+    monkeypatch.setattr(JudgementStore, "keep", full)
     with pytest.raises(JournalError, match="no space left"):
         run(tmp_path, JudgedTask(300), FakeModel(), scripted(Script()))
 

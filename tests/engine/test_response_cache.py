@@ -16,7 +16,7 @@ from PIL import Image
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.request import Request, Response, Usage
 from lmms_eval.api.task import Selection
-from lmms_eval.engine.asking import AskReport
+from lmms_eval.engine.ask_report import AskReport
 from lmms_eval.engine.cache_file import CacheFile, Row
 from lmms_eval.engine.cache_key import CacheKeys, is_sampled
 from lmms_eval.engine.evaluate import EngineOptions, RunResult, evaluate

@@ -24,7 +24,7 @@ def reopened(folder: Path, key: str = KEY) -> RunStore:
 def filled(folder: Path, *responses: Response, records: list[dict[str, Any]] | None = None) -> None:
     store = RunStore(folder, KEY)
     for response in responses:
-        store.add_response(response, "prompt")
+        store.keep(response, "prompt")
     for record in records or []:
         store.add_score(record)
     store.sync()
@@ -78,7 +78,7 @@ def test_torn_lines_are_passed_over_wherever_they_stand(tmp_path: Path) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(lines[0] + lines[1][:9])  # killed in the middle of a write
     store = reopened(tmp_path)
-    store.add_response(Response("t/2/0/0/0", text="again"), "prompt")
+    store.keep(Response("t/2/0/0/0", text="again"), "prompt")
     store.close()
     store = reopened(tmp_path)
     texts = [getattr(store.response(f"t/{n}/0/0/0"), "text", None) for n in range(3)]
@@ -147,7 +147,7 @@ def test_the_fingerprint_of_prompts_ignores_order_and_sees_every_prompt(tmp_path
     def fingerprint(name: str, *prompts: tuple[str, str]) -> str:
         store = RunStore(tmp_path / name, KEY)
         for request, prompt in prompts:
-            store.add_response(Response(request, text="x"), prompt)
+            store.keep(Response(request, text="x"), prompt)
         store.close()
         return store.prompt_fingerprint()
 
@@ -162,7 +162,7 @@ def test_the_fingerprint_of_prompts_ignores_order_and_sees_every_prompt(tmp_path
 def test_a_second_process_writes_beside_the_first(tmp_path: Path) -> None:
     filled(tmp_path, Response("t/0/0/0/0", text="zero"))
     other = RunStore(tmp_path, KEY, rank=1)
-    other.add_response(Response("t/1/0/0/0", text="one"), "")
+    other.keep(Response("t/1/0/0/0", text="one"), "")
     other.close()
     store = reopened(tmp_path)
     assert store.resumed_responses == 2
@@ -204,7 +204,7 @@ def test_a_task_of_blank_answers_alone_is_asked_again(tmp_path: Path) -> None:
     store.forget_blank()
     assert store.done() == {} and store.resumed_responses == 2
     assert store.response("t/2/0/0/0") is None and store.response("other/1/0/0/0") is not None
-    store.add_response(reply(0, "better"), "prompt")
+    store.keep(reply(0, "better"), "prompt")
     store.close()
     again = reopened(tmp_path)
     again.forget_blank()  # one of them is an answer now: what the model says is taken as it is
@@ -217,7 +217,7 @@ def test_answers_asked_again_count_once_among_the_prompts(tmp_path: Path) -> Non
     filled(tmp_path / "b", reply(0))
     store = reopened(tmp_path / "b")
     store.forget_blank()
-    store.add_response(reply(0, "x"), "prompt")
+    store.keep(reply(0, "x"), "prompt")
     other = reopened(tmp_path / "a")
     assert store.prompt_fingerprint() == other.prompt_fingerprint()
     store.close()

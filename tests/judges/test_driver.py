@@ -61,7 +61,7 @@ def test_a_dead_judge_is_given_up() -> None:
     judge, asked = scripted(lambda *_: ResponseError("connection", "refused"))
     verdicts = ask(judge, [question(str(n)) for n in range(100)])
     assert len(asked) < 40
-    assert "the first 16 questions all failed" in str(verdicts[-1].error)
+    assert "the first 16 requests all failed" in str(verdicts[-1].error)
 
 
 def test_a_prompt_that_cannot_be_rendered_is_one_error() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.api.task import Group, Selection
-from lmms_eval.engine.asking import AskReport
+from lmms_eval.engine.ask_report import AskReport
 from lmms_eval.engine.evaluate import RunResult
 from lmms_eval.engine.groups import aggregate_groups
 from lmms_eval.results.document import RunFacts

@@ -9,7 +9,7 @@ from PIL import Image
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.task import Answer, Task, TaskOptions
-from lmms_eval.engine.interviews import Interview
+from lmms_eval.engine.interviews import Inquiry, Interview
 from lmms_eval.errors import TaskError
 from lmms_eval.judges.prompts import user_turn
 from lmms_eval.tasks import Catalogue, select_tasks
@@ -117,7 +117,9 @@ def test_repeats_of_a_question_have_names_and_numbers_of_their_own(tmp_path: Pat
     assert [question.name for question in asked] == ["a", "a~2", "a~3", "b", "b~2", "b~3"]
     assert [question.asking for question in asked] == [1, 2, 3, 1, 2, 3]
     assert [repeat_name("a", number) for number in (1, 2)] == ["a", "a~2"]
-    requests = [Interview(question, "task/0", cast("Task", None), 0).request() for question in asked]
+    task = cast("Task", None)
+    interviews = [Interview(question, "task/0", task, 0, Inquiry("jury"), lambda _: None) for question in asked]
+    requests = [request for interview in interviews for request in interview.open()]
     assert len({request.id for request in requests}) == 6
     assert len({(request.repeat, request.seed) for request in requests}) == 3  # no reply is taken for another's
     rated_task(tmp_path, 1)

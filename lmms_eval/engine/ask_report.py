@@ -1,0 +1,68 @@
+"""Counts of an asking, and the rule by which it is given up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lmms_eval.api.request import ErrorKind, Response
+
+GIVE_UP_AT_LEAST = 16
+
+
+@dataclass(slots=True)
+class AskReport:
+    """How the asking ended, with counts of this start alone."""
+
+    answered: int = 0
+    failed: int = 0
+    unsent: int = 0
+    """Failures of documents and their media, before anything was sent."""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    give_up: str = ""
+    """Why the asking was given up early; empty if it was not."""
+    give_up_kind: ErrorKind = "internal"
+    """Kind of the error that decided it."""
+    interrupted: int | None = None
+    """Number of the signal that ended it."""
+    cut_short: bool = False
+    """A second signal, or the end of the grace time, ended it with requests in flight."""
+    seconds: float = 0.0
+    """From the first request taken to the last response."""
+    cache: dict[str, int] = field(default_factory=dict)
+    """Counts of the response cache, where one is used; its hits are not among ``answered`` and the tokens."""
+    judge_asked: int = 0
+    """Requests to the judge."""
+    judge_give_up: str = ""
+    """Why the judging was given up early."""
+    judge_cache: dict[str, int] = field(default_factory=dict)
+    """Counts of the response cache for the judge."""
+
+    @property
+    def sent(self) -> int:
+        """Requests that reached the model."""
+        return self.answered + self.failed - self.unsent
+
+    def count(self, response: Response, concurrency: int) -> None:
+        """Count a response, and set ``give_up`` if nothing more is to be asked.
+
+        ``concurrency``: requests that the model holds open at most.
+        """
+        if response.usage is not None:
+            self.input_tokens += response.usage.input_tokens or 0
+            self.output_tokens += response.usage.output_tokens or 0
+            self.reasoning_tokens += response.usage.reasoning_tokens or 0
+        error = response.error
+        if error is None:
+            self.answered += 1
+            return
+        self.failed += 1
+        self.unsent += error.kind in ("media", "document")  # says nothing about the model
+        if self.give_up:
+            return
+        if error.kind == "auth":
+            self.give_up, self.give_up_kind = error.message, error.kind
+        elif self.answered == 0 and (refused := self.failed - self.unsent) >= max(GIVE_UP_AT_LEAST, 2 * concurrency):
+            self.give_up = f"the first {refused} requests all failed, the last with {error.kind}: {error.message}"
+            self.give_up_kind = error.kind

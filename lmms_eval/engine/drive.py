@@ -1,0 +1,270 @@
+"""One driver for every model, the one under test and the judge.
+
+Requests of open conversations are prepared ahead, looked up in the journal and the response cache, and handed to the
+model; every response is made durable, counted, and then given to its conversation, which may ask on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from lmms_eval.api.messages import ChatMessages
+from lmms_eval.api.model import Model, RequestStream
+from lmms_eval.api.request import Request, Response, ResponseError, SentMedia
+from lmms_eval.engine.ask_report import AskReport
+from lmms_eval.engine.conversations import Conversation, Conversations
+from lmms_eval.engine.event_loop import run_coroutine
+from lmms_eval.engine.failures import not_sent
+from lmms_eval.engine.fingerprints import text_fingerprint
+from lmms_eval.engine.lockstep import Lockstep
+from lmms_eval.engine.response_cache import Hit, ResponseCache
+from lmms_eval.engine.stream import Stream, StreamLimits
+from lmms_eval.media.sent import recording, unrecorded
+from lmms_eval.utils.async_iteration import closed_on_error
+
+BEHIND_S = 0.02
+"""An event loop whose responses cannot be passed on looks again after so many seconds."""
+
+
+class Journal(Protocol):
+    """Keeps responses; safe from several threads."""
+
+    def recall(self, request: Request, build_messages: Callable[[], ChatMessages]) -> Response | None:
+        """Find what an earlier start has kept for a request that is about to be prepared."""
+
+    def keep(self, response: Response, prompt: str) -> Response:
+        """Make a response durable; returns it as it is kept (its pictures on disk).
+
+        Raises:
+            JournalError: it cannot be written.
+        """
+
+
+class NoJournal:
+    """Keeps nothing."""
+
+    def recall(
+        self,
+        request: Request,  # noqa: ARG002 - the protocol's
+        build_messages: Callable[[], ChatMessages],  # noqa: ARG002
+    ) -> Response | None:
+        return None
+
+    def keep(self, response: Response, prompt: str) -> Response:  # noqa: ARG002
+        return response
+
+
+@dataclass(frozen=True, slots=True)
+class Driven:
+    """A model, and where its responses are kept."""
+
+    model: Model
+    journal: Journal
+    cache: ResponseCache | None = None
+    """Responses of earlier runs; who opened it closes it."""
+
+
+class Drive:
+    """Drives a model over conversations, once.
+
+    Args:
+        is_behind: what takes finished conversations would block, which must not stop an event loop.
+        on_counted: is called with every response after it was counted, one at a time.
+    """
+
+    def __init__(
+        self,
+        driven: Driven,
+        conversations: Conversations,
+        limits: StreamLimits,
+        is_behind: Callable[[], bool] = lambda: False,
+        on_counted: Callable[[Response], None] = lambda _: None,
+    ) -> None:
+        self._model, self._journal, self._cache = driven.model, driven.journal, driven.cache
+        self._conversations, self._is_behind, self._on_counted = conversations, is_behind, on_counted
+        # Two rounds of what the model holds open are enough ahead of it; more would only cost memory.
+        ahead = max(limits.least_requests, 2 * self._model.concurrency)
+        limits = replace(limits, max_requests=ahead, threads=1 if self._model.ordered else limits.threads)
+        self.stream = Stream(
+            conversations.source(), self._prepare, self._preparation_failed, conversations.has_open, limits
+        )
+        self.report = AskReport()
+        self.is_stopped = False
+        """``stop`` was called."""
+        self._lock = threading.Lock()
+        self._prompts: dict[str, str] = {}
+        self._sent: dict[str, tuple[SentMedia, ...]] = {}
+        self._keys: dict[str, str] = {}
+        self._clock = _Clock()
+        self._lockstep: Lockstep | None = None
+
+    def run(self, lockstep: Lockstep | None = None) -> None:
+        """Ask until nothing is left, the model ends, or the asking is given up or stopped.
+
+        ``lockstep``: the blocks in which the requests reach the model.
+
+        Raises:
+            JournalError: a response could not be made durable.
+            ModelError: the model broke its contract. Whatever else the model raises passes through.
+        """
+        self._lockstep = lockstep
+        self.stream.start()
+        try:
+            responses = self._model.respond(_Timed(lockstep or self.stream, self._clock))
+            if isinstance(responses, AsyncIterator):
+                run_coroutine(self._drain(responses))
+            else:
+                for response in responses:
+                    self._take_from_model(response)
+        finally:
+            self.report.seconds = self._clock.seconds()
+
+    def stop(self) -> None:
+        """Hand out no more requests; what is open may finish."""
+        self.is_stopped = True
+        self.stream.stop()
+
+    def fail_open(self, reason: str) -> None:
+        """End every open conversation, and any that begins later: the model has ended and will not answer.
+
+        Requests count as failed unless the asking was given up, which nobody can blame on them.
+        """
+        error = ResponseError(self.report.give_up_kind, reason)
+        take_in = self._pass_on if self.report.give_up else self.take_in
+        for request in self._conversations.close(error):
+            take_in(Response(request.id, error=error))
+
+    def take_in(self, response: Response) -> None:
+        """Take one response in: durable first, then counted, then passed on.
+
+        Raises:
+            ModelError: nobody waits for this response; it is not recorded.
+        """
+        conversation = self._conversations.of(response.request_id)
+        if sent := self._sent.pop(response.request_id, None):
+            response = replace(response, media=sent)
+        prompt = self._prompts.pop(response.request_id, "")
+        kept = self._journal.keep(response, prompt)
+        with self._lock:
+            self._clock.tick()
+            self.report.count(kept, self._model.concurrency)
+            self._on_counted(kept)
+        if self.report.give_up:
+            self.stream.stop()
+        key = self._keys.pop(kept.request_id, None)
+        if self._cache is not None and key is not None and conversation.accepts(kept):
+            self._cache.put(key, response, prompt)
+        further = self._conversations.take_in(kept)
+        self.stream.answered(kept.request_id, further, frees=self._lockstep is None)
+
+    async def _drain(self, responses: AsyncIterator[Response]) -> None:
+        async with closed_on_error(responses):
+            async for response in responses:
+                while self._is_behind():
+                    await asyncio.sleep(BEHIND_S)
+                self._take_from_model(response)
+
+    def _take_from_model(self, response: Response) -> None:
+        if self._lockstep is None or self._lockstep.keeps(response):
+            self.take_in(response)
+
+    def _prepare(self, request: Request) -> Request | None:
+        rendering = _Rendering(request, self._conversations.of(request.id))
+        known = self._journal.recall(request, rendering.ahead)
+        if known is not None:
+            self._pass_on(known)
+            return None
+        if self._cache is not None and (key := self._cache.key(request, rendering.ahead)) is not None:
+            hit = self._cache.get(key, request.id)
+            if hit is not None:
+                # Durable like any other response, but not counted as asked.
+                self._pass_on(self._journal.keep(hit.response, rendering.prompt_of(hit)))
+                return None
+            self._keys[request.id] = key
+        with recording() as sent:
+            prepared = self._model.prepare(replace(request, build_messages=rendering.build))
+        if sent:
+            self._sent[request.id] = tuple(sent)
+        self._prompts[request.id] = rendering.fingerprint or text_fingerprint(request.context)
+        return replace(prepared, build_messages=request.build_messages)
+
+    def _pass_on(self, response: Response) -> None:
+        """Take in what the model was not asked for."""
+        self.stream.push(self._conversations.take_in(response))
+
+    def _preparation_failed(self, request: Request, error: Exception) -> None:
+        self.take_in(not_sent(request.id, "preparing the request", error))
+
+
+class _Rendering:
+    """One request's messages, built once for journal, cache and model together."""
+
+    def __init__(self, request: Request, conversation: Conversation) -> None:
+        self._request, self._conversation = request, conversation
+        self.fingerprint = ""
+        """Of what the model rendered; empty while it has not."""
+        self._ahead: ChatMessages | None = None
+
+    def ahead(self) -> ChatMessages:
+        """Build the messages before the model has asked for them."""
+        if self._ahead is None:
+            self._ahead = self._request.build_messages()
+        return self._ahead
+
+    def build(self) -> ChatMessages:
+        """Build the messages for the model; each call gives objects of its own."""
+        with unrecorded():
+            messages, self._ahead = self._ahead or self._request.build_messages(), None
+        self.fingerprint = self.fingerprint or self._conversation.fingerprint(messages)
+        return messages
+
+    def prompt_of(self, hit: Hit) -> str:
+        """Fingerprint of this request where the model need not render it."""
+        of_context = text_fingerprint(self._request.context)  # of a model that renders its own prompts
+        return of_context if hit.prompt == of_context else self._conversation.fingerprint(self.ahead())
+
+
+class _Clock:
+    """First request taken to last response."""
+
+    def __init__(self) -> None:
+        self.first: float | None = None
+        self.last = 0.0
+
+    def tick(self) -> None:
+        self.last = time.monotonic()
+        if self.first is None:
+            self.first = self.last
+
+    def seconds(self) -> float:
+        return self.last - self.first if self.first is not None else 0.0
+
+
+class _Timed:
+    """The stream as the model sees it, noting when the first request is taken."""
+
+    def __init__(self, stream: RequestStream, clock: _Clock) -> None:
+        self._stream, self._clock = stream, clock
+
+    def take(self, max_n: int) -> list[Request]:
+        batch = self._stream.take(max_n)
+        if self._clock.first is None:
+            self._clock.tick()
+        return batch
+
+    def take_full(self, max_n: int) -> list[Request] | None:
+        batch = self._stream.take_full(max_n)
+        if batch and self._clock.first is None:
+            self._clock.tick()
+        return batch
+
+    async def take_async(self, max_n: int) -> list[Request]:
+        batch = await self._stream.take_async(max_n)
+        if self._clock.first is None:
+            self._clock.tick()
+        return batch

@@ -1,0 +1,126 @@
+"""A stage of work behind a bounded queue, and errors that end a group of threads."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
+
+LENGTH = 512
+LOOK_S = 0.5
+"""How often a waiting thread looks whether the work has failed or was stopped."""
+
+Item = TypeVar("Item")
+
+
+class Failure:
+    """The first error of a group of threads. It ends them all, and is raised where their work comes from.
+
+    ``on_error`` is called with every error, from the thread that raised it.
+    """
+
+    def __init__(self, on_error: Callable[[], None] = lambda: None) -> None:
+        self.error: BaseException | None = None
+        self._on_error = on_error
+        self._lock = threading.Lock()
+
+    def carry(self, error: BaseException) -> None:
+        """Keep the error unless there is one already."""
+        with self._lock:
+            self.error = self.error or error
+        self._on_error()
+
+    def check(self) -> None:
+        """Raise the error, if there is one."""
+        if self.error is not None:
+            raise self.error
+
+    def thread(self, run: Callable[[], None], name: str) -> threading.Thread:
+        """Make a thread whose error is carried; it is not started."""
+        return threading.Thread(target=self._guarded, args=(run,), name=name, daemon=True)
+
+    def _guarded(self, run: Callable[[], None]) -> None:
+        try:
+            run()
+        except BaseException as error:  # noqa: BLE001 - carried to the thread that hands work in, which re-raises it
+            self.carry(error)
+
+
+class Stage(Generic[Item]):
+    """Threads that work off what is put in; they are started by the first item.
+
+    Args:
+        run: body of a thread, called with the items that are for it. The iteration ends after ``drain``, after
+            ``stop`` and when the work has failed.
+        failure: shared with whatever must end together with this stage.
+    """
+
+    def __init__(
+        self, run: Callable[[Iterator[Item]], None], failure: Failure, name: str, threads: int = 1, length: int = LENGTH
+    ) -> None:
+        self._run, self._failure, self._name, self._count = run, failure, name, threads
+        self._queue: queue.Queue[tuple[Item] | None] = queue.Queue(length)
+        self._threads: list[threading.Thread] = []
+        self._lock = threading.Lock()
+        self._is_stopped = False
+
+    @property
+    def is_full(self) -> bool:
+        """``put`` might block."""
+        return not self._is_over() and self._queue.full()
+
+    def put(self, item: Item) -> None:
+        """Hand an item in; blocks while the queue is full. Raises the error that has ended the work."""
+        self._failure.check()
+        with self._lock:
+            if not self._threads:
+                self._threads = [
+                    self._failure.thread(lambda: self._run(self._items()), f"{self._name}-{number}")
+                    for number in range(self._count)
+                ]
+                for thread in self._threads:
+                    thread.start()
+        self._enqueue((item,))
+        self._failure.check()
+
+    def drain(self) -> None:
+        """Wait until every item is worked off. Raises as ``put``."""
+        for _ in self._threads:
+            self._enqueue(None)
+        for thread in self._threads:
+            thread.join()
+        self._threads = []
+        self._failure.check()
+
+    def stop(self) -> None:
+        """Begin no further item."""
+        self._is_stopped = True
+
+    def join(self, timeout_s: float) -> None:
+        """Wait at most so long for all threads to end."""
+        deadline = time.monotonic() + timeout_s
+        for thread in self._threads:
+            thread.join(timeout=max(0.0, deadline - time.monotonic()))
+
+    def _is_over(self) -> bool:
+        return self._is_stopped or self._failure.error is not None
+
+    def _enqueue(self, entry: tuple[Item] | None) -> None:
+        while not self._is_over():
+            try:
+                self._queue.put(entry, timeout=LOOK_S)
+                return
+            except queue.Full:
+                continue
+
+    def _items(self) -> Iterator[Item]:
+        while not self._is_over():
+            try:
+                entry = self._queue.get(timeout=LOOK_S)
+            except queue.Empty:
+                continue
+            if entry is None:
+                return
+            yield entry[0]
