@@ -14,7 +14,7 @@ from lmms_eval.errors import UsageError
 from lmms_eval.tasks.mmie.routing import CATEGORIES
 
 if TYPE_CHECKING:
-    from lmms_eval.evaluation.mmie_judging import Finished, Places
+    from lmms_eval.tasks.mmie.judge_file import Finished, Places
     from lmms_eval.judges import Judge, JudgeOptions
     from lmms_eval.tasks.mmie.judge_prompts import JudgePrompts
     from lmms_eval.tasks.mmie.standalone import Input
@@ -107,7 +107,7 @@ def judge_file(given: argparse.Namespace, open_it: Callable[[], Judge]) -> int:
         DataError: the input or the prompts cannot be used, or the output cannot be written.
         ModelError: the judge cannot be built.
     """
-    from lmms_eval.evaluation.mmie_judging import Judging, Places
+    from lmms_eval.tasks.mmie.judge_file import Judging, Places
     from lmms_eval.tasks.mmie.judge_prompts import built_in, load_prompts
 
     _check(given)

@@ -17,7 +17,7 @@ from typing import Any
 
 from lmms_eval.cli import mmie
 from lmms_eval.errors import LmmsEvalError
-from lmms_eval.evaluation.mmie_judging import Places
+from lmms_eval.tasks.mmie.judge_file import Places
 from lmms_eval.judges.internvl.chat import ChatJudge, ChatModel
 from lmms_eval.judges.internvl.options import InternVLOptions
 from lmms_eval.judges.providers import Judge

@@ -5,7 +5,7 @@ import pytest
 
 from lmms_eval.api.request import ResponseError
 from lmms_eval.errors import RunLockedError
-from lmms_eval.evaluation.mmie_judging import Judging, Places
+from lmms_eval.tasks.mmie.judge_file import Judging, Places
 from lmms_eval.judges import JudgeOptions, open_judge, register_script
 from lmms_eval.storage.run_folder import RunFolder
 from lmms_eval.tasks.mmie.judge_prompts import JudgePrompts, built_in
