@@ -38,6 +38,8 @@ class JudgementStore:
         self._known: dict[tuple[str, str], _Place] = {}
         self._open: dict[str, str] = {}
         """Keys of the requests that are being asked, by id."""
+        self.recalled: set[str] = set()
+        """Requests that were answered from the journal, by id."""
         self._writer = JournalWriter(folder / f"judgements-{rank}.jsonl")  # first, as in RunStore
         for path in sorted(folder.glob(PATTERN)):
             self._load(path)
@@ -57,6 +59,7 @@ class JudgementStore:
         key = self._keys.key(request, build_messages())
         place = self._known.get((request.id, key))
         if place is not None:
+            self.recalled.add(request.id)
             return response_from_record(self._readers[place.file].at(place.offset))
         self._open[request.id] = key
         return None

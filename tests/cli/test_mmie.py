@@ -87,7 +87,7 @@ def test_a_killed_script_goes_on_and_ends_as_if_it_had_not_been(tmp_path):
         assert (len(asked), asked.total()) == (n, n)
         for share in (n // 5, n // 2):
             process = script(*words, "--output_dir", "out", cwd=tmp_path)
-            journal = tmp_path / "out" / "temp" / "eval_result.json.journal" / "replies.jsonl"
+            journal = tmp_path / "out" / "temp" / "eval_result.json.journal" / "judgements-0.jsonl"
             deadline = time.monotonic() + 60
             while time.monotonic() < deadline and not (journal.exists() and journal.read_bytes().count(b"\n") >= share):
                 time.sleep(0.005)

@@ -1,4 +1,4 @@
-"""Outcomes of a task's items on disk: a line each, under a hash of the item, its prediction and what scores it."""
+"""Outcomes of a task's items on disk: a record each, under a hash of the item, its prediction and what scores it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import orjson
-
-from lmms_eval.storage.lines import LineWriter, read_lines
+from lmms_eval.storage.journal import JournalWriter, read_journal
 from lmms_eval.tasks.general_bench.items import Item
 from lmms_eval.tasks.general_bench.measures.contract import Context, Measure
 from lmms_eval.tasks.general_bench.measures.identity import scoring_identity
@@ -22,7 +20,7 @@ _LONGEST_PATH = 4096
 
 
 class OutcomeJournal:
-    """A journal (``lmms_eval.storage.lines``) that is opened for writing at the first line; without path: none.
+    """A journal (``lmms_eval.storage.journal``) that is opened for writing at the first line; without path: none.
 
     Raises:
         JournalError: it cannot be read.
@@ -31,7 +29,7 @@ class OutcomeJournal:
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self._known = {} if path is None else dict(_kept(path))
-        self._writer: LineWriter | None = None
+        self._writer: JournalWriter | None = None
 
     def __enter__(self) -> OutcomeJournal:
         return self
@@ -55,16 +53,15 @@ class OutcomeJournal:
         if self.path is None or outcome.status == "failed":
             return
         if self._writer is None:
-            self._writer = LineWriter(self.path)
-        self._writer.append_line(orjson.dumps({"key": key, "outcome": outcome.as_record()}))
+            self._writer = JournalWriter(self.path)
+        self._writer.append({"key": key, "outcome": outcome.as_record()})
 
 
 def _kept(path: Path) -> Iterator[tuple[str, ItemOutcome]]:
     """Outcomes by key."""
-    for line in read_lines(path):
+    for entry in read_journal(path):
         try:
-            record = orjson.loads(line.content)
-            yield record["key"], ItemOutcome.from_record(record["outcome"])
+            yield entry.record["key"], ItemOutcome.from_record(entry.record["outcome"])
         except (KeyError, TypeError):  # of other code, whose keys nobody asks for
             continue
 

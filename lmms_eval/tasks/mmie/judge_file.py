@@ -1,33 +1,35 @@
-"""Judging a file of MMIE answers: every reply is journaled before it counts, and is never asked for again.
+"""Judging of a file of MMIE answers: every reply is journaled before it counts, and is never asked for again.
 
-The journal stands beside the benchmark's own temporary file. A reply is found again by id, judge and rendered prompt
-(pictures by content); what the temporary file holds beyond that, of the benchmark's own script, is taken over.
+The journal (``engine/judgements.py``) stands beside the benchmark's own temporary file. A reply is found again by id,
+judge and rendered prompt (pictures by content); what the temporary file holds beyond that, of the benchmark's own
+script, is taken over.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.api.judging import JudgeQuestion, Verdict
-from lmms_eval.engine.fingerprints import content_fingerprint
-from lmms_eval.errors import DataError, JournalError, MediaError
+from lmms_eval.api.judging import Verdict
+from lmms_eval.engine.cache_key import CacheKeys
+from lmms_eval.engine.interviews import request_id
+from lmms_eval.engine.judgements import JudgementStore
+from lmms_eval.errors import DataError, JournalError
 from lmms_eval.judges import ask
 from lmms_eval.judges.providers import Judge
 from lmms_eval.storage.atomic import write_atomically
-from lmms_eval.storage.journal import JournalWriter, read_journal
 from lmms_eval.storage.json_files import read_json
 from lmms_eval.storage.latest_file import LatestFile
 from lmms_eval.storage.run_folder import RunFolder
 from lmms_eval.tasks.mmie.judge_prompts import JudgePrompts
+from lmms_eval.tasks.mmie.judging import QUESTION
 from lmms_eval.tasks.mmie.resume import feedback_from_temporary
 from lmms_eval.tasks.mmie.scores_file import write_scores
-from lmms_eval.tasks.mmie.standalone import Input, Judgements, OutputText, sample_rows, summary
+from lmms_eval.tasks.mmie.standalone import Input, Judgements, OutputText, Sample, sample_rows, summary
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +59,7 @@ class Places:
 
     @property
     def journal(self) -> Path:
-        return self.record / "replies.jsonl"
+        return self.record / "judgements-0.jsonl"
 
     def forget(self) -> None:
         """Remove what would be gone on from. Raises ``DataError``."""
@@ -70,7 +72,7 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """What came out."""
+    """Outcome of a file."""
 
     summary: Mapping[str, Any]
     judge: str
@@ -111,88 +113,51 @@ class Judging:
                 judge.close()
 
     def _judge(self, judge: Judge, retries: int) -> None:
-        identity = _identity(judge)
-        questions = {index: self._data.samples[index].question(self._prompts) for index in self._data.to_judge}
-        writer = JournalWriter(self._places.journal)
+        journal = JudgementStore(self._places.record, CacheKeys(judge.identity(), reads_documents=False))
         try:
-            self._take_over(questions, identity)
-            open_indices = [index for index in questions if index not in self._judgements.feedback]
+            self._take_over(journal.ids)
+            indices = [index for index in self._data.to_judge if index not in self._judgements.feedback]
+            places = [_place(self._data.samples[index]) for index in indices]
 
             def keep(number: int, verdict: Verdict) -> None:
-                self._keep(open_indices[number], verdict, identity, writer)
+                last = request_id(places[number], QUESTION, len(verdict.replies) - 1)
+                self._keep(indices[number], verdict, last in journal.recalled)
 
-            ask(judge, [questions[index] for index in open_indices], retries, keep)
+            ask(judge, [self._data.samples[index].question(self._prompts) for index in indices],
+                retries, keep, journal, places)  # fmt: skip
         finally:
-            writer.close()
+            journal.close()
             self._temporary.close()
 
-    def _take_over(self, questions: Mapping[int, JudgeQuestion], identity: str) -> None:
-        """What earlier starts were told. The temporary file counts only for samples that the journal does not know."""
-        known = self._journaled()
-        self._from_temporary({index for index in questions if self._data.samples[index].key not in known})
-        for index, question in questions.items():
-            found = known.get(self._data.samples[index].key)
-            if found is not None:
-                self._reuse(index, question, found, identity)
-        self._reused = len(self._judgements.feedback)
-
-    def _journaled(self) -> dict[tuple[str, int], list[Mapping[str, Any]]]:
-        known: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
-        for entry in read_journal(self._places.journal):
-            record = entry.record
-            if isinstance(record.get("text"), str) and "id" in record:
-                key = json.dumps(record["id"], sort_keys=True), int(record.get("occurrence", 0))
-                known.setdefault(key, []).append(record)
-        return known
-
-    def _reuse(self, index: int, question: JudgeQuestion, known: list[Mapping[str, Any]], identity: str) -> None:
-        """The last reply of this judge to this prompt; the prompt is rendered only if the judge has replied at all."""
-        mine = [record for record in known if record.get("judge") == identity]
-        if not mine:
-            return
-        try:
-            prompt = content_fingerprint(question.build_messages())
-        except (MediaError, OSError):  # asking says what is wrong with the picture
-            return
-        for record in reversed(mine):
-            if record.get("prompt") == prompt:
-                self._take(index, record["text"])
-                return
-
-    def _from_temporary(self, unknown: Collection[int]) -> None:
-        """The benchmark's own script was here: its replies are taken over as they stand."""
+    def _take_over(self, known: set[str]) -> None:
+        """Take the replies that the benchmark's own script has left, for samples that the journal does not know."""
         path = self._places.temporary
         try:
             taken = feedback_from_temporary(read_json(path) if path.exists() else [], self._records)
         except DataError as error:
             log.warning("not gone on from: %s", error)
             return
-        own = {index: text for index, text in taken.feedback.items() if index in unknown}
+        unknown = [i for i in self._data.to_judge if request_id(_place(self._data.samples[i]), QUESTION) not in known]
+        own = {index: taken.feedback[index] for index in unknown if index in taken.feedback}
         for index, text in own.items():
             self._take(index, text)
+        self._reused = len(own)
         if own:
             log.warning("%d replies are taken from %s, whoever judged", len(own), path)
         if taken.mismatches:
             log.warning("%d entries of %s fit no record at their place and are not used", taken.mismatches, path)
 
-    def _keep(self, index: int, verdict: Verdict, identity: str, writer: JournalWriter) -> None:
-        """One verdict: durable first, then counted."""
+    def _keep(self, index: int, verdict: Verdict, is_known: bool) -> None:
+        """Count a verdict, whose replies are durable already."""
         if verdict.text is None:
             reason = verdict.error or "no reply"
             (self._judgements.unreadable if reason.startswith("media:") else self._judgements.unanswered)[index] = (
                 reason
             )
             return
-        sample = self._data.samples[index]
-        record: dict[str, Any] = {"id": sample.id, "occurrence": sample.occurrence, "judge": identity}
-        record |= {"prompt": verdict.prompt, "text": verdict.text}
-        if len(verdict.replies) > 1:
-            record["replies"] = list(verdict.replies)
-        if verdict.usage is not None:
-            record["usage"] = verdict.usage.to_dict()
-        writer.append(record)
         self._take(index, verdict.text)
-        self._since_saved += 1
+        self._reused += is_known
+        self._since_saved += not is_known
         if self._since_saved >= self._save_step:
             self._since_saved = 0
             self._temporary.put(self._text.snapshot())
@@ -223,6 +188,7 @@ class Judging:
         return Finished(found, "none" if judge is None else judge.name)
 
 
-def _identity(judge: Judge) -> str:
-    described = json.dumps(judge.identity(), sort_keys=True, default=str)
-    return hashlib.sha256(described.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+def _place(sample: Sample) -> str:
+    """Name a sample, also where several have its id."""
+    name, occurrence = sample.key
+    return f"{name}/{occurrence}"

@@ -5,9 +5,9 @@ import pytest
 
 from lmms_eval.api.request import ResponseError
 from lmms_eval.errors import RunLockedError
-from lmms_eval.tasks.mmie.judge_file import Judging, Places
 from lmms_eval.judges import JudgeOptions, open_judge, register_script
 from lmms_eval.storage.run_folder import RunFolder
+from lmms_eval.tasks.mmie.judge_file import Judging, Places
 from lmms_eval.tasks.mmie.judge_prompts import JudgePrompts, built_in
 from lmms_eval.tasks.mmie.standalone import Reading, read_input
 from lmms_eval.tasks.mmie.view import in_folder
@@ -162,7 +162,7 @@ def test_unreadable_replies_are_asked_again_and_kept(start):
     assert [one["id"] for one in summary["unparsable"]] == ["SA-0"]
     assert summary["categories"]["AVG"]["strict_mean"] == 0.0
     assert output[0]["gpt_feedback"] == "no idea"
-    assert len(json.loads(places.journal.read_text())["replies"]) == 3
+    assert [json.loads(line)["text"] for line in places.journal.read_text().splitlines()] == ["no idea"] * 3
 
 
 def test_a_picture_that_cannot_be_read_fails_its_record_alone(start, tmp_path):
@@ -200,4 +200,4 @@ def test_a_damaged_reply_is_taken_from_nowhere_and_asked_again(start):
     places.journal.write_bytes(b'{"id":1,"occurrence":0,"judge":"x","prompt":"y","text":"### Score\\n5"}\n')
     _, again, _ = start(jury)  # a journal of another form
     assert (again, len(jury.asked)) == (output, 19)
-    assert places.journal.with_name("replies.jsonl.other-form-1").exists()
+    assert places.journal.with_name("judgements-0.jsonl.other-form-1").exists()
