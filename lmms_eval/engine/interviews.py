@@ -13,8 +13,9 @@ from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.request import Request, Response, ResponseError, Usage
 from lmms_eval.api.task import Task
 from lmms_eval.engine.conversations import Job
+from lmms_eval.engine.failures import failure
 from lmms_eval.engine.fingerprints import content_fingerprint
-from lmms_eval.errors import TaskError
+from lmms_eval.errors import ItemError, LmmsEvalError, TaskError
 
 APART = 1000
 """Between the numbers of two askings of a question; attempts count on from there."""
@@ -88,7 +89,12 @@ class Interview:
         return self.prompt
 
     def _build(self) -> ChatMessages:
-        messages = self.question.build_messages()
+        try:
+            messages = self.question.build_messages()
+        except (LmmsEvalError, OSError):
+            raise
+        except Exception as error:
+            raise ItemError(failure("preparing the question", error)) from error
         self.prompt = content_fingerprint(messages)
         return messages
 

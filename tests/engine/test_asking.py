@@ -16,11 +16,10 @@ from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import Answer, ScoredDoc, Selection
 from lmms_eval.engine import scoring
 from lmms_eval.engine.aggregate import AggregateOptions
-from lmms_eval.engine.ask_report import AskReport
 from lmms_eval.engine.evaluate import EngineOptions, RunResult, evaluate
 from lmms_eval.engine.plan import plan_task
 from lmms_eval.engine.store import RunStore
-from lmms_eval.errors import ItemError, MediaError, ModelError
+from lmms_eval.errors import MediaError, ModelError
 from tests.engine.fakes import FakeModel, FakeTask, right_answer
 
 
@@ -289,15 +288,3 @@ def test_a_run_that_is_cut_short_does_not_wait_for_the_scoring(tmp_path: Path) -
     rest = FakeModel(batch=1)
     assert value(run(tmp_path, FakeTask(100), rest)) == 1.0
     assert len(rest.asked) <= 41
-
-
-@pytest.mark.parametrize("error", [ItemError("no question"), MediaError("no picture")])
-def test_documents_that_cannot_be_asked_say_nothing_about_the_model(error: Exception) -> None:
-    report = AskReport()
-    kind = "document" if isinstance(error, ItemError) else "media"
-    for number in range(40):
-        report.count(Response.failure(str(number), kind, str(error)), 1)  # type: ignore[arg-type]
-    assert (report.failed, report.unsent, report.give_up) == (40, 40, "")
-    for number in range(16):
-        report.count(Response.failure(str(number), "server_error", "502"), 1)
-    assert report.give_up.startswith("the first 16 requests all failed")

@@ -139,6 +139,19 @@ def test_questions_that_raise_or_collide_fail_their_sample_alone(tmp_path: Path)
     assert any("same name" in reason for reason in result.tasks[0].outcome.reasons)
 
 
+def test_questions_that_cannot_be_rendered_say_nothing_about_the_judge(tmp_path: Path) -> None:
+    class Unrenderable(JudgedTask):
+        def judge_questions(self, doc_id: int, answers: Sequence[Answer]) -> Sequence[JudgeQuestion]:
+            made = super().judge_questions(doc_id, answers)
+            return made if doc_id >= 40 else [JudgeQuestion("form", lambda: {}["prompt"], str.isdigit)]
+
+    result = run(tmp_path, Unrenderable(50), FakeModel(), scripted(Script()))
+    assert outcome(result) == (10, 40, 0)
+    reason = "unscored: the judge gave no reply: document: preparing the question raised KeyError: 'prompt'"
+    assert result.tasks[0].outcome.reasons == {reason: 40}
+    assert (result.asking.judge_asked, result.asking.judge_give_up) == (20, "")
+
+
 def test_verdicts_are_journaled_before_anything_else_and_reused(tmp_path: Path) -> None:
     class Dying(JudgedTask):
         def score(self, *arguments: object, **more: object) -> object:  # type: ignore[override]

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lmms_eval.api.judging import JudgeQuestion
 from lmms_eval.api.messages import ChatMessages
-from lmms_eval.api.request import Request, ResponseError
-from lmms_eval.errors import MediaError
+from lmms_eval.api.model import Model, RequestStream
+from lmms_eval.api.request import Request, Response, ResponseError
+from lmms_eval.engine.cache_key import CacheKeys
+from lmms_eval.engine.judgements import JudgementStore
+from lmms_eval.errors import JournalError, MediaError
 from lmms_eval.judges import Judge, JudgeOptions, ask, open_judge, register_script
 from lmms_eval.judges.prompts import user_turn
 from tests.servers.stub import StubServer
@@ -62,6 +66,46 @@ def test_a_dead_judge_is_given_up() -> None:
     verdicts = ask(judge, [question(str(n)) for n in range(100)])
     assert len(asked) < 40
     assert "the first 16 requests all failed" in str(verdicts[-1].error)
+
+
+def test_a_journal_finds_replies_again_by_the_places_of_their_questions(tmp_path: Path) -> None:
+    def start(texts: str, retries: int = 0) -> list[str | None]:
+        judge, asked = scripted(lambda text, attempt: "hm" if text == "x" and not attempt else "1")
+        journal = JudgementStore(tmp_path, CacheKeys(judge.identity(), reads_documents=False))
+        try:
+            given = [question(text) for text in texts]
+            verdicts = ask(judge, given, retries, journal=journal, places=[f"place {text}" for text in texts])
+        finally:
+            journal.close()
+        counts.append((len(asked), len(journal.recalled)))
+        return [verdict.text for verdict in verdicts]
+
+    counts: list[tuple[int, int]] = []
+    assert start("axb") == ["1", "hm", "1"]
+    assert start("baxc") == ["1", "1", "hm", "1"]  # wherever they stand now
+    assert start("x", retries=1) == ["1"]  # the unreadable reply is not asked for again, another attempt is made
+    assert counts == [(3, 0), (1, 3), (1, 1)]
+
+
+def test_verdicts_are_handed_on_one_at_a_time_and_a_full_disk_ends_the_asking() -> None:
+    judge, _ = scripted(lambda *_: "1")
+
+    def full(*_: object) -> None:
+        raise JournalError("no space left")
+
+    with pytest.raises(JournalError, match="no space left"):
+        ask(judge, [question(str(n)) for n in range(20)], on_verdict=full)
+
+
+def test_a_judge_that_ends_early_leaves_the_rest_with_a_reason() -> None:
+    class Lazy(Model):
+        def respond(self, stream: RequestStream) -> Iterator[Response]:
+            for request in stream.take(1):
+                yield Response(request.id, text="1")
+
+    verdicts = ask(Judge(Lazy(), "lazy", "scripted"), [question(str(n)) for n in range(100)])
+    assert [verdict.text for verdict in verdicts] == ["1", *[None] * 99]
+    assert {verdict.error for verdict in verdicts[1:]} == {"internal: the judge ended without answering this question"}
 
 
 def test_a_prompt_that_cannot_be_rendered_is_one_error() -> None:

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from lmms_eval.api.messages import ChatMessages
+from lmms_eval.api.model import Model, RequestStream
+from lmms_eval.api.request import Request, Response
+from lmms_eval.engine.cache_file import CacheFile
+from lmms_eval.engine.cache_key import CacheKeys
+from lmms_eval.engine.conversations import Conversations, Documents, Job, Unit
+from lmms_eval.engine.drive import Drive, Driven
+from lmms_eval.engine.response_cache import ResponseCache
+from lmms_eval.engine.stream import StreamLimits
+from lmms_eval.errors import JournalError
+from tests.engine.fakes import FakeModel, FakeTask
+
+
+class Noted:
+    """A journal in memory that notes what happens, in order."""
+
+    def __init__(self, known: dict[str, str] | None = None) -> None:
+        self.known = known or {}
+        self.events: list[tuple[str, str]] = []
+
+    def recall(self, request: Request, build_messages: Callable[[], ChatMessages]) -> Response | None:
+        text = self.known.get(request.id)
+        return None if text is None else Response(request.id, text=text)
+
+    def keep(self, response: Response, prompt: str) -> Response:
+        self.events.append(("kept", response.request_id))
+        return response
+
+    def counted(self, response: Response) -> None:
+        self.events.append(("counted", response.request_id))
+
+    def delivered(self, job: Job) -> None:
+        self.events.append(("delivered", f"{job.task.name}/{job.doc_id}"))
+
+
+def drive(
+    model: Model, journal: Noted, size: int, deliver: Callable[[Job], None], cache: ResponseCache | None = None
+) -> Drive:
+    conversations = Conversations(Documents([Unit(FakeTask(size), n, 1) for n in range(size)], deliver))
+    limits = StreamLimits(threads=1)
+    return Drive(Driven(model, journal, cache), conversations, limits, on_counted=journal.counted)
+
+
+def test_a_response_is_durable_before_it_counts_and_counts_before_it_is_passed_on() -> None:
+    journal = Noted()
+    driven = drive(FakeModel(), journal, 3, journal.delivered)
+    driven.run()
+    driven.stream.close()
+    of_first = [event for event, name in journal.events if name.startswith("fake/0")]
+    assert of_first == ["kept", "counted", "delivered"]
+    assert (driven.report.answered, driven.report.output_tokens) == (3, 6)
+
+
+def test_what_the_journal_recalls_is_neither_asked_nor_counted_nor_kept_again() -> None:
+    journal, model, jobs = Noted({"fake/1/0/0/0": "known"}), FakeModel(), list[Job]()
+    driven = drive(model, journal, 3, jobs.append)
+    driven.run()
+    driven.stream.close()
+    assert sorted(model.asked) == ["fake/0/0/0/0", "fake/2/0/0/0"]
+    assert {job.doc_id: job.answers[0].value for job in jobs} == {0: "answer 0", 1: "known", 2: "answer 2"}
+    assert driven.report.answered == 2
+    assert ("kept", "fake/1/0/0/0") not in journal.events
+
+
+def test_a_hit_of_the_cache_is_kept_and_not_counted(tmp_path: Path) -> None:
+    def once() -> tuple[FakeModel, Noted, Drive]:
+        cache = ResponseCache(CacheFile(tmp_path / "cache.db"), CacheKeys({"name": "m"}, False), "m")
+        journal, model = Noted(), FakeModel()
+        driven = drive(model, journal, 2, journal.delivered, cache)
+        driven.run()
+        driven.stream.close()
+        cache.close()
+        return model, journal, driven
+
+    assert len(once()[0].asked) == 2
+    model, journal, driven = once()
+    assert (model.asked, driven.report.answered) == ([], 0)
+    assert sorted(event for event, _ in journal.events) == ["delivered", "delivered", "kept", "kept"]
+
+
+def test_a_preparation_that_raises_is_a_failure_of_its_request() -> None:
+    class Picky(FakeModel):
+        def prepare(self, request: Request) -> Request:
+            if request.doc_id == 1:
+                raise ValueError("no such size")
+            return super().prepare(request)
+
+    jobs: list[Job] = []
+    driven = drive(Picky(), Noted(), 3, jobs.append)
+    driven.run()
+    driven.stream.close()
+    assert {job.doc_id: job.reason for job in jobs} == {
+        0: "", 1: "internal: preparing the request raised ValueError: no such size", 2: "",
+    }  # fmt: skip
+    assert (driven.report.answered, driven.report.failed) == (2, 1)
+
+
+def test_what_is_open_when_the_model_ends_fails_and_so_does_what_comes_later() -> None:
+    class Ends(Model):
+        def respond(self, stream: RequestStream) -> Iterator[Response]:
+            stream.take(1)
+            yield from ()
+
+    journal, jobs = Noted(), list[Job]()
+    driven = drive(Ends(), journal, 1, jobs.append)
+    driven.run()
+    driven.stream.close()
+    assert jobs == []
+    driven.fail_open("it is gone")
+    assert [job.reason for job in jobs] == ["internal: it is gone"]
+    assert journal.events == [("kept", "fake/0/0/0/0"), ("counted", "fake/0/0/0/0")]
+    late = Documents([Unit(FakeTask(1, "late"), 0, 1)], jobs.append)
+    assert [request for one in late for request in driven._conversations.begin(one)] == []
+    assert jobs[1].reason == "internal: it is gone"
+
+
+def test_a_response_that_cannot_be_kept_ends_the_asking_uncounted() -> None:
+    class Full(Noted):
+        def keep(self, response: Response, prompt: str) -> Response:
+            raise JournalError("no space left")
+
+    journal = Full()
+    driven = drive(FakeModel(), journal, 3, journal.delivered)
+    with pytest.raises(JournalError, match="no space left"):
+        driven.run()
+    driven.stream.close()
+    assert journal.events == [] and driven.report.answered == 0

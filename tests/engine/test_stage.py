@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from lmms_eval.engine.stage import Failure, Stage
+
+
+def test_every_item_is_worked_off_once_by_threads_that_start_with_the_first() -> None:
+    seen: list[int] = []
+    started = threading.active_count()
+    stage: Stage[int] = Stage(seen.extend, Failure(), "stage", threads=3, length=4)
+    stage.drain()
+    assert threading.active_count() == started
+    for number in range(100):
+        stage.put(number)
+    stage.drain()
+    assert sorted(seen) == list(range(100))
+    stage.put(100)  # after a drain it goes on
+    stage.drain()
+    assert seen[-1] == 100
+
+
+def test_an_error_ends_all_stages_that_share_it_and_reaches_who_puts_in() -> None:
+    told: list[str] = []
+    failure = Failure(on_error=lambda: told.append("error"))
+
+    def fails(items: Iterator[int]) -> None:
+        for item in items:
+            raise ValueError(f"item {item}")
+
+    def works(items: Iterator[int]) -> None:
+        done.extend(items)
+        ended.set()
+
+    done: list[int] = []
+    ended = threading.Event()
+    bad, good = Stage(fails, failure, "bad"), Stage(works, failure, "good")
+    good.put(1)
+    bad.put(7)
+    with pytest.raises(ValueError, match="item 7"):
+        bad.drain()
+    assert ended.wait(5)
+    with pytest.raises(ValueError, match="item 7"):
+        good.put(2)
+    failure.carry(KeyError("later"))
+    with pytest.raises(ValueError, match="item 7"):
+        failure.check()
+    assert told == ["error", "error"]
+    assert not good.is_full
+
+
+def test_a_full_stage_says_so_and_holds_back_until_it_is_stopped() -> None:
+    go = threading.Event()
+
+    def waits(items: Iterator[int]) -> None:
+        for _ in items:
+            go.wait(10)
+
+    stage: Stage[int] = Stage(waits, Failure(), "slow", length=1)
+    assert not stage.is_full
+    stage.put(0)
+    putter = threading.Thread(target=lambda: [stage.put(number) for number in range(3)])
+    putter.start()
+    putter.join(0.2)
+    assert putter.is_alive() and stage.is_full
+    stage.stop()
+    putter.join(5)
+    assert not putter.is_alive() and not stage.is_full
+    start = time.monotonic()
+    stage.join(0.1)  # its item is not waited for any longer
+    assert time.monotonic() - start < 2
+    go.set()
+    stage.join(5)
