@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lmms_eval.tasks.data.features import decode, holds, is_media, picture_paths
+from lmms_eval.tasks.data.in_flight import ROWS, Row, RowsInFlight
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -16,7 +18,9 @@ if TYPE_CHECKING:
     from lmms_eval.media.policy import MediaPolicy
     from lmms_eval.tasks.data.sizes import Item
 
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 PICTURE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp")
+_LONGEST_SUFFIX = max(map(len, PICTURE_SUFFIXES))
 MAX_PICTURES = 4
 
 
@@ -57,7 +61,16 @@ class _Stored:
 
 
 class Document(dict[str, Any]):
-    """A dictionary whose media values are decoded at the first read of their key."""
+    """A dictionary whose media values are decoded at the first read of their key.
+
+    ``parsed``: what functions made of the document, shared by all copies of it that the framework hands out.
+    """
+
+    __slots__ = ("parsed",)
+
+    def __init__(self, values: Mapping[str, Any] = MappingProxyType({}), parsed: dict[Hashable, Any] | None = None):
+        super().__init__(values)
+        self.parsed = parsed
 
     def __getitem__(self, key: str) -> Any:
         value = super().__getitem__(key)
@@ -119,46 +132,81 @@ class Document(dict[str, Any]):
 class Documents(Sequence[Mapping[str, Any]]):
     """The documents of one split. ``[i]`` is a full document; nothing is decoded before it is read.
 
-    ``media``: what documents from the hub may name.
+    Args:
+        source: the rows.
+        media: what documents from the hub may name.
+        rows: keeps rows while their documents are in flight.
     """
 
-    def __init__(self, source: Source, media: MediaPolicy | None = None) -> None:
-        self.source, self._media = source, media
+    def __init__(self, source: Source, media: MediaPolicy | None = None, rows: RowsInFlight = ROWS) -> None:
+        self.source, self._media, self._rows = source, media, rows
         self.columns = source.columns
         self.media_columns = tuple(name for name in self.columns if is_media(source.features.get(name)))
         self.text_columns = tuple(name for name in self.columns if name not in self.media_columns)
         self._decoded = {name: source.features[name] for name in self.columns if holds(source.features.get(name))}
+        self._key = object()
+        self._length = len(source)
 
     def __len__(self) -> int:
-        return len(self.source)
+        return self._length
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return [self._document(number, self.columns) for number in range(*index.indices(len(self)))]
-        return self._document(int(index), self.columns)
+            return [self._read(number) for number in range(*index.indices(len(self)))]
+        number = self._checked(int(index))
+        row = self._row(number)
+        return self._document(number, self._with_media(number, row.copy()), row)
+
+    def __iter__(self) -> Iterator[Document]:
+        """Goes through all documents, which are not taken to be in flight."""
+        return map(self._read, range(len(self)))
 
     def text_view(self, index: int) -> Document:
-        """The document without its columns of type image, list of images or audio."""
-        return self._document(index, self.text_columns)
+        """Returns the document without its columns of type image, list of images or audio."""
+        number = self._checked(index)
+        row = self._row(number)
+        return self._document(number, row.copy(), row)
 
-    def stored(self, index: int) -> dict[str, Any]:
-        """The row as stored: pictures as ``{bytes, path}`` mappings."""
-        return self.source.row(self._checked(index), self.columns)
+    def stored(self, index: int) -> Mapping[str, Any]:
+        """Returns the row as stored, pictures as ``{bytes, path}`` mappings; it must not be changed."""
+        number = self._checked(index)
+        return self._with_media(number, self._row(number).values)
+
+    def drop(self, index: int) -> None:
+        """Forgets the row of a document that is scored."""
+        self._rows.drop((self._key, index))
+
+    def _row(self, number: int) -> Row:
+        key = (self._key, number)
+        row = self._rows.get(key)
+        if row is None:
+            row = Row.of(self.source.row(number, self.text_columns))
+            self._rows.keep(key, row)
+        return row
+
+    def _with_media(self, number: int, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Adds the columns of media to those without, in the order of the columns."""
+        if not self.media_columns:
+            return values
+        media = self.source.row(number, self.media_columns)
+        return {name: media[name] if name in media else values[name] for name in self.columns}
+
+    def _read(self, number: int) -> Document:
+        return self._document(number, self.source.row(number, self.columns), None)
+
+    def _document(self, number: int, values: Mapping[str, Any], row: Row | None) -> Document:
+        made = Document(values, None if row is None else row.parsed)
+        for name, feature in self._decoded.items():
+            if values.get(name) is not None:
+                where = f"{self.source.where}, document {number}, column {name!r}"
+                dict.__setitem__(made, name, _Stored(feature, values[name], where, self._media))
+        return made
 
     def _checked(self, index: int) -> int:
-        number = index + len(self) if index < 0 else index
-        if not 0 <= number < len(self):
+        number = index + self._length if index < 0 else index
+        if not 0 <= number < self._length:
             raise IndexError(f"{self.source.where} has {len(self)} documents, not one numbered {index}")
         return number
-
-    def _document(self, index: int, columns: Sequence[str]) -> Document:
-        number = self._checked(index)
-        row = self.source.row(number, columns)
-        for name, feature in self._decoded.items():
-            if row.get(name) is not None:
-                where = f"{self.source.where}, document {number}, column {name!r}"
-                row[name] = _Stored(feature, row[name], where, self._media)
-        return Document(row)
 
 
 def plain(value: Any) -> Any:
@@ -188,18 +236,24 @@ def digest(data: bytes) -> str:
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
+def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Converts a stored row to JSON, see ``plain``."""
+    return {name: plain(value) for name, value in row.items()}
+
+
 def document_hash(row: Mapping[str, Any]) -> str:
-    """SHA-256 of a stored row as canonical JSON (keys sorted, no spaces), media by content digest or reference."""
-    text = json.dumps(plain(row), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    """Computes the SHA-256 of a row that is JSON (``plain_row``) in canonical form: keys sorted, no spaces."""
+    return hashlib.sha256(_canonical(row).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def pictures(row: Mapping[str, Any], features: Mapping[str, Any]) -> tuple[str, ...]:
     """Paths, URLs or digests of up to four pictures of a stored row."""
     found: list[str] = []
     for name, value in row.items():
-        found += [str(plain(picture)) for picture in picture_paths(features.get(name), value) if picture is not None]
-        if features.get(name) is None or not is_media(features.get(name)):
+        feature = features.get(name)
+        if feature is not None:
+            found += [str(plain(picture)) for picture in picture_paths(feature, value) if picture is not None]
+        if feature is None or not is_media(feature):
             found += _named_pictures(value)
         if len(found) >= MAX_PICTURES:
             break
@@ -210,8 +264,8 @@ def _named_pictures(value: Any) -> list[str]:
     if isinstance(value, str):
         if value.startswith("data:image/"):
             return [digest(value.encode())]
-        plain_path = value.split("?")[0].lower()
-        return [value] if plain_path.endswith(PICTURE_SUFFIXES) and "\n" not in value else []
+        ending = value.partition("?")[0][-_LONGEST_SUFFIX:].lower()
+        return [value] if ending.endswith(PICTURE_SUFFIXES) and "\n" not in value else []
     if isinstance(value, list):
         return [found for item in value[:MAX_PICTURES] for found in _named_pictures(item)]
     return []

@@ -14,6 +14,7 @@ from loguru import logger
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import AbsentDataError, DataError
+from lmms_eval.tasks._task_utils.documents import once_per_document
 from lmms_eval.tasks.data.splits import Rows
 from lmms_eval.tasks.general_bench.data.annotations import read_annotation
 from lmms_eval.tasks.general_bench.data.field_maps import FieldMap, FieldMaps, load_field_maps
@@ -132,13 +133,21 @@ def _row(facts: TaskFacts, folder: str, place: int, raw: Any, problem: str) -> d
     }
 
 
+@once_per_document
+def head_of(doc: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Reads the annotation's keys beside its items, as the document has them."""
+    head: dict[str, Any] = json.loads(doc["head"])
+    return head
+
+
+@once_per_document
 def item_of(doc: Mapping[str, Any], settings: Settings) -> Item:
     """The item of a document.
 
     Raises:
         DataError: it cannot be read. NotEvaluated: its keys are not known.
     """
-    facts, head = tasks_by_id()[doc["task"]], json.loads(doc["head"])
+    facts, head = tasks_by_id()[doc["task"]], head_of(doc)
     folder = (settings.root or Path()) / doc["folder"]
     if doc["problem"]:
         raise DataError(str(doc["problem"]))

@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from typing import Any, Literal
 
 from lmms_eval.errors import DataError
+from lmms_eval.tasks._task_utils.documents import once_per_document
 from lmms_eval.tasks.megabench.conversions.literals import LiteralError, read_literal
 
 Kind = Literal["image", "video", "mixed"]
@@ -75,6 +76,7 @@ def is_video(path: str) -> bool:
     return guessed is not None and guessed.startswith("video")
 
 
+@once_per_document
 def parse_row(doc: Mapping[str, Any]) -> Row:
     """Read a document of the data set.
 

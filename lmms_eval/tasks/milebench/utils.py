@@ -12,6 +12,7 @@ from typing import Any
 from lmms_eval.api.outcome import BenchmarkReport, Estimate, TaskNumbers
 from lmms_eval.errors import DataError
 from lmms_eval.tasks._task_utils import file_utils
+from lmms_eval.tasks._task_utils.documents import once_per_document
 from lmms_eval.tasks._task_utils.pictures import image_part, open_image
 from lmms_eval.tasks.milebench import data, prompts, submission
 from lmms_eval.tasks.milebench.facts import find
@@ -146,6 +147,7 @@ def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkRepo
     return whole(tasks, stem)
 
 
+@once_per_document
 def prompt_of(doc: Mapping[str, Any], settings: Settings) -> Prompt:
     """The finished prompt of a document; paths start at the data's root folder.
 

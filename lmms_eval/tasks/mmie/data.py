@@ -18,6 +18,7 @@ from lmms_eval.errors import DataError, MediaError
 from lmms_eval.media.policy import MediaPolicy
 from lmms_eval.storage.json_files import read_json
 from lmms_eval.tasks._task_utils.archives import alone, rename, unpacked
+from lmms_eval.tasks._task_utils.documents import once_per_document
 from lmms_eval.tasks.data.snapshot import hf_home
 from lmms_eval.tasks.data.splits import Rows
 from lmms_eval.tasks.mmie.records import Question, Segment, read_question
@@ -62,6 +63,7 @@ def documents(name: str | None = None, lmms_eval_specific_kwargs: Mapping[str, A
     return Rows(wanted, [file])
 
 
+@once_per_document
 def question_of(doc: Mapping[str, Any]) -> Question:
     """A document as a record of the data set."""
     return read_question(doc)

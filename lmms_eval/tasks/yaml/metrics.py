@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -39,6 +40,11 @@ class TaskMetric:
     @property
     def name(self) -> str:
         return self.definition.name
+
+    @property
+    def is_ours(self) -> bool:
+        """Its function is not one that was registered."""
+        return self.name not in ADDED_METRICS
 
 
 def task_metrics(config: TaskConfig, predict_only: bool, where: str) -> list[TaskMetric]:
@@ -166,9 +172,12 @@ def metric_function(name: str, output_type: str) -> Callable[..., Any] | None:
         added = ADDED_METRICS.get(name)
         function: Callable[..., Any] = added.function
         return function
-    if name not in METRICS:
-        return None
-    return METRICS[name].function("generate_until" if output_type in GENERATING else output_type)
+    return _built_in(name, "generate_until" if output_type in GENERATING else output_type)
+
+
+@functools.cache
+def _built_in(name: str, output_type: str) -> Callable[..., Any] | None:
+    return METRICS[name].function(output_type) if name in METRICS else None
 
 
 def score_text(metric: TaskMetric, output_type: str, targets: Sequence[Any], answer: Any) -> Any:

@@ -118,7 +118,9 @@ class Prompts:
 
     def description(self, doc: Doc) -> str:
         """The text in front of everything; a template, never the name of a column."""
-        spec = self.config.description or ""
+        spec = self.config.description
+        if not spec:
+            return ""
         if callable(spec):
             return str(spec(doc))
         return render_template(str(spec), doc, self._key("description"))

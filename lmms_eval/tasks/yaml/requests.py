@@ -77,7 +77,11 @@ class RequestFactory:
 
     def _sent_generation(self) -> dict[str, Any]:
         """Copies the options that a model gets: a copy for each request, since back ends change them."""
-        made = {key: copy.deepcopy(value) for key, value in self.generation.items() if key not in NOT_SENT}
+        made = {
+            key: value if isinstance(value, str | int | float) else copy.deepcopy(value)
+            for key, value in self.generation.items()
+            if key not in NOT_SENT
+        }
         if isinstance(made.get("until"), str):
             made["until"] = [made["until"]]
         return made

@@ -45,6 +45,12 @@ class Plan:
     def names(self) -> tuple[str, ...]:
         return tuple("none" if pipeline is None else pipeline.name for pipeline in self.pipelines)
 
+    @property
+    def is_ours(self) -> bool:
+        """All filters come with this package."""
+        filters = [step for pipeline in self.pipelines if pipeline is not None for step in pipeline.filters]
+        return all(type(step).__module__.startswith("lmms_eval.filters.") for step in filters)
+
 
 def scoring_plan(config: TaskConfig, option_tags: Tags, where: str) -> Plan:
     """Build the filters of a task.

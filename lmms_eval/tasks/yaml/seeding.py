@@ -5,36 +5,42 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from lmms_eval.tasks.yaml.functions import module_source
 
 _LOCK = threading.RLock()
+_UNSEEDED = nullcontext()
 
 
 class Seeding:
     """Seeds for one task. The generator is one for all threads, so a seeded call holds a lock.
 
     Prompt functions run in many threads: they are seeded, and held apart, only if a module of theirs names random.
+
+    Args:
+        seed: the run's seed.
+        task: the task's name.
+        prompt_functions: functions that make prompts.
+        is_scored_by_us: no function of others takes part in scoring. Ours draw nothing, and seeding is dear.
     """
 
-    def __init__(self, seed: int, task: str, prompt_functions: Iterable[Any]) -> None:
+    def __init__(self, seed: int, task: str, prompt_functions: Iterable[Any], is_scored_by_us: bool = False) -> None:
         self._prefix = f"{seed}:{task}:"
         self._prompts = any("random" in module_source(function) for function in prompt_functions)
+        self._scoring = not is_scored_by_us
+
+    def prompt(self, doc_id: int) -> AbstractContextManager[None]:
+        """Returns a context for calls that make a prompt."""
+        return self._seeded(doc_id) if self._prompts else _UNSEEDED
+
+    def scoring(self, doc_id: int) -> AbstractContextManager[None]:
+        """Returns a context for calls that score an answer."""
+        return self._seeded(doc_id) if self._scoring else _UNSEEDED
 
     @contextmanager
-    def prompt(self, doc_id: int) -> Iterator[None]:
-        """Around calls that make a prompt."""
-        if not self._prompts:
-            yield
-            return
-        with self.scoring(doc_id):
-            yield
-
-    @contextmanager
-    def scoring(self, doc_id: int) -> Iterator[None]:
-        """Around calls that score an answer."""
+    def _seeded(self, doc_id: int) -> Iterator[None]:
         with _LOCK:
             random.seed(f"{self._prefix}{doc_id}")
             yield

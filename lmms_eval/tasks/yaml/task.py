@@ -15,7 +15,7 @@ from lmms_eval.errors import DataError, TaskError, UsageError
 from lmms_eval.sandbox.policy import Policy, using
 from lmms_eval.tasks._task_utils.scoring_data import identity_of
 from lmms_eval.tasks.data import DataSet, Documents, open_data
-from lmms_eval.tasks.data.documents import document_hash, pictures, plain
+from lmms_eval.tasks.data.documents import document_hash, pictures, plain_row
 from lmms_eval.tasks.data.splits import DataRequest
 from lmms_eval.tasks.data.stated_path import StatedPath
 from lmms_eval.tasks.yaml.config import GENERATING, TaskConfig, task_config
@@ -91,7 +91,13 @@ class YamlTask(Task):
         self.report = config.report
         self.cluster_key, self.score_key, self.split = config.cluster_key, config.score_key, config.split
         self.prompts = Prompts(config, options, self.where)
-        self.seeding = Seeding(options.seed, self.name, [getattr(config, key) for key in PROMPT_KEYS])
+        self.seeding = Seeding(
+            options.seed, self.name, [getattr(config, key) for key in PROMPT_KEYS],
+            is_scored_by_us=self._plan.is_ours
+            and all(metric.is_ours for metric in self._task_metrics)
+            and not any(_may_draw(getattr(config, key)) for key in (*PROMPT_KEYS, *SCORING_KEYS)),
+        )  # fmt: skip
+        self._policy = Policy(options.allow_unsafe_code)
         self._few = few_shot(config, self._shots, options.fewshot_seed, self.where)
         self._check()
         self._data: DataSet | None = None
@@ -191,14 +197,16 @@ class YamlTask(Task):
         assert scorer is not None
         with_media = self.config.process_results_use_image or self.options.process_with_media
         doc = documents[doc_id] if with_media else documents.text_view(doc_id)
-        with self.seeding.scoring(doc_id), using(Policy(self.options.allow_unsafe_code)):
-            target = self._target_text(doc)
+        with self.seeding.scoring(doc_id), using(self._policy):
+            target = "" if self.config.doc_to_target is None else str(self.prompts.target(doc))
             scores = scorer.scores(doc, answers, verdicts)
         stored = documents.stored(doc_id)
+        documents.drop(doc_id)
+        row = plain_row(stored)
         return ScoredDoc(
             target=target,
-            doc={name: plain(stored[name]) for name in documents.text_columns},
-            doc_hash=document_hash(stored),
+            doc={name: row[name] for name in documents.text_columns} if documents.media_columns else row,
+            doc_hash=document_hash(row),
             scores=scores,
             media=pictures(stored, documents.source.features),
         )
@@ -274,11 +282,6 @@ class YamlTask(Task):
             return [{"role": "user", "content": request.context}]
         return self.requests.builder.text_turns(request.doc_id)
 
-    def _target_text(self, doc: Mapping[str, Any]) -> str:
-        if self.config.doc_to_target is None:
-            return ""
-        return str(self.prompts.target(doc))
-
     def _check(self) -> None:
         """What can be told without data."""
         config = self.config
@@ -338,6 +341,11 @@ class YamlTask(Task):
 def _no_column(where: str, key: str, name: str, documents: Documents) -> str:
     columns = ", ".join(documents.columns)
     return f"{where}: key {key!r}: there is no column {name!r} in {documents.source.where}; there is: {columns}"
+
+
+def _may_draw(value: Any) -> bool:
+    """Tells whether the value of a key may draw random numbers: a function, or a template with Jinja's ``random``."""
+    return callable(value) or (isinstance(value, str) and "random" in value)
 
 
 def _resolved(key: str, value: Any) -> Any:

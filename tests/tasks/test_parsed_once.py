@@ -1,0 +1,51 @@
+"""Each benchmark parses a document once in a process, whatever is asked of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from lmms_eval.api.task import Answer, TaskOptions
+from lmms_eval.tasks.catalogue import Catalogue
+from lmms_eval.tasks.data.in_flight import ROWS
+from lmms_eval.tasks.selection import select_tasks
+from lmms_eval.tasks.yaml.task import YamlTask
+
+PARSERS = {
+    "megabench_demo": "lmms_eval.tasks.megabench.rows.Row",
+    "general_bench_demo": "lmms_eval.tasks.general_bench.documents.read_item",
+    "mmie_demo": "lmms_eval.tasks.mmie.data.read_question",
+    "milebench_demo": "lmms_eval.tasks.milebench.utils.Sample",
+}
+"""What makes the parsed form, by the task that uses it."""
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_a_document_is_parsed_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: Counter[str] = Counter()
+    module, _, parser = PARSERS[name].rpartition(".")
+    own = getattr(__import__(module, fromlist=[parser]), parser)
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        made[name] += 1
+        return own(*args, **kwargs)
+
+    task = next(task for task in select_tasks([name], Catalogue(), TaskOptions()).tasks)
+    assert isinstance(task, YamlTask)
+    task.load()
+    monkeypatch.setattr(PARSERS[name], counted)
+    for number in range(3):
+        made.clear()
+        exchange = task.exchange(number, 0)
+        (request,) = exchange.open()
+        request.build_messages()
+        task.prompts.visuals(task.documents[number])
+        answers = [Answer(task.gold_answer(number))]
+        if task.is_judged:
+            task.judge_questions(number, answers)
+        kept = len(ROWS)
+        task.score(number, answers)
+        assert made[name] == 1
+        assert len(ROWS) == kept - 1
