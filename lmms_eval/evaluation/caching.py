@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import re
 from collections.abc import Mapping
+from contextlib import ExitStack
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from lmms_eval.config import RunConfig, answer_options
 from lmms_eval.engine.cache_file import CacheFile, cache_path
 from lmms_eval.engine.cache_key import CacheKeys
 from lmms_eval.engine.response_cache import ResponseCache
-from lmms_eval.evaluation.collect import Collected
+from lmms_eval.evaluation.inputs import Collected
 from lmms_eval.storage.codec import VolatileValue
 from lmms_eval.utils.redaction import redact_text
 
@@ -33,8 +34,8 @@ def check_cache(config: RunConfig) -> None:
         CacheFile(cache_path(config.use_cache), check=False).close()
 
 
-def open_cache(config: RunConfig, collected: Collected) -> ResponseCache | None:
-    """The cache of this run; ``None`` without ``--use_cache``."""
+def open_cache(config: RunConfig, collected: Collected, opened: ExitStack) -> ResponseCache | None:
+    """Open the cache of this run, which ``opened`` closes; ``None`` without ``--use_cache``."""
     if not config.use_cache:
         return None
     keys = None
@@ -47,8 +48,9 @@ def open_cache(config: RunConfig, collected: Collected) -> ResponseCache | None:
         logger.warning("--use_cache: nothing is cached, for nothing tells this model object from others (identity())")
     arguments = _arguments(config)
     name = redact_text(f"{collected.choice.backend} {_name(config, arguments)}".strip())
-    file = CacheFile(cache_path(config.use_cache))
-    return ResponseCache(file, keys, name, arguments)
+    cache = ResponseCache(CacheFile(cache_path(config.use_cache)), keys, name, arguments)
+    opened.callback(cache.close)
+    return cache
 
 
 def model_identity(config: RunConfig, collected: Collected) -> dict[str, Any]:

@@ -3,66 +3,29 @@
 from __future__ import annotations
 
 import os
+import time
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lmms_eval.api.model import Model, lmms
-from lmms_eval.api.task import Selection, TaskOptions
+from lmms_eval.api.task import TaskOptions
 from lmms_eval.config import RunConfig, answer_options
 from lmms_eval.config.resolve import option_table
 from lmms_eval.engine.plan import TaskPlan, plan_task, run_key
 from lmms_eval.engine.team import Place
 from lmms_eval.errors import LmmsEvalError, ModelError
+from lmms_eval.evaluation.inputs import Collected, ModelChoice, Start
 from lmms_eval.evaluation.judge import build_judge, judge_key
 from lmms_eval.evaluation.loading import load_tasks
-from lmms_eval.judges.providers import Judge
 from lmms_eval.models.building import BuildOptions, adapt_model
 from lmms_eval.models.legacy import LegacyAdapter
 from lmms_eval.models.registry import ModelRegistry
 from lmms_eval.tasks import Catalogue, select_tasks
 from lmms_eval.utils.redaction import redact
-
-if TYPE_CHECKING:
-    from lmms_eval.evaluation.rescore import RecordedModel
-
-
-@dataclass(frozen=True, slots=True)
-class ModelChoice:
-    """The model as named or given, before its weights are loaded."""
-
-    name: str
-    backend: str
-    """``module.Class (chat|simple)``."""
-    chat: bool
-    legacy: bool
-    model_id: str = ""
-    """Canonical name, where ``name`` is an alias."""
-    object: Model | lmms | None = None
-    """Set when the caller gave a model object; it is not closed by the run."""
-
-
-@dataclass(frozen=True, slots=True)
-class Collected:
-    """Everything that a run needs before its journal is opened."""
-
-    selection: Selection
-    plans: tuple[TaskPlan, ...]
-    model: Model
-    choice: ModelChoice
-    key: str
-    scoring_key: str
-    common_key: str
-    """What must agree in all processes of a launch, wherever their files lie."""
-    owns_model: bool
-    is_resumable: bool
-    """The key tells this model from every other one, so an interrupted run may be continued."""
-    judge: Judge | None = None
-    """Who judges; closed by the run."""
-    asks: bool = True
-    """The model is asked; ``False`` where a recorded run is only scored again."""
 
 
 def choose_model(config: RunConfig, registry: ModelRegistry, given: Model | lmms | None) -> ModelChoice:
@@ -110,48 +73,58 @@ def task_options(config: RunConfig, choice: ModelChoice) -> TaskOptions:
 
 def collect(
     config: RunConfig,
+    opened: ExitStack,
     given: Model | lmms | None = None,
     place: Place | None = None,
-    catalogue: Catalogue | None = None,
-    recorded: RecordedModel | None = None,
+    start: Start | None = None,
 ) -> Collected:
-    """Tasks first (names, YAML, data), then the model.
+    """Find and build what a run needs: tasks first (names, YAML, data), then the judge and the model.
 
-    ``place``: this process in a launch of several. ``catalogue``: where a program has looked for tasks itself.
-    ``recorded``: the model of an earlier run, which is only scored again.
+    Args:
+        config: the options.
+        opened: closes the judge and the model, also where a later step fails.
+        given: a model object, which stays open.
+        place: this process in a launch of several.
+        start: catalogue and recorded model, where the caller has them.
 
     Raises:
         UsageError: anything that the person can mend, with the message that says how.
     """
+    begin = time.monotonic()
+    place, start = place or Place(), start or Start()
     registry = ModelRegistry(config.plugin_packages)
-    choice = choose_model(config, registry, given) if recorded is None else recorded.choice
-    _refuse_check(config, choice, place or Place())
+    choice = choose_model(config, registry, given) if start.recorded is None else start.recorded.choice
+    _refuse_check(config, choice, place)
     folders = [str(folder) for folder in registry.plugin_task_folders()]
-    known = catalogue or Catalogue([*config.include_paths, *folders])
+    known = start.catalogue or Catalogue([*config.include_paths, *folders])
     selection = load_tasks(select_tasks(config.task_names, known, task_options(config, choice)))
     plans = tuple(plan_task(task, config.limit, config.offset) for task in selection.tasks)
-    judge = build_judge(config, plans, _own_device(place or Place()))
-    model = _build(config, registry, choice, place or Place()) if recorded is None else recorded.model
+    judge = build_judge(config, plans, _own_device(place))
+    if judge is not None:
+        opened.callback(judge.close)
+    model = _open_model(config, registry, choice, place, opened) if start.recorded is None else start.recorded.model
     _check_kinds(model, choice, plans)
-    _refuse_check(config, choice, place or Place(), model.collective_forward)
-    if place is not None and place.size > 1 and isinstance(model, LegacyAdapter):
+    _refuse_check(config, choice, place, model.collective_forward)
+    if place.size > 1 and isinstance(model, LegacyAdapter):
         model.set_world(place.rank, place.size)
-    if config.t2i and recorded is None:
-        model = _illustrated(config, model, place or Place(), given is None)
+    if config.t2i and start.recorded is None:
+        model = _illustrated(config, model, place, opened)
     is_resumable = _is_known(config, choice, model)
     keys = _keys(config, choice, plans, judge_key(config, judge))
-    key = run_key(
-        {
-            **keys.asked,
-            "model": redact(dict(model.identity())),
-            "object": None if is_resumable else _launch_name(place or Place()),
-        }
-    )
+    identity = {"model": redact(dict(model.identity())), "object": None if is_resumable else _launch_name(place)}
     return Collected(
-        selection, plans, model, choice, key, run_key(keys.scoring), run_key(keys.common),
-        given is None or config.t2i is not None,
-        is_resumable, judge, recorded is None,
-    )  # fmt: skip
+        selection=selection,
+        plans=plans,
+        model=model,
+        choice=choice,
+        key=run_key({**keys.asked, **identity}),
+        scoring_key=run_key(keys.scoring),
+        common_key=run_key(keys.common),
+        is_resumable=is_resumable,
+        judge=judge,
+        asks=start.recorded is None,
+        seconds=time.monotonic() - begin,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +182,14 @@ def _is_known(config: RunConfig, choice: ModelChoice, model: Model) -> bool:
     return not choice.legacy and bool(model.identity())
 
 
-def _build(config: RunConfig, registry: ModelRegistry, choice: ModelChoice, place: Place) -> Model:
+def _open_model(
+    config: RunConfig, registry: ModelRegistry, choice: ModelChoice, place: Place, opened: ExitStack
+) -> Model:
+    """Build the model, or adapt the object that was given.
+
+    Raises:
+        ModelError: it cannot be built.
+    """
     options = BuildOptions(
         batch_size=config.batch_size,
         max_batch_size=config.max_batch_size,
@@ -224,7 +204,7 @@ def _build(config: RunConfig, registry: ModelRegistry, choice: ModelChoice, plac
         return adapt_model(choice.object, options)
     arguments: Mapping[str, Any] = config.model_arguments
     try:
-        return registry.build(config.model, arguments, options)[0]
+        model = registry.build(config.model, arguments, options)[0]
     except LmmsEvalError:
         raise
     except Exception as error:  # the constructor of a plugin may raise anything
@@ -232,10 +212,12 @@ def _build(config: RunConfig, registry: ModelRegistry, choice: ModelChoice, plac
             f"model {config.model!r} cannot be built: {type(error).__name__}: {error}; check --model_args; "
             "--verbosity DEBUG shows where"
         ) from error
+    opened.callback(model.close)
+    return model
 
 
-def _illustrated(config: RunConfig, model: Model, place: Place, owns_model: bool) -> Model:
-    """The model with the pictures drawn that its answers describe; ``model`` is closed with it where it is our own.
+def _illustrated(config: RunConfig, model: Model, place: Place, opened: ExitStack) -> Model:
+    """Return the model with the pictures drawn that its answers describe.
 
     Raises:
         ModelError: what draws cannot be built.
@@ -244,7 +226,9 @@ def _illustrated(config: RunConfig, model: Model, place: Place, owns_model: bool
     from lmms_eval.models.text_to_image.opening import open_text_to_image
 
     painter = open_text_to_image(str(config.t2i), config.t2i_arguments, config.device or _own_device(place))
-    return IllustratedModel(model, painter, owns_model)
+    illustrated = IllustratedModel(model, painter, owns_inner=False)
+    opened.callback(illustrated.close)
+    return illustrated
 
 
 def _own_device(place: Place) -> str | None:

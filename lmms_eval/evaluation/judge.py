@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -53,9 +54,9 @@ def judge_key(config: RunConfig, judge: Judge | None) -> Any:
 
 
 def open_setup(
-    config: RunConfig, judge: Judge | None, folder: Path, rank: int, limits: StreamLimits
+    config: RunConfig, judge: Judge | None, folder: Path, rank: int, limits: StreamLimits, opened: ExitStack
 ) -> JudgeSetup | None:
-    """The judge as the engine takes it; ``None`` without one. ``close_setup`` closes what this opens.
+    """Open the judge's journal and cache, which ``opened`` closes; ``None`` without a judge.
 
     Raises:
         JournalError: its journal cannot be opened.
@@ -67,17 +68,13 @@ def open_setup(
     if config.use_cache:
         name = redact_text(f"judge {judge.provider} {judge.name}")
         cache = ResponseCache(CacheFile(cache_path(config.use_cache)), keys, name, judge.arguments)
+        opened.callback(cache.close)
     # Questions are prepared beside the requests, so they get a share of the threads and of the memory.
     share = replace(limits, threads=min(2, limits.threads), max_bytes=max(1 << 20, limits.max_bytes // 4))
     options = JudgingOptions(config.judge_retries, share, cache)
-    return JudgeSetup(judge.model, judge.name, JudgementStore(folder, keys, rank), options)
-
-
-def close_setup(setup: JudgeSetup | None) -> None:
-    if setup is not None:
-        setup.store.close()
-        if setup.options.cache is not None:
-            setup.options.cache.close()
+    store = JudgementStore(folder, keys, rank)
+    opened.callback(store.close)
+    return JudgeSetup(judge.model, judge.name, store, options)
 
 
 def recorded_judge(judge: Judge | None, tasks: tuple[TaskResult, ...], report: AskReport) -> Mapping[str, Any]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import orjson
@@ -17,8 +19,8 @@ from loguru import logger
 from lmms_eval.config import RunConfig, argument_text, resolved_cli_args
 from lmms_eval.engine.images import FOLDER, ImageFolder
 from lmms_eval.engine.team import Place, Team
-from lmms_eval.errors import JournalError, UsageError
-from lmms_eval.evaluation.collect import Collected
+from lmms_eval.errors import JournalError, LmmsEvalError, UsageError
+from lmms_eval.evaluation.inputs import Collected
 from lmms_eval.results.naming import RUNS, ResultFiles, model_folder, reserve, start_stamp
 from lmms_eval.storage.atomic import write_atomically
 from lmms_eval.storage.lines import sealed, unsealed
@@ -32,7 +34,7 @@ LAUNCH_MARK = "launch"
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """The folder of the journals and the names of the result files."""
+    """The folder of the journals and the names of the result files. As a context, it gives the folder free."""
 
     folder: RunFolder
     key: str
@@ -42,7 +44,8 @@ class RunRecord:
     date: str
     content: Mapping[str, Any]
     """What ``run.json`` holds while the run goes on."""
-    is_temporary: bool
+    is_kept: bool
+    """Another start can find the folder again."""
     images: ImageFolder
     """Pictures that the model makes: beside the samples, or in the folder of the journals."""
     shares_files: bool = True
@@ -50,8 +53,23 @@ class RunRecord:
     report: Mapping[str, Any] | None = None
     """What an earlier start of the same command, killed before its end, had to show of the completed run."""
 
+    def __enter__(self) -> RunRecord:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Give the folder free; that of a completed run is held until ``end``, one that nobody can find is removed."""
+        path = self.folder.path
+        if isinstance(error, Exception) and not isinstance(error, LmmsEvalError):
+            logger.warning("what was finished is kept in {}: the same command goes on from there", path)
+        if error is not None or path.absolute() not in _held:
+            self.end()
+        if not self.is_kept:
+            shutil.rmtree(path, ignore_errors=True)
+
     def finish(self, state: RunState, command: str = "", report: bytes = b"") -> None:
-        """Note how the run has ended.
+        """Note how the run has ended; a completed one is held.
 
         ``command``: what asks for the answers that are missing. ``report``: JSON of what is to be shown of the run.
 
@@ -68,6 +86,8 @@ class RunRecord:
         self.folder.write({**self.content, "state": state, "command": command})
         if self.files is not None:
             self.files.free_stamp()
+        if state == "complete" and self.is_kept:
+            self.hold()
 
     def hold(self) -> None:
         """Stay the owner until ``end``, or until this process opens the run once more (in a batch)."""
@@ -134,8 +154,8 @@ def _join(config: RunConfig, collected: Collected, base: Path | None, team: Team
         folder.acquire()
         folder.write(content)
     return RunRecord(
-        folder, first["key"], first["scoring_key"], None, first["date"], content, base is None, _images(folder, base),
-        shares,
+        folder, first["key"], first["scoring_key"], None, first["date"], content,
+        collected.is_resumable or base is not None, _images(folder, base), shares,
     )  # fmt: skip
 
 
@@ -154,6 +174,7 @@ def _begin(config: RunConfig, collected: Collected, folder: RunFolder, base: Pat
             folder.clear()
             earlier = {}
         elif place.size == 1 and (shown := _shown_again(config, collected, folder, base, earlier)) is not None:
+            shown.hold()
             return shown
     date = start_stamp(config.timezone)
     files = None
@@ -173,8 +194,8 @@ def _begin(config: RunConfig, collected: Collected, folder: RunFolder, base: Pat
     }
     folder.write(record)
     return RunRecord(
-        folder, collected.key, collected.scoring_key, files, str(record["date"]), record, base is None,
-        _images(folder, base),
+        folder, collected.key, collected.scoring_key, files, str(record["date"]), record,
+        collected.is_resumable or base is not None, _images(folder, base),
     )  # fmt: skip
 
 
@@ -213,8 +234,8 @@ def _shown_again(
         return None
     files = None if base is None else ResultFiles(base, str(earlier["stamp"]))
     return RunRecord(
-        folder, collected.key, collected.scoring_key, files, str(earlier["date"]), earlier, base is None,
-        _images(folder, base), report=json.loads(content),
+        folder, collected.key, collected.scoring_key, files, str(earlier["date"]), earlier,
+        collected.is_resumable or base is not None, _images(folder, base), report=json.loads(content),
     )  # fmt: skip
 
 

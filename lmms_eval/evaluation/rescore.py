@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +20,8 @@ from lmms_eval.config import RunConfig, argument_text, build_config
 from lmms_eval.config.environment import environment_defaults
 from lmms_eval.engine.records import answer_from_record
 from lmms_eval.errors import UsageError
-from lmms_eval.evaluation.collect import ModelChoice
-from lmms_eval.evaluation.run import RunReport, Start, start_run
+from lmms_eval.evaluation.inputs import ModelChoice, RecordedModel, Start, this_command
+from lmms_eval.evaluation.run import Run, RunReport
 from lmms_eval.results.naming import RUNS, model_folder
 from lmms_eval.storage.journal import read_journal
 from lmms_eval.storage.run_folder import DamagedRecord, RunFolder
@@ -34,14 +33,6 @@ GIVEN = (
 )  # fmt: skip
 """Options that may be given anew; all others are the recorded ones."""
 JUDGE_OPTIONS = ("judge_args", "judge_base_url", "judge_model", "judge_retries")
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedModel:
-    """The model of a recorded run, in name only."""
-
-    choice: ModelChoice
-    model: Model
 
 
 class ScoredAnswers:
@@ -124,11 +115,8 @@ def rescore(place: Path, given: Mapping[str, Any], command: str = "", ends: bool
     record = _recorded(folder)
     config = _config(folder, record, given)
     # What is missing is asked by the run's own command, not by this one.
-    start = Start.now(str(record.get("command") or command), None, _model(folder, record, config))
-    report = start_run(config, None, start)
-    if ends:
-        report.end()
-    return report
+    start = Start(str(record.get("command") or command or this_command()), recorded=_model(folder, record, config))
+    return Run(config, start=start).report(ends)
 
 
 def run_folder(place: Path) -> Path:

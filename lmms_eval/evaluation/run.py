@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import random
-import shlex
-import shutil
 import sys
-import time
 from collections.abc import Callable
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace, TracebackType
+from typing import Any
 
 from loguru import logger
 
@@ -25,23 +23,19 @@ from lmms_eval.engine.share import Share
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.stream import StreamLimits
 from lmms_eval.engine.team import Place, Team
-from lmms_eval.errors import LmmsEvalError
 from lmms_eval.evaluation.caching import check_cache, log_cache, open_cache
-from lmms_eval.evaluation.collect import Collected, collect
+from lmms_eval.evaluation.collect import collect
 from lmms_eval.evaluation.exporting import exported
-from lmms_eval.evaluation.judge import close_setup, open_setup
+from lmms_eval.evaluation.inputs import Collected, Start, this_command
+from lmms_eval.evaluation.judge import open_setup
 from lmms_eval.evaluation.launch import this_team
-from lmms_eval.evaluation.record import RunRecord, open_record
-from lmms_eval.evaluation.writing import Timing, write_results
+from lmms_eval.evaluation.record import open_record
+from lmms_eval.evaluation.writing import write_results
 from lmms_eval.results.baseline import read_baseline
 from lmms_eval.results.samples import json_text
 from lmms_eval.storage.run_folder import check_output_path
 from lmms_eval.tasks import Catalogue
 from lmms_eval.utils.heap import share_heap
-from lmms_eval.utils.redaction import redact
-
-if TYPE_CHECKING:
-    from lmms_eval.evaluation.rescore import RecordedModel
 
 WITHHELD, BROKEN = 3, 1
 
@@ -84,132 +78,90 @@ def run(
     Raises:
         LmmsEvalError: see ``docs/commands.md`` for what ends a run; ``exit_code`` of the error is the command's.
     """
-    report = start_run(config, model, Start.now(command, catalogue))
-    if ends:
-        report.end()
-    return report
+    return Run(config, model, Start(command or this_command(), catalogue)).report(ends)
 
 
-def start_run(config: RunConfig, model: Model | lmms | None, start: Start) -> RunReport:
-    """``run`` with everything that may be said of its start."""
-    share_heap()  # before the first thread starts
-    check_config(config)
-    with exported(config):
-        if config.output_path:
-            check_output_path(Path(config.output_path))
-        check_cache(config)
-        if config.baseline:
-            read_baseline(Path(config.baseline))  # a file that is no samples file: said now, not after the last answer
-        team = this_team()
-        try:
-            return _run(config, model, start, team)
-        except BaseException as error:
-            if team is not None:  # the others end too, instead of waiting for this one
-                team.fail(f"{type(error).__name__}: {error}")
-            raise
+class Run:
+    """One evaluation, from its options to its report.
 
+    Everything that it opens is entered into one stack, so that it is closed in reverse order however the run ends.
+    """
 
-@dataclass(frozen=True, slots=True)
-class Start:
-    """When the run began (seconds since 1970), by which command, and over which tasks."""
+    def __init__(self, config: RunConfig, model: Model | lmms | None = None, start: Start | None = None) -> None:
+        self._config, self._given, self._start = config, model, start or Start()
+        self._team: Team | None = None
+        self._opened = ExitStack()
 
-    time: float
-    command: str
-    catalogue: Catalogue | None = None
-    recorded: RecordedModel | None = None
-    """The model of an earlier run, which is only scored again."""
+    def report(self, ends: bool = True) -> RunReport:
+        """Evaluate, once. ``ends``: call the report's ``end``.
 
-    @classmethod
-    def now(cls, command: str = "", catalogue: Catalogue | None = None, recorded: RecordedModel | None = None) -> Start:
-        return cls(time.time(), command or _command(), catalogue, recorded)
-
-
-def _run(config: RunConfig, model: Model | lmms | None, start: Start, team: Team | None) -> RunReport:
-    _seed(config)
-    begin = time.monotonic()
-    place = team.place if team is not None else Place()
-    collected = collect(config, model, place, start.catalogue, start.recorded)
-    timing = Timing(start.time, {"collect": time.monotonic() - begin}, start.command)
-    try:
-        report = _recorded(config, collected, timing, team)
-    finally:
-        if collected.owns_model:
-            collected.model.close()
-        if collected.judge is not None:
-            collected.judge.close()
-    return report or RunReport(0, "")
-
-
-def _recorded(config: RunConfig, collected: Collected, timing: Timing, team: Team | None) -> RunReport | None:
-    """Evaluate with the run's folder taken; ``None`` in the processes that leave the results to the first one."""
-    record = open_record(config, collected, team)
-    is_kept = collected.is_resumable or not record.is_temporary
-    is_complete = False
-    try:
-        if record.report is not None:
-            is_complete = True
-            return RunReport(**record.report, end=record.end).shown_again(record.date)
-        if record.is_temporary and is_kept:
-            logger.info("no --output_path: answers are kept in {}", record.folder.path)
-        share = None if team is None else Share(team, record.shares_files)
-        report = _evaluate(config, collected, record, timing, share)
-        is_complete = report is not None and report.results["state"] == "complete"
+        Raises:
+            LmmsEvalError: as ``run``.
+        """
+        share_heap()  # before the first thread starts
+        check_config(self._config)
+        with self._opened as opened:
+            opened.enter_context(exported(self._config))
+            self._check_paths()
+            self._team = this_team()
+            opened.push(self._tell_others)
+            _seed(self._config)
+            place = Place() if self._team is None else self._team.place
+            report = self._evaluated(collect(self._config, opened, self._given, place, self._start))
+        if ends:
+            report.end()
         return report
-    finally:
-        if is_complete and is_kept:
-            record.hold()
-        else:
-            record.folder.release()
-        if not is_kept:
-            shutil.rmtree(record.folder.path, ignore_errors=True)  # nobody could ever find it again
 
+    def _check_paths(self) -> None:
+        """Say now what would else be said after the last answer."""
+        if self._config.output_path:
+            check_output_path(Path(self._config.output_path))
+        check_cache(self._config)
+        if self._config.baseline:
+            read_baseline(Path(self._config.baseline))
 
-def _evaluate(
-    config: RunConfig, collected: Collected, record: RunRecord, timing: Timing, share: Share | None
-) -> RunReport | None:
-    rank = 0 if share is None else share.team.place.rank
-    store = RunStore(record.folder.path, record.scoring_key, rank, record.images)
-    cache, judge = None, None
-    try:
+    def _tell_others(
+        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        """Let the other processes of the launch end too, instead of waiting for this one."""
+        if self._team is not None and error is not None:
+            self._team.fail(f"{type(error).__name__}: {error}")
+
+    def _evaluated(self, collected: Collected) -> RunReport:
+        """Take the run's folder, evaluate and write; empty in processes that leave the results to the first one."""
+        config, opened, team = self._config, self._opened, self._team
+        record = opened.enter_context(open_record(config, collected, team))
+        if record.report is not None:
+            return RunReport(**record.report, end=record.end).shown_again(record.date)
+        if record.is_kept and not config.output_path:
+            logger.info("no --output_path: answers are kept in {}", record.folder.path)
+        rank = 0 if team is None else team.place.rank
+        store = opened.enter_context(closing(RunStore(record.folder.path, record.scoring_key, rank, record.images)))
         if collected.asks and not config.allow_blank:
             store.forget_blank()
-        cache = open_cache(config, collected)
-        options = _engine_options(config, share is not None, rank)
-        judge = open_setup(config, collected.judge, record.folder.path, rank, options.stream)
+        cache = open_cache(config, collected, opened)
+        options = _engine_options(config, team)
+        judge = open_setup(config, collected.judge, record.folder.path, rank, options.stream, opened)
         if config.write_out and rank == 0:
             _log_prompts(collected)
+        share = None if team is None else Share(team, record.shares_files)
         options = replace(options, cache=cache, judge=judge)
         result = evaluate(collected.plans, collected.selection, collected.model, store, options, share)
         if result is None:
-            return None
+            return RunReport(0, "")
         log_cache(config, result.asking.cache)
-        written = write_results(config, collected, record, result, store, timing)
+        written = write_results(config, collected, record, result, store, self._start)
         report = RunReport(_exit_code(config, result), written.table, written.lines, written.document, record.end)
-        record.finish(result.state, timing.command, report.as_json())
-    except LmmsEvalError:
-        raise
-    except Exception:
-        logger.warning("what was finished is kept in {}: the same command goes on from there", record.folder.path)
-        raise
-    finally:
-        store.close()
-        close_setup(judge)
-        if cache is not None:
-            cache.close()
-    return report
+        record.finish(result.state, self._start.command, report.as_json())
+        return report
 
 
-def _command() -> str:
-    """The command line of this process, secrets redacted."""
-    return str(redact(shlex.join(["lmms-eval", *sys.argv[1:]])))
-
-
-def _engine_options(config: RunConfig, is_shared: bool, rank: int) -> EngineOptions:
+def _engine_options(config: RunConfig, team: Team | None) -> EngineOptions:
     threads = config.media_workers or min(4, max(2, os.cpu_count() or 2))
     # What a process has taken ahead nobody else can take: beside others it holds no more than it needs.
     limits = StreamLimits(max_bytes=config.prefetch_mb << 20, threads=threads)
     return EngineOptions(
-        stream=replace(limits, least_requests=1) if is_shared else limits,
+        stream=limits if team is None else replace(limits, least_requests=1),
         aggregate=AggregateOptions(
             error_budget=config.error_budget,
             bootstrap_iters=config.bootstrap_iters,
@@ -219,7 +171,7 @@ def _engine_options(config: RunConfig, is_shared: bool, rank: int) -> EngineOpti
         grace_s=config.grace_seconds(under_launcher="TORCHELASTIC_RUN_ID" in os.environ),
         score_workers=WorkerOptions("lmms_eval.tasks.scoring_worker", config.score_workers),
         check_batch=config.check_batch,
-        show_progress=rank == 0,
+        show_progress=team is None or team.is_first,
     )
 
 

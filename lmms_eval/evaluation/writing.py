@@ -14,7 +14,7 @@ from lmms_eval.config import RunConfig, argument_text, resolved_cli_args
 from lmms_eval.engine.evaluate import RunResult
 from lmms_eval.engine.store import RunStore
 from lmms_eval.evaluation.caching import cache_part
-from lmms_eval.evaluation.collect import Collected
+from lmms_eval.evaluation.inputs import Collected, Start
 from lmms_eval.evaluation.judge import recorded_judge
 from lmms_eval.evaluation.record import RunRecord
 from lmms_eval.results.baseline import PairedScores, compare
@@ -29,15 +29,6 @@ from lmms_eval.utils.redaction import mask_known, redact
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
-    """When the run began (seconds since 1970), what the stages before the engine took, and the command it is."""
-
-    started: float
-    seconds: Mapping[str, float]
-    command: str
-
-
-@dataclass(frozen=True, slots=True)
 class Written:
     """The results document and what is printed of it."""
 
@@ -47,7 +38,7 @@ class Written:
 
 
 def write_results(
-    config: RunConfig, collected: Collected, record: RunRecord, result: RunResult, store: RunStore, timing: Timing
+    config: RunConfig, collected: Collected, record: RunRecord, result: RunResult, store: RunStore, start: Start
 ) -> Written:
     """Samples first, then the results file, each as a whole.
 
@@ -63,7 +54,7 @@ def write_results(
                 written.append(str(path))
     paired = _paired(config, result, store)
     facts = replace(
-        _facts(config, collected, record, timing),
+        _facts(config, collected, record, start),
         cache=cache_part(config, result.asking.cache),
         judge=recorded_judge(collected.judge, result.tasks, result.asking),
     )
@@ -85,7 +76,7 @@ def write_results(
         offset=config.offset,
         num_fewshot=config.num_fewshot,
         batch_size=config.batch_size,
-        command=timing.command,
+        command=start.command,
         files=tuple(written),
         model_asked=str(collected.model.identity().get("model", "")),
     )
@@ -109,7 +100,7 @@ def _paired(config: RunConfig, result: RunResult, store: RunStore) -> dict[str, 
     return found
 
 
-def _facts(config: RunConfig, collected: Collected, record: RunRecord, timing: Timing) -> RunFacts:
+def _facts(config: RunConfig, collected: Collected, record: RunRecord, start: Start) -> RunFacts:
     git = git_state()
     name = model_name_from_args(argument_text(config.model_args))
     return RunFacts(
@@ -119,9 +110,9 @@ def _facts(config: RunConfig, collected: Collected, record: RunRecord, timing: T
         model_name_sanitized=sanitize_model_name(name),
         date=record.date,
         git=GitState(git.commit or config.git_commit, git.branch or config.git_branch),
-        start_time=timing.started,
+        start_time=start.began,
         end_time=time.time(),
-        seconds=timing.seconds,
+        seconds={"collect": collected.seconds},
         run_key=record.key,
         model=_finite(dict(collected.model.describe())),
         system_instruction=config.system_instruction,

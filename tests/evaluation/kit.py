@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from benchmarks.workload import text_task
-from lmms_eval.api.model import Model, RequestStream
+from lmms_eval.api.model import Model, RequestStream, lmms
 from lmms_eval.api.request import Request, RequestKind, Response
 from lmms_eval.config import RunConfig, build_config
+from lmms_eval.engine.team import Place
+from lmms_eval.evaluation.collect import collect
+from lmms_eval.evaluation.inputs import Collected
 
 DOCUMENTS = 6
 NAME = "bench_text"
@@ -69,6 +73,12 @@ class Told(Model):
 
     def close(self) -> None:
         self.closed = True
+
+
+def inputs_of(chosen: RunConfig, given: Model | lmms | None = None, place: Place | None = None) -> Collected:
+    """What a run collects; model and judge are closed already."""
+    with ExitStack() as opened:
+        return collect(chosen, opened, given, place)
 
 
 def run_folders(out: Path) -> list[Path]:

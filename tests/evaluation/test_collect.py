@@ -9,8 +9,7 @@ import pytest
 from lmms_eval.api.model import lmms
 from lmms_eval.engine.team import Place
 from lmms_eval.errors import DataError, ModelError, TaskError, UnknownNameError
-from lmms_eval.evaluation.collect import collect
-from tests.evaluation.kit import NAME, Told, config, tasks
+from tests.evaluation.kit import NAME, Told, config, inputs_of, tasks
 
 
 class Plugin(lmms):
@@ -23,15 +22,15 @@ class Plugin(lmms):
 
 
 def test_what_a_run_needs(tmp_path: Path) -> None:
-    collected = collect(config(tmp_path, limit=4, offset=1, model_args="strategy=gold"))
+    collected = inputs_of(config(tmp_path, limit=4, offset=1, model_args="strategy=gold"))
     (plan,) = collected.plans
     assert (plan.task.name, plan.doc_ids) == (NAME, range(1, 5))
     assert collected.choice.backend == "lmms_eval.models.baseline.Baseline (chat)"
-    assert collected.owns_model and collected.is_resumable
+    assert collected.is_resumable
 
 
 def key(tmp: Path, **over: Any) -> str:
-    return collect(config(tmp, **over)).key
+    return inputs_of(config(tmp, **over)).key
 
 
 @pytest.mark.parametrize(
@@ -91,22 +90,22 @@ def test_data_and_task_are_part_of_the_key(tmp_path: Path, change: Callable[[Pat
 
 
 def test_what_only_scores_changes_the_scoring_key_alone(tmp_path: Path) -> None:
-    one = collect(config(tmp_path))
-    other = collect(config(tmp_path, reasoning_tags="none"))
+    one = inputs_of(config(tmp_path))
+    other = inputs_of(config(tmp_path, reasoning_tags="none"))
     assert one.key == other.key and one.scoring_key != other.scoring_key
 
 
 def test_names_are_checked_before_data_and_data_before_the_model(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="unknown model 'opnai'; did you mean openai"):
-        collect(config(tmp_path, model="opnai", tasks="none"))
+        inputs_of(config(tmp_path, model="opnai", tasks="none"))
     with pytest.raises(UnknownNameError, match="unknown task 'bench_txt'"):
-        collect(config(tmp_path, tasks="bench_txt", model_args="strategy=none"))
+        inputs_of(config(tmp_path, tasks="bench_txt", model_args="strategy=none"))
     (tmp_path / "tasks" / f"{NAME}.jsonl").unlink()
     with pytest.raises(DataError, match=f"{NAME}.jsonl"):
-        collect(config(tmp_path, model_args="strategy=none"))
+        inputs_of(config(tmp_path, model_args="strategy=none"))
     tasks(tmp_path)
     with pytest.raises(ModelError, match="strategy"):
-        collect(config(tmp_path, model_args="strategy=none"))
+        inputs_of(config(tmp_path, model_args="strategy=none"))
 
 
 def test_a_model_that_cannot_answer_a_task_is_refused_before_it_is_asked(tmp_path: Path) -> None:
@@ -116,7 +115,7 @@ def test_a_model_that_cannot_answer_a_task_is_refused_before_it_is_asked(tmp_pat
     edit(tmp_path, f"{NAME}.yaml", "generation_kwargs: {max_new_tokens: 16, until: []}\n", "")
     assert folder.is_dir()
     with pytest.raises(ModelError, match="needs loglikelihood requests, which model 'told' does not answer"):
-        collect(config(tmp_path, model="told"), Told())
+        inputs_of(config(tmp_path, model="told"), Told())
 
 
 def test_a_task_whose_own_code_raises_is_an_error_of_the_task(tmp_path: Path) -> None:
@@ -126,13 +125,13 @@ def test_a_task_whose_own_code_raises_is_an_error_of_the_task(tmp_path: Path) ->
     with pytest.raises(
         TaskError, match=r"preparing its data: process_docs raised AttributeError: .* \(.*utils.py:\d+\)"
     ):
-        collect(config(tmp_path))
+        inputs_of(config(tmp_path))
 
 
 def test_a_model_object_is_taken_as_it_is_and_stays_the_callers(tmp_path: Path) -> None:
     model = Told()
-    collected = collect(config(tmp_path, model="told"), model)
-    assert collected.model is model and not collected.owns_model
+    collected = inputs_of(config(tmp_path, model="told"), model)
+    assert collected.model is model and not model.closed
     assert collected.choice.backend == "tests.evaluation.kit.Told (chat)"
 
 
@@ -151,7 +150,7 @@ def test_a_model_object_is_taken_as_it_is_and_stays_the_callers(tmp_path: Path) 
 def test_an_object_that_nothing_tells_from_others_never_goes_on_with_their_answers(
     tmp_path: Path, model: Callable[[], Any], over: dict[str, Any], resumable: bool
 ) -> None:
-    first, second = (collect(config(tmp_path, model="told", **over), model()) for _ in range(2))
+    first, second = (inputs_of(config(tmp_path, model="told", **over), model()) for _ in range(2))
     assert first.is_resumable is second.is_resumable is resumable
     assert (first.key == second.key) is resumable
     assert first.scoring_key == second.scoring_key
@@ -163,13 +162,13 @@ def test_one_answer_asked_for_and_one_by_default_are_the_same_run(tmp_path: Path
 
 def test_a_class_plugin_cannot_be_checked_alone(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="makes its batches itself") as raised:
-        collect(config(tmp_path, check_batch=2), Plugin())
+        inputs_of(config(tmp_path, check_batch=2), Plugin())
     assert raised.value.exit_code == 2
 
 
 def test_collective_forward_passes_cannot_be_checked_by_one_process(tmp_path: Path) -> None:
     model = Told()
     model.collective_forward = True
-    assert collect(config(tmp_path, check_batch=2), model).model is model
+    assert inputs_of(config(tmp_path, check_batch=2), model).model is model
     with pytest.raises(ModelError, match="need all 2 processes"):
-        collect(config(tmp_path, check_batch=2), model, Place(0, 2))
+        inputs_of(config(tmp_path, check_batch=2), model, Place(0, 2))

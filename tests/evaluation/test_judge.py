@@ -11,10 +11,15 @@ import pytest
 from PIL import Image
 
 from lmms_eval.config import RunConfig, build_config
+from lmms_eval.engine.cache_file import CacheFile
+from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import ConfigError, ModelError, UsageError
+from lmms_eval.evaluation import writing
 from lmms_eval.evaluation.rescore import rescore, run_folder
 from lmms_eval.evaluation.run import RunReport, run
 from lmms_eval.judges import register_script
+from lmms_eval.judges.providers import Judge
+from lmms_eval.models.baseline import Baseline
 from tests.evaluation.judged_kit import NAME, rated_task
 from tests.evaluation.kit import Told, fails_on, right
 from tests.servers.stub import StubServer
@@ -241,3 +246,53 @@ def test_a_local_model_judges_in_its_own_thread(tmp_path: Path) -> None:
     assert (part["model"], part["provider"], part["questions"], part["failed"]) == ("embedded", "hf", DOCUMENTS, 0)
     assert part["answered"] + part["judge_unparsable"] == DOCUMENTS
     assert report.results["outcomes"][NAME]["scored"] == DOCUMENTS
+
+
+@pytest.fixture
+def closings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of what a run closes, in order."""
+    register_script("guide", lambda _messages, _request: "Rating: 8")
+    found: list[str] = []
+    for kind, name in ((Judge, "judge"), (Baseline, "model"), (RunStore, "store"), (CacheFile, "cache file")):
+
+        def close(one: Any, *, name: str = name, close: Any = kind.close) -> None:
+            found.append(name)
+            close(one)
+
+        monkeypatch.setattr(kind, "close", close)
+    return found
+
+
+def test_the_judge_is_closed_when_the_model_cannot_be_built(tmp_path: Path, closings: list[str]) -> None:
+    with pytest.raises(ModelError, match="strategy"):
+        run(config(tmp_path, model="baseline", model_args="strategy=none_such", judge_model="scripted:guide"))
+    assert closings == ["judge"]
+
+
+def test_judge_and_model_are_closed_when_the_model_cannot_answer_the_tasks(
+    tmp_path: Path, closings: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Baseline, "kinds", frozenset({"loglikelihood"}))
+    with pytest.raises(ModelError, match="does not answer"):
+        run(config(tmp_path, model="baseline", judge_model="scripted:guide"))
+    assert closings == ["model", "judge"]
+
+
+def test_what_a_run_opens_is_closed_in_reverse_order(
+    tmp_path: Path, closings: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"model": "baseline", "judge_model": "scripted:guide", "use_cache": str(tmp_path / "cache")}
+    run(config(tmp_path, **options))
+    checked, *rest = closings
+    assert (checked, rest) == ("cache file", ["cache file", "cache file", "store", "model", "judge"])
+    closings.clear()
+
+    def fail(*_arguments: Any, **_named: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(writing, "write_atomically", fail)
+    with pytest.raises(OSError, match="No space"):
+        run(config(tmp_path, **options, resume=True))
+    assert closings == ["cache file", "cache file", "cache file", "store", "model", "judge"]
+    (folder,) = (tmp_path / "out").rglob("run.json")
+    assert not (folder.parent / "owner.json").exists()

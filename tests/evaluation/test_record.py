@@ -11,16 +11,15 @@ import pytest
 
 from lmms_eval.engine.team import Place, Team
 from lmms_eval.errors import JournalError, RunLockedError, UsageError
-from lmms_eval.evaluation.collect import collect
 from lmms_eval.evaluation.record import RunRecord, open_record
 from lmms_eval.storage.lines import sealed
 from tests.engine.test_team import MemoryStore
-from tests.evaluation.kit import config, run_folders
+from tests.evaluation.kit import config, inputs_of, run_folders
 
 
 def opened(tmp: Path, **over: Any) -> RunRecord:
     chosen = config(tmp, **over)
-    return open_record(chosen, collect(chosen))
+    return open_record(chosen, inputs_of(chosen))
 
 
 def finished(tmp: Path, state: str, report: bytes = b"", **over: Any) -> RunRecord:
@@ -180,7 +179,7 @@ def test_without_an_output_path_the_record_is_in_the_state_folder(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     record = opened(tmp_path, output_path=None)
-    assert record.is_temporary and record.files is None
+    assert record.is_kept and record.files is None
     assert record.folder.path == tmp_path / "state" / "lmms_eval" / "runs" / record.key
     record.folder.release()
 
@@ -200,7 +199,7 @@ def test_what_an_earlier_attempt_of_the_same_launch_completed_is_not_asked_again
     first = ended(tmp_path, "complete")
     given = config(tmp_path)
     team = Team(Place(0, 2, 0, attempt), MemoryStore())
-    again = open_record(given, collect(given), team)
+    again = open_record(given, inputs_of(given), team)
     assert answers(again) is goes_on
     assert (again.date == first.date) is goes_on
     again.folder.release()
@@ -210,6 +209,6 @@ def test_a_restart_of_another_launch_begins_anew(tmp_path: Path, monkeypatch: py
     ended(tmp_path, "complete")
     monkeypatch.setenv("MASTER_PORT", "1")
     given = config(tmp_path)
-    again = open_record(given, collect(given), Team(Place(0, 2, 0, 1), MemoryStore()))
+    again = open_record(given, inputs_of(given), Team(Place(0, 2, 0, 1), MemoryStore()))
     assert not answers(again)
     again.folder.release()

@@ -13,10 +13,9 @@ from lmms_eval.api.request import Request, Response
 from lmms_eval.errors import DataError, RunLockedError, UsageError
 from lmms_eval.evaluation import launch
 from lmms_eval.evaluation import run as run_module
-from lmms_eval.evaluation.collect import collect
 from lmms_eval.evaluation.record import open_record
 from lmms_eval.evaluation.run import RunReport, run
-from tests.evaluation.kit import DOCUMENTS, NAME, Told, config, fails_on, right, run_folders, tasks
+from tests.evaluation.kit import DOCUMENTS, NAME, Told, config, fails_on, inputs_of, right, run_folders, tasks
 
 SCORE = "exact_match,none"
 
@@ -160,10 +159,11 @@ def test_a_model_that_is_built_here_is_closed_also_when_the_run_is_refused(
     chosen = config(tmp_path)
     run(chosen)
     assert len(closed) == 1
-    record = open_record(chosen, collect(chosen))
+    record = open_record(chosen, inputs_of(chosen))
+    closed.clear()
     with pytest.raises(RunLockedError):
         run(chosen)
-    assert len(closed) == 2
+    assert len(closed) == 1
     record.folder.release()
 
 

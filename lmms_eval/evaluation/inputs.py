@@ -1,0 +1,78 @@
+"""The values that the stages of a run hand on: how it was started, its model as named, and all that was collected."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from dataclasses import dataclass, field
+
+from lmms_eval.api.model import Model, lmms
+from lmms_eval.api.task import Selection
+from lmms_eval.engine.plan import TaskPlan
+from lmms_eval.judges.providers import Judge
+from lmms_eval.tasks import Catalogue
+from lmms_eval.utils.redaction import redact
+
+
+def this_command() -> str:
+    """Return the command line of this process, secrets redacted."""
+    return str(redact(shlex.join(["lmms-eval", *sys.argv[1:]])))
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """The model as named or given, before its weights are loaded."""
+
+    name: str
+    backend: str
+    """``module.Class (chat|simple)``."""
+    chat: bool
+    legacy: bool
+    model_id: str = ""
+    """Canonical name, where ``name`` is an alias."""
+    object: Model | lmms | None = None
+    """Set when the caller gave a model object; it is not closed by the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedModel:
+    """The model of a recorded run, in name only."""
+
+    choice: ModelChoice
+    model: Model
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The circumstances under which a run begins."""
+
+    command: str = field(default_factory=this_command)
+    """The command that continues the run."""
+    catalogue: Catalogue | None = None
+    """The tasks that names stand for, where a program has one already."""
+    recorded: RecordedModel | None = None
+    """The model of an earlier run, which is only scored again."""
+    began: float = field(default_factory=time.time)
+    """Seconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """Everything that a run needs before its journal is opened."""
+
+    selection: Selection
+    plans: tuple[TaskPlan, ...]
+    model: Model
+    choice: ModelChoice
+    key: str
+    scoring_key: str
+    common_key: str
+    """What must agree in all processes of a launch, wherever their files lie."""
+    is_resumable: bool
+    """The key tells this model from every other one, so an interrupted run may be continued."""
+    judge: Judge | None = None
+    asks: bool = True
+    """The model is asked; ``False`` where a recorded run is only scored again."""
+    seconds: float = 0.0
+    """Wall time that collecting took."""
