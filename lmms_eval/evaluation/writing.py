@@ -21,7 +21,8 @@ from lmms_eval.results.baseline import PairedScores, compare
 from lmms_eval.results.benchmarks import benchmark_reports
 from lmms_eval.results.document import RunFacts, results_document
 from lmms_eval.results.environment import GitState, git_state
-from lmms_eval.results.report import ReportFacts, header, notes, tables
+from lmms_eval.results.report import ReportFacts, header, notes
+from lmms_eval.results.rows import tables
 from lmms_eval.results.samples import json_text, write_samples
 from lmms_eval.storage.atomic import write_atomically
 from lmms_eval.utils import model_name_from_args, sanitize_model_name
@@ -83,7 +84,9 @@ def write_results(
     lines = notes(result, shown)
     if config.show_config:
         lines.append(json_text(document, indent=2))
-    text = "\n\n".join([header(shown), tables(document), *(report.text.rstrip("\n") for report in reports)])
+    text = "\n\n".join(
+        [header(shown), tables(result, collected.selection, paired), *(report.text.rstrip("\n") for report in reports)]
+    )
     return Written(document, mask_known(text), [mask_known(line) for line in lines])
 
 

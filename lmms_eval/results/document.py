@@ -11,13 +11,14 @@ from lmms_eval.api.task import Selection
 from lmms_eval.engine.aggregate import MetricResult, TaskResult
 from lmms_eval.engine.evaluate import RunResult
 from lmms_eval.engine.groups import GroupResult
-from lmms_eval.engine.outcomes import AnswerCounts, TaskOutcome
+from lmms_eval.engine.outcomes import TaskOutcome
 from lmms_eval.engine.tally import Tally
 from lmms_eval.engine.uncertainty import NOT_AVAILABLE
 from lmms_eval.results.baseline import PairedScores
-from lmms_eval.results.efficiency import efficiency
+from lmms_eval.results.efficiency import efficiency, throughput
 from lmms_eval.results.environment import GitState, machine, versions
 from lmms_eval.results.judge import judge_usage
+from lmms_eval.results.layout import directions, group_outcome, table_layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,49 +86,6 @@ def results_document(
     return document
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A line of the table: a group or a task, with its indented alias."""
-
-    name: str
-    alias: str
-    group: GroupResult | None = None
-
-
-def table_layout(selection: Selection, groups: Sequence[GroupResult], tasks: Mapping[str, TaskResult]) -> list[Row]:
-    """Groups first, each followed by its children one level deeper; then the tasks named directly, by name."""
-    by_name = {group.group.name: group for group in groups}
-    children = {child for group in groups for child in group.group.children}
-    rows: dict[str, Row] = {}
-    for group in groups:
-        if group.group.name not in children:
-            _layout_group(group, 0, by_name, tasks, selection.direct, rows)
-    for name in sorted(tasks):
-        rows.setdefault(name, Row(name, tasks[name].task.alias))
-    return list(rows.values())
-
-
-def _layout_group(
-    group: GroupResult,
-    depth: int,
-    groups: Mapping[str, GroupResult],
-    tasks: Mapping[str, TaskResult],
-    direct: frozenset[str],
-    rows: dict[str, Row],
-) -> None:
-    rows[group.group.name] = Row(group.group.name, _indent(depth) + group.group.alias, group)
-    for child in group.group.children:
-        if child in groups:
-            _layout_group(groups[child], depth + 1, groups, tasks, direct, rows)
-        elif child in tasks:
-            indent = "" if child in direct else _indent(depth + 1)
-            rows.setdefault(child, Row(child, indent + tasks[child].task.alias))
-
-
-def _indent(depth: int) -> str:
-    return "" if depth == 0 else "  " * (depth - 1) + " - "
-
-
 def _task_entry(result: TaskResult, alias: str) -> dict[str, Any]:
     entry: dict[str, Any] = {"alias": alias}
     for metric in result.metrics:
@@ -170,34 +128,17 @@ def _task_parts(selection: Selection, tasks: Mapping[str, TaskResult], groups: S
     subtasks = {group.name: list(group.children) for group in selection.groups}
     subtasks |= {name: [] for name in tasks if name in selection.direct}
     group_versions = {group.name: group.version for group in selection.groups if group.version is not None}
-    direction: dict[str, dict[str, bool | None]] = {
-        name: {metric.name: metric.higher_is_better for metric in result.task.metrics} for name, result in tasks.items()
-    }
     return {
         "group_subtasks": subtasks,
         "configs": {name: result.task.describe() for name, result in tasks.items()},
         "versions": dict(sorted({**group_versions, **{n: r.task.version for n, r in tasks.items()}}.items())),
         "n-shot": {name: result.task.num_fewshot for name, result in sorted(tasks.items())},
-        "higher_is_better": {
-            **{group.group.name: _group_direction(group.leaves, direction) for group in groups},
-            **direction,
-        },
+        "higher_is_better": directions(tasks, groups),
         "n-samples": {
             name: {"original": result.plan.original, "effective": result.plan.requested}
             for name, result in tasks.items()
         },
     }
-
-
-def _group_direction(
-    leaves: Sequence[str], direction: Mapping[str, Mapping[str, bool | None]]
-) -> dict[str, bool | None]:
-    """The union of the leaves' directions; ``None`` where they disagree."""
-    union: dict[str, bool | None] = {}
-    for leaf in leaves:
-        for metric, higher in direction.get(leaf, {}).items():
-            union[metric] = higher if union.get(metric, higher) == higher else None
-    return union
 
 
 def _provenance(facts: RunFacts) -> dict[str, Any]:
@@ -211,15 +152,9 @@ def _provenance(facts: RunFacts) -> dict[str, Any]:
 
 
 def _measurements(run: RunResult, facts: RunFacts) -> dict[str, Any]:
-    report = run.asking
     parts: dict[str, Any] = {}
-    if report.output_tokens and report.seconds > 0:
-        parts["throughput"] = {
-            "total_gen_tokens": report.output_tokens,
-            "total_elapsed_time": report.seconds,
-            "avg_speed": report.output_tokens / report.seconds,
-            "avg_latency": report.seconds / max(1, report.answered),
-        }
+    if speeds := throughput(run.asking):
+        parts["throughput"] = speeds
     parts["usage"] = usage_part(run.tasks)
     if facts.log_samples:
         parts["efficiency"] = efficiency(run.tasks)
@@ -283,7 +218,7 @@ def _additions(run: RunResult, tasks: Mapping[str, TaskResult], facts: RunFacts)
         "outcomes": {
             **{name: _outcome(result.outcome, result.metrics) for name, result in tasks.items()},
             **{
-                group.group.name: _outcome(_group_outcome(group, tasks), group.metrics)
+                group.group.name: _outcome(group_outcome(group, tasks), group.metrics)
                 for group in run.groups
                 if group.metrics
             },
@@ -322,20 +257,6 @@ def _interval(metric: MetricResult) -> dict[str, Any]:
     if metric.interval is None:
         return {"low": None, "high": None, "reason": metric.certainty.no_interval}
     return asdict(metric.interval)
-
-
-def _group_outcome(group: GroupResult, tasks: Mapping[str, TaskResult]) -> TaskOutcome:
-    """The counts of a group's leaves together; the reasons stand with the leaves."""
-    parts = [tasks[leaf].outcome for leaf in group.leaves if leaf in tasks]
-    return TaskOutcome(
-        requested=sum(part.requested for part in parts),
-        scored=sum(part.scored for part in parts),
-        unscored=sum(part.unscored for part in parts),
-        failed=sum(part.failed for part in parts),
-        not_asked=sum(part.not_asked for part in parts),
-        answers=sum((part.answers for part in parts), AnswerCounts()),
-        withheld=next((part.withheld for part in parts if part.withheld), ""),
-    )
 
 
 def _outcome(outcome: TaskOutcome, metrics: Sequence[MetricResult]) -> dict[str, Any]:

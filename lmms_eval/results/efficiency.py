@@ -1,4 +1,4 @@
-"""Tokens spent per document and per right answer."""
+"""Speed of a run, and tokens spent per document and per right answer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,20 @@ from dataclasses import fields
 from typing import Any
 
 from lmms_eval.engine.aggregate import TaskResult
+from lmms_eval.engine.asking import AskReport
 from lmms_eval.engine.tally import Tally
+
+
+def throughput(report: AskReport) -> dict[str, float]:
+    """Return the speeds of what this start has asked; empty where no back end counted its tokens."""
+    if not report.output_tokens or report.seconds <= 0:
+        return {}
+    return {
+        "total_gen_tokens": report.output_tokens,
+        "total_elapsed_time": report.seconds,
+        "avg_speed": report.output_tokens / report.seconds,
+        "avg_latency": report.seconds / max(1, report.answered),
+    }
 
 
 def efficiency(tasks: Sequence[TaskResult]) -> dict[str, Any]:

@@ -1,16 +1,15 @@
-"""What is printed at the end: header, table, notes on what is not scored, and how to go on."""
+"""Text printed around the table at the end: header, notes on what is not scored, and how to go on."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
 from lmms_eval.engine.aggregate import MetricResult, TaskResult
 from lmms_eval.engine.evaluate import RunResult
-from lmms_eval.utils import make_table
 
 MAX_SHOWN_REASONS = 3
 MAX_SHOWN_FILES = 12
@@ -45,14 +44,6 @@ def header(facts: ReportFacts) -> str:
         f"{facts.model} ({facts.model_args}), gen_kwargs: ({facts.gen_kwargs}), limit: {facts.limit}, "
         f"offset: {facts.offset}, num_fewshot: {facts.num_fewshot}, batch_size: {facts.batch_size}"
     )
-
-
-def tables(document: Mapping[str, Any]) -> str:
-    """The table of tasks (with the throughput below it) and, where a group aggregates, the table of groups."""
-    parts = [make_table(document)]
-    if document.get("groups"):
-        parts.insert(1, make_table(document, "groups"))
-    return "\n\n".join(part.rstrip("\n") for part in parts)
 
 
 def notes(run: RunResult, facts: ReportFacts) -> list[str]:

@@ -8,11 +8,10 @@ import pytest
 
 from lmms_eval.api.outcome import Withheld
 from lmms_eval.api.task import Group, GroupMetric, PipelineScore
-from lmms_eval.results.document import results_document
-from lmms_eval.results.report import ReportFacts, header, notes, tables
+from lmms_eval.results.report import ReportFacts, header, notes
 from tests.engine.fakes import FakeTask
 from tests.engine.journaled import aggregated, scored
-from tests.results.finished import FACTS, run_result, selection, task_result
+from tests.results.finished import run_result, task_result
 
 SHOWN = ReportFacts("openai", "model=x", "temperature=0", 5.0, 2, None, 1, "lmms-eval --model openai", ("a.json",))
 
@@ -21,15 +20,6 @@ def test_the_header() -> None:
     assert header(SHOWN) == (
         "openai (model=x), gen_kwargs: (temperature=0), limit: 5.0, offset: 2, num_fewshot: None, batch_size: 1"
     )
-
-
-def test_tables_of_tasks_groups_and_speed(tmp_path: Path) -> None:
-    tasks = [task_result(tmp_path, "a"), task_result(tmp_path, "b", [1.0, 1.0])]
-    groups = [Group("all", "All", ("a", "b"), (GroupMetric("acc", "mean"),))]
-    run = run_result(*tasks, groups=groups, output_tokens=10, answered=1, seconds=1.0)
-    text = tables(results_document(run, selection(*tasks, groups=groups, direct=[]), FACTS, {}))
-    assert text.index("|Tasks") < text.index("Throughput Summary") < text.index("|Groups")
-    assert text.count("All") == 2 and "| - a" in text and "0.75" in text
 
 
 def test_a_clean_run_has_nothing_to_say_but_its_files(tmp_path: Path) -> None:

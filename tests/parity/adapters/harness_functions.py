@@ -13,8 +13,7 @@ from lmms_eval.filters import FilterPipeline, filter_class, reasoning
 from lmms_eval.judges import replies
 from lmms_eval.metrics import aggregations, text
 from lmms_eval.tasks._task_utils.mcq_extract import extract_mcq_answer
-from lmms_eval.utils import arguments, concurrency, names, redaction
-from lmms_eval.utils.table import make_table
+from lmms_eval.utils import arguments, concurrency, make_table, names, redaction
 from tests.parity.compare import REL_TOL, TEXT_SCORE_REL_TOL, agree, decode, plain
 from tests.parity.tables import text_differences
 from tests.parity.vectors import PASSED, Vector, Verdict, deviates, failed, line_adapter

@@ -1,0 +1,87 @@
+"""Order of the rows of results, and what a group takes over from its leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lmms_eval.api.task import Selection
+from lmms_eval.engine.aggregate import TaskResult
+from lmms_eval.engine.groups import GroupResult
+from lmms_eval.engine.outcomes import AnswerCounts, TaskOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Line of the table: a group or a task, with its indented alias."""
+
+    name: str
+    alias: str
+    group: GroupResult | None = None
+
+
+def table_layout(selection: Selection, groups: Sequence[GroupResult], tasks: Mapping[str, TaskResult]) -> list[Row]:
+    """Put groups first, each followed by its children one level deeper; then the tasks named directly, by name."""
+    by_name = {group.group.name: group for group in groups}
+    children = {child for group in groups for child in group.group.children}
+    rows: dict[str, Row] = {}
+    for group in groups:
+        if group.group.name not in children:
+            _layout_group(group, 0, by_name, tasks, selection.direct, rows)
+    for name in sorted(tasks):
+        rows.setdefault(name, Row(name, tasks[name].task.alias))
+    return list(rows.values())
+
+
+def _layout_group(
+    group: GroupResult,
+    depth: int,
+    groups: Mapping[str, GroupResult],
+    tasks: Mapping[str, TaskResult],
+    direct: frozenset[str],
+    rows: dict[str, Row],
+) -> None:
+    rows[group.group.name] = Row(group.group.name, _indent(depth) + group.group.alias, group)
+    for child in group.group.children:
+        if child in groups:
+            _layout_group(groups[child], depth + 1, groups, tasks, direct, rows)
+        elif child in tasks:
+            indent = "" if child in direct else _indent(depth + 1)
+            rows.setdefault(child, Row(child, indent + tasks[child].task.alias))
+
+
+def _indent(depth: int) -> str:
+    return "" if depth == 0 else "  " * (depth - 1) + " - "
+
+
+def directions(tasks: Mapping[str, TaskResult], groups: Sequence[GroupResult]) -> dict[str, dict[str, bool | None]]:
+    """Tell by task or group and metric whether a higher number is better; ``None`` where nobody says."""
+    found: dict[str, dict[str, bool | None]] = {
+        name: {metric.name: metric.higher_is_better for metric in result.task.metrics} for name, result in tasks.items()
+    }
+    return {**{group.group.name: _group_direction(group.leaves, found) for group in groups}, **found}
+
+
+def _group_direction(
+    leaves: Sequence[str], direction: Mapping[str, Mapping[str, bool | None]]
+) -> dict[str, bool | None]:
+    """Unite the leaves' directions; ``None`` where they disagree."""
+    union: dict[str, bool | None] = {}
+    for leaf in leaves:
+        for metric, higher in direction.get(leaf, {}).items():
+            union[metric] = higher if union.get(metric, higher) == higher else None
+    return union
+
+
+def group_outcome(group: GroupResult, tasks: Mapping[str, TaskResult]) -> TaskOutcome:
+    """Add up the counts of a group's leaves together; the reasons stand with the leaves."""
+    parts = [tasks[leaf].outcome for leaf in group.leaves if leaf in tasks]
+    return TaskOutcome(
+        requested=sum(part.requested for part in parts),
+        scored=sum(part.scored for part in parts),
+        unscored=sum(part.unscored for part in parts),
+        failed=sum(part.failed for part in parts),
+        not_asked=sum(part.not_asked for part in parts),
+        answers=sum((part.answers for part in parts), AnswerCounts()),
+        withheld=next((part.withheld for part in parts if part.withheld), ""),
+    )

@@ -1,0 +1,179 @@
+"""Table of results: rows as values, and the Markdown made of them (harness specification §5.4, engine rules §10)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lmms_eval.engine.uncertainty import NO_ERROR, NOT_AVAILABLE
+from lmms_eval.utils.markdown import Column, markdown_table
+
+OPTIONAL: Mapping[str, str] = {
+    "Stderr_CLT": "stderr_clt",
+    "Stderr_Clustered": "stderr_clustered",
+    "EA": "expected_accuracy",
+    "CA": "consensus_accuracy",
+    "IV": "internal_variance",
+    "CR": "consistency_rate",
+}
+"""Heading -> name of the number, for columns that are left out where no row has a value."""
+_UNITS = {
+    "total_gen_tokens": "tokens",
+    "total_elapsed_time": "seconds",
+    "avg_latency": "seconds/request",
+    "avg_speed": "tokens/s",
+}
+_SIGNIFICANT = 0.05
+_LEAST_SHOWN = 0.0001
+"""Smaller p-values are printed as being below it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A paired comparison with a baseline."""
+
+    baseline: str
+    unit: str
+    """``percent``, or empty: the metric's own."""
+    difference: float | None
+    """Mean paired difference."""
+    low: float | None
+    high: float | None
+    """The 95 % interval of the difference."""
+    pvalue: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """One metric of one task or group, through one filter pipeline; with a name alone, a group without a number."""
+
+    name: str
+    alias: str
+    """The name as shown."""
+    metric: str = " "
+    filter: str = ""
+    shots: str = " "
+    higher_is_better: bool | None = None
+    value: str = " "
+    """As printed, or why it is absent."""
+    stderr: Any = ""
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+    """Those of ``OPTIONAL``, by name."""
+    comparison: Comparison | None = None
+    interval: str = ""
+    scored: int | None = None
+    """Documents behind the number."""
+    answers: str = ""
+    """Counts and shares of answers that are none or cut off."""
+    is_file: bool = False
+    """The aggregation has only written a file, whose name is printed below the table."""
+
+
+def withheld(unscored: int, failed: int, not_asked: int, has_no_answer: bool, is_counted: bool = True) -> str:
+    """Say why a number is withheld.
+
+    Args:
+        unscored: documents that something needed for scoring is absent for.
+        failed: documents that failed.
+        not_asked: documents that the run did not get to.
+        has_no_answer: every answer is blank or filtered.
+        is_counted: the run says itself why a number is absent; else the failures are named, though there be none.
+    """
+    if unscored and not failed and not not_asked:
+        return f"not evaluated ({unscored} unscored)"
+    reasons = [f"{failed} failed"] if failed or not is_counted else []
+    reasons += [f"{not_asked} not asked"] if not_asked else []
+    if not reasons and has_no_answer:
+        reasons = ["no answer"]
+    return f"withheld ({', '.join(reasons)})" if reasons else "withheld"
+
+
+def number_text(value: Any) -> str:
+    """Return a cell's text: four decimals for a ``float``, ``N/A`` for ``None``."""
+    if value is None:
+        return NOT_AVAILABLE
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+def interval_text(low: float | None, high: float | None, reason: str = "") -> str:
+    """Return an interval's text, or the reason why there is none; the column of errors says itself that it has none."""
+    if low is None or high is None:
+        return "" if reason == NO_ERROR else reason
+    return f"[{low:.4f}, {high:.4f}]"
+
+
+def rows_table(rows: Sequence[TableRow], heading: str) -> str:
+    """Make the Markdown table of rows; ``heading`` stands over their names.
+
+    A row that stands for a written file is left out where its task has others.
+    """
+    told = {row.name for row in rows if not row.is_file}
+    shown = [row for row in rows if not row.is_file or row.name not in told]
+    return markdown_table(list(_columns(shown, heading)))
+
+
+def throughput_table(throughput: Mapping[str, Any]) -> str:
+    """Make the table of speeds: the known numbers first, in the family's order, then the back end's own."""
+    names = [name for name in _UNITS if name in throughput]
+    names += [name for name in throughput if name not in _UNITS]
+    values = [throughput[name] for name in names]
+    return markdown_table(
+        [
+            Column("Metric", tuple(names), is_text=True),
+            Column("Value", tuple(f"{one:.4f}" if isinstance(one, int | float) else str(one) for one in values)),
+            Column("Unit", tuple(_UNITS.get(name, "varies") for name in names), is_text=True),
+        ]
+    )
+
+
+def _columns(rows: Sequence[TableRow], heading: str) -> Iterator[Column]:
+    """The columns of every table, then those that have a value in some row."""
+
+    def column(heading: str, cell: Callable[[TableRow], str], is_text: bool = False) -> Column:
+        return Column(heading, tuple(map(cell, rows)), is_text)
+
+    yield column(heading, lambda row: row.alias, is_text=True)
+    yield column("Filter", lambda row: row.filter, is_text=True)
+    yield column("n-shot", lambda row: row.shots)
+    yield column("Metric", lambda row: row.metric, is_text=True)
+    yield column("", lambda row: {None: "", True: "↑", False: "↓"}[row.higher_is_better], is_text=True)
+    yield column("Value", lambda row: row.value)
+    yield column("", lambda row: "" if row.metric == " " else "±", is_text=True)
+    yield column("Stderr", lambda row: number_text(row.stderr))
+    for title, name in OPTIONAL.items():
+        values = [row.numbers.get(name, NOT_AVAILABLE) for row in rows]
+        if any(value != NOT_AVAILABLE and value is not None for value in values):
+            yield Column(title, tuple(map(number_text, values)))
+    if any(row.comparison is not None for row in rows):
+        yield column("Baseline", lambda row: row.comparison.baseline if row.comparison else "", is_text=True)
+        yield column("Diff", lambda row: _difference(row.comparison), is_text=True)
+        yield column("CI", lambda row: _difference_interval(row.comparison), is_text=True)
+        yield column("P_Value", lambda row: _p_value(row.comparison))
+    added = (
+        column("CI95", lambda row: row.interval, is_text=True),
+        column("N", lambda row: "" if row.scored is None else str(row.scored)),
+        column("Answers", lambda row: row.answers, is_text=True),
+    )
+    yield from (one for one in added if any(one.cells))
+
+
+def _signed(value: float, unit: str) -> str:
+    return f"{value:+.1f}%" if unit == "percent" else f"{value:+.4g}"
+
+
+def _difference(paired: Comparison | None) -> str:
+    return "" if paired is None or paired.difference is None else _signed(paired.difference, paired.unit)
+
+
+def _difference_interval(paired: Comparison | None) -> str:
+    if paired is None or paired.low is None or paired.high is None:
+        return ""
+    return f"[{_signed(paired.low, paired.unit)}, {_signed(paired.high, paired.unit)}]"
+
+
+def _p_value(paired: Comparison | None) -> str:
+    if paired is None or paired.pvalue is None:
+        return ""
+    shown = f"{paired.pvalue:.4f}" if paired.pvalue >= _LEAST_SHOWN else f"<{_LEAST_SHOWN}"
+    return f"{shown}{'*' if paired.pvalue < _SIGNIFICANT else ''}"

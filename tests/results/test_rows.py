@@ -1,0 +1,90 @@
+"""The table of typed results, held to the table that the family's dictionary of the same run gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmms_eval import stats
+from lmms_eval.api.outcome import Withheld
+from lmms_eval.api.task import Group, GroupMetric
+from lmms_eval.engine.evaluate import RunResult
+from lmms_eval.results.baseline import PairedScores
+from lmms_eval.results.document import results_document
+from lmms_eval.results.family_table import make_table
+from lmms_eval.results.rows import tables
+from tests.results.finished import FACTS, run_result, selection, task_result
+
+PAIRED = PairedScores("earlier", "percent", 40.0, 10.0, 5.0, 15.0, 0.01, 2)
+
+
+def of_document(document: Mapping[str, Any]) -> str:
+    parts = [make_table(document)]
+    if document.get("groups"):
+        parts.append(make_table(document, "groups"))
+    return "\n\n".join(part.rstrip("\n") for part in parts)
+
+
+def check(run: RunResult, groups: Sequence[Group] = (), paired: Mapping[str, Any] | None = None) -> str:
+    chosen = selection(*run.tasks, groups=groups, direct=[] if groups else None)
+    text = tables(run, chosen, paired or {})
+    assert text == of_document(results_document(run, chosen, FACTS, paired or {}))
+    return text
+
+
+def test_tables_of_tasks_groups_and_speed(tmp_path: Path) -> None:
+    tasks = [task_result(tmp_path, "a"), task_result(tmp_path, "b", [1.0, 1.0])]
+    groups = [
+        Group("all", "All", ("a", "inner"), (GroupMetric("acc", "mean"),)),
+        Group("inner", "Inner", ("b",)),
+    ]
+    text = check(run_result(*tasks, groups=groups, output_tokens=10, answered=1, seconds=1.0), groups)
+    assert text.index("Tasks") < text.index("Throughput Summary") < text.index("Groups")
+    assert text.count("All") == 2 and "| - a" in text and "0.75" in text and "- Inner" in text
+
+
+@pytest.mark.parametrize("values", [[], [1.0], [1.0, 0.0, 1.0]])
+@pytest.mark.parametrize("lost", [0, 2])
+def test_absent_and_withheld_numbers(tmp_path: Path, values: list[float], lost: int) -> None:
+    if not values and not lost:
+        return
+    text = check(run_result(task_result(tmp_path, "a", values, lost)))
+    assert ("withheld (2 failed)" in text) is (lost > 0)
+
+
+def test_numbers_of_the_tasks_own(tmp_path: Path) -> None:
+    for number, value in enumerate([{"a": 1}, "text", (1, 2), 3, float("nan"), None, Withheld(0.5, "too few")]):
+        check(run_result(task_result(tmp_path, f"t{number}", aggregation=lambda _values, value=value: value)))
+
+
+def test_stability_errors_comparison_and_written_files(tmp_path: Path) -> None:
+    task = task_result(tmp_path, "a")
+    (metric,) = task.metrics
+    more = [
+        replace(metric, metric="acc_norm", stability=stats.Stability(0.5, 0.25, 0.125, 1.0), stderr_clustered=0.25),
+        replace(metric, metric="file", value=None, details={"submission_files": ["f.json"]}),
+        replace(metric, metric="my_stderr", filter="strict"),
+    ]
+    text = check(run_result(replace(task, metrics=(metric, *more))), paired={"a": {"acc,none": PAIRED}})
+    assert "f.json" not in text and "|file" not in text and "my_stderr" in text
+    heading = text.splitlines()[0]
+    assert [name for name in ("Stderr_Clustered", "EA", "CR", "Baseline", "Diff") if name in heading] == [
+        "Stderr_Clustered", "EA", "CR", "Baseline", "Diff",
+    ]  # fmt: skip
+    assert "+10.0%" in text and "[+5.0%, +15.0%]" in text and "0.0100*" in text
+    only = replace(task, metrics=(more[1],))
+    assert "|file" in check(run_result(only)).replace(" ", "")
+
+
+def test_names_that_cannot_be_told_apart_in_text_keys(tmp_path: Path) -> None:
+    """In text keys a metric ``acc_stderr`` is taken for the error of ``acc``, and a filter ends at its last comma."""
+    task = task_result(tmp_path, "a")
+    (metric,) = task.metrics
+    more = replace(metric, metric="acc_stderr"), replace(metric, filter="first, last")
+    run = run_result(replace(task, metrics=(metric, *more)))
+    text = tables(run, selection(*run.tasks), {})
+    assert "|acc_stderr|" in text and "|first, last|" in text

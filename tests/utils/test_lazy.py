@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import lmms_eval.config
+import lmms_eval.utils
+
+PACKAGES = (lmms_eval.utils, lmms_eval.config)
+
+
+def stubbed(package: object) -> set[str]:
+    """Names that type checkers see."""
+    tree = ast.parse(Path(str(package.__file__)).with_suffix(".pyi").read_text("utf-8"))
+    return {alias.asname for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_name_of_the_stub_is_there(package) -> None:
+    names = stubbed(package)
+    assert names and set(package.__all__) == names and names <= set(dir(package))
+    for name in names:
+        assert getattr(package, name) is not None
+        assert name in vars(package)  # looked up once
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_other_names_are_absent(package) -> None:
+    for name in ("none_such", "__wrapped__"):
+        with pytest.raises(AttributeError, match=f"has no attribute '{name}'"):
+            getattr(package, name)
+
+
+def test_a_name_loads_its_own_module_alone() -> None:
+    code = (
+        "import sys; from lmms_eval.utils import chunks; "
+        "assert 'lmms_eval.utils.collator' in sys.modules and 'lmms_eval.utils.template' not in sys.modules; "
+        "namespace = {}; exec('from lmms_eval.utils import *', namespace); assert 'make_table' in namespace"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
