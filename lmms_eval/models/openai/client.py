@@ -11,11 +11,13 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
+from lmms_eval.errors import ModelError
 from lmms_eval.models.openai.arguments import Endpoint
 from lmms_eval.models.openai.errors import AttemptError, redact, shorten, status_error
 from lmms_eval.models.openai.reply import Reply, parse_reply
 from lmms_eval.models.remote.arguments import RemoteArguments
 from lmms_eval.models.remote.bounded import bounded_response
+from lmms_eval.models.remote.direct import Answer, DirectPost
 
 CONNECT_TIMEOUT_S = 30.0
 WHOLE_BYTES = 1 << 20
@@ -23,7 +25,7 @@ WHOLE_BYTES = 1 << 20
 
 
 class Client:
-    """A pool of kept-alive connections to one server; an asynchronous context manager."""
+    """Holds a pool of kept-alive connections to one server; an asynchronous context manager."""
 
     def __init__(
         self,
@@ -31,6 +33,8 @@ class Client:
         settings: RemoteArguments,
         parse: Callable[[bytes, str], Reply] = parse_reply,
     ) -> None:
+        if len(endpoint.authorization.splitlines()) > 1:
+            raise ModelError(f"the key ({endpoint.key_name} or api_key=...) holds a line break: give it in one line")
         self._endpoint, self._timeout, self._connections = endpoint, settings.timeout, settings.ceiling
         self._max_reply_mb = settings.max_reply_mb
         self._parse = parse
@@ -46,6 +50,7 @@ class Client:
             headers=self._headers,
             response_class=bounded_response(self._max_reply_mb),
         )
+        self._direct = DirectPost(self._session, self._endpoint.url, self._max_reply_mb << 20)
         return self
 
     async def __aexit__(
@@ -61,19 +66,23 @@ class Client:
         """
         shown = self._endpoint.shown
         try:
-            data = body if len(body) <= WHOLE_BYTES else io.BytesIO(body)
-            async with self._session.post(
-                self._endpoint.url, data=data, proxy=self._proxy, allow_redirects=False
-            ) as answer:
-                raw: bytes = await answer.read()
-                status, headers = answer.status, answer.headers
-            if status == 200:
-                return self._parse(raw, shown)
-            raise status_error(status, raw, headers, shown, self._endpoint.key_name)
+            is_simple = self._proxy is None and len(body) <= WHOLE_BYTES
+            answer = await (self._direct.post(body) if is_simple else self._post(body))
+            if answer.status == 200:
+                return self._parse(answer.body, shown)
+            raise status_error(answer.status, answer.body, answer.headers, shown, self._endpoint.key_name)
         except AttemptError as error:
             raise self._without_key(error) from None
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise self._without_key(self._transport_error(error)) from error
+
+    async def _post(self, body: bytes) -> Answer:
+        """Send through a proxy, or in pieces."""
+        data = body if len(body) <= WHOLE_BYTES else io.BytesIO(body)
+        async with self._session.post(
+            self._endpoint.url, data=data, proxy=self._proxy, allow_redirects=False
+        ) as answer:
+            return Answer(answer.status, answer.headers, await answer.read())
 
     def _transport_error(self, error: Exception) -> AttemptError:
         shown = self._endpoint.shown
@@ -93,7 +102,7 @@ class Client:
 
 
 def find_proxy(endpoint: Endpoint) -> str | None:
-    """The proxy that the environment names for this server; none for loopback."""
+    """Find the proxy that the environment names for this server; none for loopback."""
     parts = urlsplit(endpoint.url)
     host = parts.hostname or ""
     if endpoint.is_loopback or urllib.request.proxy_bypass(host):
