@@ -35,13 +35,13 @@ def run(
                     return
 
     async def main() -> None:
-        server = await asyncio.start_server(serve, "127.0.0.1", 0)
-        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1/x?version=1"
         timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=timeout_s)
-        async with aiohttp.ClientSession(headers={**HEADERS, **over}, timeout=timeout) as session:
+        async with (
+            await asyncio.start_server(serve, "127.0.0.1", 0) as server,
+            aiohttp.ClientSession(headers={**HEADERS, **over}, timeout=timeout) as session,
+        ):
+            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1/x?version=1"
             await use(DirectPost(session, url, 1 << 20))
-        server.close()
-        await server.wait_closed()
         await asyncio.sleep(0.01)  # the server's sides end too
 
     asyncio.run(main())
