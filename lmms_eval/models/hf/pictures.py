@@ -11,6 +11,10 @@ from lmms_eval.media.cache import ByteLRU
 _INDEPENDENT = ("Qwen2VLImageProcessor", "GotOcr2ImageProcessor", "CLIPImageProcessor", "LlavaImageProcessor",
                 "SiglipImageProcessor")  # fmt: skip
 """Image processors that treat each picture by itself and lay the results one behind the other."""
+_MAX_LOOKS = 1 << 16
+_LOOK_SIZE = (8, 8)
+_NEAREST = 0
+"""Pillow's number of the filter that only picks pixels."""
 
 
 class _NotJoinableError(Exception):
@@ -18,18 +22,22 @@ class _NotJoinableError(Exception):
 
 
 class CachedPictures:
-    """In the place of an image processor: asks it about each different picture once, and joins the results.
+    """In the place of an image processor: pictures that come again are processed once, and the results joined.
 
-    Thread-safe where the processor is.
+    New pictures go to the processor together, as they came: most never come again, and asking about each alone costs
+    more. Those that come twice in a call, or look like an earlier one, are asked about alone and kept. Thread-safe
+    where the processor is.
 
     Args:
         part: an image processor for which :func:`is_independent` holds.
         cache: from picture and options to the processor's result for it.
+        seen: the looks of the pictures that have come.
     """
 
-    def __init__(self, part: Any, cache: ByteLRU[Mapping[str, Any]]) -> None:
+    def __init__(self, part: Any, cache: ByteLRU[Mapping[str, Any]], seen: ByteLRU[bool] | None = None) -> None:
         self._part = part
         self._cache = cache
+        self._seen = seen or ByteLRU(_MAX_LOOKS, lambda _: 1)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name == "_part":
@@ -40,14 +48,20 @@ class CachedPictures:
         """Processors are copied for threads: the cache is common to them."""
         import copy
 
-        return CachedPictures(copy.deepcopy(self._part, memo), self._cache)
+        return CachedPictures(copy.deepcopy(self._part, memo), self._cache, self._seen)
 
     def __call__(self, images: Any, *arguments: Any, **options: Any) -> Any:
         from transformers import BatchFeature
 
         pictures = list(_flat(images))
-        if arguments or not pictures or not all(hasattr(picture, "tobytes") for picture in pictures):
+        if arguments or not pictures or not all(hasattr(picture, "resize") and hasattr(picture, "mode") for picture in pictures):
             return self._part(images, *arguments, **options)
+        looks = [_look(picture) for picture in pictures]
+        is_known = [self._seen.get(look) is not None for look in looks]
+        for look in looks:
+            self._seen.put(look, True)
+        if not any(is_known) and len(set(looks)) == len(looks):
+            return self._part(images, **options)
         results = [self._single(picture, options) for picture in pictures]
         try:
             return BatchFeature(data={name: _join([result[name] for result in results]) for name in results[0]})
@@ -86,8 +100,13 @@ def _flat(images: Any) -> Iterator[Any]:
         yield images
 
 
+def _look(picture: Any) -> tuple[Any, ...]:
+    """A few bytes that differ between most pictures, for next to nothing."""
+    return (picture.mode, picture.size, picture.resize(_LOOK_SIZE, _NEAREST).tobytes())
+
+
 def _digest(picture: Any) -> str:
-    state = hashlib.sha256(f"{getattr(picture, 'mode', '')} {getattr(picture, 'size', '')}\0".encode())
+    state = hashlib.sha256(f"{picture.mode} {picture.size}\0".encode())
     state.update(picture.tobytes())
     return state.hexdigest()
 

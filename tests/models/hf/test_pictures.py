@@ -5,6 +5,7 @@ import pytest
 import torch
 from PIL import Image
 
+from lmms_eval.media.cache import ByteLRU
 from lmms_eval.models.hf.load import load
 from lmms_eval.models.hf.options import HFOptions
 from lmms_eval.models.hf.pictures import CachedPictures, cache_pictures, is_independent
@@ -37,10 +38,11 @@ def test_equal_pixels_of_another_shape_or_mode_are_another_picture(tiny_folders)
     processor = processor_of(tiny_folders["llava"])
     cache = cache_pictures(processor, 1 << 20)
     pixels = np.zeros((20, 40, 3), np.uint8)
-    for image in (Image.fromarray(pixels), Image.fromarray(pixels.reshape(40, 20, 3))):
-        processor.image_processor([image], return_tensors="pt")
-    processor.image_processor([Image.fromarray(pixels)], return_tensors="pt", do_normalize=False)
-    assert cache.info().misses == 3
+    for _ in range(2):
+        for image in (Image.fromarray(pixels), Image.fromarray(pixels.reshape(40, 20, 3))):
+            processor.image_processor([image], return_tensors="pt")
+        processor.image_processor([Image.fromarray(pixels)], return_tensors="pt", do_normalize=False)
+    assert (cache.info().misses, cache.info().hits) == (3, 1)
 
 
 def test_only_where_pictures_are_independent(tiny_folders):
@@ -60,14 +62,29 @@ class Parts:
 
 
 def test_what_cannot_be_joined_is_left_to_the_processor():
-    from lmms_eval.media.cache import ByteLRU
-
     part = CachedPictures(Parts(), ByteLRU(1 << 20, lambda _: 1))
     assert part.size == 3
     assert part([picture(4, 4), picture(5, 4)])["pixels"].shape == (2, 4)
     assert copy.deepcopy(part)._cache is part._cache
     with pytest.raises(AttributeError):
         _ = part.absent
+
+
+def test_new_pictures_go_to_the_processor_together():
+    calls = []
+
+    class Counting:
+        def __call__(self, images, **options):
+            calls.append(len(images))
+            return {"pixels": torch.tensor([float(np.asarray(image).sum()) for image in images])}
+
+    part = CachedPictures(Counting(), ByteLRU(1 << 20, lambda _: 1))
+    images = [picture(30, 20, seed) for seed in range(4)]
+    first = part(images[:3])["pixels"]
+    assert calls == [3], "asked about at once"
+    for _ in range(2):
+        assert torch.equal(part(images)["pixels"][:3], first)
+    assert calls == [3, 1, 1, 1, 1], "each of the repeated ones alone, and once"
 
 
 def test_a_model_processes_repeated_pictures_once(tiny_folders):
