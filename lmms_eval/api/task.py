@@ -50,6 +50,8 @@ class Request:
     """Generation options by their family names: max_new_tokens, temperature, until, ..."""
     continuation: str | None = None
     """The text whose likelihood is asked (``loglikelihood``)."""
+    implied_delimiter: str = ""
+    """The beginning of ``continuation`` that no one asked for: the task leaves ``target_delimiter`` to its default."""
     repeat: int = 0
     round: int = 0
     index: int = 0
@@ -61,6 +63,17 @@ class Request:
     payload: Any = None
     """``None`` again once the answer is recorded."""
     payload_bytes: int = 0
+
+    def continuation_after(self, has_template: bool) -> str:
+        """The text to be scored: after a chat template's generation prompt, without the delimiter that is implied.
+
+        A template's generation prompt is itself the delimiter: a reply begins with "Paris", not with " Paris".
+
+        Args:
+            has_template: the prompt ends with the generation prompt of a chat template.
+        """
+        continuation = self.continuation or ""
+        return continuation.removeprefix(self.implied_delimiter) if has_template else continuation
 
     def with_payload(self, payload: Any, payload_bytes: int) -> Request:
         return replace(self, payload=payload, payload_bytes=payload_bytes)

@@ -52,7 +52,7 @@ class CacheKeys:
                 "kind": request.kind,
                 "messages": [[m.role, [_part(part) for part in m.content]] for m in messages.messages],
                 "generation": dict(request.generation),
-                "continuation": request.continuation,
+                "continuation": [request.continuation, request.implied_delimiter],
                 "repeat": request.repeat,
                 "document": self._document(request) if self._reads_documents else None,
             }

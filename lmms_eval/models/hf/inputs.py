@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.api.messages import (
@@ -19,6 +19,7 @@ from lmms_eval.models.hf.arrange import append_prompt, interleave
 from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.hf.options import HFOptions, text_or_file
 from lmms_eval.models.hf.profile import Profile
+from lmms_eval.models.plain_context import NO_TEMPLATE, plain_context
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,6 +51,8 @@ class Prepared:
     """Estimated prompt length; only compared, never reported."""
     alone: bool = False
     """It shares no batch."""
+    has_template: bool = False
+    """It ends with the generation prompt of a chat template."""
     error: ResponseError | None = None
 
     @property
@@ -84,6 +87,7 @@ class InputBuilder:
         self._absent = loaded.absent_parts
         self._sampling_rate = loaded.sampling_rate
         self._max_pixels = None if loaded.native_pixels else options.max_pixels
+        self._marks = media_marks(loaded.processor, loaded.tokenizer, loaded.model.config)
         self._placeholders = placeholder_tokens(loaded.processor, loaded.tokenizer, loaded.model.config)
         self.system_prompt = text_or_file(options.system_prompt)
         self.chat_template = text_or_file(options.chat_template)
@@ -116,6 +120,8 @@ class InputBuilder:
             leading = {"role": "system", "content": [{"type": "text", "text": self._neutral(self.system_prompt)}]}
             messages = [leading, *(messages[1:] if messages and messages[0]["role"] == "system" else messages)]
         prefilled = bool(messages) and messages[-1]["role"] == "assistant"
+        if self.chat_template == NO_TEMPLATE:
+            return self.finish(plain_context(messages, self._marks), media.images, media.audios)
         text = self._processor.apply_chat_template(
             messages,
             chat_template=self.chat_template,
@@ -123,7 +129,7 @@ class InputBuilder:
             add_generation_prompt=not prefilled,
             continue_final_message=prefilled,
         )
-        return self.finish(text, media.images, media.audios)
+        return replace(self.finish(text, media.images, media.audios), has_template=not prefilled)
 
     def finish(
         self,
@@ -212,6 +218,15 @@ def placeholder_tokens(processor: Any, tokenizer: Any, config: Any) -> tuple[str
             found.add(str(tokenizer.convert_ids_to_tokens(token_id)))
     marked = {token for token in found if len(token) > 2 and not token.isalnum()}
     return tuple(sorted(marked, key=lambda token: (-len(token), token)))
+
+
+def media_marks(processor: Any, tokenizer: Any, config: Any) -> dict[str, str]:
+    """What stands for a picture and for a sound in a prompt that no template has written, by part type."""
+    image = str(getattr(processor, "boi_token", None) or getattr(processor, "image_token", None) or "")
+    around = [getattr(config, f"vision_{place}_token_id", None) for place in ("start", "end")]
+    if image and all(isinstance(token, int) for token in around):
+        image = image.join(tokenizer.convert_ids_to_tokens(around))
+    return {"image": image, "audio": str(getattr(processor, "audio_token", None) or "")}
 
 
 def estimate_tokens(text: str, images: Sequence[Image.Image]) -> float:

@@ -26,7 +26,7 @@ class Job:
 
     @property
     def continuation(self) -> str:
-        return (self.request.continuation or "") if self.settings is None else ""
+        return self.request.continuation_after(self.prepared.has_template) if self.settings is None else ""
 
     @property
     def key(self) -> tuple[str, str, str]:

@@ -54,7 +54,11 @@ class CachedPictures:
         from transformers import BatchFeature
 
         pictures = list(_flat(images))
-        if arguments or not pictures or not all(hasattr(picture, "resize") and hasattr(picture, "mode") for picture in pictures):
+        if (
+            arguments
+            or not pictures
+            or not all(hasattr(picture, "resize") and hasattr(picture, "mode") for picture in pictures)
+        ):
             return self._part(images, *arguments, **options)
         looks = [_look(picture) for picture in pictures]
         is_known = [self._seen.get(look) is not None for look in looks]

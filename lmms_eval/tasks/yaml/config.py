@@ -13,6 +13,7 @@ from lmms_eval.errors import TaskError
 from lmms_eval.tasks.yaml.functions import FunctionRef
 
 GENERATING: frozenset[str] = frozenset({"generate_until", "generate_until_multi_round", "generate_until_agentic"})
+DEFAULT_DELIMITER = " "
 NOT_SUPPORTED = ("generate_visual_cot",)
 
 
@@ -47,7 +48,7 @@ class TaskConfig(_Keys):
     doc_to_judge: Any = None
     use_prompt: str | None = None
     description: Any = ""
-    target_delimiter: str = " "
+    target_delimiter: str | None = None
     fewshot_delimiter: str = "\n\n"
     fewshot_config: dict[str, Any] | None = None
     num_fewshot: int | None = Field(default=None, ge=0)
@@ -73,6 +74,11 @@ class TaskConfig(_Keys):
     def facts(self) -> dict[str, Any]:
         """``metadata`` as one mapping; the list form is a list of mappings."""
         return facts_of(self.metadata)
+
+    @property
+    def answer_delimiter(self) -> str:
+        """Stands between a question and its answer: a blank where the task says nothing."""
+        return DEFAULT_DELIMITER if self.target_delimiter is None else self.target_delimiter
 
     @property
     def split(self) -> str:

@@ -215,7 +215,7 @@ class PromptBuilder:
         for number in self._example_ids(doc_id):
             doc = self._example_docs.text_view(number)
             question, answer = self.prompts.shown_text(doc), self.prompts.answer_text(doc)
-            made += question + config.target_delimiter + answer + config.fewshot_delimiter
+            made += question + config.answer_delimiter + answer + config.fewshot_delimiter
         return made
 
     def _example_turns(self, doc_id: int) -> list[Turn]:
@@ -233,7 +233,7 @@ class PromptBuilder:
             for turn in self.prompts.own_turns(doc):
                 if turn["role"] != "system":
                     parts = _joined(parts, turn["content"])
-            answer = config.target_delimiter + self.prompts.answer_text(doc) + config.fewshot_delimiter
+            answer = config.answer_delimiter + self.prompts.answer_text(doc) + config.fewshot_delimiter
             parts = _joined(parts, [_text(answer)])
         return parts
 

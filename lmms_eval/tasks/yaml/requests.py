@@ -68,6 +68,7 @@ class RequestFactory:
             context=ask.context,
             generation={} if ask.kind == "loglikelihood" else self._sent_generation(),
             continuation=ask.continuation,
+            implied_delimiter=ask.implied_delimiter,
             repeat=repeat,
             round=ask.round,
             index=ask.index,
@@ -140,5 +141,6 @@ class Ask:
     messages: MessageBuilder
     kind: RequestKind = "generate_until"
     continuation: str | None = None
+    implied_delimiter: str = ""
     round: int = 0
     index: int = 0

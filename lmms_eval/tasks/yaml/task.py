@@ -215,6 +215,7 @@ class YamlTask(Task):
         raw = self._raw
         recorded = {
             **_fields(raw),
+            "target_delimiter": self.config.answer_delimiter,
             "num_fewshot": self._shots,
             "repeats": self.repeats,
             "generation_kwargs": self.generation if self.output_type in GENERATING else None,
@@ -232,7 +233,7 @@ class YamlTask(Task):
         scoring = _hash_functions([*(getattr(self.config, key) for key in SCORING_KEYS), *aggregations])
         scoring_data = identity_of(self.config.process_results)
         return {
-            "config": _hash(json.dumps(self.describe(), sort_keys=True, default=str)),
+            "config": _hash(json.dumps([self.describe(), self.config.target_delimiter], sort_keys=True, default=str)),
             "functions": _hash_functions(getattr(self.config, key) for key in PROMPT_KEYS),
             "scoring": _hash(f"{scoring} {scoring_data}") if scoring_data else scoring,
             "data": self.data.identity(self.split),

@@ -25,7 +25,7 @@ def test_the_guide_explains_every_key() -> None:
 def test_defaults() -> None:
     made = config()
     assert made.output_type == "generate_until"
-    assert (made.target_delimiter, made.fewshot_delimiter, made.repeats, made.score_key) == (" ", "\n\n", 1, "score")
+    assert (made.answer_delimiter, made.fewshot_delimiter, made.repeats, made.score_key) == (" ", "\n\n", 1, "score")
     assert made.split == "test"
     assert config(test_split=None, validation_split="val").split == "val"
 

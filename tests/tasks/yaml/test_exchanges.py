@@ -78,6 +78,28 @@ def test_one_request_per_choice(tmp_path: Path) -> None:
     assert passed_on.value == answer.value and passed_on.is_loss
 
 
+@pytest.mark.parametrize(
+    ("changes", "plain", "templated"),
+    [
+        ({}, " black", "black"),
+        ({"target_delimiter": " "}, " black", " black"),
+        ({"target_delimiter": ""}, "black", "black"),
+    ],
+)
+def test_the_delimiter_after_a_chat_template(
+    tmp_path: Path, changes: dict[str, str], plain: str, templated: str
+) -> None:
+    choices = {"output_type": "multiple_choice", "doc_to_choice": "options", "metric_list": None}
+    _, asked = converse(loaded(tmp_path, {**choices, **changes}), 2, loss([-3.0, -1.0, -2.0]))
+    assert [asked[0].continuation_after(has_template) for has_template in (False, True)] == [plain, templated]
+
+
+def test_a_delimiter_that_the_task_sets_is_another_run(tmp_path: Path) -> None:
+    tasks = [loaded(tmp_path, changes) for changes in ({}, {"target_delimiter": " "}, {"target_delimiter": "\n"})]
+    assert len({task.fingerprint()["config"] for task in tasks}) == 3
+    assert [task.describe()["target_delimiter"] for task in tasks] == [" ", " ", "\n"]
+
+
 def test_choices_as_contexts(tmp_path: Path) -> None:
     changes = {
         "output_type": "multiple_choice",

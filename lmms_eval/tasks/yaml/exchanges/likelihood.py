@@ -21,7 +21,8 @@ class LikelihoodExchange(TaskExchange):
         with self.requests.seeding.prompt(self.doc_id):
             if self.requests.task.output_type == "loglikelihood":
                 target = self.requests.prompts.answer_text(doc)
-                return [self._likelihood(self._first(), MessageBuilder(self.requests, self.doc_id), target, 0)]
+                builder = MessageBuilder(self.requests, self.doc_id)
+                return [self._request(Ask(self._first(), builder, "loglikelihood", target))]
             return self._choices(doc)
 
     @property
@@ -38,7 +39,7 @@ class LikelihoodExchange(TaskExchange):
         return self._answer(pairs, is_loss)
 
     def _choices(self, doc: Mapping[str, Any]) -> list[Request]:
-        prompts, delimiter = self.requests.prompts, self.requests.config.target_delimiter
+        prompts, delimiter = self.requests.prompts, self.requests.config.answer_delimiter
         choices = prompts.choices(doc) or []
         question = prompts.text(doc) if self.requests.config.doc_to_text is not None else ""
         if isinstance(question, int) and not isinstance(question, bool):
@@ -55,7 +56,7 @@ class LikelihoodExchange(TaskExchange):
 
     def _contexts(self, doc: Mapping[str, Any], choices: Sequence[str]) -> list[Request]:
         """The choices are contexts and the target is the continuation (the question is the number of a choice)."""
-        continuation = self.requests.config.target_delimiter + str(self.requests.prompts.target(doc))
+        continuation = self.requests.config.answer_delimiter + str(self.requests.prompts.target(doc))
         requests = []
         for number, choice in enumerate(choices):
             context = self.requests.builder.context(self.doc_id, choice)
@@ -65,7 +66,8 @@ class LikelihoodExchange(TaskExchange):
         return requests
 
     def _likelihood(self, context: str, builder: MessageBuilder, continuation: str, index: int) -> Request:
-        return self._request(Ask(context, builder, "loglikelihood", continuation, index=index))
+        implied = self.requests.config.answer_delimiter if self.requests.config.target_delimiter is None else ""
+        return self._request(Ask(context, builder, "loglikelihood", continuation, implied, index=index))
 
 
 def _loss(response: Response) -> float:

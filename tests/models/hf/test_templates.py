@@ -1,0 +1,48 @@
+import shutil
+from dataclasses import replace
+
+import pytest
+
+from lmms_eval.errors import ModelError
+
+from .support import answers, ask, build, picture
+from .test_model import FAMILIES, content, mixed_requests
+
+
+@pytest.fixture(scope="module")
+def model(tiny):
+    return build(tiny, batch_size=8)
+
+
+def likelihoods(model, **more):
+    """Of a choice with the blank that is the default, and of the texts with and without it."""
+    asked = [ask(n, "What?", kind="loglikelihood", continuation=text) for n, text in enumerate((" red", " red", "red"))]
+    asked[0] = replace(asked[0], implied_delimiter=" ")
+    got = answers(model, asked)
+    return [got[number].loglikelihood for number in range(3)]
+
+
+def test_an_implied_delimiter_is_dropped_after_a_chat_template(tiny, model):
+    implied, blank, bare = likelihoods(model)
+    assert implied == pytest.approx(bare, abs=1e-4) and implied != pytest.approx(blank, abs=1e-4)
+    implied, blank, bare = likelihoods(build(tiny, chat_template="none"))
+    assert implied == pytest.approx(blank, abs=1e-4) and implied != pytest.approx(bare, abs=1e-4)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_plain_context_without_a_template(tiny_folders, family, tmp_path):
+    """A base model has no template; pictures stand where they stand, and answers end as usual."""
+    folder = tmp_path / "base"
+    shutil.copytree(tiny_folders[family], folder)
+    (folder / "chat_template.jinja").unlink()
+    with pytest.raises(ModelError, match="chat_template=none"):
+        build(folder)
+    model = build(folder, chat_template="none", batch_size=8)
+    assert model.prepare(ask(0, "Q: What?\nA:")).payload.text == "Q: What?\nA:"
+    requests = mixed_requests(8)
+    assert content(answers(model, requests)) == content(answers(build(folder, chat_template="none"), requests))
+    seen = {answers(model, [ask(0, "It is", [picture(40, 40, seed)])])[0].text for seed in range(3)}
+    assert len(seen) > 1
+    whole = answers(model, [ask(0, "It is")])[0].text
+    assert answers(model, [ask(0, "It is", until=[whole[3:5]])])[0].text == whole[: whole.index(whole[3:5])]
+    assert model.identity() != build(folder, chat_template="{{ messages }}").identity()

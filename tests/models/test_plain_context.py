@@ -1,0 +1,21 @@
+import pytest
+
+from lmms_eval.models.plain_context import plain_context
+
+
+def text(value: str) -> dict[str, str]:
+    return {"type": "text", "text": value}
+
+
+def test_texts_stand_as_they_are_and_media_as_their_marks() -> None:
+    turns = [
+        {"role": "system", "content": [text("Be brief.")]},
+        {"role": "user", "content": [{"type": "image"}, text("What?"), text("Say."), {"type": "image"}]},
+    ]
+    assert plain_context(turns, {"image": "<image>"}) == "Be brief.\n\n<image>What?\nSay.<image>"
+
+
+@pytest.mark.parametrize("marks", [{}, {"image": ""}])
+def test_a_part_that_the_model_has_no_mark_for(marks: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="no mark for image"):
+        plain_context([{"role": "user", "content": [{"type": "image"}]}], marks)
