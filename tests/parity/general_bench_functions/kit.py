@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lmms_eval.tasks.general_bench.measures import frechet, kit_math
-from tests.parity.compare import plain
 
 Input = Mapping[str, Any]
 
@@ -17,31 +16,20 @@ def colour_counts(record: Input) -> list[int]:
     return [counts.described, counts.wanted]
 
 
-def dynamic_degree(record: Input) -> Any:
-    return plain(kit_math.dynamic_degree(record["short_side"], record["frame_count"], record["pair_scores"]))
-
-
-def rate_indices(record: Input) -> list[int]:
-    return kit_math.rate_indices(
-        float(record["sample"].removeprefix("fps")), record["video_length"], record["input_fps"]
-    )
-
-
 FUNCTIONS: Mapping[str, Callable[[Input], Any]] = {
     "frechet_from_embeddings": lambda record: frechet.frechet_from_embeddings(record["background"], record["eval"]),
     "frechet_from_stats": lambda record: frechet.frechet_distance(
         record["mu1"], record["sigma1"], record["mu2"], record["sigma2"]
     ),
     "cosine": lambda record: kit_math.cosine(record["a"], record["b"]),
-    "frame_indices_middle": lambda record: kit_math.middle_indices(record["num_frames"], record["video_length"]),
-    "frame_indices_fps": rate_indices,
     "prompt_from_filename": lambda record: kit_math.prompt_of(record["path"]),
     "spatial_position_score": lambda record: kit_math.spatial_score(record["relation"], record["a"], record["b"]),
     "color_counts": colour_counts,
     "object_class_count": lambda record: kit_math.object_count(record["object"], record["frames"]),
-    "scene_count": lambda record: kit_math.scene_count(record["scene"], record["captions"]),
     "multiple_objects_count": lambda record: kit_math.objects_count(record["object"], record["frames"]),
     "temporal_flickering": lambda record: kit_math.steadiness(record["frames"]),
     "flow_top5pct_radius": lambda record: kit_math.largest_radius(record["flow_hw2"]),
-    "dynamic_degree_decision": dynamic_degree,
+    "dynamic_degree_decision": lambda record: kit_math.is_moving(
+        record["short_side"], record["frame_count"], record["pair_scores"]
+    ),
 }

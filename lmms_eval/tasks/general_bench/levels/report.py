@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Profile = Literal["paper", "reference"]
-PROFILES: tuple[Profile, ...] = ("paper", "reference")
 
 
 @dataclass(frozen=True, slots=True)

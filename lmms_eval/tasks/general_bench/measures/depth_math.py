@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 NEAREST, FARTHEST = 0.001, 80.0
 """Reference depths between these, both excluded, are valid."""
-_TARGET, _TINY = 0.1, 1e-6
 _ROWS = 1 << 18
 """Normals worked on at once."""
 
@@ -65,11 +64,6 @@ def aligned_abs_rel(prediction: Any, reference: Any) -> float:
         sums.append(float((np.abs(aligned - pair.reference) / pair.reference).sum()))
         count += pair.reference.size
     return math.fsum(sums) / count
-
-
-def abs_rel_score(value: float) -> float:
-    """The score from 0 to 100 that the authors print beside the error."""
-    return 100 * math.tanh(_TARGET / (value + _TINY) / 2)
 
 
 def depth_rms(prediction: Any, reference: Any) -> float:

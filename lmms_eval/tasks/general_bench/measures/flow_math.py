@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from lmms_eval.errors import DataError
 
-_OFFSET = 1e-4
-"""Added to the number of videos in the published mean."""
 _ROWS = 256
 """Worked on at once."""
 
@@ -34,8 +31,3 @@ def endpoint_error(prediction: Any, reference: Any) -> float:
     if not math.isfinite(error):
         raise DataError("a flow holds numbers that are not finite")
     return error
-
-
-def published_mean(errors: Sequence[float]) -> float:
-    """The authors' mean over videos, which divides by 0.0001 more than their number."""
-    return math.fsum(errors) / (len(errors) + _OFFSET)

@@ -69,23 +69,6 @@ def psnr(squared_error: float) -> float:
     return 10 * math.log10(PEAK * PEAK / squared_error) if squared_error > 0 else math.inf
 
 
-def mean_psnr(decibels: Sequence[float]) -> float:
-    """Mean of the finite ones (identical pictures are left out), 0 if there are none."""
-    finite = [value for value in decibels if math.isfinite(value)]
-    return math.fsum(finite) / len(finite) if finite else 0.0
-
-
-def ssim(first: Any, second: Any, peak: float = PEAK) -> float:
-    """Mean structural similarity of two grey pictures ``(height, width)`` (Wang, Bovik, Sheikh and Simoncelli, 2004).
-
-    Windows of 11x11 pixels weighted by a normal distribution (1.5 pixels), only where they lie in the picture.
-
-    Raises:
-        DataError: different shapes, or a side below 11 pixels.
-    """
-    return _similarity(first, second, peak).whole
-
-
 def ms_ssim(first: Any, second: Any, peak: float = PEAK) -> float:
     """Multi-scale structural similarity of two grey pictures (Wang, Simoncelli and Bovik, 2003), 0 to 1.
 
@@ -99,7 +82,7 @@ def ms_ssim(first: Any, second: Any, peak: float = PEAK) -> float:
     product = 1.0
     last = len(_SCALE_WEIGHTS) - 1
     for scale, weight in enumerate(_SCALE_WEIGHTS):
-        found = _similarity(first, second, peak)
+        found = similarity(first, second, peak)
         product *= max(0.0, found.whole if scale == last else found.contrast) ** weight
         if scale < last:
             first, second = _halved(first), _halved(second)
@@ -144,7 +127,7 @@ def _strips(first: Any, second: Any) -> Iterator[_Strip]:
         yield _Strip(first[rows].astype(np.float64), second[rows].astype(np.float64))
 
 
-def _similarity(first: Any, second: Any, peak: float) -> Similarity:
+def similarity(first: Any, second: Any, peak: float) -> Similarity:
     if first.shape != second.shape or first.ndim != 2 or min(first.shape) < _WINDOW:
         raise DataError(f"SSIM needs grey pictures of one size, at least {_WINDOW} pixels wide and high")
     stable1, stable2 = (_K1 * peak) ** 2, (_K2 * peak) ** 2

@@ -251,7 +251,7 @@ def _by_scores(value: Any, item: Item) -> bool:
         raise UnreadableAnswer(f"{item.where}: flow_scores needs short_side and frame_count, whole numbers")
     if not isinstance(radii, list) or not all(map(is_number, radii)) or not 0 < len(radii) == count - 1 <= MAX_PAIRS:
         raise UnreadableAnswer(f"{item.where}: flow_scores needs pair_scores, a number for each pair of frames")
-    return kit_math.dynamic_degree(side, count, radii).moving
+    return kit_math.is_moving(side, count, radii)
 
 
 def _by_flows(value: Any, item: Item) -> bool:
@@ -286,7 +286,7 @@ def _moving(flows: Iterable[Any]) -> bool:
         radii.append(kit_math.largest_radius(flow))
     if not radii:
         raise DataError("a video of at least 2 frames is needed")
-    return kit_math.dynamic_degree(side, len(radii) + 1, radii).moving
+    return kit_math.is_moving(side, len(radii) + 1, radii)
 
 
 def _prompt(item: Item) -> str:

@@ -1,11 +1,10 @@
-"""What the benchmark's video generation toolkit computes once its detectors, captioners and networks have spoken.
+"""Calculations of the benchmark's video generation toolkit on the output of its detectors, captioners and networks.
 
 Frames, captions, labels, boxes and flows go in; counts, shares and decisions come out.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from collections.abc import Iterable, Sequence
@@ -31,7 +30,6 @@ _MOVING_RADIUS, _MOVING_SIDE = 6.0, 256.0
 _MOVING_PAIRS, _MOVING_FRAMES = 4, 16
 _HORIZONTAL = ("left", "right")
 _VERTICAL = ("top", "bottom")
-_MAX_SAMPLES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,47 +46,6 @@ class ColourCounts:
 
     described: int
     wanted: int
-
-
-@dataclass(frozen=True, slots=True)
-class DynamicDegree:
-    """Whether a video moves, and by which bounds."""
-
-    threshold: float
-    """Radius of the flow, pixels, that a pair of frames must exceed to count as moving."""
-    count_needed: int
-    """Moving pairs from which the video moves."""
-    moving: bool
-
-
-def middle_indices(count: int, length: int) -> list[int]:
-    """The middle frame of each of ``count`` even intervals of ``length`` frames (as many as there are frames, if they
-    are fewer), the last one repeated up to ``count``.
-
-    Raises:
-        DataError: no frames, or none wanted.
-    """
-    if length < 1 or not 1 <= count <= _MAX_SAMPLES:
-        raise DataError(f"cannot take {count} frames of {length}")
-    intervals = min(count, length)
-    bounds = [index * length // intervals for index in range(intervals + 1)]
-    found = [(first + stop - 1) // 2 for first, stop in itertools.pairwise(bounds)]
-    return found + [found[-1]] * (count - intervals)
-
-
-def rate_indices(rate: float, length: int, video_rate: float) -> list[int]:
-    """The frame in the middle of each step of ``1 / rate`` seconds of a video of ``length`` frames.
-
-    Raises:
-        DataError: a rate that is not positive or no number, no frames, or more than a million samples.
-    """
-    if not (0 < rate < math.inf and 0 < video_rate < math.inf and length >= 1):
-        raise DataError(f"cannot take {rate} frames a second of {length} frames at {video_rate} a second")
-    steps = length / video_rate * rate
-    if steps > _MAX_SAMPLES:
-        raise DataError(f"{rate} frames a second of {length} frames at {video_rate} a second are too many")
-    found = (round((step + 0.5) / rate * video_rate) for step in range(math.ceil(steps)))
-    return [index for index in found if index < length]
 
 
 def prompt_of(file_name: str) -> str:
@@ -150,12 +107,6 @@ def objects_count(names: str, frames: Iterable[Sequence[str]]) -> int:
     return sum(all(name in labels for name in wanted) for labels in frames)
 
 
-def scene_count(scene: str, captions: Iterable[str]) -> int:
-    """Captions in which every word of ``scene`` occurs."""
-    words = scene.split()
-    return sum(all(word in caption for word in words) for caption in captions)
-
-
 def steadiness(frames: Iterable[Any]) -> float:
     """1 less the mean absolute difference of consecutive frames, as a share of 255; means of pairs in single
     precision, as published.
@@ -200,8 +151,8 @@ def largest_radius(flow: Any) -> float:
     return math.fsum(np.partition(radii, radii.size - count)[-count:].tolist()) / count
 
 
-def dynamic_degree(short_side: int, frame_count: int, radii: Sequence[float]) -> DynamicDegree:
-    """Whether a video moves: enough pairs of its frames have a radius (``largest_radius``) above a bound.
+def is_moving(short_side: int, frame_count: int, radii: Sequence[float]) -> bool:
+    """Tell a moving video by enough pairs of frames whose radius (``largest_radius``) is above a bound.
 
     Args:
         short_side: shorter side of its frames, pixels.
@@ -210,7 +161,7 @@ def dynamic_degree(short_side: int, frame_count: int, radii: Sequence[float]) ->
     """
     threshold = _MOVING_RADIUS * short_side / _MOVING_SIDE
     needed = round(_MOVING_PAIRS * frame_count / _MOVING_FRAMES)
-    return DynamicDegree(threshold, needed, sum(radius > threshold for radius in radii) >= needed)
+    return sum(radius > threshold for radius in radii) >= needed
 
 
 def cosine(first: Sequence[float], second: Sequence[float]) -> float:

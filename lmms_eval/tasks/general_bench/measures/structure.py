@@ -45,26 +45,6 @@ def structure_measure(prediction: NDArray[Any], truth: NDArray[Any]) -> float:
     return max(0.0, _OBJECT_WEIGHT * inside + (1 - _OBJECT_WEIGHT) * region)
 
 
-def simplified_structure_measure(prediction: NDArray[Any], truth: NDArray[Any]) -> float:
-    """The authors' variant: other spreads and similarity, quarters cut before the centroid's pixel.
-
-    NaN where the centroid lies on the first row or column (a quarter is empty); arguments as ``structure_measure``.
-    """
-    share = float(truth.mean())
-    if share == 0:
-        return 1 - float(prediction.mean())
-    if share == 1:
-        return float(prediction.mean())
-    parts = [(share, prediction[truth]), (1 - share, 1 - prediction[~truth])]
-    inside = math.fsum(part * 2 * x.mean() / (x.mean() ** 2 + 1 + x.std() + 1e-8) for part, x in parts)
-    row, column = _centroid(truth)
-    blocks = list(_blocks(prediction, truth, round(row), round(column)))
-    if not all(block.truth.size for block in blocks):
-        return math.nan
-    region = math.fsum(block.weight * _plain_similarity(block) for block in blocks)
-    return max(0.0, _OBJECT_WEIGHT * inside + (1 - _OBJECT_WEIGHT) * region)
-
-
 def _centroid(truth: NDArray[Any]) -> tuple[float, float]:
     import numpy as np
 
@@ -98,13 +78,3 @@ def _similarity(block: _Block) -> float:
     if above != 0:
         return above / (below + _TINY)
     return 1.0 if below == 0 else 0.0
-
-
-def _plain_similarity(block: _Block) -> float:
-    """Global structural similarity with constants 1e-4 and 9e-4 and population spreads."""
-    x, y = block.prediction, block.truth.astype(block.prediction.dtype)
-    mean_x, mean_y = float(x.mean()), float(y.mean())
-    shared = float(((x - mean_x) * (y - mean_y)).mean())
-    above = (2 * mean_x * mean_y + 1e-4) * (2 * shared + 9e-4)
-    below = (mean_x**2 + mean_y**2 + 1e-4) * (float(x.var()) + float(y.var()) + 9e-4)
-    return above / (below + 1e-8)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
-
-from lmms_eval.tasks.general_bench.facts import TaskFacts, tasks
+from lmms_eval.tasks.general_bench.facts import tasks
 from lmms_eval.tasks.general_bench.facts.metrics import metrics
-from lmms_eval.tasks.general_bench.measures.registry import Line, lines
+from lmms_eval.tasks.general_bench.measures.registry import lines
 
 HEADINGS = ("metric", "tasks", "unit", "better", "measure", "module", "needs", "checked against")
 
@@ -43,12 +41,3 @@ def markdown() -> str:
 
 def _line(cells: tuple[str, ...]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
-
-
-def unreached() -> list[Line]:
-    """Lines of the table of measures that no task of the workbook can reach."""
-    return [line for line in lines() if not any(_may_fit(line, task) for task in tasks())]
-
-
-def _may_fit(line: Line, task: TaskFacts) -> bool:
-    return line.metric == task.metric and fnmatchcase(task.sheet, line.sheets) and fnmatchcase(task.id, line.tasks)

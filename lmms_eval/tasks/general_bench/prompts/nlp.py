@@ -62,11 +62,6 @@ def max_new_tokens(type_name: str) -> int:
     return type_of(type_name).max_new_tokens
 
 
-def is_dropped(type_name: str, raw: Mapping[str, Any]) -> bool:
-    """The item is not asked at all: a dialogue without a turn."""
-    return type_of(type_name).name == "Dialogue" and raw.get("dialog") == []
-
-
 def _multiple_choice_qa(fields: Fields) -> str:
     options = "\n".join(f"{letter}. {option}" for letter, option in zip(LETTERS, fields.options(), strict=False))
     causal = fold(fields.task) == "causalreasoning"

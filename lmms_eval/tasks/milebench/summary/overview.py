@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lmms_eval.stats.interval import Spread
 from lmms_eval.tasks.milebench.facts import datasets
 from lmms_eval.tasks.milebench.summary.dataset import DatasetSummary
 from lmms_eval.tasks.milebench.summary.figures import (
     PERCENT,
     Entry,
-    Figure,
     Pair,
     Scored,
-    combined,
     dataset_entry,
     group_entries,
     overall_entries,
@@ -152,12 +148,3 @@ def _grid(grid: NeedleGrid) -> dict[str, Any]:
         "official": [list(row) for row in grid.cells],
         "samples": [list(row) for row in grid.counts],
     }
-
-
-def recomputed(groups: Mapping[str, float]) -> dict[str, float]:
-    """The overall figures from the scores of all groups alone (published tables), by name."""
-    unknown = Spread(math.nan, 0, 1)
-    figures = {label: Figure(value / PERCENT, unknown) for label, value in groups.items()}
-    exact = {label: Entry(label, "", Pair(found, found), 0, 0) for label, found in figures.items()}
-    found = overall_entries(datasets(), exact)
-    return {entry.name: combined([entry.scores.official]).value for entry in found if entry.scores is not None}

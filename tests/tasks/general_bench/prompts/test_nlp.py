@@ -7,7 +7,7 @@ import pytest
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.facts import sheets
 from lmms_eval.tasks.general_bench.nlp.types import TYPES
-from lmms_eval.tasks.general_bench.prompts.nlp import ABSTENTION, is_dropped, max_new_tokens, nlp_prompt
+from lmms_eval.tasks.general_bench.prompts.nlp import ABSTENTION, max_new_tokens, nlp_prompt
 from tests.tasks.general_bench.nlp.kit import item_of
 
 NEEDED = {
@@ -187,10 +187,7 @@ def test_labels_are_asked_for_with_a_comma():
     assert nlp_prompt("t", "multiple choice", item_of("multiple choice")) == "Label this: a text"
 
 
-def test_a_dialogue_without_a_turn_is_dropped():
-    assert is_dropped("Dialogue", {"dialog": []})
-    assert not is_dropped("Dialogue", item_of("Dialogue"))
-    assert not is_dropped("OpenQA", {"dialog": []})
+def test_a_dialogue_without_a_turn_has_no_prompt():
     with pytest.raises(DataError, match="dialog is empty"):
         nlp_prompt("t", "Dialogue", {"dialog": []})
 
