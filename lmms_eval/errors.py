@@ -49,6 +49,10 @@ class ModelError(UsageError):
     """A model cannot be built: missing folder, wrong argument, absent package, missing key."""
 
 
+class EngineDiedError(LmmsEvalError):
+    """A local engine ended in the middle of a run: nothing more can be asked, and what was answered is kept."""
+
+
 class RunLockedError(UsageError):
     """Another live process owns the journal of this run."""
 

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from lmms_eval.errors import ModelError
+from lmms_eval.models.likelihood import Likelihood, TokenScore, likelihood_of
 from lmms_eval.models.offline.model import Answer, Engine, EngineModel, Job
+from lmms_eval.models.offline.prompts import Prompt
 from lmms_eval.models.offline.settings import EngineSettings
 from lmms_eval.models.remote.model import import_sdk
 
@@ -41,7 +43,35 @@ class SglangEngine(Engine):
 
     async def generate(self, job: Job, request_id: str) -> Answer:  # noqa: ARG002 - the engine numbers requests itself
         """Ask the engine. One that is cancelled here runs to its end there."""
-        prompt = job.prompt
+        answer = await self._asked(job.prompt, self._sampling(job))
+        facts = answer["meta_info"]
+        finish = facts.get("finish_reason") or {}
+        return Answer(answer["text"], finish.get("type"), facts.get("prompt_tokens"), facts.get("completion_tokens"))
+
+    async def score(self, prompt: Prompt, request_id: str) -> Likelihood:  # noqa: ARG002 - as above
+        """Ask for the log-probabilities of the prompt's last tokens; nothing is generated."""
+        answer = await self._asked(
+            prompt,
+            {"max_new_tokens": 0, "temperature": 0},
+            return_logprob=True,
+            # Placeholders of media grow to many tokens: then more is told than is needed, at the end all the same.
+            logprob_start_len=max(0, len(prompt.token_ids) - prompt.continuation - 1),
+            top_logprobs_num=1,
+        )
+        facts = answer["meta_info"]
+        own = (facts.get("input_token_logprobs") or [])[-prompt.continuation :]
+        best = (facts.get("input_top_logprobs") or [])[-prompt.continuation :]
+        if min(len(own), len(best)) < prompt.continuation or any(not item or item[0] is None for item in (*own, *best)):
+            raise RuntimeError("the engine told no log-probabilities of the prompt")
+        scores = [TokenScore(mine[0], likeliest[0][0]) for mine, likeliest in zip(own, best, strict=True)]
+        return likelihood_of(scores, facts.get("prompt_tokens"))
+
+    async def _asked(self, prompt: Prompt, sampling: dict[str, Any], **options: Any) -> Any:
+        """What the engine answers to a prompt.
+
+        Raises:
+            ValueError: it aborted the request.
+        """
         media: dict[str, Any] = {"image_data": prompt.images, "video_data": prompt.videos}
         if prompt.sounds:
             from lmms_eval.media.audio import wire_audio
@@ -50,16 +80,14 @@ class SglangEngine(Engine):
                 wire_audio({"array": sound.samples, "sampling_rate": sound.sampling_rate}).data_url
                 for sound in prompt.sounds
             ]
+        given = {name: values for name, values in media.items() if values}
         answer = await self._engine.async_generate(
-            input_ids=prompt.token_ids,
-            sampling_params=self._sampling(job),
-            **{name: values for name, values in media.items() if values},
+            input_ids=prompt.token_ids, sampling_params=sampling, **given, **options
         )
-        facts = answer["meta_info"]
-        finish = facts.get("finish_reason") or {}
+        finish = answer["meta_info"].get("finish_reason") or {}
         if finish.get("type") == "abort":
             raise ValueError(f"the engine aborted the request: {finish.get('message', 'no reason given')}")
-        return Answer(answer["text"], finish.get("type"), facts.get("prompt_tokens"), facts.get("completion_tokens"))
+        return answer
 
     def _sampling(self, job: Job) -> dict[str, Any]:
         wanted = job.wanted
@@ -74,7 +102,7 @@ class SglangEngine(Engine):
         return fields
 
     def describe(self) -> Mapping[str, Any]:
-        """The package's version."""
+        """Tell the package's version."""
         return {"engine": self.name, "version": str(getattr(self._sglang, "__version__", "unknown"))}
 
     def close(self) -> None:

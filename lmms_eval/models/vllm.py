@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from lmms_eval.errors import ModelError
-from lmms_eval.models.offline.model import Answer, Engine, EngineModel, Job
+from lmms_eval.models.likelihood import Likelihood, TokenScore, likelihood_of
+from lmms_eval.models.offline.model import REQUEST_ERRORS, Answer, Engine, EngineModel, Job
+from lmms_eval.models.offline.prompts import Prompt
 from lmms_eval.models.offline.settings import EngineSettings
 from lmms_eval.models.remote.model import import_sdk
 
@@ -24,6 +27,11 @@ SAME_NAME = (
 )
 
 
+REFUSALS = (("vllm.exceptions", "VLLMError"), ("vllm.v1.engine.exceptions", "EngineGenerateError"))
+"""Modules and classes; the first is in newer versions alone."""
+DEATHS = (("vllm.v1.engine.exceptions", "EngineDeadError"),)
+
+
 class VllmEngine(Engine):
     """``AsyncEngineArgs``, ``AsyncLLMEngine`` and ``SamplingParams``: the public names of the package's root."""
 
@@ -32,6 +40,8 @@ class VllmEngine(Engine):
 
     def __init__(self, settings: EngineSettings) -> None:
         self._vllm = import_sdk("vllm", "vllm", "vllm")
+        self.refusals = (*REQUEST_ERRORS, *_classes(REFUSALS))
+        self.deaths = _classes(DEATHS)
         # vLLM reads its own time-out of the start from the environment.
         os.environ.setdefault("VLLM_ENGINE_READY_TIMEOUT_S", str(settings.start_timeout))
         arguments: dict[str, Any] = {
@@ -54,21 +64,43 @@ class VllmEngine(Engine):
 
     async def generate(self, job: Job, request_id: str) -> Answer:
         """Ask the engine; closing its generator aborts the request there."""
-        final: Any = None
-        outputs = self._engine.generate(self._prompt(job), self._sampling(job), request_id)
-        async for output in outputs:
-            final = output
-        if final is None or not final.outputs:
+        final = await self._last(job.prompt, self._sampling(job), request_id)
+        if not final.outputs:
             raise RuntimeError("the engine gave no output")
         best = final.outputs[0]
         if best.finish_reason in ("abort", "error"):
             raise RuntimeError(f"the engine aborted the request ({best.finish_reason})")
         return Answer(best.text, best.finish_reason, len(final.prompt_token_ids or ()), len(best.token_ids))
 
-    def _prompt(self, job: Job) -> dict[str, Any]:
-        prompt = job.prompt
+    async def score(self, prompt: Prompt, request_id: str) -> Likelihood:
+        """Ask for the log-probabilities of the prompt; the one token that must be generated is not looked at."""
+        sampling = self._vllm.SamplingParams(max_tokens=1, temperature=0, prompt_logprobs=1, detokenize=False)
+        final = await self._last(prompt, sampling, request_id)
+        # Placeholders of media have grown to many tokens; the continuation still stands at the end.
+        tokens = final.prompt_token_ids[-prompt.continuation :]
+        known = (final.prompt_logprobs or ())[-prompt.continuation :]
+        if len(known) < prompt.continuation or None in known:
+            raise RuntimeError("the engine told no log-probabilities of the prompt")
+        scores = [
+            TokenScore(entry[token].logprob, max(other.logprob for other in entry.values()))
+            for token, entry in zip(tokens, known, strict=True)
+        ]
+        return likelihood_of(scores, len(final.prompt_token_ids))
+
+    async def _last(self, prompt: Prompt, sampling: Any, request_id: str) -> Any:
+        """The engine's output when the request is finished."""
+        sampling.output_kind = self._vllm.sampling_params.RequestOutputKind.FINAL_ONLY
+        final: Any = None
+        async for output in self._engine.generate(self._asked(prompt), sampling, request_id):
+            final = output
+        if final is None:
+            raise RuntimeError("the engine gave no output")
+        return final
+
+    def _asked(self, prompt: Prompt) -> dict[str, Any]:
         sounds = [(sound.samples, sound.sampling_rate) for sound in prompt.sounds]
-        media = {"image": prompt.images, "video": prompt.videos, "audio": sounds}
+        films = [(film.frames, film.metadata) for film in prompt.videos]
+        media = {"image": prompt.images, "video": films, "audio": sounds}
         given = {name: values for name, values in media.items() if values}
         asked: dict[str, Any] = {"prompt_token_ids": prompt.token_ids}
         if given:
@@ -87,12 +119,23 @@ class VllmEngine(Engine):
         return self._vllm.SamplingParams(max_tokens=wanted.max_new_tokens, **fields)
 
     def describe(self) -> Mapping[str, Any]:
-        """The package's version."""
+        """Tell the package's version."""
         return {"engine": self.name, "version": str(getattr(self._vllm, "__version__", "unknown"))}
 
     def close(self) -> None:
         """End the engine's processes."""
         self._engine.shutdown()
+
+
+def _classes(places: Iterable[tuple[str, str]]) -> tuple[type[Exception], ...]:
+    """The exception classes that the installed version has."""
+    found = []
+    for module, name in places:
+        try:
+            found.append(getattr(importlib.import_module(module), name))
+        except (ImportError, AttributeError):
+            continue
+    return tuple(found)
 
 
 class VLLM(EngineModel):

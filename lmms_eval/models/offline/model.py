@@ -6,13 +6,15 @@ import abc
 import os
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, ClassVar
 
 from lmms_eval.api.model import Model, RequestStream
-from lmms_eval.api.request import ErrorKind, Request, Response, Usage
-from lmms_eval.errors import ModelError
+from lmms_eval.api.request import ErrorKind, Request, RequestKind, Response, Usage
+from lmms_eval.errors import EngineDiedError, ModelError
+from lmms_eval.models.hf.batching import RefusedError
+from lmms_eval.models.likelihood import Likelihood
 from lmms_eval.models.offline.prompts import Prompt, PromptBuilder
 from lmms_eval.models.offline.settings import SAME, EngineSettings, decoded, read_settings
 from lmms_eval.models.openai.errors import shorten
@@ -33,7 +35,7 @@ ENGINE_ONLY = (
     "start_timeout",
 )
 REQUEST_ERRORS = (ValueError, TypeError, RuntimeError, LookupError, AssertionError)
-"""What an engine raises for one request; anything else ends the run."""
+"""Builtin errors that an engine raises for one request; its own classes are among ``Engine.refusals``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,10 @@ class Engine(abc.ABC):
     decodes_videos: bool = False
     options: ClassVar[Mapping[str, str]]
     """Generation options that it takes, by family name."""
+    refusals: tuple[type[Exception], ...] = REQUEST_ERRORS
+    """Raised for one request; anything else ends the run."""
+    deaths: tuple[type[Exception], ...] = ()
+    """Raised for every request once the engine cannot answer any more; may be among ``refusals`` by their base."""
 
     @abc.abstractmethod
     def __init__(self, settings: EngineSettings) -> None:
@@ -66,11 +72,15 @@ class Engine(abc.ABC):
 
     @abc.abstractmethod
     async def generate(self, job: Job, request_id: str) -> Answer:
-        """One whole answer."""
+        """Generate one whole answer."""
+
+    @abc.abstractmethod
+    async def score(self, prompt: Prompt, request_id: str) -> Likelihood:
+        """Tell the likelihood of the prompt's continuation."""
 
     @abc.abstractmethod
     def describe(self) -> Mapping[str, Any]:
-        """Version and what else the results record."""
+        """Tell the version and what else the results record."""
 
     @abc.abstractmethod
     def close(self) -> None:
@@ -79,6 +89,8 @@ class Engine(abc.ABC):
 
 class OfflineModel(Model):
     """Keeps up to ``num_concurrent`` requests in an engine of this process, which batches them itself."""
+
+    kinds: frozenset[RequestKind] = frozenset({"generate_until", "loglikelihood"})
 
     def __init__(self, settings: EngineSettings, kind: type[Engine]) -> None:
         self._settings = settings
@@ -89,13 +101,20 @@ class OfflineModel(Model):
         self._ignored: set[str] = set()
 
     def prepare(self, request: Request) -> Request:
-        """Render the prompt and decode its media.
+        """Render the prompt and decode its media; the payload is a ``Job``, a ``Prompt`` or why there is none.
 
         Raises:
             MediaError: a picture, video or sound cannot be read.
         """
+        scored = (request.continuation or "") if request.kind == "loglikelihood" else None
+        messages = request.build_messages()
+        try:
+            prompt = self._builder.build(messages, scored)
+        except RefusedError as error:
+            return request.with_payload(error, 0)
+        if scored is not None:
+            return request.with_payload(prompt, prompt.nbytes)
         wanted = read_generation(request.generation, request.seed, self._settings.max_new_tokens, pin_seed=True)
-        prompt = self._builder.build(request.build_messages())
         return request.with_payload(Job(prompt, wanted), prompt.nbytes)
 
     async def respond(self, stream: RequestStream) -> AsyncIterator[Response]:
@@ -111,19 +130,35 @@ class OfflineModel(Model):
 
     async def _ask(self, request: Request) -> Response:
         started = perf_counter()
-        job: Job = request.payload
-        self._ignored.update(job.wanted.pick(self._engine.options)[1])
+        payload: Job | Prompt | RefusedError = request.payload
+        if isinstance(payload, RefusedError):
+            return Response.failure(request.id, "bad_request", str(payload))
         try:
-            answer = await self._engine.generate(job, request.id)
-        except REQUEST_ERRORS as error:
-            return Response.failure(request.id, _kind(error), f"{self._engine.name}: {shorten(str(error))}")
-        return Response(
-            request.id,
-            text=answer.text,
-            finish_reason=answer.finish_reason,
-            usage=Usage(answer.input_tokens, answer.output_tokens),
-            latency=perf_counter() - started,
-        )
+            if isinstance(payload, Prompt):
+                scored = await self._engine.score(payload, request.id)
+                response = Response(
+                    request.id,
+                    loglikelihood=scored.value,
+                    is_greedy=scored.is_greedy,
+                    usage=Usage(scored.input_tokens, 0),
+                )
+            else:
+                self._ignored.update(payload.wanted.pick(self._engine.options)[1])
+                answer = await self._engine.generate(payload, request.id)
+                response = Response(
+                    request.id,
+                    text=answer.text,
+                    finish_reason=answer.finish_reason,
+                    usage=Usage(answer.input_tokens, answer.output_tokens),
+                )
+        except self._engine.deaths as error:
+            raise EngineDiedError(
+                f"{self._engine.name} died: {_reason(error)}; what it answered is kept: mend the cause (its own "
+                "messages stand above) and start the same command again"
+            ) from error
+        except self._engine.refusals as error:
+            return Response.failure(request.id, _kind(error), f"{self._engine.name}: {_reason(error)}")
+        return replace(response, latency=perf_counter() - started)
 
     def identity(self) -> Mapping[str, Any]:
         """Model, prompt and every argument, the run-only ones apart."""
@@ -156,7 +191,7 @@ class EngineModel(Model):
             self._inner = _server(given, name)
         else:
             self._inner = OfflineModel(read_settings(given, name), self.engine)
-        self.concurrency = self._inner.concurrency
+        self.concurrency, self.kinds = self._inner.concurrency, self._inner.kinds
 
     def prepare(self, request: Request) -> Request:
         """See the inner back end."""
@@ -209,7 +244,20 @@ def _own_place(settings: EngineSettings, name: str) -> Iterator[None]:
         yield
 
 
+def _telling(error: BaseException) -> BaseException:
+    """The error itself, or the one that it was raised from where it says nothing."""
+    while not str(error) and error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
+def _reason(error: BaseException) -> str:
+    told = _telling(error)
+    return shorten(str(told)) or type(told).__name__
+
+
 def _kind(error: BaseException) -> ErrorKind:
-    if "out of memory" in str(error).lower():
+    told = _telling(error)
+    if "out of memory" in str(told).lower():
         return "out_of_memory"
-    return "internal" if isinstance(error, RuntimeError | AssertionError) else "bad_request"
+    return "internal" if isinstance(told, RuntimeError | AssertionError) else "bad_request"

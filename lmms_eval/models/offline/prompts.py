@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lmms_eval.api.messages import ChatAudioContent, ChatImageContent, ChatMessages, ChatTextContent, ChatVideoContent
+from lmms_eval.api.messages import (
+    ChatAudioContent,
+    ChatImageContent,
+    ChatMessage,
+    ChatMessages,
+    ChatTextContent,
+    ChatVideoContent,
+)
 from lmms_eval.errors import MediaError, ModelError
-from lmms_eval.models.offline.settings import EngineSettings, read_template
+from lmms_eval.models.hf.batching import RefusedError
+from lmms_eval.models.offline.films import read_film
+from lmms_eval.models.offline.settings import PLAIN, EngineSettings, read_template
 from lmms_eval.models.openai.body import read_system_prompt
-from lmms_eval.models.remote.media import Frames, bounds_of, read_video
+from lmms_eval.models.remote.media import Frames, bounds_of
 
 TOKEN_BYTES = 8
+_PROBE = "a text that no template holds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +33,11 @@ class Prompt:
     images: list[Any] = field(default_factory=list)
     """PIL images, RGB."""
     videos: list[Any] = field(default_factory=list)
-    """``(frames, height, width, 3)`` arrays, or paths and URLs for an engine that decodes them."""
+    """``Film``, or paths and URLs for an engine that decodes them."""
     sounds: list[Any] = field(default_factory=list)
     """``lmms_eval.media.audio.Audio``."""
+    continuation: int = 0
+    """For likelihoods: tokens of the continuation, the last ones of ``token_ids``."""
 
     @property
     def nbytes(self) -> int:
@@ -32,13 +45,13 @@ class Prompt:
         from lmms_eval.media.image import memory_bytes
 
         pictures = sum(memory_bytes(image) for image in self.images)
-        films = sum(int(getattr(video, "nbytes", 0)) for video in self.videos)
+        films = sum(0 if isinstance(video, str) else int(video.frames.nbytes) for video in self.videos)
         sounds = sum(int(sound.samples.nbytes) for sound in self.sounds)
         return TOKEN_BYTES * len(self.token_ids) + pictures + films + sounds
 
 
 class PromptBuilder:
-    """Renders with the model's own chat template. Thread-safe.
+    """Renders with the model's own chat template, or none. Thread-safe.
 
     Args:
         settings: the arguments.
@@ -50,47 +63,92 @@ class PromptBuilder:
         self._settings, self._decodes_videos = settings, decodes_videos
         self._frames = Frames(settings.max_frames_num, settings.video_fps)
         self._template = read_template(settings.chat_template)
+        self.is_plain = self._template == PLAIN
         self._tokenizer, self._renderer = _load(settings, self._template)
+        self._takes_parts = not self.is_plain and self._renders_parts()
 
-    def build(self, messages: ChatMessages) -> Prompt:
-        """The prompt of a conversation.
+    def build(self, messages: ChatMessages, continuation: str | None = None) -> Prompt:
+        """Render a conversation; with ``continuation``, that text follows where the answer would begin.
 
         Raises:
             MediaError: a picture, video or sound cannot be read.
+            RefusedError: the conversation has media and the template takes texts alone, the template refuses it, or
+                the continuation adds no token.
         """
         prompt = Prompt([])
         turns = [
-            {"role": message.role, "content": [item for part in message.content for item in self._part(part, prompt)]}
-            for message in messages.messages
+            {"role": message.role, "content": self._content(message, prompt)}
+            for message in _with_system(messages.messages, self.system_prompt)
         ]
-        if self.system_prompt:
-            turns = [turn for turn in turns if turn["role"] != "system"]
-            turns.insert(0, {"role": "system", "content": [{"type": "text", "text": self.system_prompt}]})
+        text = _joined(turns) if self.is_plain else self._rendered(turns)
+        # A template writes what marks the beginning: the tokenizer must not do so again.
+        bos = self._tokenizer.bos_token
+        is_marked = not self.is_plain or bool(bos and text.startswith(bos))
+        tokens = self._tokenizer.encode(text + (continuation or ""), add_special_tokens=not is_marked)
+        if continuation is None:
+            return replace(prompt, token_ids=tokens)
+        # Counted as ``hf`` counts: the tokens by which the whole is longer than the prompt alone.
+        added = len(tokens) - len(self._tokenizer.encode(text, add_special_tokens=not is_marked))
+        if added < 1:
+            raise RefusedError(f"the continuation {continuation!r} adds no token to the prompt")
+        return replace(prompt, token_ids=tokens, continuation=added)
+
+    def _content(self, message: ChatMessage, prompt: Prompt) -> str | list[dict[str, Any]]:
+        """The parts of a message, or its text where the template takes texts; media are appended to ``prompt``."""
+        if self._takes_parts:
+            return [self._part(part, prompt) for part in message.content]
+        texts = [part.text for part in message.content if isinstance(part, ChatTextContent)]
+        if len(texts) < len(message.content):
+            reason = "chat_template=none renders" if self.is_plain else "the chat template takes"
+            raise RefusedError(f"{reason} texts alone, and the request has a picture, video or sound")
+        return "\n".join(texts)
+
+    def _rendered(self, turns: list[dict[str, Any]]) -> str:
+        """The text of a conversation; an answer that it ends with is left open, to be continued."""
+        import jinja2
+
+        is_begun = bool(turns) and turns[-1]["role"] == "assistant"
         extra = {"chat_template": self._template} if self._template else {}
-        text = self._renderer.apply_chat_template(
-            turns, tokenize=False, add_generation_prompt=True, **extra, **self._settings.chat_template_kwargs
-        )
-        # The template has written what marks the beginning: the tokenizer must not do so again.
-        prompt.token_ids.extend(self._tokenizer.encode(text, add_special_tokens=False))
-        return prompt
+        try:
+            text: str = self._renderer.apply_chat_template(
+                turns,
+                tokenize=False,
+                add_generation_prompt=not is_begun,
+                continue_final_message=is_begun,
+                **extra,
+                **self._settings.chat_template_kwargs,
+            )
+        except (jinja2.TemplateError, TypeError, ValueError, LookupError, AttributeError) as error:
+            raise RefusedError(f"the chat template refuses the request: {type(error).__name__}: {error}") from error
+        return text
+
+    def _renders_parts(self) -> bool:
+        """Templates of text models add contents to texts: they fail on a list of parts, or print it as Python does."""
+        parts = [{"type": "text", "text": _PROBE}]
+        try:
+            text = self._rendered([{"role": "user", "content": parts}])
+        except RefusedError:
+            return False
+        return str(parts) not in text
 
     def _part(
         self, part: ChatTextContent | ChatImageContent | ChatVideoContent | ChatAudioContent, prompt: Prompt
-    ) -> list[dict[str, Any]]:
+    ) -> dict[str, Any]:
         if isinstance(part, ChatTextContent):
-            return [{"type": "text", "text": part.text}]
+            return {"type": "text", "text": part.text}
         if isinstance(part, ChatImageContent):
             from lmms_eval.media.image import load_rgb
 
             prompt.images.append(load_rgb(part.url, max_pixels=self._settings.max_pixels))
-            return [{"type": "image"}]
-        if isinstance(part, ChatAudioContent):
+        elif isinstance(part, ChatAudioContent):
             from lmms_eval.media.audio import load_audio
 
             prompt.sounds.append(load_audio(part.url))
-            return [{"type": "audio"}]
-        prompt.videos.append(self._address(part) if self._decodes_videos else read_video(part, self._frames).array)
-        return [{"type": "video"}]
+        elif self._decodes_videos:
+            prompt.videos.append(self._address(part))
+        else:
+            prompt.videos.append(read_film(part, self._frames, self._settings.max_pixels))
+        return {"type": part.type}
 
     def _address(self, part: ChatVideoContent) -> str:
         from lmms_eval.media.reference import resolve
@@ -103,8 +161,21 @@ class PromptBuilder:
         return film.url if film.kind == "url" else str(film.path)
 
 
+def _with_system(messages: Sequence[ChatMessage], system_prompt: str | None) -> list[ChatMessage]:
+    """The messages with ``system_prompt`` first, in place of their own system messages."""
+    if not system_prompt:
+        return list(messages)
+    leading = ChatMessage(role="system", content=[ChatTextContent(text=system_prompt)])
+    return [leading, *(message for message in messages if message.role != "system")]
+
+
+def _joined(turns: Sequence[dict[str, Any]]) -> str:
+    """A conversation as plain text: a base model reads no roles."""
+    return "\n\n".join(turn["content"] for turn in turns)
+
+
 def _load(settings: EngineSettings, template: str | None) -> tuple[Any, Any]:
-    """The tokenizer, and what has the chat template: it, or the processor where the template stands only there.
+    """Load the tokenizer, and what has the chat template: it, or the processor where the template stands only there.
 
     Raises:
         ModelError: they cannot be loaded, or there is no template.
@@ -120,5 +191,7 @@ def _load(settings: EngineSettings, template: str | None) -> tuple[Any, Any]:
     except (OSError, ValueError, ImportError, KeyError) as error:
         raise ModelError(f"the tokenizer of {settings.model} cannot be loaded: {error}") from error
     if not getattr(processor, "chat_template", None):
-        raise ModelError(f"{settings.model} has no chat template: give chat_template=FILE")
+        raise ModelError(
+            f"{settings.model} has no chat template: give chat_template=FILE, or chat_template={PLAIN} for a base model"
+        )
     return tokenizer, processor

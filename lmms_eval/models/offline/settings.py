@@ -22,6 +22,8 @@ SAME = {
     "num_cpus": "num_concurrent",
 }
 """Other names of arguments."""
+PLAIN = "none"
+"""``chat_template``: prompts are plain texts, for models without one."""
 
 
 class EngineSettings(CommonArguments):
@@ -84,12 +86,12 @@ def read_settings(given: Mapping[str, Any], backend: str) -> EngineSettings:
 
 
 def read_template(value: str | None) -> str | None:
-    """A chat template, or the content of the file that ``value`` names.
+    """A chat template, or the content of the file that ``value`` names; ``PLAIN`` and nothing as they are.
 
     Raises:
         ModelError: the file cannot be read.
     """
-    if not value or "{" in value:
+    if not value or value == PLAIN or "{" in value:
         return value
     try:
         return Path(value).read_text(encoding="utf-8")

@@ -17,6 +17,13 @@ TEMPLATE = (
 )
 
 
+TEXTS_TEMPLATE = (
+    "{{ '<s>' }}{% for m in messages %}{{ '[' + m.role + ']' + m.content }}{% endfor %}"
+    "{% if add_generation_prompt %}[assistant]{% endif %}"
+)
+"""As text models have it: a content is a text."""
+
+
 def write_tokenizer(folder: Path, template: str | None = TEMPLATE) -> str:
     """A tokenizer with one token a character, which puts ``<s>`` before each text when it is let."""
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
@@ -49,6 +56,8 @@ class Recorder:
         self.delay = 0.0
         self.error: Exception | None = None
         self.finish = "stop"
+        self.logprobs: list[tuple[float, float]] = []
+        """Of the last tokens of a prompt: the token's own, and the highest at its place."""
 
     async def work(self) -> None:
         self.open += 1
@@ -89,6 +98,9 @@ def fake_vllm(seen: Recorder) -> ModuleType:
         seed: int | None = None
         stop: list[str] | None = None
         repetition_penalty: float = 1.0
+        prompt_logprobs: int | None = None
+        detokenize: bool = True
+        output_kind: Any = None
 
     class AsyncLLMEngine:
         @classmethod
@@ -99,11 +111,12 @@ def fake_vllm(seen: Recorder) -> ModuleType:
 
         async def generate(self, prompt: Any, sampling_params: SamplingParams, request_id: str) -> AsyncIterator[Any]:
             seen.calls.append({"prompt": prompt, "sampling": dataclasses.asdict(sampling_params), "id": request_id})
-            for text in ("ans", f"answer to {request_id}"):
-                if text != "ans":
-                    await seen.work()
-                output = SimpleNamespace(text=text, finish_reason=seen.finish, token_ids=[1, 2, 3])
-                yield SimpleNamespace(outputs=[output], prompt_token_ids=prompt["prompt_token_ids"])
+            assert sampling_params.output_kind == "final only"
+            await seen.work()
+            output = SimpleNamespace(text=f"answer to {request_id}", finish_reason=seen.finish, token_ids=[1, 2, 3])
+            tokens = prompt["prompt_token_ids"]
+            told = None if sampling_params.prompt_logprobs is None else vllm_logprobs(tokens, seen.logprobs)
+            yield SimpleNamespace(outputs=[output], prompt_token_ids=tokens, prompt_logprobs=told)
 
         def shutdown(self) -> None:
             seen.closed = True
@@ -113,8 +126,38 @@ def fake_vllm(seen: Recorder) -> ModuleType:
         SamplingParams,
         AsyncLLMEngine,
     )
+    module.sampling_params = SimpleNamespace(RequestOutputKind=SimpleNamespace(FINAL_ONLY="final only"))
     module.__version__ = "0.0-fake"
     return module
+
+
+def vllm_logprobs(tokens: list[int], told: list[tuple[float, float]]) -> list[dict[int, Any] | None]:
+    """As vLLM gives them: nothing for the first token; then the token's own, and the likeliest one's."""
+    rows = [(-9.0, -8.0)] * (len(tokens) - 1 - len(told)) + told
+    return [
+        None,
+        *(
+            {token: SimpleNamespace(logprob=own)} | ({} if own == best else {-1: SimpleNamespace(logprob=best)})
+            for token, (own, best) in zip(tokens[1:], rows, strict=True)
+        ),
+    ]
+
+
+class EngineDeadError(Exception):
+    """As the class of that name in vLLM: every request after the engine's death raises it."""
+
+
+class RequestError(Exception):
+    """As ``VLLMError``: none of Python's own errors, and may be without a message."""
+
+
+def vllm_modules(seen: Recorder) -> dict[str, ModuleType]:
+    """The modules of vLLM that are imported by name."""
+    exceptions, engine = ModuleType("vllm.exceptions"), ModuleType("vllm.v1.engine.exceptions")
+    exceptions.VLLMError = RequestError  # type: ignore[attr-defined]
+    engine.EngineDeadError = EngineDeadError  # type: ignore[attr-defined]
+    packages = {name: ModuleType(name) for name in ("vllm.v1", "vllm.v1.engine")}
+    return {"vllm": fake_vllm(seen), "vllm.exceptions": exceptions, **packages, "vllm.v1.engine.exceptions": engine}
 
 
 def fake_sglang(seen: Recorder) -> ModuleType:
@@ -133,13 +176,21 @@ def fake_sglang(seen: Recorder) -> ModuleType:
             image_data: list[Any] | None = None,
             audio_data: list[Any] | None = None,
             video_data: list[Any] | None = None,
+            return_logprob: bool = False,
+            logprob_start_len: int = -1,
+            top_logprobs_num: int = 0,
         ) -> dict[str, Any]:
-            seen.calls.append(
-                {"prompt": input_ids, "sampling": sampling_params, "media": (image_data, video_data, audio_data)}
-            )
+            media = (image_data, video_data, audio_data)
+            seen.calls.append({"prompt": input_ids, "sampling": sampling_params, "media": media})
             number = len(seen.calls) - 1
             await seen.work()
             facts = {"finish_reason": {"type": seen.finish}, "prompt_tokens": 5, "completion_tokens": 3}
+            if return_logprob and input_ids is not None:
+                assert top_logprobs_num == 1
+                count = min(len(input_ids) - logprob_start_len, len(seen.logprobs))
+                told = list(zip(input_ids[-count:], seen.logprobs[-count:], strict=True))
+                facts["input_token_logprobs"] = [(None, 0, None)] + [(own, token, None) for token, (own, _) in told]
+                facts["input_top_logprobs"] = [None] + [[(best, 1, None)] for _, (_, best) in told]
             return {"text": f"answer {number}", "meta_info": facts}
 
         def shutdown(self) -> None:

@@ -7,6 +7,7 @@ import importlib.util
 import os
 import sys
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,22 @@ import pytest
 from PIL import Image
 
 from lmms_eval.api.messages import ChatMessages
-from lmms_eval.errors import MediaError, ModelError
+from lmms_eval.errors import EngineDiedError, MediaError, ModelError
 from lmms_eval.models.registry import ModelRegistry
 from tests.media.draw import tone, write_video
-from tests.models.offline.engines import Recorder, fake_sglang, fake_vllm, write_tokenizer
+from tests.models.offline.engines import (
+    TEXTS_TEMPLATE,
+    EngineDeadError,
+    Recorder,
+    RequestError,
+    fake_sglang,
+    vllm_modules,
+    write_tokenizer,
+)
 from tests.models.openai.support import MemoryStream, ask, make_request
 from tests.servers.stub import StubServer
 
-FAKES = {"vllm": fake_vllm, "sglang": fake_sglang}
+FAKES = ("vllm", "sglang")
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +43,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     recorder = Recorder()
-    for name, make in FAKES.items():
-        monkeypatch.setitem(sys.modules, name, make(recorder))
+    for name, module in {**vllm_modules(recorder), "sglang": fake_sglang(recorder)}.items():
+        monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.delenv("WORLD_SIZE", raising=False)
     monkeypatch.setenv("VLLM_ENGINE_READY_TIMEOUT_S", "60")
     return recorder
@@ -116,10 +125,23 @@ def test_vllm_media_are_passed_as_they_are(tmp_path: Path, folder: str, seen: Re
     calls = {call["id"]: call["prompt"] for call in seen.calls}
     media = calls["one"]["multi_modal_data"]
     assert media["image"][0].mode == "RGB" and media["image"][0].width <= 10
-    assert isinstance(media["video"][0], np.ndarray) and media["video"][0].shape[0] == 4
+    frames, facts = media["video"][0]
+    assert isinstance(frames, np.ndarray) and frames.shape[0] == 4
+    assert facts["total_num_frames"] == 12 and facts["frames_indices"] == [0, 3, 7, 11]
+    assert facts["duration"] == pytest.approx(12 / facts["fps"]) and not facts["do_sample_frames"]
     assert media["audio"][0][1] == 8000 and len(media["audio"][0][0]) == 4000
     assert calls["one"]["mm_processor_kwargs"] == {"fps": 1}
     assert set(calls["two"]) == {"prompt_token_ids"}
+
+
+def test_a_list_of_pictures_is_a_video(folder: str, seen: Recorder) -> None:
+    pictures = [Image.new("RGB", (6 + number, 4), (number, 0, 0)) for number in range(9)]
+    part = {"type": "video", "url": pictures}
+    messages = ChatMessages.model_validate({"messages": [{"role": "user", "content": [part]}]})
+    ask(build("vllm", folder, max_frames_num=3, fps=2), [make_request("one", messages=messages)])
+    frames, facts = seen.calls[0]["prompt"]["multi_modal_data"]["video"][0]
+    assert frames.shape == (3, 4, 6, 3) and [int(frame[0, 0, 0]) for frame in frames] == facts["frames_indices"]
+    assert facts["fps"] == 2 and facts["total_num_frames"] == 9
 
 
 def test_sglang_media(tmp_path: Path, folder: str, seen: Recorder) -> None:
@@ -168,6 +190,65 @@ def test_errors_of_the_engine(name: str, error: Exception, kind: str, folder: st
     seen.error = error
     response = ask(build(name, folder), [make_request("one")])["one"]
     assert response.error is not None and response.error.kind == kind and str(error) in response.error.message
+
+
+def test_an_error_of_vllms_own_is_one_failed_request(folder: str, seen: Recorder) -> None:
+    seen.error = RequestError()
+    seen.error.__cause__ = ValueError("a picture too many")
+    response = ask(build("vllm", folder), [make_request("one")])["one"]
+    assert response.error is not None and response.error.kind == "bad_request"
+    assert "a picture too many" in response.error.message
+
+
+def test_the_death_of_the_engine_is_no_answer_to_a_request(folder: str, seen: Recorder) -> None:
+    seen.error = EngineDeadError("EngineCore encountered an issue")
+    with pytest.raises(EngineDiedError, match=r"EngineCore encountered an issue; .* start the same command again"):
+        ask(build("vllm", folder), [make_request("one")])
+
+
+def score(model: Any, continuations: dict[str, str], text: str = "Q?") -> Any:
+    asked = [
+        replace(make_request(name, text), kind="loglikelihood", continuation=continuation)
+        for name, continuation in continuations.items()
+    ]
+    return ask(model, asked)
+
+
+@pytest.mark.parametrize("name", FAKES)
+def test_likelihoods_are_of_the_continuations_tokens(name: str, folder: str, seen: Recorder) -> None:
+    seen.logprobs = [(-1.0, -0.5), (-0.25, -0.25)]
+    model = build(name, folder)
+    assert model.kinds == {"generate_until", "loglikelihood"}
+    found = score(model, {"two": "AB", "one": "B"})
+    assert (found["two"].loglikelihood, found["two"].is_greedy) == (-1.25, False)
+    assert (found["one"].loglikelihood, found["one"].is_greedy) == (-0.25, True)
+    tokens = [call["prompt"]["prompt_token_ids"] if name == "vllm" else call["prompt"] for call in seen.calls]
+    assert [text_of(folder, prompt) for prompt in tokens] == ["<s>[user]Q?[assistant]AB", "<s>[user]Q?[assistant]B"]
+    empty = score(model, {"nothing": ""})["nothing"].error
+    assert empty is not None and empty.kind == "bad_request" and "adds no token" in empty.message
+
+
+@pytest.mark.parametrize("name", FAKES)
+def test_a_template_that_expects_texts_gets_texts(name: str, tmp_path: Path, seen: Recorder) -> None:
+    texts = write_tokenizer(tmp_path / "texts", template=TEXTS_TEMPLATE)
+    model = build(name, texts, system_prompt="Hi")
+    found = ask(model, [make_request("one", "Q?"), make_request("two", "Q?", visuals=[Image.new("RGB", (2, 2))])])
+    prompt = seen.calls[0]["prompt"]
+    assert (
+        text_of(texts, prompt["prompt_token_ids"] if name == "vllm" else prompt) == "<s>[system]Hi[user]Q?[assistant]"
+    )
+    refused = found["two"].error
+    assert refused is not None and refused.kind == "bad_request" and "takes texts alone" in refused.message
+
+
+def test_a_base_model_reads_the_plain_context(tmp_path: Path, seen: Recorder) -> None:
+    base = write_tokenizer(tmp_path / "base", template=None)
+    model = build("vllm", base, chat_template="none")
+    seen.logprobs = [(-1.0, -1.0)]
+    found = score(model, {"one": "A"}, "Q:")
+    assert text_of(base, seen.calls[0]["prompt"]["prompt_token_ids"]) == "<s>Q:A"
+    assert found["one"].loglikelihood == -1.0
+    assert model.identity()["chat_template"] == "none"
 
 
 @pytest.mark.parametrize("name", FAKES)
