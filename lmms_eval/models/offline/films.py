@@ -13,6 +13,7 @@ from lmms_eval.models.remote.media import Frames, read_video
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+    from PIL import Image
 
 UNKNOWN_FPS = 24.0
 """Rate of a video that does not tell it, as the processors of transformers assume."""
@@ -50,25 +51,40 @@ def read_film(part: ChatVideoContent, frames: Frames, max_pixels: int | None = N
     Raises:
         MediaError: the video or one of its pictures cannot be read.
     """
-    value = part.url
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray):
-        return _listed(value, frames, max_pixels)
+    if _is_listed(part.url):
+        import numpy as np
+
+        images = read_pictures(part, frames, max_pixels)
+        size = images[0].size
+        array = np.stack([np.asarray(image if image.size == size else image.resize(size)) for image in images])
+        return Film(array, tuple(_chosen(part.url, frames)), frames.fps or UNKNOWN_FPS, len(part.url))
     from lmms_eval.media.video import probe
 
     found = read_video(part, frames)
-    total = max(probe(value).frames, found.indices[-1] + 1)
+    total = max(probe(part.url).frames, found.indices[-1] + 1)
     return Film(found.array, found.indices, found.fps or UNKNOWN_FPS, total)
 
 
-def _listed(pictures: Sequence[Any], frames: Frames, max_pixels: int | None) -> Film:
-    import numpy as np
+def read_pictures(part: ChatVideoContent, frames: Frames, max_pixels: int | None = None) -> list[Image.Image]:
+    """Read the frames of a video, or of a list, as pictures.
 
-    from lmms_eval.media import load_rgb, uniform_indices
+    Raises:
+        MediaError: the video or one of its pictures cannot be read.
+    """
+    from lmms_eval.media import load_rgb, shrink
+
+    if _is_listed(part.url):
+        return [load_rgb(part.url[index], max_pixels=max_pixels) for index in _chosen(part.url, frames)]
+    return [shrink(image, max_pixels=max_pixels) for image in read_video(part, frames).images()]
+
+
+def _is_listed(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
+
+
+def _chosen(pictures: Sequence[Any], frames: Frames) -> list[int]:
+    from lmms_eval.media import uniform_indices
 
     if not pictures:
         raise MediaError("a video without frames: its list of pictures is empty")
-    chosen = uniform_indices(len(pictures), min(frames.count, len(pictures)))
-    loaded = [load_rgb(pictures[index], max_pixels=max_pixels) for index in chosen]
-    size = loaded[0].size
-    array = np.stack([np.asarray(image if image.size == size else image.resize(size)) for image in loaded])
-    return Film(array, tuple(chosen), frames.fps or UNKNOWN_FPS, len(pictures))
+    return list(uniform_indices(len(pictures), min(frames.count, len(pictures))))

@@ -15,6 +15,7 @@ from lmms_eval.api.request import ErrorKind, Request, RequestKind, Response, Usa
 from lmms_eval.errors import EngineDiedError, ModelError
 from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.likelihood import Likelihood
+from lmms_eval.models.offline.loop import EngineLoop
 from lmms_eval.models.offline.prompts import Prompt, PromptBuilder
 from lmms_eval.models.offline.settings import SAME, EngineSettings, decoded, read_settings
 from lmms_eval.models.openai.errors import shorten
@@ -97,6 +98,7 @@ class OfflineModel(Model):
         self.concurrency = settings.num_concurrent
         with _own_place(settings, kind.name):
             self._engine = kind(settings)
+        self._loop = EngineLoop()
         self._builder = PromptBuilder(settings, kind.decodes_videos)
         self._ignored: set[str] = set()
 
@@ -135,7 +137,7 @@ class OfflineModel(Model):
             return Response.failure(request.id, "bad_request", str(payload))
         try:
             if isinstance(payload, Prompt):
-                scored = await self._engine.score(payload, request.id)
+                scored = await self._loop.call(self._engine.score(payload, request.id))
                 response = Response(
                     request.id,
                     loglikelihood=scored.value,
@@ -144,7 +146,7 @@ class OfflineModel(Model):
                 )
             else:
                 self._ignored.update(payload.wanted.pick(self._engine.options)[1])
-                answer = await self._engine.generate(payload, request.id)
+                answer = await self._loop.call(self._engine.generate(payload, request.id))
                 response = Response(
                     request.id,
                     text=answer.text,
@@ -172,6 +174,7 @@ class OfflineModel(Model):
     def close(self) -> None:
         """End the engine."""
         self._engine.close()
+        self._loop.close()
 
 
 class EngineModel(Model):

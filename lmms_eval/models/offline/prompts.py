@@ -16,7 +16,7 @@ from lmms_eval.api.messages import (
 )
 from lmms_eval.errors import MediaError, ModelError
 from lmms_eval.models.hf.batching import RefusedError
-from lmms_eval.models.offline.films import read_film
+from lmms_eval.models.offline.films import read_film, read_pictures
 from lmms_eval.models.offline.settings import PLAIN, EngineSettings, read_template
 from lmms_eval.models.openai.body import read_system_prompt
 from lmms_eval.models.remote.media import Frames, bounds_of
@@ -66,6 +66,7 @@ class PromptBuilder:
         self.is_plain = self._template == PLAIN
         self._tokenizer, self._renderer = _load(settings, self._template)
         self._takes_parts = not self.is_plain and self._renders_parts()
+        self._takes_videos = self._takes_parts and self._renders_videos()
 
     def build(self, messages: ChatMessages, continuation: str | None = None) -> Prompt:
         """Render a conversation; with ``continuation``, that text follows where the answer would begin.
@@ -96,7 +97,7 @@ class PromptBuilder:
     def _content(self, message: ChatMessage, prompt: Prompt) -> str | list[dict[str, Any]]:
         """The parts of a message, or its text where the template takes texts; media are appended to ``prompt``."""
         if self._takes_parts:
-            return [self._part(part, prompt) for part in message.content]
+            return [entry for part in message.content for entry in self._part(part, prompt)]
         texts = [part.text for part in message.content if isinstance(part, ChatTextContent)]
         if len(texts) < len(message.content):
             reason = "chat_template=none renders" if self.is_plain else "the chat template takes"
@@ -131,11 +132,20 @@ class PromptBuilder:
             return False
         return str(parts) not in text
 
+    def _renders_videos(self) -> bool:
+        """A template that writes nothing for a video has no place for one: its frames then go as pictures."""
+        text = {"type": "text", "text": _PROBE}
+        try:
+            both = self._rendered([{"role": "user", "content": [{"type": "video"}, text]}])
+        except RefusedError:
+            return False
+        return both != self._rendered([{"role": "user", "content": [text]}])
+
     def _part(
         self, part: ChatTextContent | ChatImageContent | ChatVideoContent | ChatAudioContent, prompt: Prompt
-    ) -> dict[str, Any]:
+    ) -> list[dict[str, Any]]:
         if isinstance(part, ChatTextContent):
-            return {"type": "text", "text": part.text}
+            return [{"type": "text", "text": part.text}]
         if isinstance(part, ChatImageContent):
             from lmms_eval.media.image import load_rgb
 
@@ -144,11 +154,15 @@ class PromptBuilder:
             from lmms_eval.media.audio import load_audio
 
             prompt.sounds.append(load_audio(part.url))
+        elif not self._takes_videos:
+            frames = read_pictures(part, self._frames, self._settings.max_pixels)
+            prompt.images.extend(frames)
+            return [{"type": "image"} for _ in frames]
         elif self._decodes_videos:
             prompt.videos.append(self._address(part))
         else:
             prompt.videos.append(read_film(part, self._frames, self._settings.max_pixels))
-        return {"type": part.type}
+        return [{"type": part.type}]
 
     def _address(self, part: ChatVideoContent) -> str:
         from lmms_eval.media.reference import resolve

@@ -56,10 +56,12 @@ class Recorder:
         self.delay = 0.0
         self.error: Exception | None = None
         self.finish = "stop"
+        self.loops: set[asyncio.AbstractEventLoop] = set()
         self.logprobs: list[tuple[float, float]] = []
         """Of the last tokens of a prompt: the token's own, and the highest at its place."""
 
     async def work(self) -> None:
+        self.loops.add(asyncio.get_running_loop())
         self.open += 1
         self.peak = max(self.peak, self.open)
         try:

@@ -20,6 +20,7 @@ from lmms_eval.errors import EngineDiedError, MediaError, ModelError
 from lmms_eval.models.registry import ModelRegistry
 from tests.media.draw import tone, write_video
 from tests.models.offline.engines import (
+    TEMPLATE,
     TEXTS_TEMPLATE,
     EngineDeadError,
     Recorder,
@@ -142,6 +143,23 @@ def test_a_list_of_pictures_is_a_video(folder: str, seen: Recorder) -> None:
     frames, facts = seen.calls[0]["prompt"]["multi_modal_data"]["video"][0]
     assert frames.shape == (3, 4, 6, 3) and [int(frame[0, 0, 0]) for frame in frames] == facts["frames_indices"]
     assert facts["fps"] == 2 and facts["total_num_frames"] == 9
+
+
+@pytest.mark.parametrize("name", FAKES)
+def test_frames_are_pictures_where_the_template_has_no_place_for_a_video(
+    name: str, tmp_path: Path, seen: Recorder
+) -> None:
+    film = write_video(tmp_path / "film.mp4", 12)
+    template = TEMPLATE.replace("{% else %}<{{ p.type }}>", "{% elif p.type == 'image' %}<image>")
+    folder = write_tokenizer(tmp_path / "pictures", template=template)
+    ask(build(name, folder, max_frames_num=3), [make_request("one", "Q?", visuals=[str(film)])])
+    call = seen.calls[0]
+    tokens, images = (
+        (call["prompt"]["prompt_token_ids"], call["prompt"]["multi_modal_data"]["image"])
+        if name == "vllm"
+        else (call["prompt"], call["media"][0])
+    )
+    assert len(images) == 3 and text_of(folder, tokens) == "<s>[user]<image><image><image>Q?[assistant]"
 
 
 def test_sglang_media(tmp_path: Path, folder: str, seen: Recorder) -> None:
@@ -275,6 +293,17 @@ def test_closing_cancels_what_is_open(name: str, folder: str, seen: Recorder) ->
     seen.delay = 30
     asyncio.run(run())
     assert seen.aborted == 4 and seen.open == 0
+
+
+def test_an_engine_is_called_in_one_loop_however_many_streams_ask_it(folder: str, seen: Recorder) -> None:
+    """What an engine ties to the loop of its first call is gone with that loop."""
+    model = build("vllm", folder)
+    assert [ask(model, [make_request(name)])[name].text for name in ("one", "two")] == [
+        "answer to one",
+        "answer to two",
+    ]
+    assert len(seen.loops) == 1
+    model.close()
 
 
 def test_an_argument_that_the_engine_does_not_know(folder: str, seen: Recorder) -> None:
