@@ -17,7 +17,7 @@ from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.likelihood import Likelihood
 from lmms_eval.models.offline.loop import EngineLoop
 from lmms_eval.models.offline.prompts import Prompt, PromptBuilder
-from lmms_eval.models.offline.settings import SAME, EngineSettings, decoded, read_settings
+from lmms_eval.models.offline.settings import PLAIN, SAME, EngineSettings, decoded, read_settings
 from lmms_eval.models.openai.errors import shorten
 from lmms_eval.models.remote.arguments import first_names
 from lmms_eval.models.remote.generation import Wanted, read_generation
@@ -220,11 +220,14 @@ class EngineModel(Model):
 def _server(given: Mapping[str, Any], name: str) -> Model:
     from lmms_eval.models.openai.model import OpenAI
 
-    misplaced = [argument for argument in ENGINE_ONLY if argument in given]
+    misplaced = [name for name in ENGINE_ONLY if name in given and (name, given[name]) != ("chat_template", PLAIN)]
     if misplaced:
         raise ModelError(f"{', '.join(misplaced)}: with base_url these belong to the command that starts {name}")
     extra = {argument: decoded(given[argument]) for argument in SERVER_EXTRAS if argument in given}
     rest = {argument: value for argument, value in given.items() if argument not in SERVER_EXTRAS}
+    if rest.get("chat_template") == PLAIN:
+        del rest["chat_template"]
+        rest["api"] = "completions"
     rest["extra_body"] = {**extra, **(decoded(given.get("extra_body")) or {})}
     return OpenAI(**rest)
 

@@ -16,7 +16,7 @@ from lmms_eval.errors import ModelError
 from lmms_eval.models.remote.arguments import RemoteArguments, read_arguments
 
 PUBLIC_BASE_URL = "https://api.openai.com/v1"
-PATHS = {"chat": "/chat/completions", "responses": "/responses"}
+PATHS = {"chat": "/chat/completions", "completions": "/completions", "responses": "/responses"}
 """End of the address by form."""
 REASONING_MODEL = re.compile(r"(?:.*/)?(?:gpt-5|o1|o3|o4)(?:$|[-.:])", re.IGNORECASE)
 
@@ -24,7 +24,7 @@ REASONING_MODEL = re.compile(r"(?:.*/)?(?:gpt-5|o1|o3|o4)(?:$|[-.:])", re.IGNORE
 class ChatArguments(RemoteArguments):
     """Arguments of back ends whose bodies are those of chat completions."""
 
-    api: Literal["chat", "responses"] = "chat"
+    api: Literal["chat", "completions", "responses"] = "chat"
     reasoning_model: bool | None = None
     pass_video_url: bool = False
     message_format: Literal["openai", "qwen3_vl"] = "openai"
@@ -143,7 +143,7 @@ def _azure_endpoint(arguments: Arguments, environment: Mapping[str, str]) -> End
     base, key, version = wanted.values()
     parts, place = _split(base)
     root = parts.path.rstrip("/").removesuffix("/openai") + "/openai"
-    if arguments.api == "chat":
+    if arguments.api != "responses":
         root += f"/deployments/{quote(arguments.model, safe='')}"
     path = root + PATHS[arguments.api]
     return Endpoint(

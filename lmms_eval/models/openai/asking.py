@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
-from lmms_eval.api.request import ErrorKind, Request, Response
+from lmms_eval.api.request import ErrorKind, Request, Response, Usage
 from lmms_eval.models.openai.concurrency import Gate
 from lmms_eval.models.openai.errors import AttemptError
 from lmms_eval.models.openai.reply import Reply, cut_at
@@ -124,6 +124,16 @@ class Asker:
         return self._random.uniform(0.0, bound)
 
     def _response(self, request: Request, reply: Reply, attempts: int, latency: float) -> Response:
+        if reply.likelihood is not None:
+            return Response(
+                request.id,
+                loglikelihood=reply.likelihood.value,
+                is_greedy=reply.likelihood.is_greedy,
+                usage=Usage(reply.likelihood.input_tokens, 0),
+                latency=latency,
+                attempts=attempts,
+                model=reply.model,
+            )
         stops = self._stops_here(request)
         final = cut_at(reply, stops) if stops else reply
         self._tally.answers_from_reasoning += reply.from_reasoning

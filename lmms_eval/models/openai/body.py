@@ -21,6 +21,7 @@ from lmms_eval.api.messages import (
 from lmms_eval.api.request import Request
 from lmms_eval.errors import ModelError
 from lmms_eval.models.openai.arguments import ChatArguments, Endpoint
+from lmms_eval.models.openai.completions import completion_body
 from lmms_eval.models.openai.generation import Dialect, map_generation
 from lmms_eval.models.openai.responses import map_responses_generation, responses_body
 
@@ -54,6 +55,7 @@ class BodyBuilder:
         )
         self.system_prompt = read_system_prompt(arguments.system_prompt)
         self.model = arguments.model
+        self._is_plain = arguments.api == "completions"
         self._extra = _extra_fields(arguments)
         self._rendering = Rendering(
             max_frames=arguments.max_frames_num,
@@ -95,6 +97,8 @@ class BodyBuilder:
         fields = {**mapped.fields, **self._extra}
         if is_responses:
             return responses_body(self.model, messages, fields)
+        if self._is_plain:
+            return completion_body(self.model, messages, fields)
         return {"model": self.model, "messages": messages, **fields}
 
     def _with_system_prompt(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -13,6 +13,8 @@ from typing import Any
 from lmms_eval.api.request import Request
 from lmms_eval.models.openai.arguments import find_endpoint, parse_arguments
 from lmms_eval.models.openai.chat import CHAT_ANSWER_ARGUMENTS, ChatModel
+from lmms_eval.models.openai.likelihood import Probe, Scorer, make_probe, parse_scores
+from lmms_eval.models.openai.reply import Reply
 from lmms_eval.models.remote.model import Complete
 from lmms_eval.utils.redaction import public_query
 
@@ -41,6 +43,8 @@ class OpenAI(ChatModel):
     def __init__(self, **arguments: Any) -> None:
         self._arguments = parse_arguments(arguments, os.environ)
         self._endpoint = find_endpoint(self._arguments, os.environ)
+        if self._arguments.api == "completions" or (self._arguments.api == "chat" and not self._endpoint.is_public):
+            self.kinds = self.kinds | {"loglikelihood"}
         # aiohttp takes a tenth of a second to import: when a model is built, not when its class is looked up.
         importlib.import_module("lmms_eval.models.openai.client")
         super().__init__(self._arguments, self._endpoint)
@@ -55,22 +59,34 @@ class OpenAI(ChatModel):
         return {**super().identity(), **digest}
 
     def prepare(self, request: Request) -> Request:
-        """Make the request's JSON body.
+        """Make the request's JSON body, or the two of a likelihood.
 
         Raises:
             MediaError: a picture, video or sound cannot be read.
         """
+        if request.kind == "loglikelihood":
+            probe = make_probe(self.builder.body(request), request.continuation or "")
+            return request.with_payload(probe, probe.nbytes)
         body = self.builder.build(request)
         return request.with_payload(body, len(body))
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Complete]:
-        """A pool of connections."""
+        """Open a pool of connections, and one for likelihoods."""
         from lmms_eval.models.openai.client import Client
+        from lmms_eval.models.openai.completions import parse_completion
         from lmms_eval.models.openai.reply import parse_reply
         from lmms_eval.models.openai.responses import parse_response
 
-        arguments = self._arguments
-        parse = parse_response if arguments.api == "responses" else parse_reply
-        async with Client(self._endpoint, arguments, parse) as client:
-            yield client.complete
+        endpoint, arguments = self._endpoint, self._arguments
+        parse = {"chat": parse_reply, "completions": parse_completion, "responses": parse_response}[arguments.api]
+        async with Client(endpoint, arguments, parse) as client, Client(endpoint, arguments, parse_scores) as scores:
+            scorer = Scorer(client.complete, scores.complete)
+
+            async def complete(payload: bytes | Probe) -> Reply:
+                return await (scorer.score(payload) if isinstance(payload, Probe) else client.complete(payload))
+
+            try:
+                yield complete
+            finally:
+                await scorer.close()

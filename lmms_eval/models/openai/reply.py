@@ -14,6 +14,7 @@ import orjson
 from lmms_eval.api.interleaved import cut_parts, generated_image
 from lmms_eval.api.request import GeneratedImage, Part, Usage
 from lmms_eval.errors import MediaError
+from lmms_eval.models.likelihood import Likelihood
 from lmms_eval.models.openai.errors import AttemptError, error_in_body, shorten
 
 PICTURE_TYPES = ("image_url", "output_image")
@@ -34,6 +35,8 @@ class Reply:
     parts: tuple[Part, ...] = ()
     model: str | None = None
     """The model that the server says it served."""
+    likelihood: Likelihood | None = None
+    """Of a continuation, where that was asked in place of a text."""
 
     @classmethod
     def of_parts(

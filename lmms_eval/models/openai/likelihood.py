@@ -1,0 +1,169 @@
+"""Likelihoods from servers that tell the log-probabilities of a prompt.
+
+Plain completions (``api=completions``) tell them with ``echo`` and ``logprobs``; vLLM's chat completions with
+``prompt_logprobs``. A second request, of the prompt alone, tells how many of the tokens are the continuation's: the
+server alone knows its tokenizer. That is counted as the back end ``hf`` counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from lmms_eval.api.request import Usage
+from lmms_eval.models.likelihood import TokenScore, likelihood_of
+from lmms_eval.models.openai.completions import read_choice
+from lmms_eval.models.openai.errors import AttemptError
+from lmms_eval.models.openai.reply import Reply, read_tokens, served_model
+
+PROMPTS_REMEMBERED = 4096
+"""Whose lengths are asked once for all choices of a question."""
+LENGTH_FIELDS = ("max_tokens", "max_completion_tokens", "stop")
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Bodies of the two requests that one likelihood takes."""
+
+    whole: bytes
+    """Of the prompt with its continuation."""
+    prompt: bytes
+    """Of the prompt alone."""
+
+    @property
+    def nbytes(self) -> int:
+        return len(self.whole) + len(self.prompt)
+
+
+def make_probe(body: Mapping[str, Any], continuation: str) -> Probe:
+    """Make the bodies from that of a generation, in the plain form or in that of chat completions."""
+    fields = {name: value for name, value in body.items() if name not in LENGTH_FIELDS}
+    alone: dict[str, Any] = {**fields, "max_tokens": 1, "temperature": 0}
+    whole = _plain(alone, continuation) if "prompt" in body else _chat(alone, continuation)
+    return Probe(orjson.dumps(whole), orjson.dumps(alone))
+
+
+def _plain(alone: Mapping[str, Any], continuation: str) -> dict[str, Any]:
+    return {**alone, "prompt": alone["prompt"] + continuation, "echo": True, "logprobs": 1}
+
+
+def _chat(alone: dict[str, Any], continuation: str) -> dict[str, Any]:
+    """The continuation is the beginning of the answer, which is left open."""
+    messages, is_open = list(alone["messages"]), {"add_generation_prompt": False, "continue_final_message": True}
+    if messages and messages[-1]["role"] == "assistant":
+        alone.update(is_open)
+        last = messages.pop()
+        answer = {**last, "content": [*last["content"], {"type": "text", "text": continuation}]}
+    else:
+        answer = {"role": "assistant", "content": continuation}
+    return {**alone, **is_open, "messages": [*messages, answer], "prompt_logprobs": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredReply(Reply):
+    """A reply with what the server tells of the prompt's tokens; of the first one it tells nothing."""
+
+    scores: tuple[TokenScore, ...] = ()
+
+
+def parse_scores(raw: bytes, url: str) -> ScoredReply:
+    """Read the log-probabilities of a prompt from a completion of either form, of status 200.
+
+    Raises:
+        AttemptError: ``bad_request`` where the server tells none; else as ``parse_completion``.
+    """
+    body, choice = read_choice(raw, url)
+    usage = read_tokens(body.get("usage"), "prompt_tokens", "completion_tokens")
+    try:
+        told = _of_chat(body) if "message" in choice else _of_plain(choice, usage)
+    except (TypeError, KeyError, ValueError, LookupError, AttributeError) as error:
+        raise AttemptError("malformed", f"{url} sent log-probabilities of another form: {error!r}") from error
+    if not told:
+        raise AttemptError(
+            "bad_request",
+            f"{url} tells no log-probabilities of a prompt, which likelihoods need: chat completions of vLLM do, and "
+            "plain ones (api=completions) of servers that know echo with logprobs",
+        )
+    return ScoredReply("", None, usage, model=served_model(body), scores=told)
+
+
+def _of_chat(body: Mapping[str, Any]) -> tuple[TokenScore, ...]:
+    """``prompt_logprobs``: of each token its own and the likeliest one's, which may be one and the same."""
+    known = [entry for entry in body.get("prompt_logprobs") or () if entry]
+    values = [sorted(float(token["logprob"]) for token in entry.values()) for entry in known]
+    return tuple(TokenScore(entry[0], entry[-1]) for entry in values)
+
+
+def _of_plain(choice: Mapping[str, Any], usage: Usage | None) -> tuple[TokenScore, ...]:
+    told = choice.get("logprobs")
+    if not told:
+        return ()
+    end = len(told["token_logprobs"]) - ((usage.output_tokens if usage is not None else None) or 0)
+    pairs = list(zip(told["token_logprobs"], told["top_logprobs"], strict=True))[:end]
+    return tuple(
+        TokenScore(float(own), max(float(own), *map(float, (likeliest or {}).values())))
+        for own, likeliest in pairs
+        if own is not None
+    )
+
+
+class Scorer:
+    """Asks for likelihoods.
+
+    Args:
+        ask: one attempt for a reply.
+        ask_scores: one attempt for the log-probabilities of a prompt.
+    """
+
+    def __init__(
+        self, ask: Callable[[bytes], Awaitable[Reply]], ask_scores: Callable[[bytes], Awaitable[Reply]]
+    ) -> None:
+        self._ask, self._ask_scores = ask, ask_scores
+        self._lengths: OrderedDict[bytes, asyncio.Task[int]] = OrderedDict()
+
+    async def score(self, probe: Probe) -> Reply:
+        """Make one attempt at a likelihood.
+
+        Raises:
+            AttemptError: either request failed, or the continuation adds no token.
+        """
+        whole = await self._ask_scores(probe.whole)
+        assert isinstance(whole, ScoredReply)
+        length = await self._length(probe.prompt)
+        total = _input_tokens(whole)
+        added = total - length
+        if not 0 < added <= len(whole.scores):
+            raise AttemptError(
+                "bad_request", f"the continuation adds no token to the prompt ({length} tokens, {total} with it)"
+            )
+        return replace(whole, likelihood=likelihood_of(whole.scores[-added:], total))
+
+    async def _length(self, prompt: bytes) -> int:
+        """Tokens of a prompt, asked once for those who ask at the same time or later."""
+        task = self._lengths.get(prompt)
+        if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
+            task = self._lengths[prompt] = asyncio.create_task(self._asked_length(prompt))
+            while len(self._lengths) > PROMPTS_REMEMBERED:
+                self._lengths.popitem(last=False)
+        return await asyncio.shield(task)
+
+    async def _asked_length(self, prompt: bytes) -> int:
+        return _input_tokens(await self._ask(prompt))
+
+    async def close(self) -> None:
+        """End what is still asked."""
+        for task in self._lengths.values():
+            task.cancel()
+        await asyncio.gather(*self._lengths.values(), return_exceptions=True)
+
+
+def _input_tokens(reply: Reply) -> int:
+    count = reply.usage.input_tokens if reply.usage is not None else None
+    if count is None:
+        raise AttemptError("bad_request", "the server counts no prompt tokens (usage), which likelihoods need")
+    return count
