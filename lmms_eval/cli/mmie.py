@@ -14,8 +14,8 @@ from lmms_eval.errors import UsageError
 from lmms_eval.tasks.mmie.routing import CATEGORIES
 
 if TYPE_CHECKING:
-    from lmms_eval.tasks.mmie.judge_file import Finished, Places
     from lmms_eval.judges import Judge, JudgeOptions
+    from lmms_eval.tasks.mmie.judge_file import Finished, Places
     from lmms_eval.tasks.mmie.judge_prompts import JudgePrompts
     from lmms_eval.tasks.mmie.standalone import Input
 

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from lmms_eval.engine.aggregate import TaskResult
-from lmms_eval.engine.asking import AskReport
+from lmms_eval.engine.ask_report import AskReport
 from lmms_eval.engine.tally import Tally
 
 
