@@ -25,8 +25,9 @@ from lmms_eval.engine.scoring import Scorer
 from tests.engine.scoring_task import jobs, make
 
 folder, limit, *does = sys.argv[1:]
-def keep(record):
-    print(json.dumps([record["doc_id"], record.get("failed", "scored")]), flush=True)
+def keep(record):  # called by two threads: print would write the end of a line by itself
+    sys.stdout.write(json.dumps([record["doc_id"], record.get("failed", "scored")]) + "\\n")
+    sys.stdout.flush()
 
 task = make(Path(folder) / "task", does, "inline")
 scorer = Scorer([task], keep, job_timeout_s=float(limit), folder=Path(folder))
