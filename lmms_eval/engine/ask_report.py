@@ -20,6 +20,10 @@ class AskReport:
     input_tokens: int = 0
     output_tokens: int = 0
     reasoning_tokens: int = 0
+    timed: int = 0
+    """Answers whose latency the back end told."""
+    latency: float = 0.0
+    """Sum of those latencies in seconds."""
     give_up: str = ""
     """Why the asking was given up early; empty if it was not."""
     give_up_kind: ErrorKind = "internal"
@@ -56,6 +60,9 @@ class AskReport:
         error = response.error
         if error is None:
             self.answered += 1
+            if response.latency is not None:
+                self.timed += 1
+                self.latency += response.latency
             return
         self.failed += 1
         self.unsent += error.kind in ("media", "document")  # says nothing about the model

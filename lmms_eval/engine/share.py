@@ -165,7 +165,10 @@ def _batches(store: RunStore) -> Iterator[list[dict[str, Any]]]:
 
 
 def _add_report(report: AskReport, other: dict[str, Any]) -> None:
-    for name in ("answered", "failed", "input_tokens", "output_tokens", "reasoning_tokens", "judge_asked"):
+    added = (
+        "answered", "failed", "input_tokens", "output_tokens", "reasoning_tokens", "timed", "latency", "judge_asked",
+    )  # fmt: skip
+    for name in added:
         setattr(report, name, getattr(report, name) + other[name])
     for counts, others in ((report.cache, other["cache"]), (report.judge_cache, other["judge_cache"])):
         for name, number in others.items():

@@ -12,15 +12,19 @@ from lmms_eval.engine.tally import Tally
 
 
 def throughput(report: AskReport) -> dict[str, float]:
-    """Return the speeds of what this start has asked; empty where no back end counted its tokens."""
+    """Return the speeds of what this start has asked; empty where the back end counted no tokens.
+
+    ``avg_latency`` is the mean over the answers whose latency the back end told (seconds from a request to its answer),
+    which does not depend on how many are asked at a time; it is absent where none was told.
+    """
     if not report.output_tokens or report.seconds <= 0:
         return {}
-    return {
+    speeds = {
         "total_gen_tokens": report.output_tokens,
         "total_elapsed_time": report.seconds,
         "avg_speed": report.output_tokens / report.seconds,
-        "avg_latency": report.seconds / max(1, report.answered),
     }
+    return {**speeds, "avg_latency": report.latency / report.timed} if report.timed else speeds
 
 
 def efficiency(tasks: Sequence[TaskResult]) -> dict[str, Any]:

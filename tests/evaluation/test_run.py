@@ -4,12 +4,13 @@ import json
 import os
 import random
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lmms_eval.api.request import Request, Response
+from lmms_eval.api.request import Request, Response, Usage
 from lmms_eval.errors import DataError, RunLockedError, UsageError
 from lmms_eval.evaluation import launch
 from lmms_eval.evaluation import run as run_module
@@ -257,3 +258,20 @@ def test_repeats_of_the_command_win_over_those_of_the_task(
     model = Told()
     told(tmp_path, model, repeats=given)
     assert len(model.asked) == asked * DOCUMENTS
+
+
+def test_the_average_latency_is_the_mean_of_the_requests_own(tmp_path: Path) -> None:
+    """Requests that are asked side by side each take as long as they take; one that tells no latency is not counted."""
+    latencies = {0: 0.25, 1: 1.75}
+
+    def answer(request: Request) -> Response:
+        return replace(right(request), latency=latencies.get(request.doc_id), usage=Usage(1, 2))
+
+    report = run(config(tmp_path, model="told", limit=3), Told(answer))
+    assert report.results["throughput"]["avg_latency"] == 1.0
+    assert report.results["throughput"]["total_elapsed_time"] < 1.0
+    assert "seconds/request" in report.table
+    untimed = run(
+        config(tmp_path, model="told", limit=1), Told(lambda request: replace(right(request), usage=Usage(1, 2)))
+    )
+    assert "avg_latency" not in untimed.results["throughput"]

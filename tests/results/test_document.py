@@ -94,7 +94,7 @@ def test_comparison_efficiency_speed_and_system_prompt(tmp_path: Path) -> None:
     task = task_result(tmp_path, "quiz")
     paired = PairedScores("earlier", "percent", 40.0, 10.0, 5.0, 15.0, 0.01, 2)
     facts = replace(FACTS, log_samples=True, system_instruction="be brief")
-    run = run_result(task, output_tokens=50, answered=5, seconds=2.0)
+    run = run_result(task, output_tokens=50, answered=5, seconds=2.0, timed=2, latency=0.8)
     document = results_document(run, selection(task), facts, {"quiz": {"acc,none": paired}})
     assert document["results"]["quiz"]["paired_baseline"] == "earlier"
     assert document["results"]["quiz"]["paired_pvalue"] == 0.01
