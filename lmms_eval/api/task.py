@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.outcome import BenchmarkReport, Status, TaskNumbers
 from lmms_eval.api.response import Part, Response, SentMedia, Usage
+from lmms_eval.utils.arguments import comma_list
 from lmms_eval.utils.numbers import ScoreRange
 
 if TYPE_CHECKING:  # it costs the import of pydantic
@@ -119,8 +120,21 @@ class TaskOptions:
     trust_remote_code: bool = False
     allow_unsafe_code: bool = False
     """Programs of the model are run also where no sandbox can confine them."""
+    run_options: Mapping[str, str] = field(default_factory=dict)
+    """Options of the run that tasks may ask for by name (``run_options`` in their YAML), as far as they are given."""
     judge_repeats: int = 1
     """How often each question to the judge is asked; the repeats are named ``NAME~2``, ..."""
+
+    @property
+    def media_roots(self) -> tuple[Path, ...]:
+        """Further folder in which media paths are looked up (``--media_root``)."""
+        root = self.run_options.get("media_root")
+        return (Path(root).expanduser(),) if root else ()
+
+    @property
+    def allowed_media(self) -> tuple[str, ...]:
+        """Folders, files and addresses that documents from the hub may name beyond their own (``--allow_media``)."""
+        return comma_list(self.run_options.get("allow_media"))
 
 
 @dataclass(frozen=True, slots=True)

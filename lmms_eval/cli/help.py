@@ -6,7 +6,8 @@ import textwrap
 from collections.abc import Iterable
 
 from lmms_eval.cli.commands import COMMANDS
-from lmms_eval.config.options import GROUPS, Option, options
+from lmms_eval.config.option import GROUPS, Option
+from lmms_eval.config.options import options
 
 _INDENT, _WIDTH = 32, 118
 EXIT_CODES = (

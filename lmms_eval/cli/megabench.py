@@ -17,6 +17,7 @@ from lmms_eval.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from lmms_eval.tasks.megabench.breakdown.statistics import Breakdown
+    from lmms_eval.tasks.megabench.outside_data import OutsideData
     from lmms_eval.tasks.megabench.standalone import EvaluatedTask, Evaluation, Panel
 
 OK, HAS_ERRORS, WITHHELD = 0, 2, 3
@@ -91,8 +92,6 @@ def score_submission(subset: str, given: argparse.Namespace) -> int:
     Raises:
         UsageError: the data set, the submission or the output file cannot be used.
     """
-    from lmms_eval.config.options import RunConfig
-    from lmms_eval.evaluation.exporting import exported
     from lmms_eval.tasks.megabench.data import DEMO
     from lmms_eval.tasks.megabench.reference import load_reference
     from lmms_eval.tasks.megabench.scoring.pool import ScorePool
@@ -107,15 +106,24 @@ def score_submission(subset: str, given: argparse.Namespace) -> int:
     _check_subset(submission, reference, subset)
     sources = Sources(reference, _previous(given.output_file, given.force))
     display = _Display(given.output_file)
-    config = RunConfig(nltk_data=given.nltk_data, geocode_table=given.geocode_table, geocoder=given.geocoder)
-    pool = ScorePool(given.workers, given.allow_unsafe_code)
+    pool = ScorePool(given.workers, given.allow_unsafe_code, _outside_data(given))
     try:
-        with exported(config), _panel(given, root) as panel:
+        with _panel(given, root) as panel:
             evaluation = evaluate(submission, sources, pool, panel, display)
     finally:
         pool.close()
     display.save(evaluation)
     return _report(evaluation, given.output_file)
+
+
+def _outside_data(given: argparse.Namespace) -> OutsideData:
+    """Data for scoring that flags or environment name."""
+    from lmms_eval.config.environment import environment_defaults
+    from lmms_eval.tasks.megabench.outside_data import OutsideData
+
+    stated = {name: found.text for name, found in environment_defaults(os.environ).items()}
+    names = ("geocode_table", "geocoder", "nltk_data")
+    return OutsideData(**{name: text for name in names if (text := getattr(given, name) or stated.get(name))})
 
 
 def _data_root(given: argparse.Namespace) -> str | None:

@@ -11,6 +11,7 @@ from lmms_eval.cli.output import complain, emit
 from lmms_eval.cli.source import TaskSource
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.stats.power import PowerQuestion, PowerResult, power_analysis
+from lmms_eval.utils.arguments import comma_list
 
 if TYPE_CHECKING:
     from lmms_eval.config import RunConfig
@@ -31,7 +32,7 @@ def run(arguments: Sequence[str]) -> int:
 
     configure_logging(given.verbosity)
     question = PowerQuestion(given.effect_size, given.std_a, given.std_b, given.alpha, given.power, given.correlation)
-    tasks = tuple(name for part in given.tasks.split(",") if (name := part.strip()))
+    tasks = comma_list(given.tasks)
     emit(power_lines(question, tasks, TaskSource.of_flags(given)))
     return 0
 
@@ -78,9 +79,10 @@ def _sizes(names: Sequence[str], source: TaskSource) -> Iterator[_Size]:
     from lmms_eval.tasks.selection import select_tasks
 
     catalogue = source.open()
+    options = TaskOptions(data_root=source.data_root, run_options=source.run_options)
     for name in names:
         try:
-            selected = select_tasks((name,), catalogue, TaskOptions(data_root=source.data_root)).tasks
+            selected = select_tasks((name,), catalogue, options).tasks
         except LmmsEvalError as error:
             complain(f"warning: {name} is left out: {error}")
             continue

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lmms_eval.config.environment import environment_defaults
+from lmms_eval.config.options import options
+from lmms_eval.utils.arguments import comma_list
 
 if TYPE_CHECKING:
     from lmms_eval.config import RunConfig
@@ -21,15 +24,22 @@ class TaskSource:
     include_paths: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
     data_root: str | None = None
+    run_options: Mapping[str, str] = field(default_factory=dict)
+    """Those that tasks may ask for."""
 
     @classmethod
     def of_config(cls, config: RunConfig) -> TaskSource:
-        return cls(config.include_paths, config.plugin_packages, config.data_root)
+        return cls(config.include_paths, config.plugin_packages, config.data_root, config.for_tasks())
 
     @classmethod
     def of_flags(cls, given: argparse.Namespace) -> TaskSource:
-        """For subcommands: ``--include-path``, and plugins from the environment."""
-        return cls((given.include_path,) if given.include_path else (), plugins_of_environment())
+        """Read the flag of subcommands (``--include-path``); plugins and options of tasks come from the environment."""
+        told = environment_defaults(os.environ)
+        stated = {
+            option.name: told[option.name].text for option in options() if option.for_tasks and option.name in told
+        }
+        paths = (given.include_path,) if given.include_path else ()
+        return cls(paths, plugins_of_environment(), run_options=stated)
 
     def open(self) -> Catalogue:
         """Raises ``UsageError`` where a folder or package does not exist."""
@@ -41,4 +51,4 @@ class TaskSource:
 def plugins_of_environment() -> tuple[str, ...]:
     """The packages that ``LMMS_EVAL_PLUGINS`` names."""
     found = environment_defaults(os.environ).get("plugins")
-    return tuple(name for part in (found.text if found else "").split(",") if (name := part.strip()))
+    return comma_list(found.text if found else None)

@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
-from lmms_eval.config.options import Option, options
+from lmms_eval.config.option import Option
+from lmms_eval.config.options import options
 from lmms_eval.errors import ConfigError
 
 

@@ -3,75 +3,33 @@
 A standard dataclass, so that ``--help`` needs no pydantic; ``resolve`` validates the values with pydantic.
 """
 
-# ruff: noqa: RUF009 - _option, _run and _later make dataclass fields
+# ruff: noqa: RUF009 - option, run and later make dataclass fields
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, NotRequired, TypedDict, Unpack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
 
-MODEL, TASKS, GENERATION = "Model", "Tasks and data", "Prompts and generation"
-JUDGE = "Judge"
-OUTPUT, RUNNING, STATISTICS, MEDIA = "Output", "Running", "Statistics", "Media"
-OTHER = "Not in this version"
-GROUPS = (MODEL, TASKS, GENERATION, JUDGE, OUTPUT, RUNNING, STATISTICS, MEDIA, OTHER)
+from lmms_eval.config.option import (
+    GENERATION,
+    JUDGE,
+    MEDIA,
+    MODEL,
+    OUTPUT,
+    RUNNING,
+    STATISTICS,
+    TASKS,
+    Option,
+    later,
+    option,
+    run,
+)
+from lmms_eval.utils.arguments import comma_list
+
 DEFAULT_REASONING_TAGS = '[["<think>", "</think>"], ["<analysis>", "</analysis>"]]'
 LEVELS = ("TRACE", "DEBUG", "INFO", "SUCCESS", "WARNING", "ERROR", "CRITICAL")
-
-
-class _Details(TypedDict):
-    aliases: NotRequired[tuple[str, ...]]
-    spelling: NotRequired[str]
-    metavar: NotRequired[str]
-    choices: NotRequired[tuple[str, ...]]
-    variables: NotRequired[tuple[str, ...]]
-    run_only: NotRequired[bool]
-    later: NotRequired[bool]
-    optional_value: NotRequired[bool]
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """What the command line and the documentation say of one field of ``RunConfig``."""
-
-    name: str
-    default: Any
-    group: str
-    text: str
-    is_switch: bool
-    aliases: tuple[str, ...] = ()
-    """Further spellings of the flag, with their dashes."""
-    spelling: str = ""
-    """The flag, where it is not ``--`` and the name."""
-    metavar: str = ""
-    choices: tuple[str, ...] = ()
-    variables: tuple[str, ...] = ()
-    """Environment variables that give the default, the first one set wins."""
-    run_only: bool = False
-    """Cannot change a model's answer by itself, so it is not part of the run key (tasks and data enter it by hash)."""
-    later: bool = False
-    """Parsed, but refused when used: belongs to a later version."""
-    optional_value: bool = False
-    """The flag may stand without a value, which means ``True``."""
-
-    @property
-    def flag(self) -> str:
-        return self.spelling or f"--{self.name}"
-
-
-def _option(default: Any, group: str, text: str, **details: Unpack[_Details]) -> Any:
-    return field(default=default, metadata={"group": group, "text": text, "details": details})
-
-
-def _run(default: Any, group: str, text: str, **details: Unpack[_Details]) -> Any:
-    details["run_only"] = True
-    return _option(default, group, text, **details)
-
-
-def _later(default: Any, text: str, **details: Unpack[_Details]) -> Any:
-    details["later"] = True
-    return _run(default, OTHER, text, **details)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,219 +38,222 @@ class RunConfig:
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "coerce_numbers_to_str": True}
 
-    config: str = _run("", RUNNING, "YAML file with options: a mapping, or a list of mappings (batch)", metavar="FILE")
-    model: str = _option("hf", MODEL, "model name or alias; `lmms-eval models` lists them")
-    tasks: str | None = _run(
+    config: str = run("", RUNNING, "YAML file with options: a mapping, or a list of mappings (batch)", metavar="FILE")
+    model: str = option("hf", MODEL, "model name or alias; `lmms-eval models` lists them")
+    tasks: str | None = run(
         None,
         TASKS,
         "comma list of tasks, groups, tags, wildcards, YAML files or folders of them; or list, list_groups, "
         "list_tags, list_subtasks",
     )
-    model_args: str | dict[str, Any] = _option("", MODEL, "arguments of the model", metavar="K=V,...")
-    launcher_args: str | dict[str, Any] | None = _later(None, "start a local judge server", metavar="K=V,...")
-    num_fewshot: int | None = _option(None, GENERATION, "shots; overrides the task's value unless that is 0")
-    batch_size: int | str = _run(
-        1, MODEL, "requests a local model takes at a time, `auto` or `auto:N`", aliases=("-b",)
-    )
-    max_batch_size: int | None = _run(None, MODEL, "upper limit for an automatic batch size")
-    device: str | None = _run(None, MODEL, "device of a local model: cuda, cuda:1, cpu, mps")
-    output_path: str | None = _run(None, OUTPUT, "folder for results, samples and the record of the run", metavar="DIR")
-    limit: float | None = _option(
+    model_args: str | dict[str, Any] = option("", MODEL, "arguments of the model", metavar="K=V,...")
+    launcher_args: str | dict[str, Any] | None = later(None, "start a local judge server", metavar="K=V,...")
+    num_fewshot: int | None = option(None, GENERATION, "shots; overrides the task's value unless that is 0")
+    batch_size: int | str = run(1, MODEL, "requests a local model takes at a time, `auto` or `auto:N`", aliases=("-b",))
+    max_batch_size: int | None = run(None, MODEL, "upper limit for an automatic batch size")
+    device: str | None = run(None, MODEL, "device of a local model: cuda, cuda:1, cpu, mps")
+    output_path: str | None = run(None, OUTPUT, "folder for results, samples and the record of the run", metavar="DIR")
+    limit: float | None = option(
         None, TASKS, "documents per task: a count from 1 on, a fraction below 1 (rounded up), -1 for all"
     )
-    offset: int = _option(0, TASKS, "index of the first document")
-    use_cache: str | None = _run(
+    offset: int = option(0, TASKS, "index of the first document")
+    use_cache: str | None = run(
         None, RUNNING, "folder or .db file that keeps responses across runs", aliases=("-c",), metavar="PATH"
     )
-    cache_requests: Literal["true", "refresh", "delete"] | None = _later(
+    cache_requests: Literal["true", "refresh", "delete"] | None = later(
         None, "cache of built requests", choices=("true", "refresh", "delete")
     )
-    check_integrity: bool = _later(False, "self-test of the tasks before the run")
-    write_out: bool = _run(False, OUTPUT, "deprecated: log the prompt of the first document", aliases=("-w",))
-    log_samples: bool = _run(False, OUTPUT, "write a line for each sample; needs --output_path")
-    wandb_log_samples: bool = _later(False, "upload samples to Weights & Biases")
-    swanlab_log_samples: bool = _later(False, "upload samples to SwanLab")
-    log_samples_suffix: str = _run("model_outputs", OUTPUT, "part of the name of some tasks' own submission files")
-    system_instruction: str | None = _option(None, GENERATION, "system prompt")
-    apply_chat_template: bool = _option(False, GENERATION, "render the context with the model's chat template")
-    fewshot_as_multiturn: bool = _option(
+    check_integrity: bool = later(False, "self-test of the tasks before the run")
+    write_out: bool = run(False, OUTPUT, "deprecated: log the prompt of the first document", aliases=("-w",))
+    log_samples: bool = run(False, OUTPUT, "write a line for each sample; needs --output_path")
+    wandb_log_samples: bool = later(False, "upload samples to Weights & Biases")
+    swanlab_log_samples: bool = later(False, "upload samples to SwanLab")
+    log_samples_suffix: str = run("model_outputs", OUTPUT, "part of the name of some tasks' own submission files")
+    system_instruction: str | None = option(None, GENERATION, "system prompt")
+    apply_chat_template: bool = option(False, GENERATION, "render the context with the model's chat template")
+    fewshot_as_multiturn: bool = option(
         False, GENERATION, "shots as turns of a conversation; needs --apply_chat_template and --num_fewshot"
     )
-    show_config: bool = _run(False, OUTPUT, "print the results as JSON at the end")
-    include_path: str | tuple[str, ...] | None = _run(
+    show_config: bool = run(False, OUTPUT, "print the results as JSON at the end")
+    include_path: str | tuple[str, ...] | None = run(
         None, TASKS, "folder with more task YAML files, searched recursively", metavar="DIR"
     )
-    gen_kwargs: str | dict[str, Any] = _option(
+    gen_kwargs: str | dict[str, Any] = option(
         "", GENERATION, "generation options, over those of every task", metavar="K=V,..."
     )
-    reasoning_tags: str = _run(
+    reasoning_tags: str = run(
         DEFAULT_REASONING_TAGS, GENERATION, "JSON list of [open, close] pairs removed before scoring, or none"
     )
-    verbosity: str = _run("INFO", OUTPUT, "log level; DEBUG shows tracebacks", choices=LEVELS, variables=("VERBOSITY",))
-    wandb_args: str | dict[str, Any] = _later("", "Weights & Biases", metavar="K=V,...")
-    swanlab_args: str | dict[str, Any] = _later("", "SwanLab", metavar="K=V,...")
-    timezone: str | None = _run(
+    verbosity: str = run("INFO", OUTPUT, "log level; DEBUG shows tracebacks", choices=LEVELS, variables=("VERBOSITY",))
+    wandb_args: str | dict[str, Any] = later("", "Weights & Biases", metavar="K=V,...")
+    swanlab_args: str | dict[str, Any] = later("", "SwanLab", metavar="K=V,...")
+    timezone: str | None = run(
         None, OUTPUT, "time zone of the date stamp in file names (the machine's own)", metavar="ZONE"
     )
-    hf_hub_log_args: str | dict[str, Any] = _later("", "upload to the hub", metavar="K=V,...")
-    predict_only: bool = _run(False, OUTPUT, "only generate; implies --log_samples", aliases=("-x",))
-    seed: tuple[int | None, ...] = _option(
+    hf_hub_log_args: str | dict[str, Any] = later("", "upload to the hub", metavar="K=V,...")
+    predict_only: bool = run(False, OUTPUT, "only generate; implies --log_samples", aliases=("-x",))
+    seed: tuple[int | None, ...] = option(
         (0, 1234, 1234, 1234),
         GENERATION,
         "seeds of python, numpy, torch and few-shot sampling: one for all, or four; each may be None",
         metavar="N[,N,N,N]",
     )
-    trust_remote_code: bool = _option(False, MODEL, "let repositories of models and data run their own code")
-    process_with_media: bool = _run(False, TASKS, "give scoring functions the media columns too")
-    agentic_trace_mode: Literal["basic", "full"] = _option(
+    trust_remote_code: bool = option(False, MODEL, "let repositories of models and data run their own code")
+    process_with_media: bool = run(False, TASKS, "give scoring functions the media columns too")
+    agentic_trace_mode: Literal["basic", "full"] = option(
         "basic", GENERATION, "what agentic tasks keep of their rounds", choices=("basic", "full")
     )
-    force_simple: bool = _option(False, MODEL, "take the simple class of a model that has two")
-    tui: bool = _later(False, "interactive screen")
-    repeats: int | None = _option(
+    force_simple: bool = option(False, MODEL, "take the simple class of a model that has two")
+    tui: bool = later(False, "interactive screen")
+    repeats: int | None = option(
         None, GENERATION, "answers per document; overrides the task's value", aliases=("-n", "--num_samples")
     )
-    baseline: str | None = _run(None, STATISTICS, "samples file (JSONL) for a paired comparison", metavar="FILE")
-    max_tokens: int | None = _later(None, "token budget of the run")
-    power_analysis: bool = _run(False, STATISTICS, "only a power analysis of --tasks", spelling="--power-analysis")
-    effect_size: float = _run(0.03, STATISTICS, "difference to detect (power analysis)", spelling="--effect-size")
-    alpha: float = _run(0.05, STATISTICS, "significance level (power analysis)")
-    power: float = _run(0.8, STATISTICS, "wanted power (power analysis)")
-    correlation: float = _run(0.5, STATISTICS, "correlation of the two models' scores (power analysis)")
-    std_a: float | None = _run(None, STATISTICS, "standard deviation of model A (power analysis)", spelling="--std-a")
-    std_b: float | None = _run(None, STATISTICS, "standard deviation of model B (power analysis)", spelling="--std-b")
-    no_media: bool = _run(False, MODEL, "baseline: answer without building prompts and opening their media")
-    error_budget: float = _run(0.0, RUNNING, "share of a task's samples that may fail before its score is withheld")
-    allow_blank: bool = _run(False, RUNNING, "give a score also where every answer is blank or filtered")
-    resume: bool | str = _run(
+    baseline: str | None = run(None, STATISTICS, "samples file (JSONL) for a paired comparison", metavar="FILE")
+    max_tokens: int | None = later(None, "token budget of the run")
+    power_analysis: bool = run(False, STATISTICS, "only a power analysis of --tasks", spelling="--power-analysis")
+    effect_size: float = run(0.03, STATISTICS, "difference to detect (power analysis)", spelling="--effect-size")
+    alpha: float = run(0.05, STATISTICS, "significance level (power analysis)")
+    power: float = run(0.8, STATISTICS, "wanted power (power analysis)")
+    correlation: float = run(0.5, STATISTICS, "correlation of the two models' scores (power analysis)")
+    std_a: float | None = run(None, STATISTICS, "standard deviation of model A (power analysis)", spelling="--std-a")
+    std_b: float | None = run(None, STATISTICS, "standard deviation of model B (power analysis)", spelling="--std-b")
+    no_media: bool = run(False, MODEL, "baseline: answer without building prompts and opening their media")
+    error_budget: float = run(0.0, RUNNING, "share of a task's samples that may fail before its score is withheld")
+    allow_blank: bool = run(False, RUNNING, "give a score also where every answer is blank or filtered")
+    resume: bool | str = run(
         False,
         RUNNING,
         "continue a completed run too; with DIR, the run recorded in that folder (an interrupted run always continues)",
         metavar="DIR",
         optional_value=True,
     )
-    task_kwargs: str | dict[str, Any] = _option(
+    task_kwargs: str | dict[str, Any] = option(
         "", GENERATION, "settings of the tasks' own, over lmms_eval_specific_kwargs of every task", metavar="K=V,..."
     )
-    data_root: str | None = _run(None, TASKS, "folder with local data of benchmarks", metavar="DIR")
-    grace: float | None = _run(
+    data_root: str | None = run(None, TASKS, "folder with local data of benchmarks", metavar="DIR")
+    grace: float | None = run(
         None,
         RUNNING,
         "seconds to finish what is in flight after an interrupt (20; 5 under a launcher)",
         metavar="SECONDS",
     )
-    chunk_size: int | None = _run(None, RUNNING, "requests per call of a class plugin (8 x batch size)")
-    prefetch_mb: int = _run(512, RUNNING, "memory for media, from preparing them until the model has answered, in MiB")
-    score_workers: int | None = _run(None, RUNNING, "scoring processes (number of cores); 0 scores in the main process")
-    allow_unsafe_code: bool = _run(
+    chunk_size: int | None = run(None, RUNNING, "requests per call of a class plugin (8 x batch size)")
+    prefetch_mb: int = run(512, RUNNING, "memory for media, from preparing them until the model has answered, in MiB")
+    score_workers: int | None = run(None, RUNNING, "scoring processes (number of cores); 0 scores in the main process")
+    allow_unsafe_code: bool = run(
         False, RUNNING, "run programs that a model wrote also where no sandbox can confine them"
     )
-    judge_model: str | None = _run(
+    judge_model: str | None = run(
         None,
         JUDGE,
         "model that judges answers: a name on an OpenAI-compatible server, or PROVIDER:NAME",
         metavar="NAME",
         variables=("MEGABENCH_OPEN_API_MODEL",),
     )
-    judge_base_url: str | None = _run(
+    judge_base_url: str | None = run(
         None, JUDGE, "address of the judge's server", metavar="URL", variables=("MEGABENCH_OPEN_API_URL",)
     )
-    judge_args: str | dict[str, Any] = _run("", JUDGE, "further arguments of the judge's back end", metavar="K=V,...")
-    judge_retries: int = _run(2, JUDGE, "how often a reply of the judge that cannot be read is asked again")
-    judge_repeats: int = _run(1, JUDGE, "how often each question to the judge is asked, to measure its agreement")
-    judge_prompts: str | None = _run(
+    judge_args: str | dict[str, Any] = run("", JUDGE, "further arguments of the judge's back end", metavar="K=V,...")
+    judge_retries: int = run(2, JUDGE, "how often a reply of the judge that cannot be read is asked again")
+    judge_repeats: int = run(1, JUDGE, "how often each question to the judge is asked, to measure its agreement")
+    judge_prompts: str | None = run(
         None,
         JUDGE,
         "file with the texts of a benchmark's own judge prompts (MMIE), in place of ours",
         metavar="FILE",
         variables=("LMMS_EVAL_JUDGE_PROMPTS",),
+        for_tasks=True,
     )
-    human_scores: str | None = _run(
+    human_scores: str | None = run(
         None,
         JUDGE,
         "file with human scores of some of the answers, by which the judge is calibrated (MMIE)",
         metavar="FILE",
         variables=("LMMS_EVAL_HUMAN_SCORES",),
+        for_tasks=True,
     )
-    t2i: str | None = _option(
+    t2i: str | None = option(
         None,
         MODEL,
         "model that draws the pictures which answers describe: a name on an images API, or diffusers:PATH",
         metavar="NAME",
     )
-    t2i_args: str | dict[str, Any] = _option("", MODEL, "arguments of the model that draws", metavar="K=V,...")
-    bootstrap_iters: int = _run(100_000, STATISTICS, "draws of bootstrap errors; 0 leaves them out")
-    nltk_data: str | None = _run(
+    t2i_args: str | dict[str, Any] = option("", MODEL, "arguments of the model that draws", metavar="K=V,...")
+    bootstrap_iters: int = run(100_000, STATISTICS, "draws of bootstrap errors; 0 leaves them out")
+    nltk_data: str | None = run(
         None,
         TASKS,
         "folder with NLTK's data for scoring; `lmms-eval fetch nltk` installs it (NLTK's usual places)",
         metavar="DIR",
         variables=("NLTK_DATA",),
+        for_tasks=True,
     )
-    geocode_table: str | None = _run(
+    geocode_table: str | None = run(
         None,
         TASKS,
         "JSON file with the coordinates of places, for scoring",
         metavar="FILE",
         variables=("LMMS_EVAL_GEOCODE_TABLE",),
+        for_tasks=True,
     )
-    geocoder: str | None = _run(
+    geocoder: str | None = run(
         None,
         TASKS,
         "server asked for the coordinates of places: nominatim (the public one), or the URL of one of its kind",
         metavar="URL",
         variables=("LMMS_EVAL_GEOCODER",),
+        for_tasks=True,
     )
-    check_batch: int = _run(0, RUNNING, "ask this many requests again alone and report answers that differ")
-    max_restarts: int = _run(
+    check_batch: int = run(0, RUNNING, "ask this many requests again alone and report answers that differ")
+    max_restarts: int = run(
         0, RUNNING, "restarts that the launcher is set to make", variables=("TORCHELASTIC_MAX_RESTARTS",)
     )
-    plugins: str | None = _option(
+    plugins: str | None = option(
         None, MODEL, "comma list of packages with models and tasks", variables=("LMMS_EVAL_PLUGINS",)
     )
-    datasets_cache: str | None = _run(
+    datasets_cache: str | None = run(
         None,
         TASKS,
         "cache folder of data sets",
         metavar="DIR",
         variables=("LMMS_EVAL_DATASETS_CACHE", "HF_DATASETS_CACHE", "HF_HOME"),
     )
-    media_root: str | None = _option(
+    media_root: str | None = option(
         None,
         MEDIA,
         "further folder in which media paths are looked up",
         metavar="DIR",
         variables=("LMMS_EVAL_MEDIA_ROOT",),
+        for_tasks=True,
     )
-    allow_media: str | None = _run(
+    allow_media: str | None = run(
         None,
         MEDIA,
         "comma list of folders, files and addresses that documents from the hub may name; their own folders and the "
         "public network are allowed without it",
         metavar="PATH|URL,...",
         variables=("LMMS_EVAL_ALLOW_MEDIA",),
+        for_tasks=True,
     )
-    image_encode_format: str = _option(
+    image_encode_format: str = option(
         "PNG",
         MEDIA,
         "format of images that must be encoded anew",
         choices=("PNG", "JPEG", "WEBP"),
         variables=("LMMS_IMAGE_ENCODE_FORMAT",),
     )
-    image_jpeg_quality: int = _option(
+    image_jpeg_quality: int = option(
         85, MEDIA, "quality of images encoded as JPEG", variables=("LMMS_IMAGE_JPEG_QUALITY",)
     )
-    media_workers: int | None = _run(
-        None, MEDIA, "threads that prepare media (number of cores)", variables=("WORKERS",)
-    )
+    media_workers: int | None = run(None, MEDIA, "threads that prepare media (number of cores)", variables=("WORKERS",))
 
-    git_commit: str | None = _run(
+    git_commit: str | None = run(
         None,
         OUTPUT,
         "commit to record where the code is not in a checkout",
         variables=("LMMS_EVAL_GIT_COMMIT", "GIT_COMMIT", "GITHUB_SHA"),
     )
-    git_branch: str | None = _run(
+    git_branch: str | None = run(
         None,
         OUTPUT,
         "branch to record where the code is not in a checkout",
@@ -302,7 +263,7 @@ class RunConfig:
     @property
     def task_names(self) -> tuple[str, ...]:
         """The parts of ``tasks``, in order."""
-        return tuple(name for part in (self.tasks or "").split(",") if (name := part.strip()))
+        return comma_list(self.tasks)
 
     @property
     def include_paths(self) -> tuple[str, ...]:
@@ -312,11 +273,11 @@ class RunConfig:
 
     @property
     def plugin_packages(self) -> tuple[str, ...]:
-        return tuple(name for part in (self.plugins or "").split(",") if (name := part.strip()))
+        return comma_list(self.plugins)
 
     @property
     def allowed_media(self) -> tuple[str, ...]:
-        return tuple(item for part in (self.allow_media or "").split(",") if (item := part.strip()))
+        return comma_list(self.allow_media)
 
     @property
     def model_arguments(self) -> dict[str, Any]:
@@ -364,9 +325,17 @@ class RunConfig:
         """How long an interrupted run may take to finish what is in flight."""
         return self.grace if self.grace is not None else (5.0 if under_launcher else 20.0)
 
+    def for_tasks(self) -> dict[str, str]:
+        """Return the options, as far as they are given, that tasks may ask for; files by their absolute paths."""
+        given = {one: str(value) for one in options() if one.for_tasks and (value := getattr(self, one.name))}
+        return {
+            one.name: str(Path(text).expanduser().absolute()) if one.metavar == "FILE" else text
+            for one, text in given.items()
+        }
+
 
 def options() -> Iterator[Option]:
-    """All options, in the order in which results record them."""
+    """Yield all options, in the order in which results record them."""
     for item in dataclasses.fields(RunConfig):
         yield Option(
             name=item.name,

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval.config.convert import convert
 from lmms_eval.config.environment import environment_defaults
 from lmms_eval.config.file import FileItem, apply_environment, read_config_file
-from lmms_eval.config.options import Option, RunConfig, options
+from lmms_eval.config.option import Option
+from lmms_eval.config.options import RunConfig, options
 from lmms_eval.config.rules import check_config
 from lmms_eval.errors import ConfigError
 from lmms_eval.utils.redaction import REDACTED, learn_secrets, redact

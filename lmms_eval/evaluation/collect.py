@@ -68,6 +68,7 @@ def task_options(config: RunConfig, choice: ModelChoice) -> TaskOptions:
         trust_remote_code=config.trust_remote_code,
         allow_unsafe_code=config.allow_unsafe_code,
         judge_repeats=config.judge_repeats,
+        run_options=config.for_tasks(),
     )
 
 

@@ -165,8 +165,8 @@ def _config(folder: Path, record: Mapping[str, Any], given: Mapping[str, Any]) -
         for name, value in record.get("arguments", {}).items()
         if value is not None and name not in ("config", "baseline", *JUDGE_OPTIONS)
     }
-    defaults = environment_defaults(os.environ)
-    values |= {name: defaults[name].text for name in JUDGE_OPTIONS if name in defaults}
+    defaults = {name: found.text for name, found in environment_defaults(os.environ).items() if name in GIVEN}
+    values = {**defaults, **values}
     values |= given
     values |= {"resume": str(folder), "output_path": _output_path(folder, values)}
     if values["output_path"] is None:

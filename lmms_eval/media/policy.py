@@ -17,7 +17,6 @@ from typing import Any
 
 from lmms_eval.errors import MediaError
 
-VARIABLE = "LMMS_EVAL_ALLOW_MEDIA"
 """Comma list of folders, files and addresses that are allowed beyond a data set's own: ``--allow_media``."""
 _WEB = ("http://", "https://")
 _MEDIA_KEYS = ("url", "path", "video", "image", "audio")

@@ -58,6 +58,11 @@ def simple_parse_args_string(args_string: str | None) -> dict[str, ArgumentValue
     return parsed
 
 
+def comma_list(text: str | None) -> tuple[str, ...]:
+    """Split a comma list into its parts, without blanks around them and without empty ones."""
+    return tuple(item for part in (text or "").split(",") if (item := part.strip()))
+
+
 def parse_seed_list(text: str, defaults: tuple[int | None, ...] = DEFAULT_SEEDS) -> list[int | None]:
     """The seeds of python, numpy, torch and few-shot sampling; ``None`` leaves a generator unseeded.
 

@@ -41,21 +41,28 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def test_variables_are_set_for_the_run_and_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NLTK_DATA", "/before")
-    given = RunConfig(
-        nltk_data="/during", geocode_table="places.json", geocoder="nominatim", media_root=None, judge_prompts="p.py"
-    )
+    given = RunConfig(nltk_data="/during", datasets_cache="/cache", geocode_table="places.json", judge_prompts="p.py")
+    before = {name for name in os.environ if name.startswith("LMMS_EVAL")}
     with exported(given):
-        assert os.environ["LMMS_EVAL_JUDGE_PROMPTS"] == str(Path.cwd() / "p.py")
-        assert os.environ["NLTK_DATA"] == "/during"
-        assert os.environ["LMMS_EVAL_GEOCODE_TABLE"] == str(Path.cwd() / "places.json")
-        assert os.environ["LMMS_EVAL_GEOCODER"] == "nominatim"
-    assert os.environ["NLTK_DATA"] == "/before"
+        assert (os.environ["NLTK_DATA"], os.environ["HF_DATASETS_CACHE"]) == ("/during", "/cache")
+        assert {name for name in os.environ if name.startswith("LMMS_EVAL")} == before
+    assert os.environ["NLTK_DATA"] == "/before" and "HF_DATASETS_CACHE" not in os.environ
     with pytest.raises(KeyError), exported(given):
         raise KeyError
-    assert os.environ["NLTK_DATA"] == "/before"
-    assert "LMMS_EVAL_GEOCODER" not in os.environ and "LMMS_EVAL_JUDGE_PROMPTS" not in os.environ
+    assert os.environ["NLTK_DATA"] == "/before" and "HF_DATASETS_CACHE" not in os.environ
     with exported(RunConfig()):
         assert os.environ["NLTK_DATA"] == "/before"
+
+
+def test_options_for_tasks_are_those_given_with_absolute_files() -> None:
+    given = RunConfig(nltk_data="a:b", geocode_table="places.json", geocoder="nominatim", judge_prompts="p.py")
+    assert given.for_tasks() == {
+        "judge_prompts": str(Path.cwd() / "p.py"),
+        "nltk_data": "a:b",
+        "geocode_table": str(Path.cwd() / "places.json"),
+        "geocoder": "nominatim",
+    }
+    assert RunConfig().for_tasks() == {}
 
 
 def test_each_option_has_its_variable() -> None:
@@ -121,5 +128,6 @@ def test_options_reach_the_scoring_processes_and_the_scores_key(tmp_path: Path) 
         json.dumps([{"query": {"country": "France", "state": "IDF", "city": "Paris"}, "lat": 48.9, "lon": 2.4}])
     )
     third = evaluate(tmp_path, second, **given)
+    assert not any(name.startswith("LMMS_EVAL_GEOCODE") for name in os.environ)
     assert third.results["results"]["megabench_core"]["macro_mean,none"] == pytest.approx(1)
     assert second.asked == []

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def depends_on(identity: Callable[[], str]) -> Callable[[Function], Function]:
-    """Decorator of a ``process_results``: what ``identity()`` returns becomes part of the scores' key.
+def depends_on(identity: Callable[[Any], str]) -> Callable[[Function], Function]:
+    """Decorate a ``process_results``: what ``identity(lmms_eval_specific_kwargs)`` returns is part of the scores' key.
 
     It is called once, when the run begins; a ``DataError`` ends the run before the model is asked.
     """
@@ -21,7 +21,7 @@ def depends_on(identity: Callable[[], str]) -> Callable[[Function], Function]:
     return mark
 
 
-def identity_of(function: Any) -> str:
-    """The identity of the data that a scoring function depends on; empty for most."""
+def identity_of(function: Any, kwargs: Any) -> str:
+    """Return the identity of the data that a scoring function depends on with these settings; empty for most."""
     identity = getattr(function, "data_identity", None)
-    return str(identity()) if callable(identity) else ""
+    return str(identity(kwargs)) if callable(identity) else ""

@@ -10,7 +10,6 @@ import functools
 import hashlib
 import json
 import math
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,6 @@ from lmms_eval.errors import DataError
 
 Query = Mapping[str, Any]
 """``country``, ``city`` and perhaps ``state``, as a reply or the truth has them."""
-TABLE_VARIABLE, SERVER_VARIABLE = "LMMS_EVAL_GEOCODE_TABLE", "LMMS_EVAL_GEOCODER"
 """By them the options reach the scoring processes."""
 REMEDY = "give --geocode_table FILE or --geocoder nominatim"
 MAX_NAME_CHARS = 200
@@ -162,17 +160,13 @@ class ChainedGeocoder:
         return found
 
 
-def open_geocoder() -> Geocoder:
-    """The geocoder of the run: ``--geocode_table``, ``--geocoder``, or the table first and then the server.
+@functools.lru_cache(maxsize=4)
+def open_geocoder(table: str = "", server: str = "") -> Geocoder:
+    """Open the geocoder of a run: ``--geocode_table``, ``--geocoder``, or the table first and then the server.
 
     Raises:
         NotEvaluated: neither is given, or the table cannot be read.
     """
-    return _open(os.environ.get(TABLE_VARIABLE, ""), os.environ.get(SERVER_VARIABLE, ""))
-
-
-@functools.lru_cache(maxsize=4)
-def _open(table: str, server: str) -> Geocoder:
     try:
         entries = GeocodeTable.read(Path(table)) if table else None
     except DataError as error:
@@ -187,15 +181,14 @@ def _open(table: str, server: str) -> Geocoder:
     return entries
 
 
-def geocoder_identity() -> str:
-    """What the answers depend on: the content of the table and the server's name.
+def geocoder_identity(table: str = "", server: str = "") -> str:
+    """Name what the answers depend on: the content of the table and the server's name.
 
     Raises:
         DataError: the table cannot be read; said before the run instead of after it.
     """
-    table = os.environ.get(TABLE_VARIABLE, "")
     content = ""
     if table:
         GeocodeTable.read(Path(table))
         content = hashlib.sha256(Path(table).read_bytes()).hexdigest()
-    return f"{content} {os.environ.get(SERVER_VARIABLE, '')}".strip()
+    return f"{content} {server}".strip()

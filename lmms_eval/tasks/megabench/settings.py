@@ -8,6 +8,7 @@ from typing import ClassVar
 from lmms_eval.tasks._task_utils.task_options import BenchmarkOptions, wrong_option
 from lmms_eval.tasks.megabench import data
 from lmms_eval.tasks.megabench.interleave import Budget
+from lmms_eval.tasks.megabench.outside_data import OutsideData
 from lmms_eval.tasks.megabench.prompts import MAX_FRAMES, MediaAccess
 
 _BUDGET = Budget()
@@ -28,6 +29,14 @@ class Settings(BenchmarkOptions):
     demo_video_frames: int = _BUDGET.demo_video_frames
     max_side: int | None = _BUDGET.max_side
     """The budget of ``interleave``."""
+    geocode_table: str = ""
+    geocoder: str = ""
+    nltk_data: str | None = None
+    """Options of the run (``--geocode_table``, ``--geocoder``, ``--nltk_data``)."""
+
+    @property
+    def outside_data(self) -> OutsideData:
+        return OutsideData(self.geocode_table, self.geocoder, self.nltk_data)
 
     @property
     def media(self) -> MediaAccess:

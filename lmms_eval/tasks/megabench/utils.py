@@ -66,13 +66,14 @@ def doc_to_gold(doc: Mapping[str, Any]) -> str:
     return right_reply(row, _task_spec(str(row.metric_info), row.task_name, tuple(row.answer)))
 
 
-def scoring_data_identity() -> str:
-    """What scores depend on beyond the document and the reply. Raises ``DataError`` for an unusable geocoding table."""
+def scoring_data_identity(lmms_eval_specific_kwargs: Options) -> str:
+    """Name what scores depend on beyond document and reply. Raises ``DataError`` for an unusable geocoding table."""
+    settings = Settings.of(lmms_eval_specific_kwargs)
     try:
-        words = data_identity()
+        words = data_identity(settings.nltk_data)
     except NotEvaluated as damaged:
         words = damaged.reason
-    return f"{words} {geocoder_identity()}".strip()
+    return f"{words} {geocoder_identity(settings.geocode_table, settings.geocoder)}".strip()
 
 
 def doc_to_judge(
@@ -95,7 +96,10 @@ def doc_to_judge(
 
 @depends_on(scoring_data_identity)
 def process_results(
-    doc: Mapping[str, Any], results: Sequence[Any], verdicts: Mapping[str, Verdict] | None = None
+    doc: Mapping[str, Any],
+    results: Sequence[Any],
+    verdicts: Mapping[str, Verdict] | None = None,
+    lmms_eval_specific_kwargs: Options = None,
 ) -> dict[str, Any]:
     """The submission record with its scores, and what the aggregations need of it.
 
@@ -107,7 +111,8 @@ def process_results(
     row = parse_row(doc)
     reply = results[0] if results else ""
     spec = _task_spec(str(row.metric_info), row.task_name, tuple(row.answer))
-    outcome = score_query(reply, row.answer, spec, read_context(row.eval_context), verdicts)
+    data = Settings.of(lmms_eval_specific_kwargs).outside_data
+    outcome = score_query(reply, row.answer, spec, read_context(row.eval_context), verdicts, data)
     record = {**submission.record(row, reply), "scores": outcome.as_dict()}
     if outcome.scorer_errors:
         record["scorer_error"] = dict(outcome.scorer_errors)

@@ -25,7 +25,7 @@ from lmms_eval.tasks.mmie.records import Question, Segment, read_question
 from lmms_eval.tasks.mmie.routing import CATEGORIES, QUESTIONS, route
 from lmms_eval.tasks.mmie.settings import Settings
 from lmms_eval.tasks.mmie.view import Missing, Picture
-from lmms_eval.tasks.yaml.media_policy import allowed_media
+from lmms_eval.utils.arguments import comma_list
 
 REPOSITORY = "MMIE/MMIE"
 FILES = ("data.json", "overview.json")
@@ -33,7 +33,7 @@ FILES = ("data.json", "overview.json")
 ARCHIVE, IMAGES = "images.tar.gz", "images"
 FOLDER = "mmie_data"
 """Below ``HF_HOME``: where pictures are unpacked, and where data is looked for."""
-ROOT_VARIABLES = ("MMIE_IMAGE_ROOT", "LMMS_EVAL_MEDIA_ROOT")
+ROOT_VARIABLE = "MMIE_IMAGE_ROOT"
 """Further folders that paths of pictures start from."""
 ACCESS = (
     f"The data set {REPOSITORY} is gated: open its page on the hub while logged in and accept the terms (access is "
@@ -87,9 +87,9 @@ def data_file(settings: Settings) -> Path:
 
 
 def image_finder(settings: Settings) -> ImageFinder:
-    """Finds the pictures of the records of these settings. Raises ``DataError`` as ``data_file``."""
-    environment = tuple(os.environ.get(name, "") for name in ROOT_VARIABLES)
-    return _finder(str(data_file(settings).parent.absolute()), str(hf_home()), environment)
+    """Find the pictures of the records of these settings. Raises ``DataError`` as ``data_file``."""
+    roots = os.environ.get(ROOT_VARIABLE, ""), settings.media_root
+    return _finder(str(data_file(settings).parent.absolute()), str(hf_home()), roots)
 
 
 class ImageFinder:
@@ -116,9 +116,9 @@ class ImageFinder:
 
 
 @functools.lru_cache(maxsize=16)
-def _finder(folder: str, home: str, environment: tuple[str, ...]) -> ImageFinder:
+def _finder(folder: str, home: str, roots: tuple[str, ...]) -> ImageFinder:
     beside, unpacked = Path(folder), Path(home) / FOLDER
-    given = [Path(root).expanduser().absolute() for root in environment if root]
+    given = [Path(root).expanduser().absolute() for root in roots if root]
     if not (beside / IMAGES).is_dir() and (beside / ARCHIVE).is_file() and not (unpacked / IMAGES).is_dir():
         unpack(beside / ARCHIVE, unpacked)
     return ImageFinder([beside, *given, *([unpacked] if (unpacked / IMAGES).is_dir() else [])])
@@ -178,7 +178,7 @@ def _fetch(tried: str) -> Path:
 
 def _rows(content: list[Any], file: Path, settings: Settings) -> list[dict[str, Any]]:
     rows, problems, odd = [], [], []
-    media = MediaPolicy.of("MMIE", [file.parent], allowed_media())
+    media = MediaPolicy.of("MMIE", [file.parent], comma_list(settings.allow_media))
     for position, entry in enumerate(content):
         try:
             question = read_question(entry)

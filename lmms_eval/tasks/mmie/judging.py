@@ -24,8 +24,6 @@ from lmms_eval.utils.picture_marks import count_marks, in_words
 Outcome = Literal["scored", "unparsable", "skipped", "unscored"]
 QUESTION = "mmie"
 """Name of the judge's question."""
-PROMPTS_VARIABLE = "LMMS_EVAL_JUDGE_PROMPTS"
-"""By it ``--judge_prompts`` reaches the scoring processes."""
 NO_JUDGE = "no judge: give --judge_model"
 
 
@@ -42,13 +40,12 @@ class Judged:
     """Why there is no score."""
 
 
-def prompts() -> JudgePrompts:
-    """The texts of the run: those of ``--judge_prompts``, else our own.
+def prompts(file: str) -> JudgePrompts:
+    """Read the judge's texts: those of ``--judge_prompts FILE``, else our own.
 
     Raises:
         DataError: the file cannot be read, or lacks a text.
     """
-    file = os.environ.get(PROMPTS_VARIABLE, "")
     return _prompts(file, os.stat(file).st_mtime_ns if file and os.path.exists(file) else 0)
 
 
@@ -57,9 +54,9 @@ def _prompts(file: str, changed: int) -> JudgePrompts:  # noqa: ARG001 - a chang
     return load_prompts(Path(file)) if file else built_in()
 
 
-def prompts_identity() -> str:
-    """What scores depend on beside document and answer. Raises ``DataError`` as ``prompts``."""
-    return " ".join(prompts().fingerprints().values())
+def prompts_identity(kwargs: Mapping[str, Any] | None) -> str:
+    """Name what scores depend on beside document and answer. Raises ``DataError`` as ``prompts``."""
+    return " ".join(prompts(Settings.of(kwargs).judge_prompts).fingerprints().values())
 
 
 def answer_segments(answer: Any) -> tuple[Segment, ...]:
@@ -98,7 +95,7 @@ def questions(doc: Mapping[str, Any], answer: Any, settings: Settings) -> list[J
     if view.is_skipped:
         return []
     reference = data.question_of(doc).reference_text
-    return [judge_question(view, str(doc["category"]), reference, prompts(), QUESTION)]
+    return [judge_question(view, str(doc["category"]), reference, prompts(settings.judge_prompts), QUESTION)]
 
 
 def outcome(view: View, verdicts: Mapping[str, Verdict], settings: Settings) -> Judged:

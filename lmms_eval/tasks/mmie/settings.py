@@ -30,6 +30,14 @@ class Settings(BenchmarkOptions):
     pre_prompt: str = ""
     post_prompt: str = ""
     """Around the question (lmms-eval's options)."""
+    judge_prompts: str = ""
+    """File with the texts of the benchmark's own judge prompts, in place of ours (``--judge_prompts``)."""
+    human_scores: str = ""
+    """File with human scores of some of the answers (``--human_scores``)."""
+    media_root: str = ""
+    """Further folder with the pictures (``--media_root``)."""
+    allow_media: str = ""
+    """Comma list of what records may name beyond the data set's folder (``--allow_media``)."""
 
     @property
     def view_options(self) -> ViewOptions:

@@ -9,6 +9,7 @@ from typing import Any
 from loguru import logger
 
 from lmms_eval.api.task import TaskOptions
+from lmms_eval.tasks.mmie.judge_prompts import JudgePrompts
 from lmms_eval.tasks.mmie.judging import prompts
 from lmms_eval.tasks.yaml.task import TaskSource, YamlTask
 
@@ -24,7 +25,8 @@ class MmieTask(YamlTask):
     """
 
     def __init__(self, source: TaskSource, options: TaskOptions) -> None:
-        raw = {**source.raw, "metric_list": [_named(entry) for entry in source.raw.get("metric_list") or ()]}
+        texts = prompts(options.run_options.get("judge_prompts", ""))
+        raw = {**source.raw, "metric_list": [_named(entry, texts) for entry in source.raw.get("metric_list") or ()]}
         super().__init__(replace(source, raw=raw), options)
 
     def load(self) -> None:
@@ -39,6 +41,6 @@ class MmieTask(YamlTask):
             )
 
 
-def _named(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _named(entry: Mapping[str, Any], texts: JudgePrompts) -> dict[str, Any]:
     metric = str(entry.get("metric", ""))
-    return {**entry, "metric": prompts().metric + metric.removeprefix(PLAIN) if metric.startswith(PLAIN) else metric}
+    return {**entry, "metric": texts.metric + metric.removeprefix(PLAIN) if metric.startswith(PLAIN) else metric}

@@ -6,7 +6,6 @@ The task options are those of ``settings.Settings``.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,6 @@ from lmms_eval.tasks.mmie.view import PLACEHOLDER
 from lmms_eval.utils.picture_marks import INSTRUCTION
 
 Options = Mapping[str, Any] | None
-HUMAN_VARIABLE = "LMMS_EVAL_HUMAN_SCORES"
 
 
 def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> list[dict[str, Any]]:
@@ -104,7 +102,7 @@ def process_results(
         "missing_images": len(view.missing),
         "undrawn": judging.described(answer),
     }
-    name = judging.prompts().metric
+    name = judging.prompts(settings.judge_prompts).metric
     value: Any = {"score": judged.score, "outcome": judged.outcome}
     if judged.outcome in ("unscored", "skipped"):
         value = Unscored(judged.reason)
@@ -130,11 +128,12 @@ def aggregate_judged(samples: Sequence[Mapping[str, Any]], args: Any, task: Any)
         DataError: the file of human scores cannot be used, or a file cannot be written.
     """
     table = numbers.table(samples)
-    used = judging.prompts()
+    settings = Settings.of(task.prompts.kwargs)
+    used = judging.prompts(settings.judge_prompts)
     part: dict[str, Any] = {
         "metric": used.metric,
         "prompts": {"source": used.source, "official": used.is_official, "sha256": used.fingerprints()},
-        "view": Settings.of(task.prompts.kwargs).view,
+        "view": settings.view,
         "t2i": getattr(args, "t2i", None),
         **table.as_dict(),
         "notes": _notes(samples),
@@ -142,8 +141,9 @@ def aggregate_judged(samples: Sequence[Mapping[str, Any]], args: Any, task: Any)
     }
     if (repeats := numbers.repeat_agreement(samples)) is not None:
         part["repeats"] = repeats
-    if human := os.environ.get(HUMAN_VARIABLE):
-        part["calibration"] = scores_file.calibration(samples, scores_file.read_scores(Path(human)))
+    if settings.human_scores:
+        human = scores_file.read_scores(Path(settings.human_scores))
+        part["calibration"] = scores_file.calibration(samples, human)
     details: dict[str, Any] = {"mmie": part}
     if (path := _output(args, f"{task.name}_scores.csv")) is not None:
         _write(lambda: scores_file.write_scores(samples, path), path)

@@ -63,6 +63,7 @@ class TaskConfig(_Keys):
     score_key: str = "score"
     metadata: dict[str, Any] | list[Any] | None = None
     lmms_eval_specific_kwargs: dict[str, Any] | None = None
+    run_options: list[str] | None = None
     model_specific_generation_kwargs: dict[str, Any] | None = None
     model_specific_target_kwargs: dict[str, Any] | None = None
     reasoning_tags: Any = None

@@ -37,7 +37,7 @@ class Prompts:
 
     def __init__(self, config: TaskConfig, options: TaskOptions, where: str) -> None:
         self.config, self.options, self.where = config, options, where
-        self.kwargs = specific_kwargs(config.lmms_eval_specific_kwargs, options)
+        self.kwargs = specific_kwargs(config, options)
         """What the prompt functions get, with the run's ``data_root`` where one is given."""
         if isinstance(self.kwargs, dict) and options.data_root is not None:
             self.kwargs.setdefault("data_root", options.data_root)

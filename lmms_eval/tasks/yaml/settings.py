@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmms_eval.api.task import TaskOptions
+from lmms_eval.config.options import options as run_options
+from lmms_eval.errors import TaskError
 from lmms_eval.tasks.yaml.arguments import check_generation
 from lmms_eval.tasks.yaml.config import GENERATING, TaskConfig
 
@@ -15,13 +17,18 @@ def model_names(options: TaskOptions) -> Sequence[str]:
     return tuple(dict.fromkeys(name for name in (options.model_name, options.model_id) if name))
 
 
-def specific_kwargs(stated: Mapping[str, Any] | None, options: TaskOptions) -> Any:
-    """``lmms_eval_specific_kwargs`` for a model.
+def specific_kwargs(config: TaskConfig, options: TaskOptions) -> Any:
+    """Make ``lmms_eval_specific_kwargs`` for a model.
 
     The model's own mapping stands alone; else ``default``, else ``dataset`` is spread over the whole mapping. Settings
-    of the command line (``--task_kwargs``) beat both.
+    of the command line (``--task_kwargs``) beat both. Options of the run that the task asks for (``run_options``) are
+    added by their names.
+
+    Raises:
+        TaskError: there is no such option of the run.
     """
-    if stated is None and not options.task_kwargs:
+    stated, asked = config.lmms_eval_specific_kwargs, _asked(config, options)
+    if stated is None and not options.task_kwargs and not asked:
         return None
     stated = stated or {}
     own = _of_model(stated, options)
@@ -29,8 +36,19 @@ def specific_kwargs(stated: Mapping[str, Any] | None, options: TaskOptions) -> A
         return own
     made = dict(own) if own is not None else {**stated, **(spread(stated) or {})}
     made.update(options.task_kwargs)
+    made.update(asked)
     # Where the run's local data lies: functions that open media beside it look there.
     return {**made, "data_root": options.data_root} if options.data_root else made
+
+
+def _asked(config: TaskConfig, options: TaskOptions) -> dict[str, str]:
+    """Those of the run's options that the task asks for, as far as they are given."""
+    wanted = config.run_options or []
+    known = [option.name for option in run_options() if option.for_tasks]
+    for name in wanted:
+        if name not in known:
+            raise TaskError(f"task {config.task}: run_options: there is no {name!r}; there is: {', '.join(known)}")
+    return {name: options.run_options[name] for name in wanted if name in options.run_options}
 
 
 def spread(stated: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -145,7 +145,7 @@ class YamlTask(Task):
             request = DataRequest(
                 config.dataset_path, config.dataset_name, config.dataset_kwargs or {}, self.where,
                 self.options.data_root, self.options.trust_remote_code, self.prompts.kwargs,
-                media_policy(config, self.where, self.options.data_root),
+                media_policy(config, self.where, self.options),
             )  # fmt: skip
             self._data = open_data(request, self.split)
             self.prompts.media = self._data.media
@@ -170,7 +170,7 @@ class YamlTask(Task):
     def _estimates(self) -> Costs:
         if self._costs is None:
             config, options = self.config, self.options
-            files = Files(lambda: media_folders(config, self.where, options.data_root, self.prompts.kwargs))
+            files = Files(lambda: media_folders(config, self.where, options, self.prompts.kwargs))
             has_media = config.doc_to_visual is not None or config.doc_to_messages is not None
             new_tokens = self.generation.get("max_new_tokens") or 0
             new_tokens = float(new_tokens) if isinstance(new_tokens, int | float) else 0.0
@@ -231,7 +231,7 @@ class YamlTask(Task):
         """``config``, ``functions`` (of prompts), ``scoring`` (its functions and their data) and ``data``."""
         aggregations = [entry.get("aggregation") for entry in self.config.metric_list or []]
         scoring = _hash_functions([*(getattr(self.config, key) for key in SCORING_KEYS), *aggregations])
-        scoring_data = identity_of(self.config.process_results)
+        scoring_data = identity_of(self.config.process_results, self.prompts.kwargs)
         return {
             "config": _hash(json.dumps([self.describe(), self.config.target_delimiter], sort_keys=True, default=str)),
             "functions": _hash_functions(getattr(self.config, key) for key in PROMPT_KEYS),

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
 import functools
 import json
 import math
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import LmmsEvalError, TaskError
 from lmms_eval.tasks.megabench.conversions import containers, geometry, latex, literals
-from lmms_eval.tasks.megabench.geocoding import TABLE_VARIABLE
 from lmms_eval.tasks.megabench.metrics import METRICS
 from lmms_eval.tasks.megabench.metrics.constraints_verse import is_line_iambic, parse_syllable_ranges, syllable_totals
 from lmms_eval.tasks.megabench.metrics.pronunciation import phones_for_word, rhyming_part
 from lmms_eval.tasks.megabench.metrics.values import Scored
+from lmms_eval.tasks.megabench.outside_data import OutsideData
 from lmms_eval.tasks.megabench.scoring.parsers import PARSERS, AnswerShape
 from lmms_eval.tasks.megabench.scoring.task_spec import parse_task_spec
 from lmms_eval.tasks.megabench.summary import AGGREGATIONS
@@ -139,14 +137,10 @@ def _verse_helper(record: dict[str, Any]) -> Verdict:
         return pending(absent.reason)
 
 
-@contextlib.contextmanager
-def scoring_data(record: dict[str, Any]) -> Iterator[None]:
-    """The options by which a run finds linguistic data and geocodes: here the tests' data and the vector's table."""
-    variables = {"NLTK_DATA": str(NLTK_DATA)}
-    if "geocode_table" in record:
-        variables[TABLE_VARIABLE] = str(_table_file(json.dumps(record["geocode_table"])))
-    with mock.patch.dict(os.environ, variables):
-        yield
+def outside_data(record: dict[str, Any]) -> OutsideData:
+    """The tests' linguistic data and the vector's table of places."""
+    table = record.get("geocode_table")
+    return OutsideData("" if table is None else str(_table_file(json.dumps(table))), nltk_data=str(NLTK_DATA))
 
 
 @functools.cache
@@ -187,8 +181,7 @@ def metric_line(vector: Vector) -> Verdict:
     target = decode(record["eval_context"] if spec.needs_context else record["correct_answer"])
     expected = decode(record["expected"])
     try:
-        with scoring_data(record):
-            score, info, error = _call(spec.name, decode(record["response"]), target)
+        score, info, error = _call(spec.name, decode(record["response"]), target, outside_data(record))
     except NotEvaluated as absent:
         return pending(absent.reason)
     if expects_error(expected):
@@ -199,11 +192,11 @@ def metric_line(vector: Vector) -> Verdict:
     return compare(score, expected)
 
 
-def _call(metric: str, response: Any, target: Any) -> tuple[float, Any, str | None]:
+def _call(metric: str, response: Any, target: Any, data: OutsideData) -> tuple[float, Any, str | None]:
     """Score, information and error text."""
     spec = METRICS[metric]
     try:
-        value = spec.load()(response, target)
+        value = spec.load(data)(response, target)
     except NotEvaluated:
         raise
     except Exception as error:  # noqa: BLE001 - as the scorer of a task does

@@ -21,7 +21,7 @@ from lmms_eval.tasks.megabench.standalone import Panel, Sources, evaluate
 from lmms_eval.tasks.megabench.submission import dumps, record
 from lmms_eval.tasks.megabench.submitted import read_submission
 from tests.parity import vectors
-from tests.parity.adapters.megabench import same, scoring_data
+from tests.parity.adapters.megabench import outside_data, same
 from tests.parity.adapters.megabench_breakdown import analysis, met
 from tests.parity.adapters.megabench_pipeline import SLICE, replies, rows
 from tests.parity.adapters.megabench_tasks import Silent
@@ -72,11 +72,10 @@ def evaluated(
     submission: Sequence[Mapping[str, Any]], configuration: str, previous: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """The output file's content, as a reader of the file has it."""
-    pool = ScorePool(1)
+    pool = ScorePool(1, data=outside_data({}))
     panel = Panel(ask, lambda name: SLICE / name)
     try:
-        with scoring_data({}):
-            found = evaluate(submission, Sources(reference(configuration), previous or {}), pool, panel, Silent())
+        found = evaluate(submission, Sources(reference(configuration), previous or {}), pool, panel, Silent())
     finally:
         pool.close()
     content: dict[str, Any] = json.loads(json.dumps(found.as_dict()))

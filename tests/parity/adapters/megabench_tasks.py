@@ -13,7 +13,7 @@ from lmms_eval.tasks.megabench.metrics import METRICS
 from lmms_eval.tasks.megabench.reference import ReferenceTask
 from lmms_eval.tasks.megabench.scoring.pool import ScorePool
 from lmms_eval.tasks.megabench.standalone import EvaluatedTask, Evaluation, Panel, Sources, evaluate
-from tests.parity.adapters.megabench import NLTK_DATA, decode, expects_error, same, scoring_data
+from tests.parity.adapters.megabench import NLTK_DATA, decode, expects_error, outside_data, same
 from tests.parity.adapters.megabench_judges import Recorded, picture, wrong_request
 from tests.parity.vectors import PASSED, Vector, Verdict, deviates, failed, line_adapter, pending
 
@@ -36,8 +36,7 @@ def task_line(vector: Vector) -> Verdict:
     if missing:
         return pending(missing)
     recorded = Recorded(record["judge_outputs"]) if "judge_outputs" in record else None
-    with scoring_data(record):
-        found = evaluated(record, recorded)
+    found = evaluated(record, recorded)
     if record.get("recommended") == "none":
         return unknown_task_verdict(record, found)
     expected, summary = expectations(record)
@@ -93,7 +92,7 @@ def evaluated(record: Mapping[str, Any], recorded: Recorded | None) -> Evaluatio
         assert recorded is not None
         return [verdict for question in questions for verdict in ask(recorded.judge, [question])]
 
-    pool = ScorePool(1)
+    pool = ScorePool(1, data=outside_data(record))
     try:
         panel = Panel(answers, picture) if recorded else None
         return evaluate(entries, Sources(tasks, previous), pool, panel, Silent())

@@ -9,8 +9,6 @@ import pytest
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.megabench.geocoding import (
-    SERVER_VARIABLE,
-    TABLE_VARIABLE,
     ChainedGeocoder,
     Coordinates,
     GeocodeTable,
@@ -112,34 +110,25 @@ def test_failures_are_never_kept() -> None:
     assert len(told.asked) == 2 and not told.kept
 
 
-def test_identity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(TABLE_VARIABLE, raising=False)
-    monkeypatch.delenv(SERVER_VARIABLE, raising=False)
+def test_identity(tmp_path: Path) -> None:
     seen: set[Any] = {geocoder_identity()}
     assert seen == {""}
     path = tmp_path / "places.json"
-    monkeypatch.setenv(TABLE_VARIABLE, str(path))
     for entries in ([PARIS], [PARIS, NOWHERE]):
         path.write_text(json.dumps(entries))
-        seen.add(geocoder_identity())
-    monkeypatch.setenv(SERVER_VARIABLE, "nominatim")
-    seen.add(geocoder_identity())
+        seen.add(geocoder_identity(str(path)))
+    seen.add(geocoder_identity(str(path), "nominatim"))
     assert len(seen) == 4
     (tmp_path / "copy.json").write_text(path.read_text())
-    monkeypatch.setenv(TABLE_VARIABLE, str(tmp_path / "copy.json"))
-    assert geocoder_identity() in seen
+    assert geocoder_identity(str(tmp_path / "copy.json"), "nominatim") in seen
     path.write_text("[5]")
-    monkeypatch.setenv(TABLE_VARIABLE, str(path))
     with pytest.raises(DataError):
-        geocoder_identity()
+        geocoder_identity(str(path))
 
 
-def test_the_options_choose_the_geocoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_options_choose_the_geocoder(tmp_path: Path) -> None:
     path = tmp_path / "places.json"
     path.write_text(json.dumps([PARIS]))
-    monkeypatch.setenv(TABLE_VARIABLE, str(path))
-    monkeypatch.delenv(SERVER_VARIABLE, raising=False)
-    assert isinstance(open_geocoder(), GeocodeTable)
-    monkeypatch.setenv(SERVER_VARIABLE, "http://127.0.0.1:9")
-    chain = open_geocoder()
+    assert isinstance(open_geocoder(str(path)), GeocodeTable)
+    chain = open_geocoder(str(path), "http://127.0.0.1:9")
     assert isinstance(chain, ChainedGeocoder) and chain.table is not None

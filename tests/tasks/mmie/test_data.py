@@ -42,8 +42,7 @@ def options(folder: Path | None, **more: Any) -> dict[str, Any]:
 def no_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("HF_HUB_CACHE", raising=False)
-    for name in data.ROOT_VARIABLES:
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv(data.ROOT_VARIABLE, raising=False)
 
 
 def test_rows_of_both_shapes_and_spellings(tmp_path: Path) -> None:
@@ -115,7 +114,11 @@ def test_pictures_are_found_below_several_roots(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "data" / "images").mkdir()
     (tmp_path / "data" / "images" / "a.png").write_bytes(png(2))
     monkeypatch.setenv("MMIE_IMAGE_ROOT", str(tmp_path / "more"))
-    finder = data.image_finder(data.Settings(data_root=str(tmp_path / "data")))
+    (tmp_path / "third").mkdir()
+    (tmp_path / "third" / "d.png").write_bytes(png(4))
+    settings = data.Settings(data_root=str(tmp_path / "data"), media_root=str(tmp_path / "third"))
+    finder = data.image_finder(settings)
+    assert finder.find("images/d.png") == str(tmp_path / "third" / "d.png")
     assert finder("images/a.png") == Picture(str(tmp_path / "data" / "images" / "a.png"))
     assert finder.find("images/b.png") == str(tmp_path / "more" / "b.png")
     assert finder.find(str(tmp_path / "more" / "b.png")) == str(tmp_path / "more" / "b.png")

@@ -127,16 +127,14 @@ def test_the_record_for_the_script(folder: Path) -> None:
     assert record["gt_answer"] == [{"text": "Reference", "image": None}]
 
 
-def test_prompt_texts_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prompt_texts_of_the_user(tmp_path: Path) -> None:
     file = tmp_path / "prompts.py"
     file.write_text("\n".join(f"{name} = 'our {name}'" for name in CONSTANTS.values()))
-    ours = judging.prompts_identity()
-    monkeypatch.setenv(judging.PROMPTS_VARIABLE, str(file))
-    assert judging.prompts().systems["SA"] == "our SA_SYSTEM_PROMPT" and judging.prompts().metric == "mmie_judge"
-    assert judging.prompts_identity() != ours
-    monkeypatch.setenv(judging.PROMPTS_VARIABLE, str(tmp_path / "none.py"))
+    texts = judging.prompts(str(file))
+    assert texts.systems["SA"] == "our SA_SYSTEM_PROMPT" and texts.metric == "mmie_judge"
+    assert judging.prompts_identity({"judge_prompts": str(file)}) != judging.prompts_identity(None)
     with pytest.raises(DataError, match=r"none.py"):
-        judging.prompts_identity()
+        judging.prompts_identity({"judge_prompts": str(tmp_path / "none.py")})
 
 
 def test_settings_reach_the_view(folder: Path) -> None:

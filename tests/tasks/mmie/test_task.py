@@ -8,16 +8,17 @@ import pytest
 from lmms_eval.api.task import Task, TaskOptions
 from lmms_eval.tasks.manager import TaskManager
 from lmms_eval.tasks.mmie import judge_prompts
-from lmms_eval.tasks.mmie.judging import PROMPTS_VARIABLE
 from lmms_eval.tasks.selection import build_from_spec
 from tests.tasks.mmie.kit import prompt_file
 
 
 @pytest.fixture
-def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    file = prompt_file(tmp_path)
-    monkeypatch.setenv(PROMPTS_VARIABLE, str(file))
-    return file
+def texts(tmp_path: Path) -> Path:
+    return prompt_file(tmp_path)
+
+
+def with_texts(file: Path) -> Task:
+    return demo(run_options={"judge_prompts": str(file)})
 
 
 def demo(**options: object) -> Task:
@@ -30,24 +31,22 @@ def names(task: Task) -> list[str]:
 
 
 def test_the_metric_has_its_plain_name_without_the_official_texts(texts: Path) -> None:
-    assert texts.is_file()
-    assert names(demo()) == ["mmie_judge", "mmie_judge_strict", "judged", "answers"]
+    assert names(with_texts(texts)) == names(demo()) == ["mmie_judge", "mmie_judge_strict", "judged", "answers"]
 
 
 def test_the_official_texts_earn_the_name(texts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     prompts = judge_prompts.load_prompts(texts)
     official = {tag: hashlib.sha256(text.encode()).hexdigest() for tag, text in prompts.systems.items()}
     monkeypatch.setattr(judge_prompts, "OFFICIAL", official)
-    task = demo()
+    task = with_texts(texts)
     assert names(task) == ["mmie_score", "mmie_score_strict", "judged", "answers"]
     again = build_from_spec(task.spec())
     assert names(again) == names(task) and again.name == "mmie_demo"
 
 
-def test_other_texts_are_another_scoring_of_the_same_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_texts_are_another_scoring_of_the_same_answers(texts: Path) -> None:
     plain = demo().fingerprint()
-    monkeypatch.setenv(PROMPTS_VARIABLE, str(prompt_file(tmp_path)))
-    other = demo().fingerprint()
+    other = with_texts(texts).fingerprint()
     assert plain["scoring"] != other["scoring"]
     assert {key: value for key, value in plain.items() if key != "scoring"} == {
         key: value for key, value in other.items() if key != "scoring"

@@ -61,18 +61,15 @@ def test_contents_in_text_columns(tmp_path: Path) -> None:
     assert of_rows(tmp_path, rows) == [IMAGE.tokens(3_072)] * 2
 
 
-def test_folders_of_the_command_line_the_environment_and_the_cache(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folders_of_the_command_line_and_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     places = {name: tmp_path / name for name in ("local", "media", "home")}
     for number, (name, place) in enumerate(
         (("x.png", places["local"]), ("y.png", places["media"]), ("z.png", places["home"] / "pool" / "images"))
     ):
         file(place, name, 128 * (1 + number))
-    monkeypatch.setenv("LMMS_EVAL_MEDIA_ROOT", str(places["media"]))
     monkeypatch.setenv("HF_HOME", str(places["home"]))
     files = {"data_files": {"test": "rows.jsonl"}, "cache_dir": "pool"}
-    options = TaskOptions(data_root=str(places["local"]))
+    options = TaskOptions(data_root=str(places["local"]), run_options={"media_root": str(places["media"])})
     rows = [{"media": name} for name in ("x.png", "y.png", "z.png")]
     found = of_rows(tmp_path / "task", rows, {"dataset_kwargs": files}, options=options)
     assert found == [65.0, 66.0, 67.0]

@@ -43,12 +43,16 @@ def secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(tmp_path / "private" / "me.png")
 
 
-def from_hub(folder: Path, row: Mapping[str, Any], code: str = "", **changes: Any) -> YamlTask:
+def from_hub(
+    folder: Path, row: Mapping[str, Any], code: str = "", run_options: Mapping[str, str] | None = None, **changes: Any
+) -> YamlTask:
     """A task of a hub data set, of which a copy lies below ``--data_root``."""
     (folder / "copies" / "org" / "name").mkdir(parents=True, exist_ok=True)
     write_rows(folder / "copies" / "org" / "name", [{**ROW, **row}], "test.jsonl")
     keys = {"dataset_path": "org/name", "dataset_kwargs": None, "doc_to_visual": "image", **changes}
-    return loaded(folder / "task", keys, code, TaskOptions(data_root=str(folder / "copies")))
+    return loaded(
+        folder / "task", keys, code, TaskOptions(data_root=str(folder / "copies"), run_options=run_options or {})
+    )
 
 
 def first(task: YamlTask) -> Request:
@@ -59,23 +63,21 @@ def shown(task: YamlTask) -> list[Any]:
     return first(task).build_messages().extract_media()[0]
 
 
-def test_a_file_of_the_machine_is_refused_unless_allowed(
-    secret: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_of_the_machine_is_refused_unless_allowed(secret: str, tmp_path: Path) -> None:
     task = from_hub(tmp_path, {"image": secret})
     with pytest.raises(MediaError, match=REFUSED):
         shown(task)
-    monkeypatch.setenv("LMMS_EVAL_ALLOW_MEDIA", f"/no/such/folder,{Path(secret).parent}")
-    assert shown(from_hub(tmp_path, {"image": secret})) == [secret]
+    allowed = {"allow_media": f"/no/such/folder,{Path(secret).parent}"}
+    assert shown(from_hub(tmp_path, {"image": secret}, run_options=allowed)) == [secret]
 
 
 @pytest.mark.parametrize("folder", ["copies/org/name", "home/datasets", "task/images", "media"])
-def test_its_own_folders_are_allowed(secret: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str) -> None:
-    monkeypatch.setenv("LMMS_EVAL_MEDIA_ROOT", str(tmp_path / "media"))
+def test_its_own_folders_are_allowed(secret: str, tmp_path: Path, folder: str) -> None:
     path = tmp_path / folder / "a.png"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(Path(secret).read_bytes())
-    assert shown(from_hub(tmp_path, {"image": str(path)})) == [str(path)]
+    given = {"media_root": str(tmp_path / "media")}
+    assert shown(from_hub(tmp_path, {"image": str(path)}, run_options=given)) == [str(path)]
 
 
 @pytest.mark.parametrize("value", ["http://127.0.0.1/a.png", "file:///etc/hostname.png", "../private/me.png"])
@@ -128,12 +130,12 @@ def test_a_stored_picture_that_is_a_mere_path_is_checked(
     assert documents[1]["image"].size == (40, 30)
 
 
-def test_records_of_mmie_name_pictures_of_their_folder(secret: str, tmp_path: Path, monkeypatch: Any) -> None:
+def test_records_of_mmie_name_pictures_of_their_folder(secret: str, tmp_path: Path) -> None:
     record = {"id": "SA-1", "question": [{"text": "q", "image": secret}], "gt_answer": [{"text": "a", "image": None}]}
     (tmp_path / "mmie").mkdir()
     (tmp_path / "mmie" / "data.json").write_text(json.dumps([record]))
     settings = {"data_root": str(tmp_path / "mmie")}
     with pytest.raises(DataError, match=r"1 records cannot be used: record 0: the picture .* is outside"):
         mmie.documents(lmms_eval_specific_kwargs=settings)
-    monkeypatch.setenv("LMMS_EVAL_ALLOW_MEDIA", secret)
-    assert len(mmie.documents(lmms_eval_specific_kwargs=settings).rows) == 1
+    allowed = {**settings, "allow_media": secret}
+    assert len(mmie.documents(lmms_eval_specific_kwargs=allowed).rows) == 1

@@ -32,7 +32,7 @@ STATED = {"default": {"pre": "d"}, "known": {"pre": "k"}}
 )
 def test_prompt_settings_of_a_model(stated: Any, name: str, canonical: str, wanted: Any) -> None:
     options = TaskOptions(model_name=name, model_id=canonical)
-    assert specific_kwargs(stated, options) == wanted
+    assert specific_kwargs(config(lmms_eval_specific_kwargs=stated), options) == wanted
     recorded = recorded_specific_kwargs(stated, options)
     assert recorded == (wanted if stated is None or wanted != {"pre": "k"} else stated)
 
@@ -42,13 +42,23 @@ def test_prompt_settings_of_a_model(stated: Any, name: str, canonical: str, want
 )
 def test_settings_of_the_command_line_beat_those_of_the_task(name: str, wanted: Any) -> None:
     options = TaskOptions(model_name=name, task_kwargs={"pre": "x", "n": 1})
-    assert specific_kwargs(STATED, options) == wanted
-    assert specific_kwargs(None, options) == recorded_specific_kwargs(None, options) == {"pre": "x", "n": 1}
+    assert specific_kwargs(config(lmms_eval_specific_kwargs=STATED), options) == wanted
+    assert specific_kwargs(config(), options) == recorded_specific_kwargs(None, options) == {"pre": "x", "n": 1}
     assert recorded_specific_kwargs(STATED, options) == {**STATED, "pre": "x", "n": 1}
 
 
 def config(**changes: Any) -> Any:
     return task_config({**BASE, **changes}, "x.yaml")
+
+
+def test_options_of_the_run_are_given_to_tasks_that_ask_for_them() -> None:
+    options = TaskOptions(run_options={"geocoder": "nominatim", "human_scores": "/h.csv"})
+    assert specific_kwargs(config(), options) is None
+    asks = config(run_options=["geocoder", "nltk_data"], lmms_eval_specific_kwargs={"x": 1})
+    assert specific_kwargs(asks, options) == {"x": 1, "geocoder": "nominatim"}
+    assert specific_kwargs(config(run_options=["human_scores"]), options) == {"human_scores": "/h.csv"}
+    with pytest.raises(TaskError, match=r"run_options: there is no 'model'; there is: judge_prompts, .*geocoder"):
+        specific_kwargs(config(run_options=["model"]), options)
 
 
 def test_generation_defaults() -> None:

@@ -14,7 +14,7 @@ _CAPTIONS = "metrics/captions.py"
 """Makes states too, for all benchmarks."""
 
 
-def scoring_identity() -> str:
+def scoring_identity(_lmms_eval_specific_kwargs: object = None) -> str:
     """Changes with the code that makes states of predictions, and with the tokenizer that BLEU finds."""
     return f"{_code()}|{tokenizer_label()}"
 

@@ -11,6 +11,7 @@ from typing import Literal
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.tasks.megabench.metrics.values import MetricValue
+from lmms_eval.tasks.megabench.outside_data import OutsideData
 
 Metric = Callable[..., MetricValue]
 """From the response and the truth (or the evaluation context) to the score; judged ones get the verdict as third."""
@@ -46,15 +47,22 @@ class MetricSpec:
     def runs_programs(self) -> bool:
         return self.needs == "the code sandbox"
 
-    def load(self) -> Metric:
-        """The function. Raises ``NotEvaluated`` where something it needs is missing."""
+    def load(self, data: OutsideData | None = None) -> Metric:
+        """Return the function, bound to ``data`` if it needs some.
+
+        Raises:
+            NotEvaluated: something that it needs is missing.
+        """
         if not self.path:
             raise NotEvaluated(f"{self.name} needs {self.needs}")
-        return _load(self.path)
+        function = _load(self.path)
+        if data is not None and self.needs in ("linguistic data", "a geocoder"):
+            return functools.partial(function, data=data)
+        return function
 
-    def load_fixed(self) -> Metric:
-        """The repaired variant, where there is one; else the function itself."""
-        return _load(self.fixed) if self.fixed else self.load()
+    def load_fixed(self, data: OutsideData | None = None) -> Metric:
+        """Return the repaired variant, where there is one; else the function itself."""
+        return _load(self.fixed) if self.fixed else self.load(data)
 
 
 @functools.cache

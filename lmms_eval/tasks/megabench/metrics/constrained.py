@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -11,13 +12,14 @@ from lmms_eval.tasks.megabench.conversions.literals import ConversionError
 from lmms_eval.tasks.megabench.metrics.constraints_verse import clean_lines, poetry_meter, rhyming_scheme, syllables
 from lmms_eval.tasks.megabench.metrics.constraints_words import acrostic, contain, length
 from lmms_eval.tasks.megabench.metrics.values import Scored
+from lmms_eval.tasks.megabench.outside_data import NO_DATA, OutsideData
 
 _VERSE: Mapping[str, Callable[[list[str], str], bool]] = MappingProxyType(
     {"syllables": syllables, "rhyming_scheme": rhyming_scheme, "poetry_meter": poetry_meter}
 )
 
 
-def constrained_generation(response: Any, context: Mapping[str, Any]) -> Scored:
+def constrained_generation(response: Any, context: Mapping[str, Any], data: OutsideData = NO_DATA) -> Scored:
     """1 if the text keeps every constraint of the context, else 0; the information says which.
 
     A blank value is no constraint, an unknown name is never kept. Raises whatever a value that is no text leads to, and
@@ -25,15 +27,15 @@ def constrained_generation(response: Any, context: Mapping[str, Any]) -> Scored:
     """
     if not context:
         raise ConversionError("the evaluation context has no constraints")
-    kept = {name: int(_keeps(response, name, value)) for name, value in context.items()}
+    kept = {name: int(_keeps(response, name, value, data)) for name, value in context.items()}
     return Scored(float(min(kept.values())), "\t".join(f"{name}: {score}" for name, score in kept.items()))
 
 
-def _keeps(response: Any, name: str, value: str) -> bool:
+def _keeps(response: Any, name: str, value: str, data: OutsideData) -> bool:
     if not value.strip():
         return True
     if "contain" in name:
-        return contain(response, name, value, open_linguistics)
+        return contain(response, name, value, functools.partial(open_linguistics, data.nltk_data))
     if "length" in name:
         return length(response, value)
     if "acrostic" in name:

@@ -8,12 +8,13 @@ from typing import Any
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.tasks.megabench.geocoding import Coordinates, Geocoder, is_askable, open_geocoder
+from lmms_eval.tasks.megabench.outside_data import NO_DATA, OutsideData
 
 DECAY_KM = 100.0
 KEYS = frozenset({"country", "province_or_state", "municipality"})
 
 
-def geo_proximity_location_dict(response: Any, truth: Any) -> float:
+def geo_proximity_location_dict(response: Any, truth: Any, data: OutsideData = NO_DATA) -> float:
     """exp(-km/100) of two places named by country, province and municipality; 0 for a place that cannot be found.
 
     Raises:
@@ -26,7 +27,7 @@ def geo_proximity_location_dict(response: Any, truth: Any) -> float:
         raise TypeError(f"the true place is a {type(truth).__name__}, no dictionary")
     if truth.keys() != KEYS or any(place[key] == "" for place in (response, truth) for key in KEYS):
         return 0.0
-    geocoder = open_geocoder()
+    geocoder = open_geocoder(data.geocode_table, data.geocoder)
     found = _locate(response, geocoder)
     true = None if found is None else _locate(truth, geocoder)
     return 0.0 if found is None or true is None else proximity(found, true)

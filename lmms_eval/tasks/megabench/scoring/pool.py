@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from lmms_eval.errors import LmmsEvalError
+from lmms_eval.tasks.megabench.outside_data import NO_DATA, OutsideData
 from lmms_eval.tasks.megabench.scoring.worker import TaskJob, results_from_line, score_job, to_line
 from lmms_eval.utils.line_process import LineProcess, ProcessEnded
 
@@ -24,8 +25,8 @@ class ScoringStopped(LmmsEvalError):
 class ScorePool:
     """Scores jobs, ``workers`` at a time; with one worker in a thread of this process."""
 
-    def __init__(self, workers: int, allow_unsafe_code: bool = False) -> None:
-        self._allow_unsafe_code = allow_unsafe_code
+    def __init__(self, workers: int, allow_unsafe_code: bool = False, data: OutsideData = NO_DATA) -> None:
+        self._allow_unsafe_code, self._data = allow_unsafe_code, data
         self._executor = ThreadPoolExecutor(max_workers=max(1, workers), thread_name_prefix="megabench-score")
         self._in_process = workers <= 1
         self._own = threading.local()
@@ -34,7 +35,7 @@ class ScorePool:
     def submit(self, job: TaskJob) -> Future[Sequence[Mapping[str, Any]]]:
         """The scores of a job's queries. The result raises ``TaskError`` for an unusable configuration."""
         job.spec()  # an unusable configuration ends here, with its own error
-        job = replace(job, allow_unsafe_code=self._allow_unsafe_code)
+        job = replace(job, allow_unsafe_code=self._allow_unsafe_code, data=self._data)
         return self._executor.submit(score_job if self._in_process else self._ask, job)
 
     def close(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from lmms_eval.api.judging import Verdict
@@ -13,6 +14,7 @@ from lmms_eval.errors import TaskError
 from lmms_eval.tasks.megabench.conversions.literals import LiteralError, read_literal, unwrap_string
 from lmms_eval.tasks.megabench.metrics import Metric, MetricSpec
 from lmms_eval.tasks.megabench.metrics.values import Scored
+from lmms_eval.tasks.megabench.outside_data import OutsideData
 from lmms_eval.tasks.megabench.scoring.parsers import PARSERS, AnswerShape, Parsed, is_repaired, parse_repaired
 from lmms_eval.tasks.megabench.scoring.task_spec import TaskSpec
 from lmms_eval.tasks.megabench.summary import AGGREGATIONS, NO_SCORE
@@ -92,10 +94,12 @@ def score_query(
     spec: TaskSpec,
     context: Mapping[str, Any],
     verdicts: Mapping[str, Verdict] | None = None,
+    data: OutsideData | None = None,
 ) -> QueryScore:
     """Score every field that has a metric and is in the true answer, then the auxiliary metrics.
 
-    ``verdicts``: what a judge said to the questions of ``judging.questions``, by name.
+    ``verdicts``: what a judge said to the questions of ``judging.questions``, by name. ``data``: where metrics find
+    what lies outside of the documents.
 
     An exception inside a metric scores 0 and is kept in ``scorer_errors``; a metric whose judge, program or data is
     missing leaves the query without a score.
@@ -107,11 +111,11 @@ def score_query(
         if metric.judged:
             judged = _Judged(spec, answer, context, (verdicts or {}).get(name), metric.reads_text)
         response = parsed if name in spec.auxiliary else response_of(metric, parsed, name)
-        outcomes[name] = _score_field(metric.load, response, target, metric.gives_info, judged)
+        outcomes[name] = _score_field(partial(metric.load, data), response, target, metric.gives_info, judged)
     official = _collect(outcomes, spec)
     if official.query is None:
         return official
-    return replace(official, fixed=_fixed(official, parsed, reply or "", _Sample(answer, spec, context)))
+    return replace(official, fixed=_fixed(official, parsed, reply or "", _Sample(answer, spec, context, data)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +125,7 @@ class _Sample:
     answer: Mapping[str, Any]
     spec: TaskSpec
     context: Mapping[str, Any]
+    data: OutsideData | None
 
 
 def _targets(
@@ -147,7 +152,7 @@ def _fixed(official: QueryScore, parsed: Parsed, reply: str, sample: _Sample) ->
         if metric.runs_programs and official.fields[name] == 1.0:  # it passes every test: not run a second time
             continue
         response = repaired if name in spec.auxiliary else response_of(metric, repaired, name)
-        outcome = _score_field(metric.load_fixed, response, target, metric.gives_info)
+        outcome = _score_field(partial(metric.load_fixed, sample.data), response, target, metric.gives_info)
         if outcome.missing is None and outcome.score != official.fields[name] and not math.isnan(outcome.score):
             changed[name] = outcome.score
     if not changed:

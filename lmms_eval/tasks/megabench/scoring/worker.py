@@ -7,11 +7,12 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from lmms_eval.api.judging import Verdict
 from lmms_eval.sandbox.policy import Policy, using
+from lmms_eval.tasks.megabench.outside_data import NO_DATA, OutsideData
 from lmms_eval.tasks.megabench.scoring.query import read_context, score_query
 from lmms_eval.tasks.megabench.scoring.task_spec import TaskSpec, parse_task_spec
 from lmms_eval.utils.terminal import guard_standard_error
@@ -37,6 +38,7 @@ class TaskJob:
     queries: tuple[QueryJob, ...]
     allow_unsafe_code: bool = False
     """Programs are run also where no sandbox can confine them."""
+    data: OutsideData = NO_DATA
 
     def spec(self) -> TaskSpec:
         """How they are scored. Raises ``TaskError`` for a configuration that cannot be used."""
@@ -52,13 +54,13 @@ def score_job(job: TaskJob) -> list[dict[str, Any]]:
     """For each query its ``scores`` entry, with ``scorer_error`` beside where a metric raised. JSON values only."""
     spec = job.spec()
     with using(Policy(job.allow_unsafe_code)):
-        return [_score(query, spec) for query in job.queries]
+        return [_score(query, spec, job.data) for query in job.queries]
 
 
-def _score(query: QueryJob, spec: TaskSpec) -> dict[str, Any]:
+def _score(query: QueryJob, spec: TaskSpec, data: OutsideData) -> dict[str, Any]:
     verdicts = {verdict.name: verdict for verdict in query.verdicts}
     context = read_context(query.eval_context)
-    outcome = score_query(query.response, query.correct_answer, spec, context, verdicts)
+    outcome = score_query(query.response, query.correct_answer, spec, context, verdicts, data)
     entry: dict[str, Any] = {"scores": outcome.as_dict()}
     if outcome.scorer_errors:
         entry["scorer_error"] = dict(outcome.scorer_errors)
@@ -73,13 +75,14 @@ def to_line(job: TaskJob) -> bytes:
         [query.response, query.correct_answer, query.eval_context, [verdict.as_record() for verdict in query.verdicts]]
         for query in job.queries
     ]
-    return json.dumps([job.task_name, job.metric_info, queries, job.allow_unsafe_code]).encode()
+    return json.dumps([job.task_name, job.metric_info, queries, job.allow_unsafe_code, asdict(job.data)]).encode()
 
 
 def from_line(line: bytes) -> TaskJob:
     """Undo ``to_line``."""
-    name, metric_info, queries, allow_unsafe_code = json.loads(line)
-    return TaskJob(name, metric_info, tuple(_query(*query) for query in queries), allow_unsafe_code)
+    name, metric_info, queries, allow_unsafe_code, data = json.loads(line)
+    jobs = tuple(_query(*query) for query in queries)
+    return TaskJob(name, metric_info, jobs, allow_unsafe_code, OutsideData(**data))
 
 
 def _query(response: str | None, answer: Mapping[str, Any], context: str, verdicts: list[dict[str, Any]]) -> QueryJob:

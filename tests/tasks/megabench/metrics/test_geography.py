@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.api.outcome import NotEvaluated
-from lmms_eval.tasks.megabench.geocoding import SERVER_VARIABLE, TABLE_VARIABLE, Coordinates
+from lmms_eval.tasks.megabench.geocoding import Coordinates
 from lmms_eval.tasks.megabench.metrics.geography import geo_proximity_location_dict, proximity
+from lmms_eval.tasks.megabench.outside_data import OutsideData
 from tests.tasks.megabench.fuzzing import FUZZ, reply_value
 
 PARIS = {"country": "France", "province_or_state": "IDF", "municipality": "Paris"}
@@ -27,19 +28,17 @@ points = st.builds(Coordinates, st.floats(-90, 90), st.floats(-180, 180))
 
 
 @pytest.fixture
-def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def data(tmp_path: Path) -> OutsideData:
     path = tmp_path / "places.json"
     path.write_text(json.dumps({"complete": True, "entries": ENTRIES}))
-    monkeypatch.setenv(TABLE_VARIABLE, str(path))
-    monkeypatch.delenv(SERVER_VARIABLE, raising=False)
-    return path
+    return OutsideData(geocode_table=str(path))
 
 
-def test_scores(table: Path) -> None:
-    assert geo_proximity_location_dict(PARIS, PARIS) == 1
-    assert geo_proximity_location_dict(LYON, PARIS) == pytest.approx(math.exp(-3.9171), abs=1e-5)
-    assert geo_proximity_location_dict({**PARIS, "municipality": "Nowhere"}, PARIS) == 0
-    assert geo_proximity_location_dict(PARIS, {**PARIS, "country": "Spain"}) == 0
+def test_scores(data: OutsideData) -> None:
+    assert geo_proximity_location_dict(PARIS, PARIS, data) == 1
+    assert geo_proximity_location_dict(LYON, PARIS, data) == pytest.approx(math.exp(-3.9171), abs=1e-5)
+    assert geo_proximity_location_dict({**PARIS, "municipality": "Nowhere"}, PARIS, data) == 0
+    assert geo_proximity_location_dict(PARIS, {**PARIS, "country": "Spain"}, data) == 0
 
 
 @pytest.mark.parametrize(
@@ -51,32 +50,27 @@ def test_scores(table: Path) -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_no_place_scores_nothing_and_nobody_is_asked(response: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(SERVER_VARIABLE, "http://127.0.0.1:9/refuses")
-    monkeypatch.delenv(TABLE_VARIABLE, raising=False)
-    assert geo_proximity_location_dict(response, PARIS) == 0
+def test_no_place_scores_nothing_and_nobody_is_asked(response: Any) -> None:
+    assert geo_proximity_location_dict(response, PARIS, OutsideData(geocoder="http://127.0.0.1:9/refuses")) == 0
 
 
-def test_a_truth_without_dictionary_raises(table: Path) -> None:
+def test_a_truth_without_dictionary_raises(data: OutsideData) -> None:
     for truth in ("bad", None):
         with pytest.raises(TypeError):
-            geo_proximity_location_dict(PARIS, truth)
+            geo_proximity_location_dict(PARIS, truth, data)
 
 
-def test_without_a_geocoder_there_is_no_score(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv(TABLE_VARIABLE, raising=False)
-    monkeypatch.delenv(SERVER_VARIABLE, raising=False)
+def test_without_a_geocoder_there_is_no_score(tmp_path: Path) -> None:
     with pytest.raises(NotEvaluated, match="give --geocode_table FILE or --geocoder nominatim"):
         geo_proximity_location_dict(PARIS, PARIS)
-    monkeypatch.setenv(TABLE_VARIABLE, str(tmp_path / "absent.json"))
     with pytest.raises(NotEvaluated, match=r"absent\.json cannot be read"):
-        geo_proximity_location_dict(PARIS, PARIS)
+        geo_proximity_location_dict(PARIS, PARIS, OutsideData(geocode_table=str(tmp_path / "absent.json")))
 
 
-def test_without_geopy_there_is_no_score(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_geopy_there_is_no_score(data: OutsideData, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "geopy.distance", None)
     with pytest.raises(NotEvaluated, match=r"geopy is missing: install lmms_eval\[metrics\]"):
-        geo_proximity_location_dict(PARIS, LYON)
+        geo_proximity_location_dict(PARIS, LYON, data)
 
 
 @FUZZ
@@ -100,7 +94,4 @@ def test_proximity_is_near_that_on_a_sphere(first: Coordinates, second: Coordina
 @FUZZ
 @given(reply_value)
 def test_any_reply_scores_within_range(response: Any) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv(TABLE_VARIABLE, raising=False)
-        patch.delenv(SERVER_VARIABLE, raising=False)
-        assert geo_proximity_location_dict(response, PARIS) == 0  # none of them is a dictionary of the three keys
+    assert geo_proximity_location_dict(response, PARIS) == 0  # none of them is a dictionary of the three keys
