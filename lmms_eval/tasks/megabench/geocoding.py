@@ -6,7 +6,6 @@ tell: a missing answer is never counted as a wrong place.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import math
@@ -21,7 +20,6 @@ from lmms_eval.errors import DataError
 
 Query = Mapping[str, Any]
 """``country``, ``city`` and perhaps ``state``, as a reply or the truth has them."""
-"""By them the options reach the scoring processes."""
 REMEDY = "give --geocode_table FILE or --geocoder nominatim"
 MAX_NAME_CHARS = 200
 """No place has a longer name; nobody is asked for one."""
@@ -158,27 +156,6 @@ class ChainedGeocoder:
         found = self.server.ask(query)
         self.memory.keep(query, found)
         return found
-
-
-@functools.lru_cache(maxsize=4)
-def open_geocoder(table: str = "", server: str = "") -> Geocoder:
-    """Open the geocoder of a run: ``--geocode_table``, ``--geocoder``, or the table first and then the server.
-
-    Raises:
-        NotEvaluated: neither is given, or the table cannot be read.
-    """
-    try:
-        entries = GeocodeTable.read(Path(table)) if table else None
-    except DataError as error:
-        raise NotEvaluated(str(error)) from error
-    if server:
-        from lmms_eval.tasks.megabench.nominatim import AnswerMemory, Nominatim
-
-        memory = AnswerMemory(server)
-        return ChainedGeocoder(Nominatim(server, memory), memory, entries)
-    if entries is None:
-        raise NotEvaluated(f"there is no geocoder: {REMEDY}")
-    return entries
 
 
 def geocoder_identity(table: str = "", server: str = "") -> str:

@@ -15,8 +15,8 @@ from lmms_eval.tasks.megabench.geocoding import (
     Known,
     Query,
     geocoder_identity,
-    open_geocoder,
 )
+from lmms_eval.tasks.megabench.metrics.geography import open_geocoder
 
 PARIS = {"query": {"country": "France", "city": "Paris"}, "lat": 48.8566, "lon": "2.3522"}
 NOWHERE = {"query": {"country": "France", "city": "Nowhere"}, "lat": None, "lon": None}

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from lmms_eval.api.outcome import NotEvaluated
-from lmms_eval.tasks.megabench.geocoding import Coordinates, Geocoder, is_askable, open_geocoder
+from lmms_eval.errors import DataError
+from lmms_eval.tasks.megabench.geocoding import (
+    REMEDY,
+    ChainedGeocoder,
+    Coordinates,
+    Geocoder,
+    GeocodeTable,
+    is_askable,
+)
 from lmms_eval.tasks.megabench.outside_data import NO_DATA, OutsideData
 
 DECAY_KM = 100.0
@@ -41,6 +51,27 @@ def proximity(first: Coordinates, second: Coordinates) -> float:
         raise NotEvaluated("geopy is missing: install lmms_eval[metrics]") from error
     distance = geodesic((first.latitude, first.longitude), (second.latitude, second.longitude))
     return math.exp(-distance.km / DECAY_KM)
+
+
+@functools.lru_cache(maxsize=4)
+def open_geocoder(table: str = "", server: str = "") -> Geocoder:
+    """Open the geocoder of a run: ``--geocode_table``, ``--geocoder``, or the table first and then the server.
+
+    Raises:
+        NotEvaluated: neither is given, or the table cannot be read.
+    """
+    try:
+        entries = GeocodeTable.read(Path(table)) if table else None
+    except DataError as error:
+        raise NotEvaluated(str(error)) from error
+    if server:
+        from lmms_eval.tasks.megabench.nominatim import AnswerMemory, Nominatim
+
+        memory = AnswerMemory(server)
+        return ChainedGeocoder(Nominatim(server, memory), memory, entries)
+    if entries is None:
+        raise NotEvaluated(f"there is no geocoder: {REMEDY}")
+    return entries
 
 
 def _locate(place: Mapping[str, Any], geocoder: Geocoder) -> Coordinates | None:
