@@ -1,4 +1,4 @@
-"""What a command does at the last moment before it ends, when everything has been printed."""
+"""Last steps of a command, when everything has been printed."""
 
 from __future__ import annotations
 

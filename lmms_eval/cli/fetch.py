@@ -15,7 +15,7 @@ from lmms_eval.cli.output import emit
 from lmms_eval.errors import LmmsEvalError, UsageError
 
 _FAILURES = (ValueError, OSError, http.client.HTTPException, EOFError)
-"""What NLTK's downloader raises for a server, a name, an archive or a folder that cannot be used."""
+"""Errors that NLTK's downloader raises for a server, a name, an archive or a folder that cannot be used."""
 
 
 class FetchError(LmmsEvalError):

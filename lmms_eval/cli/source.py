@@ -1,4 +1,4 @@
-"""Where commands take their tasks from."""
+"""Sources from which commands take their tasks."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from lmms_eval.config.options import options
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentDefault:
-    """What the environment says of one option."""
+    """Default of one option by an environment variable."""
 
     variable: str
     text: str

@@ -68,7 +68,7 @@ def read_config_file(path: str) -> list[FileItem]:
 
 
 def _yaml_problem(error: yaml.YAMLError) -> str:
-    """What is wrong and where, without the line itself: it may hold a secret."""
+    """Say what is wrong and where, without the line itself: it may hold a secret."""
     mark = getattr(error, "problem_mark", None)
     place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
     return f"{place}{getattr(error, 'problem', None) or type(error).__name__}"

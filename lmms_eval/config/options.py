@@ -322,7 +322,7 @@ class RunConfig:
         return reasoning_pairs(self.reasoning_tags)
 
     def grace_seconds(self, under_launcher: bool = False) -> float:
-        """How long an interrupted run may take to finish what is in flight."""
+        """Return how long an interrupted run may take to finish what is in flight, in seconds."""
         return self.grace if self.grace is not None else (5.0 if under_launcher else 20.0)
 
     def for_tasks(self) -> dict[str, str]:

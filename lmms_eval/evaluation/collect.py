@@ -45,7 +45,7 @@ def _backend(cls: type[Any], chat: bool) -> str:
 
 
 def task_options(config: RunConfig, choice: ModelChoice) -> TaskOptions:
-    """What the command line says to every task."""
+    """Gather the options of the command line that every task gets."""
     return TaskOptions(
         model_name=config.model,
         model_id=choice.model_id,
@@ -130,14 +130,14 @@ def collect(
 
 @dataclass(frozen=True, slots=True)
 class _Keys:
-    """What the keys of a run are hashes of."""
+    """Parts of which the keys of a run are hashes."""
 
     asked: Mapping[str, Any]
     """All that can change an answer, the model itself apart."""
     scoring: Mapping[str, Any]
     """All that can change a score of given answers."""
     common: Mapping[str, Any]
-    """What must be the same in all processes of a launch."""
+    """All that must be the same in the processes of a launch."""
 
 
 def _keys(config: RunConfig, choice: ModelChoice, plans: Sequence[TaskPlan], judge: Any) -> _Keys:
@@ -173,7 +173,7 @@ def _launch_name(place: Place) -> str:
 
 
 def _is_known(config: RunConfig, choice: ModelChoice, model: Model) -> bool:
-    """Whether name, arguments and identity fix the answers.
+    """Tell whether name, arguments and identity fix the answers.
 
     A plugin object from a program may hold any weights: a training loop evaluates the same object again and again, and
     answers of an earlier, broken-off evaluation must not be taken for its own.

@@ -68,7 +68,7 @@ class Collected:
     key: str
     scoring_key: str
     common_key: str
-    """What must agree in all processes of a launch, wherever their files lie."""
+    """Hash of all that must agree in the processes of a launch, wherever their files lie."""
     is_resumable: bool
     """The key tells this model from every other one, so an interrupted run may be continued."""
     judge: Judge | None = None

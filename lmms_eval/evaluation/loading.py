@@ -39,7 +39,7 @@ def load_tasks(selection: Selection) -> Selection:
 
 
 def _why(absent: Mapping[str, AbsentDataError]) -> str:
-    """How many are absent for each kind of reason, each with an example; the rarest first, which tell most."""
+    """Count the absent ones for each kind of reason, each with an example; the rarest first, which tell most."""
     kinds: dict[str, list[str]] = {}
     for name, error in absent.items():
         kinds.setdefault(error.kind, []).append(f"{name}: {error}")

@@ -1,4 +1,4 @@
-"""Where a run's record lives, and whether it is begun, continued or begun anew."""
+"""Record of a run: its folder, and the decision to begin it, to continue it or to begin it anew."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class RunRecord:
     """``None`` without ``--output_path``."""
     date: str
     content: Mapping[str, Any]
-    """What ``run.json`` holds while the run goes on."""
+    """Content of ``run.json`` while the run goes on."""
     is_kept: bool
     """Another start can find the folder again."""
     images: ImageFolder
@@ -51,7 +51,7 @@ class RunRecord:
     shares_files: bool = True
     """This process writes into the folder of the launch's first process."""
     report: Mapping[str, Any] | None = None
-    """What an earlier start of the same command, killed before its end, had to show of the completed run."""
+    """Report of the completed run that an earlier start of the same command, killed before its end, had to show."""
 
     def __enter__(self) -> RunRecord:
         return self
@@ -94,7 +94,7 @@ class RunRecord:
         _held[self.folder.path.absolute()] = self.folder
 
     def end(self) -> None:
-        """Whoever asked for the completed run has got its results: the next start begins it anew.
+        """End a completed run whose results have been received: the next start begins it anew.
 
         The owner file is all that says so. One that a kill has left tells the next start that perhaps nobody has seen
         the results. So this is one quick call of the system, and may be the last one of a process.
@@ -200,7 +200,7 @@ def _begin(config: RunConfig, collected: Collected, folder: RunFolder, base: Pat
 
 
 def _earlier(folder: RunFolder, key: str) -> Mapping[str, Any]:
-    """What ``run.json`` says of an earlier start; of a damaged one the name of the folder tells the run.
+    """Read what ``run.json`` says of an earlier start; of a damaged one the name of the folder tells the run.
 
     Raises:
         UsageError: the folder has another name (``--resume DIR``).
@@ -245,7 +245,7 @@ def _launcher() -> str:
 
 
 def _model(collected: Collected) -> dict[str, Any]:
-    """What ``lmms-eval score`` needs to know of the model, to find the run's key without building it."""
+    """Describe the model so that ``lmms-eval score`` finds the run's key without building it."""
     choice = collected.choice
     return {
         "backend": choice.backend,
@@ -257,7 +257,7 @@ def _model(collected: Collected) -> dict[str, Any]:
 
 
 def _images(folder: RunFolder, base: Path | None) -> ImageFolder:
-    """Where pictures go. A run that is continued by its folder (``--resume DIR``) may have kept them elsewhere."""
+    """Choose the folder of pictures. A run continued by its folder (``--resume DIR``) may have kept them elsewhere."""
     own = folder.path / FOLDER
     path = own if base is None else base / FOLDER
     others = {own, *([folder.path.parent.parent / FOLDER] if folder.path.parent.name == RUNS else [])}

@@ -175,7 +175,7 @@ def _config(folder: Path, record: Mapping[str, Any], given: Mapping[str, Any]) -
 
 
 def _output_path(folder: Path, values: Mapping[str, Any]) -> str | None:
-    """Where the results stand: also after the whole folder has been moved. ``None`` for a run without any."""
+    """Find the folder of the results, also after it has been moved as a whole; ``None`` for a run without any."""
     if folder.parent.name != RUNS:
         return None
     base = folder.parent.parent

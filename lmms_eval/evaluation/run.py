@@ -42,7 +42,7 @@ WITHHELD, BROKEN = 3, 1
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """What the command line prints and ends with."""
+    """Text that the command line prints, and the exit code that it ends with."""
 
     exit_code: int
     table: str

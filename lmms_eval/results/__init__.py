@@ -1,1 +1,1 @@
-"""What a run leaves behind: results file, samples, table, report."""
+"""Output of a run: results file, samples, table, report."""

@@ -13,7 +13,7 @@ from lmms_eval.engine.aggregate import TaskResult
 from lmms_eval.utils.places import place_of
 
 UNSCORED = "unscored: "
-"""What the reasons of documents that could not be evaluated begin with."""
+"""Beginning of the reasons of documents that could not be evaluated."""
 
 
 def benchmark_reports(

@@ -23,7 +23,7 @@ from lmms_eval.results.layout import directions, group_outcome, table_layout
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """What the document says of the run beside its numbers."""
+    """Facts of the run that the document states beside its numbers."""
 
     config: Mapping[str, Any]
     """The ``config`` block, secrets redacted."""
@@ -39,7 +39,7 @@ class RunFacts:
     """Wall time by stage."""
     run_key: str
     model: Mapping[str, Any] = field(default_factory=dict)
-    """What the model says of itself."""
+    """The model's own description."""
     system_instruction: str | None = None
     fewshot_as_multiturn: bool = False
     log_samples: bool = False
@@ -47,7 +47,7 @@ class RunFacts:
     cache: Mapping[str, Any] = field(default_factory=dict)
     """Path and counts of the response cache, where one is used."""
     judge: Mapping[str, Any] = field(default_factory=dict)
-    """Who judged, and the counts of it, where a judge was asked."""
+    """The judge and its counts, where one was asked."""
 
 
 def results_document(

@@ -1,4 +1,4 @@
-"""What a run ran on: package versions, git state, machine."""
+"""Environment of a run: package versions, git state, machine."""
 
 from __future__ import annotations
 

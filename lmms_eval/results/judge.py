@@ -1,4 +1,4 @@
-"""What the results say of the judge: who it is, how often it was asked, how often it could not be read."""
+"""The judge in the results: its name, and how often it was asked and could not be read."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ RUNS = ".runs"
 
 @dataclass(frozen=True, slots=True)
 class ResultFiles:
-    """Where one run writes: ``OUT/MODEL/STAMP_results.json`` and ``OUT/MODEL/STAMP_samples_TASK.jsonl``."""
+    """Files of one run: ``OUT/MODEL/STAMP_results.json`` and ``OUT/MODEL/STAMP_samples_TASK.jsonl``."""
 
     folder: Path
     stamp: str

@@ -21,7 +21,7 @@ SAMPLES = "_samples_"
 
 @dataclass(frozen=True, slots=True)
 class ReportFacts:
-    """What the header and the last lines say beside the numbers."""
+    """Facts of the header and the last lines beside the numbers."""
 
     model: str
     model_args: str

@@ -120,7 +120,7 @@ def _failed_row(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sent_media(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What went to the model with the document's requests, each once."""
+    """List the media that went to the model with the document's requests, each once."""
     found = {json_text(medium): medium for answer in answers for medium in answer.get("media", ())}
     return {"sent_media": list(found.values())} if found else {}
 

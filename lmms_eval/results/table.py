@@ -56,7 +56,7 @@ class TableRow:
     shots: str = " "
     higher_is_better: bool | None = None
     value: str = " "
-    """As printed, or why it is absent."""
+    """Text as printed, or the reason why there is no number."""
     stderr: Any = ""
     numbers: Mapping[str, Any] = field(default_factory=dict)
     """Those of ``OPTIONAL``, by name."""
