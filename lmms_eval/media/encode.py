@@ -22,6 +22,7 @@ from lmms_eval.media.image import (
     shrink,
     to_rgb,
 )
+from lmms_eval.media.originals import Original, original_of
 from lmms_eval.media.reference import MediaRef, Root, content, digest, known_digest, resolve
 from lmms_eval.media.sent import note_file, note_picture
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 ImageFormat = Literal["PNG", "JPEG", "WEBP"]
 
 MIME = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp"}
-_PLAIN_MODES = ("RGB", "L", "1", "P")  # "P" counts only without transparency
+PLAIN_MODES = ("RGB", "L", "1", "P")  # "P" counts only without transparency
 _TAIL_BYTES = 4096
 _ENCODED_MAX_BYTES = 16 * 2**20
 _MIN_SIDE = 8
@@ -81,9 +82,10 @@ def wire_image(
     """A picture in base64 for an API.
 
     The bytes of a JPEG, PNG or WebP file (or of such bytes) go out untouched if it is RGB or grey, has no
-    transparency, is not turned by EXIF, is no animation and is within the limits. Anything else is turned upright,
-    laid over white, scaled to 8 bits, shrunk to the limits, and encoded once. Results are kept by content in a small
-    table.
+    transparency, is not turned by EXIF, is no animation and is within the limits; a decoded picture goes out as the
+    bytes that it was decoded from where they still show it (``lmms_eval.media.originals``). Anything else is turned
+    upright, laid over white, scaled to 8 bits, shrunk to the limits, and encoded once. Results are kept by content in
+    a small table.
 
     Args:
         value: anything that :func:`lmms_eval.media.resolve` takes; a remote URL is fetched.
@@ -108,6 +110,9 @@ def _wired(ref: MediaRef, options: WireOptions) -> tuple[str, EncodedImage]:
     if key is not None and kept is not None:
         return key, kept
     if ref.kind == "image" and ref.image is not None:
+        original = original_of(ref.image)
+        if original is not None and _fits(len(original.data), original.size, options):
+            return original.sha256, ENCODED.get_or_make((original.sha256, options), lambda: _untouched(original))
         key = digest(ref)
         return key, ENCODED.get_or_make((key, options), lambda: _encode_fitting(load_image(ref), options, ref))
     data, key = content(ref)
@@ -148,13 +153,22 @@ def is_untouched(header: ImageHeader, options: WireOptions) -> bool:
     """No transform is pending for a file with this header."""
     return (
         header.format in MIME
-        and header.mode in _PLAIN_MODES
+        and header.mode in PLAIN_MODES
         and not header.has_alpha
         and header.exif_rotation == UPRIGHT
         and header.frames == 1
-        and (options.max_bytes is None or header.nbytes <= options.max_bytes)
-        and (options.max_pixels is None or header.pixels <= options.max_pixels)
+        and _fits(header.nbytes, (header.width, header.height), options)
     )
+
+
+def _fits(nbytes: int, size: tuple[int, int], options: WireOptions) -> bool:
+    return (options.max_bytes is None or nbytes <= options.max_bytes) and (
+        options.max_pixels is None or size[0] * size[1] <= options.max_pixels
+    )
+
+
+def _untouched(original: Original) -> EncodedImage:
+    return _encoded(original.mime, original.data, original.size, untouched=True)
 
 
 def _wire_bytes(data: bytes, options: WireOptions, ref: MediaRef) -> EncodedImage:
@@ -166,7 +180,7 @@ def _wire_bytes(data: bytes, options: WireOptions, ref: MediaRef) -> EncodedImag
     source = MediaRef("bytes", data=data, name=ref.describe())
     if not is_untouched(header, options):
         return _encode_fitting(load_image(source), options, ref)
-    if not _has_end(data, header.format):
+    if not has_end(data, header.format):
         load_image(source)  # the full decoder decides whether it is cut short
     return _encoded(MIME[header.format], data, (header.width, header.height), untouched=True)
 
@@ -191,7 +205,7 @@ def _plain(image: Image.Image) -> Image.Image:
     return to_rgb(image)
 
 
-def _has_end(data: bytes, image_format: str) -> bool:
+def has_end(data: bytes, image_format: str) -> bool:
     """The mark that closes a file of this format is where it should be: a cheap sign that nothing is cut off."""
     if image_format == "JPEG":
         return data.rfind(b"\xff\xd9", -_TAIL_BYTES) >= 0

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval.errors import MediaError
 from lmms_eval.media.cache import ByteLRU
+from lmms_eval.media.originals import KEEPING, carried, detach
 from lmms_eval.media.reference import MediaRef, Root, identity, resolve
 from lmms_eval.media.sent import note_picture
 
@@ -23,6 +24,8 @@ ORIENTATION_TAG = 274
 UPRIGHT = 1
 _FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "DIB", "TIFF", "PPM", "JPEG2000", "ICO")
 _SIXTEEN_BIT = ("I;16", "I;16B", "I;16L", "I;16N")
+_PNG_METADATA = frozenset({"exif", "Raw profile type exif", "XML:com.adobe.xmp"})
+"""Keys in the ``info`` of a PNG that can hold its orientation."""
 _DECODED_MAX_BYTES = 32 * 2**20
 
 
@@ -67,7 +70,11 @@ def open_image(source: Any) -> Image.Image:
     """
     from PIL import Image
 
-    return Image.open(source, formats=_formats())
+    token = KEEPING.set(False)
+    try:
+        return Image.open(source, formats=_formats())
+    finally:
+        KEEPING.reset(token)
 
 
 @functools.cache
@@ -97,11 +104,16 @@ def header(value: Any, root: Root = None) -> ImageHeader:
 
 def header_of(image: Image.Image, nbytes: int) -> ImageHeader:
     """The header of an opened, not necessarily decoded, picture of ``nbytes`` encoded bytes."""
-    name = "JPEG" if image.format == "MPO" else image.format or ""  # the first picture of an MPO is a plain JPEG
+    name = format_of(image)
     frames = int(getattr(image, "n_frames", 1)) if name in ("PNG", "WEBP") else 1
     return ImageHeader(
         image.width, image.height, name, image.mode, has_alpha(image), orientation(image), nbytes, frames
     )
+
+
+def format_of(image: Image.Image) -> str:
+    """Pillow's name of the format that a picture was opened from; empty for one in memory."""
+    return "JPEG" if image.format == "MPO" else image.format or ""  # the first picture of an MPO is a plain JPEG
 
 
 def has_alpha(image: Image.Image) -> bool:
@@ -111,7 +123,7 @@ def has_alpha(image: Image.Image) -> bool:
 
 def orientation(image: Image.Image) -> int:
     """EXIF orientation, 1 where there is none. Of a PNG only what stands before the pixels is read."""
-    if image.format == "PNG" and not {"exif", "Raw profile type exif"} & set(image.info):
+    if image.format == "PNG" and _PNG_METADATA.isdisjoint(image.info):
         return UPRIGHT
     try:
         value = image.getexif().get(ORIENTATION_TAG, UPRIGHT)
@@ -158,7 +170,7 @@ def load_rgb(value: Any, root: Root = None, *, rotate: bool = True, max_pixels: 
     if ref.kind not in ("path", "bytes"):
         image = make()
         note_picture(ref, image.size)
-        return image.copy() if image is ref.image else image
+        return detach(image.copy() if image is ref.image else image)
     key = identity(ref)
     image = DECODED.get_or_make((key, rotate, max_pixels), make).copy()
     note_picture(ref, image.size, sha256=key if ref.kind == "bytes" else "")
@@ -255,9 +267,11 @@ def reason(error: BaseException) -> str:
 
 
 def memory_bytes(image: Image.Image) -> int:
-    """What a decoded picture takes: Pillow keeps four bytes for each pixel of all but grey and palette pictures."""
+    """What a decoded picture takes, its original included. Pillow keeps four bytes for each pixel of all but grey and
+    palette pictures."""
+    original = carried(image)
     per_pixel = 1 if image.mode in ("1", "L", "P") else 2 if image.mode.startswith("I;16") else 4
-    return image.width * image.height * per_pixel
+    return image.width * image.height * per_pixel + (0 if original is None else len(original.data))
 
 
 DECODED: ByteLRU[Image.Image] = ByteLRU(_DECODED_MAX_BYTES, memory_bytes)

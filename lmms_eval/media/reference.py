@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from lmms_eval.errors import MediaError
+from lmms_eval.media.originals import original_of
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -116,8 +117,9 @@ def resolve(value: Any, root: Root = None) -> MediaRef:
 
 
 def digest(value: Any, root: Root = None) -> str:
-    """SHA-256 of the content, hexadecimal: of the encoded bytes; of mode, size and pixels of a PIL image; of type,
-    shape, rate and samples of a sound; of the address of a URL (its content is not fetched).
+    """SHA-256 of the content, hexadecimal: of the encoded bytes, also those that a PIL image was decoded from where it
+    still shows them, else of its mode, size and pixels; of type, shape, rate and samples of a sound; of the address of
+    a URL (its content is not fetched).
 
     Digests of files are kept by (path, modification time, size), so a file is hashed once.
 
@@ -262,6 +264,9 @@ def _sha256(data: bytes) -> str:
 
 
 def _picture_digest(image: Image.Image) -> str:
+    original = original_of(image)
+    if original is not None:
+        return original.sha256
     state = hashlib.sha256(f"{image.mode}\0{image.size}\0{image.info.get('transparency')!r}\0".encode())
     if image.mode in ("P", "PA"):
         state.update(bytes(image.getpalette() or []))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from lmms_eval.api.request import SentMedia
+from lmms_eval.media.originals import carried
 from lmms_eval.media.reference import MediaRef, digest
 
 if TYPE_CHECKING:
@@ -75,8 +76,9 @@ def source_of(ref: MediaRef, kind: Kind, sha256: str = "") -> SentMedia:
         return SentMedia(kind, path=os.path.abspath(ref.path), sha256=sha256)
     if ref.kind == "url":
         return SentMedia(kind, url=ref.describe(), sha256=sha256)
-    if ref.kind == "image":
-        file = str(getattr(ref.image, "filename", "") or "")
+    if ref.kind == "image" and ref.image is not None:
+        original = carried(ref.image)
+        file = str(getattr(ref.image, "filename", "") or "") or (original.path if original is not None else "")
         return SentMedia(kind, path=os.path.abspath(file) if file else "", sha256=sha256)
     return SentMedia(kind, name=ref.name, sha256=sha256)
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -16,6 +18,7 @@ from lmms_eval.errors import MediaError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from PIL import Image
 
     from lmms_eval.media.policy import MediaPolicy
 
@@ -88,7 +91,9 @@ def _allowed(value: Any, media: MediaPolicy | None) -> Any:
 
 
 def decode_image(value: Any, mode: str | None, where: str) -> Any:
-    """A PIL image, upright and read completely; a URL stays a URL.
+    """A PIL image, upright; a URL stays a URL.
+
+    One whose file may be sent in its place (``lmms_eval.media.originals``) is decoded when its pixels are needed.
 
     Raises:
         MediaError: the picture is missing, damaged or no picture.
@@ -96,6 +101,8 @@ def decode_image(value: Any, mode: str | None, where: str) -> Any:
     from PIL import ImageOps
 
     from lmms_eval.media.image import open_image, read_errors
+    from lmms_eval.media.opened import deferred, read_original
+    from lmms_eval.media.originals import attach
 
     data, path = (value.get("bytes"), value.get("path")) if isinstance(value, Mapping) else (None, value)
     if isinstance(value, bytes):
@@ -105,10 +112,16 @@ def decode_image(value: Any, mode: str | None, where: str) -> Any:
     if data is None and not path:
         return None
     try:
-        image = open_image(io.BytesIO(data) if data is not None else str(path))
-        image.load()
-        if image.getexif().get(_ORIENTATION) is not None:
-            image = ImageOps.exif_transpose(image)
+        file = "" if data is not None else os.path.abspath(str(path))
+        content = data if data is not None else Path(file).read_bytes()
+        opened = open_image(io.BytesIO(content))
+        image: Image.Image | None = deferred(opened, content, file, where)
+        if image is None:
+            opened.load()
+            original = read_original(opened, content, file, decoded=True)
+            if original is not None:
+                attach(opened, original)
+            image = opened if opened.getexif().get(_ORIENTATION) is None else ImageOps.exif_transpose(opened)
     except read_errors() as error:
         raise MediaError(f"{where}: picture {path or 'in the data'} cannot be read: {error}") from error
     return image.convert(mode) if mode and mode != image.mode else image

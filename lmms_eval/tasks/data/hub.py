@@ -125,6 +125,9 @@ def apply_process_docs(function: Any, dataset: Any, where: str) -> Any:
     """
     import datasets
 
+    from lmms_eval.media.opened import keep_originals
+
+    keep_originals()  # of pictures that it decodes
     with quiet():
         made = function(dataset)
     if isinstance(made, list):

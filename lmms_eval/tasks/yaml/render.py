@@ -62,18 +62,27 @@ def call_target(function: Callable[..., Any], doc: Doc, target_kwargs: Any, kwar
 
 def call_visual(function: Callable[..., Any], doc: Doc, kwargs: Any) -> Any:
     """``doc_to_visual``: the settings are handed over only if it has exactly two parameters."""
+    _keep_originals()
     takes = parameters_of(function)
     return function(doc, kwargs) if max(takes.positional, len(takes.names)) == takes.positional == 2 else function(doc)
 
 
 def call_messages(function: Callable[..., Any], doc: Doc, kwargs: Any, **more: Any) -> Any:
     """``doc_to_messages``: settings as keyword (or second parameter), and of the rest what the function takes."""
+    _keep_originals()
     takes, given = parameters_of(function), keywords_for(function, more)
     if "lmms_eval_specific_kwargs" in takes.names or takes.any_keyword:
         return function(doc, lmms_eval_specific_kwargs=kwargs, **given)
     if takes.positional == 2 and takes.names[1:2] and takes.names[1] not in given:
         return function(doc, kwargs, **given)
     return function(doc, **given)
+
+
+def _keep_originals() -> None:
+    """What the function opens by ``Image.open`` is to be sent as the file that it is."""
+    from lmms_eval.media.opened import keep_originals
+
+    keep_originals()
 
 
 def field_value(spec: Any, doc: Doc, where: str, call: Callable[[Any], Any]) -> Any:

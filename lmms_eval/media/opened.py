@@ -1,0 +1,264 @@
+"""Pictures that are decoded when their pixels are first looked at, and files opened by ``Image.open`` with originals.
+
+``keep_originals`` puts the classes below in the place of Pillow's own for JPEG, PNG and WebP, by Pillow's registry of
+formats: what ``Image.open`` gives afterwards, anywhere in the process, is one of Pillow's classes still, behaves like
+it, and knows its :class:`lmms_eval.media.originals.Original`. ``copy()``, and ``convert`` to the mode that a picture
+has, give a ``Deferred`` one as long as the file has not been decoded.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import os
+import threading
+from collections.abc import Callable, Iterator
+from typing import IO, Any, ClassVar, cast
+
+from PIL import Image, ImageFile, JpegImagePlugin, MpoImagePlugin, PngImagePlugin, WebPImagePlugin
+
+from lmms_eval.errors import MediaError
+from lmms_eval.media.encode import MIME, PLAIN_MODES, has_end
+from lmms_eval.media.image import ORIENTATION_TAG, UPRIGHT, format_of, open_image, orientation, read_errors
+from lmms_eval.media.originals import KEEPING, Original, attach, carry
+
+_DEFERRED_MODES = ("RGB", "L")
+"""Modes without a palette, which would have to be decoded too."""
+_PNG_SIGNATURE_BYTES = 8
+_PNG_DEPTH = slice(24, 25)
+_MAYBE_TURNING = (b"eXIf", b"Raw profile type", b"XML:com.adobe.xmp")
+"""Beginnings of the parts of a PNG that can hold an orientation. Pillow reads those behind the pixels with them."""
+
+
+class Deferred(Image.Image):
+    """A picture whose original is decoded when its pixels are first needed; from then on a plain ``Image.Image``.
+
+    Args:
+        original: the encoded picture; of mode ``RGB`` or ``L``.
+        info: Pillow's metadata of the picture.
+        where: the place of the picture, for the error about a damaged one; without it Pillow's own error is raised.
+    """
+
+    def __init__(self, original: Original, info: dict[Any, Any], where: str = "") -> None:
+        super().__init__()
+        self._original, self._where, self._lock = original, where, threading.Lock()
+        self._mode, self._size, self.info = original.mode, original.size, dict(info)
+        carry(self, original)
+
+    def pending_original(self) -> Original | None:
+        """The original, whose pixels nobody has seen yet."""
+        return self._original
+
+    @property
+    def im(self) -> Any:
+        """Pillow's memory of the pixels."""
+        self._decode()
+        return self.im
+
+    @im.setter
+    def im(self, core: Any) -> None:
+        if core is not None:  # Pillow before 11.1 sets ``None`` in its constructor
+            self.__class__ = Image.Image  # type: ignore[assignment]
+            self.im = core
+
+    def load(self) -> Any:
+        self._decode()
+        return self.load()
+
+    def copy(self) -> Image.Image:
+        made = Deferred(self._original, self.info, self._where)
+        made.format = None
+        return made
+
+    __copy__ = copy
+
+    def convert(self, mode: str | None = None, matrix: Any = None, *args: Any, **options: Any) -> Image.Image:
+        if not mode or (mode == self.mode and not matrix):
+            return self.copy()
+        self._decode()
+        return self.convert(mode, matrix, *args, **options)
+
+    def __eq__(self, other: object) -> bool:
+        self._decode()
+        return self == other
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        self._decode()
+        return self.__reduce_ex__(protocol)
+
+    def _decode(self) -> None:
+        with self._lock:
+            if type(self) is not Deferred:  # another thread has done it
+                return
+            try:
+                file = open_image(io.BytesIO(self._original.data))
+                file.load()
+            except read_errors() as error:
+                if not self._where:
+                    raise
+                raise MediaError(f"{self._where}: picture cannot be read: {error}") from error
+            attach(file, self._original)
+            self.info.update(file.info)
+            self.im = file.im  # from here on it is a plain picture, and others may draw on it
+
+
+class _Kept(ImageFile.ImageFile):
+    """A file opened by ``Image.open``, with the bytes that it was opened from."""
+
+    stock: ClassVar[type[ImageFile.ImageFile]]
+    """Pillow's class of the format."""
+    _data: bytes = b""
+    """The whole file, until it is decoded."""
+    _opened: tuple[str, tuple[int, int]] = ("", (0, 0))
+    """Mode and size as the file says, before ``draft``."""
+    _lock: threading.RLock
+
+    def keep(self, data: bytes) -> None:
+        """Know the whole file from which the picture was just opened."""
+        self._data, self._opened, self._lock = data, (self.mode, self.size), threading.RLock()
+
+    def pending_original(self) -> Original | None:
+        """The original, if nobody has seen the pixels yet."""
+        if not self._data:
+            return None
+        with self._lock:
+            if not self._data or (self.mode, self.size) != self._opened:
+                return None
+            if "_pending" not in self.__dict__:
+                self._pending = read_original(self, self._data, self._path())
+            return self._pending
+
+    def load(self) -> Any:
+        if not self._data:
+            return super().load()
+        with self._lock:  # Pillow itself leaves it to its callers that a file is decoded by one thread only
+            access = super().load()
+            data, self._data = self._data, b""
+            if data and (self.mode, self.size) == self._opened:
+                original = read_original(self, data, self._path(), decoded=True)
+                if original is not None:
+                    attach(self, original)
+        return access
+
+    def seek(self, frame: int) -> None:
+        if frame != 0:
+            self._data = b""
+        super().seek(frame)
+
+    def copy(self) -> Image.Image:
+        original = self.pending_original()
+        if original is None or original.mode not in _DEFERRED_MODES:
+            return super().copy()
+        return Deferred(original, self.info)
+
+    __copy__ = copy
+
+    def convert(self, mode: str | None = None, matrix: Any = None, *args: Any, **options: Any) -> Image.Image:
+        if mode == self.mode and not matrix:
+            return self.copy()
+        return super().convert(mode, matrix, *args, **options)
+
+    def _path(self) -> str:
+        return os.path.abspath(self.filename) if isinstance(self.filename, str) and self.filename else ""
+
+
+class KeptJpeg(_Kept, JpegImagePlugin.JpegImageFile):
+    stock = JpegImagePlugin.JpegImageFile
+
+
+class KeptMpo(_Kept, MpoImagePlugin.MpoImageFile):
+    stock = MpoImagePlugin.MpoImageFile
+
+
+class KeptPng(_Kept, PngImagePlugin.PngImageFile):
+    stock = PngImagePlugin.PngImageFile
+
+
+class KeptWebp(_Kept, WebPImagePlugin.WebPImageFile):
+    stock = WebPImagePlugin.WebPImageFile
+
+
+_KEPT: dict[type[Image.Image], type[_Kept]] = {kept.stock: kept for kept in (KeptJpeg, KeptMpo, KeptPng, KeptWebp)}
+_INSTALLING = threading.Lock()
+_Factory = Callable[[IO[bytes], str | bytes], ImageFile.ImageFile]
+
+
+def keep_originals() -> None:
+    """From now on pictures that ``Image.open`` gives know the bytes that they were opened from."""
+    with _INSTALLING:
+        _install()
+
+
+@functools.cache
+def _install() -> None:
+    Image.preinit()  # registers Pillow's own classes, which it does once only
+    for name in ("JPEG", "PNG", "WEBP"):
+        factory, accept = Image.OPEN[name]
+        Image.register_open(name, _keeping(factory), accept)
+
+
+def _keeping(factory: _Factory) -> _Factory:
+    def opened(fp: IO[bytes], filename: str | bytes = "") -> ImageFile.ImageFile:
+        if not KEEPING.get():
+            return factory(fp, filename)
+        data = fp.read()
+        image = factory(io.BytesIO(data), filename)
+        if filename:  # ``Image.open`` has opened the file, and would close it after decoding
+            fp.close()
+        kept = _KEPT.get(type(image))
+        if kept is not None:
+            image.__class__ = kept
+            cast(_Kept, image).keep(data)
+        return image
+
+    return opened
+
+
+def read_original(image: Image.Image, data: bytes, path: str = "", *, decoded: bool = False) -> Original | None:
+    """The original of a picture that was opened from ``data`` and not changed since, if these bytes show it anywhere.
+
+    Args:
+        image: as Pillow's ``open`` gave it.
+        data: the whole file.
+        path: of the file, where it is known.
+        decoded: its pixels have been read, so that the file is known to be whole and all its metadata to be there.
+    """
+    name = format_of(image)
+    frames = 1 if image.format == "MPO" else int(getattr(image, "n_frames", 1))
+    if name not in MIME or image.mode not in PLAIN_MODES or frames != 1 or image.info.get("transparency") is not None:
+        return None
+    if name == "PNG" and data[_PNG_DEPTH] == b"\x10":  # 16 bits a channel, of which Pillow keeps 8
+        return None
+    if not decoded and (not has_end(data, name) or (name == "PNG" and any(map(_may_turn, _late_chunks(data))))):
+        return None
+    return Original(data, image.mode, image.size, MIME[name], path) if orientation(image) == UPRIGHT else None
+
+
+def _late_chunks(data: bytes) -> Iterator[bytes]:
+    """The parts of a PNG from its pixels on, as far as their beginnings tell what they are: the type, then a key."""
+    at, is_late = _PNG_SIGNATURE_BYTES, False
+    while at + 8 <= len(data):
+        is_late = is_late or data[at + 4 : at + 8] == b"IDAT"
+        if is_late:
+            yield data[at + 4 : at + 32]
+        at += 12 + int.from_bytes(data[at : at + 4], "big")  # length, type and checksum take 12 bytes
+
+
+def _may_turn(chunk: bytes) -> bool:
+    return chunk.startswith(_MAYBE_TURNING) or chunk[4:].startswith(_MAYBE_TURNING)
+
+
+def deferred(image: Image.Image, data: bytes, path: str, where: str) -> Deferred | None:
+    """A picture that was opened from ``data``, and not decoded yet, as one that is decoded when it is looked at.
+
+    ``None``: its bytes do not show it anywhere as they are (see ``originals``), or it has to be decoded to know.
+    """
+    original = read_original(image, data, path)
+    if original is None or original.mode not in _DEFERRED_MODES:
+        return None
+    made = Deferred(original, image.info, where)
+    if image.format == "PNG" or ORIENTATION_TAG not in image.getexif():  # ``datasets`` copies pictures with the tag
+        made.format = image.format
+    return made
