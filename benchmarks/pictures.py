@@ -127,11 +127,14 @@ def write_tasks(folder: Path, documents: int) -> float:
     texts = {name: {"dtype": "string", "_type": "Value"} for name in ("question", "answer", "name")}
     features = {**texts, "image": {"_type": "Image"}}
     metadata = {"huggingface": json.dumps({"info": {"features": features}})}
-    pq.write_table(pa.Table.from_pylist(rows).replace_schema_metadata(metadata), folder / "data.parquet")
+    table = pa.Table.from_pylist(rows).replace_schema_metadata(metadata)
+    pq.write_table(table, folder / "column.parquet")
+    pq.write_table(table.drop_columns(["image"]).replace_schema_metadata(None), folder / "file.parquet")
     (folder / "utils.py").write_text(UTILS, encoding="utf-8")
     for way in WAYS:
+        data = "file" if way in ("path", "open", "open_convert") else "column"
         (folder / f"pictures_{way}.yaml").write_text(
-            f"task: pictures_{way}\ndataset_path: parquet\ndataset_kwargs:\n  data_files: {{test: data.parquet}}\n"
+            f"task: pictures_{way}\ndataset_path: parquet\ndataset_kwargs:\n  data_files: {{test: {data}.parquet}}\n"
             "test_split: test\noutput_type: generate_until\ndoc_to_text: question\ndoc_to_target: answer\n"
             f"doc_to_visual: !function utils.{way}\ngeneration_kwargs: {{max_new_tokens: 16, until: []}}\n"
             "metric_list:\n  - {metric: exact_match, aggregation: mean, higher_is_better: true}\n",

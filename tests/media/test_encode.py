@@ -95,6 +95,12 @@ def test_lossless_webp_is_lossless() -> None:
     assert np.array_equal(np.asarray(back), np.asarray(image))
 
 
+def test_a_picture_too_long_for_webp_becomes_png() -> None:
+    long = Image.new("RGB", (16_384, 2))
+    wire = wire_image(long, options=WireOptions(image_format="WEBP"))
+    assert (wire.mime, decoded(wire).size) == ("image/png", long.size)
+
+
 def test_metadata_of_the_source_does_not_leave() -> None:
     image = Image.open(io.BytesIO(rotated_jpeg()))
     image.load()

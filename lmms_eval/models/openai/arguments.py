@@ -77,6 +77,8 @@ class Endpoint:
     header: str = "Authorization"
     key_name: str = "OPENAI_API_KEY"
     """The environment variable that holds the key, for messages."""
+    takes_webp: bool = False
+    """A service that is known to take pictures in this form."""
 
 
 def parse_arguments(given: Mapping[str, Any], environment: Mapping[str, str]) -> Arguments:
@@ -125,6 +127,7 @@ def find_endpoint(arguments: Arguments, environment: Mapping[str, str]) -> Endpo
         shown=urlunsplit((parts.scheme, place, path, "", "")),
         is_public=is_public,
         is_loopback=is_loopback(base or PUBLIC_BASE_URL),
+        takes_webp=is_public,
     )
 
 
@@ -155,6 +158,7 @@ def _azure_endpoint(arguments: Arguments, environment: Mapping[str, str]) -> End
         is_loopback=is_loopback(base),
         header="api-key",
         key_name="AZURE_OPENAI_API_KEY",
+        takes_webp=True,
     )
 
 

@@ -62,7 +62,7 @@ class BodyBuilder:
             video_fps=arguments.video_fps,
             pass_video_url=arguments.pass_video_url,
             timestamps=arguments.timestamps,
-            images=arguments.wire_options(),
+            images=arguments.wire_options(endpoint.takes_webp),
         )
         self._lock = threading.Lock()
         self._ignored: set[str] = set()

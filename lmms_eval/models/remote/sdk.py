@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
+from urllib.parse import urlsplit
 
 from lmms_eval.api.request import Request
 from lmms_eval.errors import ModelError
@@ -65,7 +66,7 @@ class SdkModel(RemoteModel, Generic[A]):
             raise ModelError(f"no key for {shown}: set {service.key_variables[0]} or give api_key=...")
         super().__init__(parsed, shown, read_system_prompt(parsed.system_prompt))
         self.failures = Failures(shown, service.key_variables[0], parsed.timeout, (self.key,))
-        self.images = parsed.wire_options()
+        self.images = parsed.wire_options(takes_webp=urlsplit(self.url).hostname == urlsplit(service.base_url).hostname)
         self._lock = threading.Lock()
         self._ignored: set[str] = set()
 

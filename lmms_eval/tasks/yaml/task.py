@@ -208,7 +208,7 @@ class YamlTask(Task):
             doc={name: row[name] for name in documents.text_columns} if documents.media_columns else row,
             doc_hash=document_hash(row),
             scores=scores,
-            media=pictures(stored, documents.source.features),
+            media=pictures(row, documents.source.features),
         )
 
     def describe(self) -> dict[str, Any]:

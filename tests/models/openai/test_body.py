@@ -48,6 +48,21 @@ def decoded(part: dict[str, Any]) -> bytes:
     return base64.b64decode(part["image_url"]["url"].partition(",")[2])
 
 
+@pytest.mark.parametrize(
+    ("arguments", "mime"),
+    [
+        ({"base_url": "https://api.openai.com/v1", "api_key": "k"}, "image/webp"),
+        ({"base_url": "https://h/", "api_key": "k", "azure_openai": True, "api_version": "1"}, "image/webp"),
+        ({"base_url": "https://h/", "api_key": "k"}, "image/png"),
+        ({"base_url": "https://api.openai.com/v1", "api_key": "k", "image_format": "PNG"}, "image/png"),
+    ],
+)
+def test_only_a_server_that_is_known_to_take_webp_gets_it(arguments: dict[str, Any], mime: str) -> None:
+    part, _ = parts_of(build(make_request("one", "Q", [picture()]), **arguments))
+    assert part["image_url"]["url"].startswith(f"data:{mime};base64,")
+    assert Image.open(io.BytesIO(decoded(part))).convert("RGB").tobytes() == picture().tobytes()
+
+
 def test_text_only() -> None:
     assert build(make_request("one", "What?")) == {
         "model": "m",
