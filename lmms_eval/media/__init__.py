@@ -11,7 +11,8 @@ from lmms_eval.media.encode import EncodedImage, WireOptions, encode_image, imag
 from lmms_eval.media.image import ImageHeader, flatten_alpha, header, load_image, load_rgb, shrink, to_rgb
 from lmms_eval.media.reference import MediaRef, digest, resolve
 from lmms_eval.media.sampling import sample_count, uniform_indices
-from lmms_eval.media.video import Sampling, VideoFrames, VideoInfo, probe, read_frames
+from lmms_eval.media.video import Sampling, VideoFrames, probe, read_frames
+from lmms_eval.media.video_file import VideoInfo
 
 __all__ = [
     "Audio",

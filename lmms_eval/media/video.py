@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.errors import MediaError
 from lmms_eval.media.cache import ByteLRU
-from lmms_eval.media.containers import open_container
+from lmms_eval.media.frames import collect_frames
 from lmms_eval.media.reference import MediaRef, Root, identity, resolve
 from lmms_eval.media.sampling import sample_count, uniform_indices
 from lmms_eval.media.sent import marked, note_frames, source_of
+from lmms_eval.media.video_file import VideoFile, VideoInfo
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,37 +21,9 @@ if TYPE_CHECKING:
 
     from lmms_eval.api.request import SentMedia
 
-    _Found = dict[int, npt.NDArray[np.uint8]]
-    """Decoded frames by number."""
-
 _FRAMES_MAX_BYTES = 48 * 2**20
-MAX_FRAME_PIXELS = 2**27
-"""Of one frame; 16 times 4K. What a header claims beyond it is refused before memory is taken."""
 _TRUSTED_FRAMES = 2**14
 """A header that makes us want more frames than this is not believed: they are counted first."""
-_SEEK_FACTOR = 8
-"""Key frames are looked for only if fewer than one frame in this many is wanted."""
-
-
-@dataclass(frozen=True, slots=True)
-class VideoInfo:
-    """Facts about the first video stream, from the container where it tells them."""
-
-    frames: int
-    """Frames as the container counts them, else as decoded."""
-    fps: float
-    """Average frames per second; 0 if unknown."""
-    duration: float
-    """Seconds; 0 if unknown."""
-    width: int
-    height: int
-
-    def of_length(self, frames: int) -> VideoInfo:
-        """The same video with as many frames as were found in it."""
-        if frames == self.frames:
-            return self
-        counted = frames / self.fps if self.fps else 0.0
-        return replace(self, frames=frames, duration=counted if self.frames > 0 else self.duration or counted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +81,8 @@ def probe(value: Any, root: Root = None, *, counts: bool = False) -> VideoInfo:
         MediaError: not found, no video, or a video without frames.
     """
     ref = resolve(value, root)
-    with _Reader(ref) as reader:
-        info = reader.info()
+    with VideoFile(ref) as file:
+        info = file.info()
     if info.frames > 0 and not counts:
         return info
     return _counted(ref, info)
@@ -118,12 +90,12 @@ def probe(value: Any, root: Root = None, *, counts: bool = False) -> VideoInfo:
 
 def _counted(ref: MediaRef, info: VideoInfo) -> VideoInfo:
     """``info`` with as many frames as the file holds, whatever its header says."""
-    with _Reader(ref) as reader:
-        index = None if info.frames < 1 else reader.packet_index()
+    with VideoFile(ref) as file:
+        index = None if info.frames < 1 else file.packet_index()
     if index is not None:
         return info.of_length(len(index.times))
-    with _Reader(ref) as reader:
-        number = sum(1 for _ in reader.decode())
+    with VideoFile(ref) as file:
+        number = sum(1 for _ in file.decode())
     if number == 0:
         raise MediaError(f"video {ref.describe()} has no readable frame: check the file")
     return info.of_length(number)
@@ -194,11 +166,11 @@ def _read(ref: MediaRef, sampling: Sampling) -> VideoFrames:
     if sampling.indices is None and _count(max(1, info.frames), info, sampling) > _TRUSTED_FRAMES:
         info = _counted(ref, info)
     wanted = select(info, sampling)
-    found, there = _collect(ref, wanted, info)
+    found, there = collect_frames(ref, wanted, info)
     if wanted[-1] >= there:
         info = _shorter(ref, info, there, sampling)
         wanted = select(info, sampling)
-        found, _ = _collect(ref, wanted, info)
+        found, _ = collect_frames(ref, wanted, info)
     kept = tuple(index for index in wanted if index in found)
     if not kept:
         raise MediaError(f"none of the {len(wanted)} frames wanted of video {ref.describe()} can be read")
@@ -234,164 +206,6 @@ def _sized(frame: npt.NDArray[np.uint8], like: npt.NDArray[np.uint8]) -> npt.NDA
     from PIL import Image
 
     return np.asarray(Image.fromarray(frame).resize((like.shape[1], like.shape[0])))
-
-
-def _collect(ref: MediaRef, wanted: Sequence[int], info: VideoInfo) -> tuple[_Found, int]:
-    """The wanted frames by number, and how many the video has: as ``info`` says, unless it was seen to end before."""
-    if len(set(wanted)) * _SEEK_FACTOR < info.frames:
-        with _Reader(ref) as reader:
-            index = reader.packet_index()
-        if index is not None and len(index.times) == info.frames and len(set(wanted)) < len(index.keys):
-            sought = _collect_by_seeking(ref, wanted, index)
-            if sought is not None:
-                return sought, info.frames
-    left = set(wanted)
-    found: _Found = {}
-    there = 0
-    with _Reader(ref) as reader:
-        for number, frame in enumerate(reader.decode()):
-            there = number + 1
-            if number in left:
-                if frame is not None:
-                    found[number] = _pixels(frame)
-                left.discard(number)
-                if not left:
-                    return found, info.frames
-    return found, there
-
-
-def _collect_by_seeking(ref: MediaRef, wanted: Sequence[int], index: _PacketIndex) -> _Found | None:
-    """The wanted frames, decoded from the key frame before each; ``None`` if the container cannot be sought in."""
-    number_of = {time: number for number, time in enumerate(index.times)}
-    found: _Found = {}
-    with _Reader(ref) as reader:
-        for key_time, numbers in index.by_key(sorted(set(wanted))):
-            left = set(numbers)
-            if not reader.seek(key_time):
-                return None
-            for frame in reader.decode():
-                number = None if frame is None else number_of.get(frame.pts)
-                if frame is None or number is None:
-                    continue
-                if number in left:
-                    found[number] = _pixels(frame)
-                    left.discard(number)
-                if not left or number >= numbers[-1]:
-                    break
-    return found
-
-
-def _pixels(frame: Any) -> npt.NDArray[np.uint8]:
-    """RGB of a decoded frame, turned as the display matrix of the container asks."""
-    import numpy as np
-
-    array: npt.NDArray[np.uint8] = frame.to_ndarray(format="rgb24")
-    turns = round(getattr(frame, "rotation", 0) / 90) % 4
-    return np.ascontiguousarray(np.rot90(array, turns)) if turns else array
-
-
-@dataclass(frozen=True, slots=True)
-class _PacketIndex:
-    """Presentation times of all frames, ascending, and those of the key frames."""
-
-    times: tuple[int, ...]
-    keys: tuple[int, ...]
-
-    def by_key(self, wanted: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
-        """Wanted frame numbers (ascending) grouped by the key frame to start decoding from."""
-        import bisect
-
-        groups: dict[int, list[int]] = {}
-        for number in wanted:
-            position = max(0, bisect.bisect_right(self.keys, self.times[number]) - 1)
-            groups.setdefault(self.keys[position], []).append(number)
-        yield from groups.items()
-
-
-class _Reader:
-    """The first video stream of an opened container."""
-
-    def __init__(self, ref: MediaRef) -> None:
-        import av
-
-        self._ref = ref
-        self._errors: tuple[type[BaseException], ...] = (av.FFmpegError, OSError, ValueError, EOFError)
-        try:
-            self._container = open_container(ref)
-        except self._errors as error:
-            raise MediaError(f"{ref.describe()} is not a readable video: {error}") from error
-        if not self._container.streams.video:
-            self._container.close()
-            raise MediaError(f"{ref.describe()} has no video stream")
-        self._stream = self._container.streams.video[0]
-        if self._stream.codec_context is None:
-            self._container.close()
-            raise MediaError(
-                f"the video stream of {ref.describe()} has a codec that the installed FFmpeg does not know"
-            )
-        context = self._stream.codec_context
-        if context.width * context.height > MAX_FRAME_PIXELS:
-            self._container.close()
-            raise MediaError(f"video {ref.describe()} claims frames of {context.width}x{context.height} pixels")
-        context.options = {"max_pixels": str(MAX_FRAME_PIXELS)}  # a stream may tell another size later
-        self._stream.thread_type = "AUTO"
-
-    def __enter__(self) -> _Reader:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._container.close()
-
-    def info(self) -> VideoInfo:
-        stream = self._stream
-        fps = float(stream.average_rate or 0)
-        duration = 0.0
-        if stream.duration and stream.time_base:
-            duration = float(stream.duration * stream.time_base)
-        elif self._container.duration:
-            duration = self._container.duration / 1_000_000
-        context = stream.codec_context
-        return VideoInfo(int(stream.frames), fps, duration, int(context.width), int(context.height))
-
-    def decode(self) -> Iterator[Any]:
-        """All frames in order of time; ``None`` in place of one that cannot be decoded."""
-        packets = self._container.demux(self._stream)
-        while True:
-            try:
-                packet = next(packets, None)
-            except self._errors:  # the rest of the file is missing or damaged
-                packet = None
-            if packet is None:
-                return
-            try:
-                yield from packet.decode()
-            except self._errors:
-                yield None
-
-    def seek(self, time: int) -> bool:
-        """Go on from the key frame at ``time`` (in units of the stream); ``False`` if the container cannot."""
-        try:
-            self._container.seek(time, stream=self._stream, backward=True)
-        except self._errors:
-            return False
-        return True
-
-    def packet_index(self) -> _PacketIndex | None:
-        """Times of all frames without decoding; ``None`` where a packet has no time or the file is damaged."""
-        times: set[int] = set()
-        keys: set[int] = set()
-        try:
-            for packet in self._container.demux(self._stream):
-                if packet.size == 0 or packet.is_discard:
-                    continue
-                if packet.pts is None:
-                    return None
-                times.add(packet.pts)
-                if packet.is_keyframe:
-                    keys.add(packet.pts)
-        except self._errors:
-            return None
-        return _PacketIndex(tuple(sorted(times)), tuple(sorted(keys))) if keys else None
 
 
 FRAMES: ByteLRU[VideoFrames] = ByteLRU(_FRAMES_MAX_BYTES, lambda frames: int(frames.array.nbytes))

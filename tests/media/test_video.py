@@ -12,8 +12,9 @@ from loguru import logger
 
 from lmms_eval.errors import MediaError
 from lmms_eval.media import Sampling, probe, read_frames, uniform_indices
-from lmms_eval.media import video as video_module
-from lmms_eval.media.video import FRAMES, VideoInfo, select
+from lmms_eval.media import frames as frames_module
+from lmms_eval.media.video import FRAMES, select
+from lmms_eval.media.video_file import VideoInfo
 from tests.media.draw import HEIGHT, WIDTH, number_of, write_video
 
 
@@ -72,12 +73,12 @@ def test_seeking_and_one_pass_give_the_same_frames(clip: Path, monkeypatch: pyte
     wanted = Sampling(indices=(0, 9, 10, 11, 155, 299))
     FRAMES.clear()
     passes: list[int] = []
-    real = video_module._collect_by_seeking
-    monkeypatch.setattr(video_module, "_collect_by_seeking", lambda *a: passes.append(1) or real(*a))
+    real = frames_module._collect_by_seeking
+    monkeypatch.setattr(frames_module, "_collect_by_seeking", lambda *a: passes.append(1) or real(*a))
     sought = read_frames(clip, wanted)
     assert passes == [1]
     FRAMES.clear()
-    monkeypatch.setattr(video_module, "_SEEK_FACTOR", 10_000)
+    monkeypatch.setattr(frames_module, "_SEEK_FACTOR", 10_000)
     passed = read_frames(clip, wanted)
     assert passes == [1]
     assert np.array_equal(sought.array, passed.array) and sought.indices == passed.indices
@@ -89,7 +90,7 @@ def test_one_pass_where_more_frames_are_wanted_than_key_frames(
     def refuse(*_: object) -> None:
         raise AssertionError("sought")
 
-    monkeypatch.setattr(video_module, "_collect_by_seeking", refuse)
+    monkeypatch.setattr(frames_module, "_collect_by_seeking", refuse)
     FRAMES.clear()
     assert numbers(clip, Sampling(count=32)) == uniform_indices(300, 32)
     single = write_video(tmp_path / "one_key.mp4", 100, g=1000, sc_threshold=0)
@@ -248,7 +249,7 @@ def test_a_stream_that_changes_its_size_keeps_that_of_the_first_frame(
     clip: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     FRAMES.clear()
-    real = video_module._pixels
+    real = frames_module._pixels
     turn: list[int] = []
 
     def shrinking(frame: object) -> np.ndarray:
@@ -256,7 +257,7 @@ def test_a_stream_that_changes_its_size_keeps_that_of_the_first_frame(
         pixels = real(frame)
         return pixels if len(turn) == 1 else np.ascontiguousarray(pixels[::2, ::2])
 
-    monkeypatch.setattr(video_module, "_pixels", shrinking)
+    monkeypatch.setattr(frames_module, "_pixels", shrinking)
     frames = read_frames(clip, Sampling(indices=(0, 1)))
     assert frames.array.shape == (2, HEIGHT, WIDTH, 3)
     FRAMES.clear()
