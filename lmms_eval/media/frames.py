@@ -15,19 +15,33 @@ if TYPE_CHECKING:
     _Found = dict[int, npt.NDArray[np.uint8]]
     """Decoded frames by number."""
 
-_SEEK_FACTOR = 8
-"""Key frames are looked for only if fewer than one frame in this many is wanted."""
+_SHARE_WANTED = 2
+"""Seeking is not thought of where more than one frame in this many is wanted."""
+_AHEAD = 4
+"""Frames that a decoder holds back to put them in order, and has to be given again after each seek."""
 
 
 def collect_frames(ref: MediaRef, wanted: Sequence[int], info: VideoInfo) -> tuple[_Found, int]:
-    """The wanted frames by number, and how many the video has: as ``info`` says, unless it was seen to end before."""
-    if len(set(wanted)) * _SEEK_FACTOR < info.frames:
+    """The wanted frames by number, and how many the video has: as ``info`` says, unless it was seen to end before.
+
+    The video is decoded in one pass up to the last of them, or from the key frame before each, whichever means fewer
+    frames to decode: the times of the packets tell, which are read without decoding. Both ways give the same frames:
+    where seeking does not find each of them, intact, the pass is made after all.
+    """
+    chosen = sorted(set(wanted))
+    if len(chosen) * _SHARE_WANTED < info.frames:
         with VideoFile(ref) as file:
-            index = file.packet_index()
-        if index is not None and len(index.times) == info.frames and len(set(wanted)) < len(index.keys):
-            sought = _collect_by_seeking(ref, wanted, index)
-            if sought is not None:
-                return sought, info.frames
+            index, ahead = file.packet_index(), _AHEAD + file.threads
+        if index is not None and len(index.times) == info.frames:
+            groups = list(index.by_key(chosen))
+            if sum(numbers[-1] - key + 1 + ahead for key, numbers in groups) < chosen[-1] + 1:
+                sought = _by_seeking(ref, groups, index)
+                if sought is not None:
+                    return sought, info.frames
+    return _by_one_pass(ref, chosen, info)
+
+
+def _by_one_pass(ref: MediaRef, wanted: Sequence[int], info: VideoInfo) -> tuple[_Found, int]:
     left = set(wanted)
     found: _Found = {}
     there = 0
@@ -43,24 +57,28 @@ def collect_frames(ref: MediaRef, wanted: Sequence[int], info: VideoInfo) -> tup
     return found, there
 
 
-def _collect_by_seeking(ref: MediaRef, wanted: Sequence[int], index: PacketIndex) -> _Found | None:
-    """The wanted frames, decoded from the key frame before each; ``None`` if the container cannot be sought in."""
+def _by_seeking(ref: MediaRef, groups: Sequence[tuple[int, list[int]]], index: PacketIndex) -> _Found | None:
+    """The frames of each group, decoded from its key frame; ``None`` where one of them is not found or not intact."""
     number_of = {time: number for number, time in enumerate(index.times)}
     found: _Found = {}
     with VideoFile(ref) as file:
-        for key_time, numbers in index.by_key(sorted(set(wanted))):
+        for key, numbers in groups:
             left = set(numbers)
-            if not file.seek(key_time):
+            if not file.seek(index.times[key]):
                 return None
             for frame in file.decode():
                 number = None if frame is None else number_of.get(frame.pts)
                 if frame is None or number is None:
-                    continue
+                    return None
                 if number in left:
+                    if frame.is_corrupt:
+                        return None
                     found[number] = _pixels(frame)
                     left.discard(number)
                 if not left or number >= numbers[-1]:
                     break
+            if left:
+                return None
     return found
 
 

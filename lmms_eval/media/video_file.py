@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -44,11 +45,11 @@ class PacketIndex:
     keys: tuple[int, ...]
 
     def by_key(self, wanted: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
-        """Wanted frame numbers (ascending) grouped by the key frame to start decoding from."""
+        """Wanted frame numbers (ascending), grouped by the number of the key frame to start decoding from."""
         groups: dict[int, list[int]] = {}
         for number in wanted:
             position = max(0, bisect.bisect_right(self.keys, self.times[number]) - 1)
-            groups.setdefault(self.keys[position], []).append(number)
+            groups.setdefault(bisect.bisect_left(self.times, self.keys[position]), []).append(number)
         yield from groups.items()
 
 
@@ -85,6 +86,11 @@ class VideoFile:
 
     def __exit__(self, *_: object) -> None:
         self._container.close()
+
+    @property
+    def threads(self) -> int:
+        """Frames that are decoded at a time."""
+        return int(self._stream.codec_context.thread_count) or os.cpu_count() or 1
 
     def info(self) -> VideoInfo:
         stream = self._stream

@@ -167,6 +167,28 @@ def test_load_rgb_gives_every_caller_its_own_copy(tmp_path: Path) -> None:
     assert load_rgb(path, max_pixels=300).size == (20, 15)
 
 
+@pytest.mark.parametrize("orientation", [1, 3, 6])
+@pytest.mark.parametrize("image_format", ["JPEG", "PNG"])
+def test_load_rgb_decodes_a_large_jpeg_at_a_smaller_scale(
+    image_format: str, orientation: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exif = Image.Exif()
+    exif[274] = orientation
+    data = encoded(picture(size=(801, 601)), image_format, exif=exif, quality=95)
+    scales: list[tuple[int, int]] = []
+    real = Image.Image.resize
+    monkeypatch.setattr(Image.Image, "resize", lambda self, *a, **k: scales.append(self.size) or real(self, *a, **k))
+    for bound in (10_000, 100_000, 200_000, 1_000_000):
+        scales.clear()
+        found = load_rgb(data, max_pixels=bound)
+        sides = sorted(scales[0], reverse=True) if scales else []
+        draft = {10_000: [201, 151], 100_000: [401, 301]}.get(bound) if image_format == "JPEG" else None
+        assert sides == ([] if bound == 1_000_000 else draft or [801, 601])
+        wanted = shrink(load_image(data), max_pixels=bound)
+        assert found.size == wanted.size
+        assert np.abs(np.asarray(found).astype(int) - np.asarray(wanted)).max() <= 6
+
+
 def test_load_rgb_sees_a_changed_file(tmp_path: Path) -> None:
     path = tmp_path / "a.png"
     path.write_bytes(encoded(Image.new("RGB", (4, 4), "red"), "PNG"))

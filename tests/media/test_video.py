@@ -69,34 +69,6 @@ def test_given_indices_repetitions_included(clip: Path) -> None:
         read_frames(clip, Sampling(indices=(300,)))
 
 
-def test_seeking_and_one_pass_give_the_same_frames(clip: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    wanted = Sampling(indices=(0, 9, 10, 11, 155, 299))
-    FRAMES.clear()
-    passes: list[int] = []
-    real = frames_module._collect_by_seeking
-    monkeypatch.setattr(frames_module, "_collect_by_seeking", lambda *a: passes.append(1) or real(*a))
-    sought = read_frames(clip, wanted)
-    assert passes == [1]
-    FRAMES.clear()
-    monkeypatch.setattr(frames_module, "_SEEK_FACTOR", 10_000)
-    passed = read_frames(clip, wanted)
-    assert passes == [1]
-    assert np.array_equal(sought.array, passed.array) and sought.indices == passed.indices
-
-
-def test_one_pass_where_more_frames_are_wanted_than_key_frames(
-    clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object) -> None:
-        raise AssertionError("sought")
-
-    monkeypatch.setattr(frames_module, "_collect_by_seeking", refuse)
-    FRAMES.clear()
-    assert numbers(clip, Sampling(count=32)) == uniform_indices(300, 32)
-    single = write_video(tmp_path / "one_key.mp4", 100, g=1000, sc_threshold=0)
-    assert numbers(single, Sampling(count=2)) == [0, 99]
-
-
 def test_frames_are_kept_and_read_only(clip: Path) -> None:
     first = read_frames(clip, Sampling(count=3))
     assert read_frames(clip, Sampling(count=3)) is first
