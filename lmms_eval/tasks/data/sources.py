@@ -1,16 +1,14 @@
-"""Rows of local files: Arrow tables in memory, parquet files whose media are read row group by row group."""
+"""Rows of local files: Arrow tables in memory, and parquet files of which no more is read than is needed."""
 
 from __future__ import annotations
 
-import bisect
 import hashlib
-import threading
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.errors import DataError
+from lmms_eval.tasks.data.blocks import Blocks
 from lmms_eval.tasks.data.features import features_of, is_media
 from lmms_eval.tasks.data.sizes import Item, cells, mean_media, stored_media
 
@@ -18,7 +16,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-GROUP_CACHE_BYTES = 256 * 2**20
+TEXT_BLOCK_BYTES = 8 * 2**20
+"""A row group whose texts are larger is read in batches of about this size."""
+MAX_RESTARTS = 2
+"""How often the batches of a row group are begun anew before it is read as a whole: its rows are read at random."""
 IN_MEMORY_BYTES = 2**30
 
 
@@ -61,7 +62,7 @@ class TableSource:
 
 
 class ParquetSource:
-    """Rows of parquet files. Columns of media stay on disk; their row groups are read when a document needs them."""
+    """Rows of parquet files: row groups, or batches of large ones, are read when a row of them is needed."""
 
     def __init__(self, files: Sequence[Path]) -> None:
         import pyarrow as pa
@@ -74,42 +75,48 @@ class ParquetSource:
         self.features: Mapping[str, Any] = features_of(schema)
         self._media = tuple(name for name in self.columns if is_media(self.features.get(name)))
         text = [name for name in self.columns if name not in self._media]
-        tables = [_read(part, file, text) for part, file in zip(self._parts, self.files, strict=True)]
         try:
-            self._text = pa.concat_tables(tables, promote_options="permissive") if len(tables) > 1 else tables[0]
+            schemas = [_only(part.schema_arrow, text) for part in self._parts]
+            self._schema = pa.unify_schemas(schemas, promote_options="permissive")
         except pa.ArrowException as error:
             raise DataError(f"{self.where}: the files do not have the same columns: {error}") from error
-        self._rows = sum(part.metadata.num_rows for part in self._parts)
-        self._groups = _row_groups(self._parts)
-        self._starts = [start for start, _, _ in self._groups]
-        self._cache: OrderedDict[int, pa.Table] = OrderedDict()
-        self._lock = threading.Lock()
+        self._groups = [
+            _RowGroup(part, file, group)
+            for part, file in zip(self._parts, self.files, strict=True)
+            for group in range(part.metadata.num_row_groups)
+            if part.metadata.row_group(group).num_rows
+        ]
+        batches = [(group, number) for group in self._groups for number in range(group.batches(text))]
+        self._text = Blocks(
+            [group.batch_rows(text, number) for group, number in batches],
+            lambda block: self._as_unified(batches[block][0].batch(text, batches[block][1])),
+        )
+        self._pictures = Blocks(
+            [group.rows for group in self._groups], lambda block: self._groups[block].read(list(self._media))
+        )
 
     def __len__(self) -> int:
-        return int(self._rows)
+        return sum(group.rows for group in self._groups)
 
     def row(self, index: int, columns: Sequence[str]) -> dict[str, Any]:
-        media, offset = None, 0
-        row = {}
-        for name in columns:
-            if name not in self._media:
-                row[name] = self._text.column(name)[index].as_py()
-                continue
-            if media is None:
-                media, offset = self._group_of(index)
-            row[name] = media.column(name)[index - offset].as_py()
-        return row
+        media = [name for name in columns if name in self._media]
+        text = [name for name in columns if name not in self._media]
+        row = self._text.row(index, text) if text else {}
+        if not media:
+            return row
+        row |= self._pictures.row(index, media)
+        return {name: row[name] for name in columns}
 
     def cells(self, name: str, indices: Sequence[int]) -> pa.ChunkedArray:
-        return cells(self._text, name, indices)
+        import pyarrow as pa
+
+        if not len(indices):
+            return pa.chunked_array([], type=self._schema.field(name).type)
+        return self._text.cells(name, indices)
 
     def media(self, name: str, indices: Sequence[int]) -> list[list[Item]]:
-        numbers = [self._group_number(index) for index in indices]
-        places = {number: self._groups[number] for number in set(numbers)}
-        means = {
-            number: mean_media(self._parts[part].metadata.row_group(group), name)
-            for number, (_, part, group) in places.items()
-        }
+        numbers = [self._pictures.number_of(index) for index in indices]
+        means = {number: mean_media(self._groups[number].metadata, name) for number in set(numbers)}
         return [means[number] for number in numbers]
 
     def identity(self) -> str:
@@ -122,23 +129,82 @@ class ParquetSource:
             return dataset_of_files("parquet", self.files)
         import pyarrow as pa
 
-        tables = [_read(part, file, None) for part, file in zip(self._parts, self.files, strict=True)]
+        tables = [_read(part, file) for part, file in zip(self._parts, self.files, strict=True)]
         return dataset_of_table(pa.concat_tables(tables, promote_options="permissive"), self.features)
 
-    def _group_number(self, index: int) -> int:
-        return bisect.bisect_right(self._starts, index) - 1
+    def _as_unified(self, table: pa.Table) -> pa.Table:
+        """A table with the types that hold for all files."""
+        import pyarrow as pa
 
-    def _group_of(self, index: int) -> tuple[pa.Table, int]:
-        """The media columns of the row group that holds a row, and the number of its first row."""
-        number = self._group_number(index)
-        start, part, group = self._groups[number]
-        with self._lock:
-            if number not in self._cache:
-                self._cache[number] = _read(self._parts[part], self.files[part], list(self._media), group)
-                while len(self._cache) > 1 and sum(t.nbytes for t in self._cache.values()) > GROUP_CACHE_BYTES:
-                    self._cache.popitem(last=False)
-            self._cache.move_to_end(number)
-            return self._cache[number], start
+        if table.schema.equals(self._schema):
+            return table
+        return pa.concat_tables([self._schema.empty_table(), table], promote_options="permissive")
+
+
+class _RowGroup:
+    """A row group of a parquet file. One with large texts is read in batches, from its start on."""
+
+    def __init__(self, part: pq.ParquetFile, file: Path, number: int) -> None:
+        self._part, self._file, self._number = part, file, number
+        self.metadata = part.metadata.row_group(number)
+        self.rows: int = self.metadata.num_rows
+        self._batches: Iterator[pa.RecordBatch] = iter(())
+        self._next = -1
+        """Number of the batch that comes next; -1: none was read yet."""
+        self._restarts = 0
+        self._whole: pa.Table | None = None
+
+    def read(self, columns: list[str]) -> pa.Table:
+        """Reads some columns as a whole."""
+        return _read(self._part, self._file, columns, self._number)
+
+    def batches(self, columns: list[str]) -> int:
+        """Returns the number of batches in which some columns are read."""
+        return -(-self.rows // self._batch_size(columns))
+
+    def batch_rows(self, columns: list[str], number: int) -> int:
+        """Returns the number of rows of a batch."""
+        size = self._batch_size(columns)
+        return min(size, self.rows - number * size)
+
+    def batch(self, columns: list[str], number: int) -> pa.Table:
+        """Reads a batch of some columns; batches in between are passed over."""
+        import pyarrow as pa
+
+        if self.batches(columns) == 1:
+            return self.read(columns)
+        if self._whole is None and number < self._next:
+            self._restarts += 1
+        if self._restarts > MAX_RESTARTS:
+            self._whole = self.read(columns) if self._whole is None else self._whole
+            size = self._batch_size(columns)
+            return self._whole.slice(number * size, size)
+        if not 0 <= self._next <= number:
+            self._next = 0
+            self._batches = self._part.iter_batches(
+                self._batch_size(columns), row_groups=[self._number], columns=columns, use_threads=False
+            )
+        try:
+            while True:
+                batch = next(self._batches)
+                self._next += 1
+                if self._next > number:
+                    return pa.Table.from_batches([batch])
+        except (pa.ArrowException, OSError) as error:
+            raise _corrupt(self._file, error) from error
+
+    def _batch_size(self, columns: list[str]) -> int:
+        wanted = set(columns)
+        sizes = [self.metadata.column(number) for number in range(self.metadata.num_columns)]
+        total = sum(c.total_uncompressed_size for c in sizes if c.path_in_schema.partition(".")[0] in wanted)
+        return self.rows if total <= TEXT_BLOCK_BYTES else max(1, self.rows * TEXT_BLOCK_BYTES // total)
+
+
+def _only(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
+    """A schema's fields of those columns that it has, without metadata."""
+    import pyarrow as pa
+
+    return pa.schema([schema.field(name) for name in columns if name in schema.names])
 
 
 def _open_parquet(file: Path) -> pq.ParquetFile:
@@ -151,7 +217,7 @@ def _open_parquet(file: Path) -> pq.ParquetFile:
         raise _corrupt(file, error) from error
 
 
-def _read(part: pq.ParquetFile, file: Path, columns: list[str] | None, group: int | None = None) -> pa.Table:
+def _read(part: pq.ParquetFile, file: Path, columns: list[str] | None = None, group: int | None = None) -> pa.Table:
     import pyarrow as pa
 
     try:
@@ -163,15 +229,3 @@ def _read(part: pq.ParquetFile, file: Path, columns: list[str] | None, group: in
 def _corrupt(file: Path, error: Exception) -> DataError:
     size = file.stat().st_size if file.is_file() else 0
     return DataError(f"{file}: not a readable parquet file ({size} bytes): {error}; fetch or write it again")
-
-
-def _row_groups(parts: Sequence[pq.ParquetFile]) -> list[tuple[int, int, int]]:
-    """First row, file number and group number of every row group that holds rows."""
-    found, start = [], 0
-    for number, part in enumerate(parts):
-        for group in range(part.metadata.num_row_groups):
-            rows = part.metadata.row_group(group).num_rows
-            if rows:
-                found.append((start, number, group))
-            start += rows
-    return found

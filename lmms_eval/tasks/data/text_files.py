@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import re
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,20 +12,36 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from lmms_eval.errors import DataError
+from lmms_eval.tasks.data.json_lines import JsonLinesSource
+from lmms_eval.tasks.data.json_tables import (
+    Shapes,
+    as_json_feature,
+    encoded,
+    final_schema,
+    parsed_rows,
+    schema_of,
+    table_of,
+)
 from lmms_eval.tasks.data.sources import TableSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MAX_BLOCK = 2**30
+IN_MEMORY_BYTES = 8 * 2**20
+"""Larger files of JSON lines are read in blocks."""
 MAX_UNPACKED_BYTES = 2**30
 MAX_RATIO = 100
 """How many times a gzip file may grow, above ``MAX_UNPACKED_BYTES``: text does not compress better."""
-_CHANGED_TYPE = re.compile(r"Column\(/([^/)]+)")
 
 
-def read_json(files: Sequence[Path], kwargs: Mapping[str, Any]) -> TableSource:
-    """JSON lines, a list of objects, one object, or the list under ``field`` of an object."""
+def read_json(files: Sequence[Path], kwargs: Mapping[str, Any]) -> TableSource | JsonLinesSource:
+    """JSON lines, a list of objects, one object, or the list under ``field`` of an object.
+
+    Large files of JSON lines are not held in memory.
+    """
+    is_large = kwargs.get("field") is None and sum(file.stat().st_size for file in files) > IN_MEMORY_BYTES
+    if is_large and all(map(_holds_lines, files)):
+        return JsonLinesSource(files)
     return _source([_json_table(file, kwargs.get("field")) for file in files], files)
 
 
@@ -122,12 +137,12 @@ def _decoded(file: Path) -> str:
 def _json_table(file: Path, field: Any) -> tuple[pa.Table, dict[str, Any]]:
     data = read_bytes(file).removeprefix(b"\xef\xbb\xbf")
     lines = _lines(data, file, field)
-    as_json = _mixed_columns(lines, file)
-    while True:
-        table, clash = _arrow_table(_encoded(lines, as_json), file)
-        if table is not None:
-            return table, {name: {"_type": "Json"} for name in as_json}
-        as_json |= {clash}
+    shapes = Shapes()
+    for row in parsed_rows(lines, file):
+        shapes.add(row)
+    as_json = shapes.mixed
+    schema = final_schema(schema_of(lines, as_json, file), as_json)
+    return table_of(encoded(lines, as_json), file, schema), as_json_feature(as_json)
 
 
 def _lines(data: bytes, file: Path, field: Any) -> list[bytes]:
@@ -150,76 +165,19 @@ def _lines(data: bytes, file: Path, field: Any) -> list[bytes]:
     return [orjson.dumps(row if isinstance(row, Mapping) else {"text": row}) for row in rows]
 
 
+def _holds_lines(file: Path) -> bool:
+    """Tells from its first line that a file, which is not packed, holds JSON lines."""
+    try:
+        with open(file, "rb") as opened:
+            lines = (line.removeprefix(b"\xef\xbb\xbf") for line in opened)
+            first = next((line for line in lines if line.strip()), b"")
+    except OSError:
+        return False
+    return first.lstrip()[:1] == b"{" and _is_object(first)
+
+
 def _is_object(line: bytes) -> bool:
     try:
         return isinstance(orjson.loads(line), dict)
     except orjson.JSONDecodeError:
         return line.lstrip().startswith(b"{") and line.rstrip().endswith(b"}")
-
-
-def _mixed_columns(lines: Sequence[bytes], file: Path) -> set[str]:
-    """Columns that hold objects of differing keys, or both containers and scalars: their values stay as in the file."""
-    containers: dict[str, list[Any]] = {}
-    scalars: set[str] = set()
-    for number, line in enumerate(lines, 1):
-        for name, value in _row(line, file, number).items():
-            if isinstance(value, dict | list):
-                containers.setdefault(name, []).append(value)
-            elif value is not None:
-                scalars.add(name)
-    return {name for name, found in containers.items() if name in scalars or _mixed(found)}
-
-
-def _row(line: bytes, file: Path, number: int) -> dict[str, Any]:
-    try:
-        row = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
-        raise DataError(f"{file}, line {number}: not valid JSON: {error}") from error
-    if not isinstance(row, dict):
-        raise DataError(f"{file}, line {number}: a row must be an object, not a {type(row).__name__}")
-    return row
-
-
-def _mixed(values: Sequence[Any]) -> bool:
-    present = [value for value in values if value is not None]
-    if all(isinstance(value, dict) for value in present):
-        if not present:
-            return False
-        keys = set(present[0])
-        if not keys or any(set(value) != keys for value in present):
-            return True
-        return any(_mixed([value[key] for value in present]) for key in keys)
-    if all(isinstance(value, list) for value in present):
-        return _mixed([item for value in present for item in value])
-    return any(isinstance(value, dict | list) for value in present)
-
-
-def _encoded(lines: Sequence[bytes], as_json: set[str]) -> bytes:
-    if not as_json:
-        return b"\n".join(lines)
-    return b"\n".join(
-        orjson.dumps(
-            {
-                name: orjson.dumps(value).decode() if name in as_json and value is not None else value
-                for name, value in orjson.loads(line).items()
-            }
-        )
-        for line in lines
-    )
-
-
-def _arrow_table(data: bytes, file: Path) -> tuple[pa.Table | None, str]:
-    """The table, or the column whose values are of several types."""
-    import pyarrow as pa
-    import pyarrow.json as pj
-
-    if not data:
-        return pa.table({}), ""
-    options = pj.ReadOptions(use_threads=False, block_size=min(max(len(data) + 1, 2**16), MAX_BLOCK))
-    try:
-        return pj.read_json(pa.BufferReader(data), read_options=options), ""
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        clash = _CHANGED_TYPE.search(str(error))
-        if clash is None:
-            raise DataError(f"{file}: cannot be read as JSON lines: {error}") from error
-        return None, clash.group(1)

@@ -1,0 +1,160 @@
+"""Large files of JSON lines: their types are told in one pass over the file, their rows are read in blocks on demand.
+
+The rows are those that reading the file at once gives (``text_files.read_json``): a type that holds for the whole
+column, values of several types kept as JSON.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval.errors import DataError
+from lmms_eval.tasks.data.blocks import Blocks
+from lmms_eval.tasks.data.json_tables import (
+    Shapes,
+    as_json_feature,
+    encoded,
+    final_schema,
+    parsed_rows,
+    schema_of,
+    table_of,
+)
+from lmms_eval.tasks.data.json_types import merged_schema
+from lmms_eval.tasks.data.sizes import Item, stored_media
+from lmms_eval.tasks.data.sources import file_identity
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BLOCK_BYTES = 2 * 2**20
+KEPT_BYTES = 64 * 2**20
+_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A run of whole lines of a file."""
+
+    file: Path
+    offset: int
+    length: int
+    rows: int
+
+
+class JsonLinesSource:
+    """Rows of files of JSON lines, of which only the places and the types are held in memory.
+
+    Raises:
+        DataError: a line is no JSON object.
+    """
+
+    def __init__(self, files: Sequence[Path], block_bytes: int = BLOCK_BYTES) -> None:
+        import pyarrow as pa
+
+        self.files = tuple(files)
+        self.where = ", ".join(str(file) for file in files)
+        scans = [_scan(file, block_bytes) for file in files]
+        self._blocks = [block for scan in scans for block in scan.blocks]
+        self._as_json = {scan.file: scan.as_json for scan in scans}
+        try:
+            schema = pa.unify_schemas([scan.schema for scan in scans], promote_options="permissive")
+        except pa.ArrowException as error:
+            raise DataError(f"{self.where}: the files do not have the same types of columns: {error}") from error
+        self._schema, self._schemas = schema, {scan.file: scan.schema for scan in scans}
+        self.columns = tuple(schema.names)
+        self.features: Mapping[str, Any] = as_json_feature(name for scan in scans for name in scan.as_json)
+        self._rows = Blocks([block.rows for block in self._blocks], self._table, KEPT_BYTES)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def row(self, index: int, columns: Sequence[str]) -> dict[str, Any]:
+        return self._rows.row(index, columns)
+
+    def cells(self, name: str, indices: Sequence[int]) -> pa.ChunkedArray:
+        import pyarrow as pa
+
+        if not len(indices):
+            return pa.chunked_array([], type=self._schema.field(name).type)
+        return self._rows.cells(name, indices)
+
+    def media(self, name: str, indices: Sequence[int]) -> list[list[Item]]:
+        return stored_media(self.cells(name, indices))
+
+    def identity(self) -> str:
+        return file_identity(self.files)
+
+    def dataset(self) -> Any:
+        import pyarrow as pa
+
+        from lmms_eval.tasks.data.hub import dataset_of_table
+
+        whole = pa.concat_tables([self._table(number) for number in range(len(self._blocks))])
+        return dataset_of_table(whole, self.features)
+
+    def _table(self, number: int) -> pa.Table:
+        import pyarrow as pa
+
+        block = self._blocks[number]
+        with open(block.file, "rb") as file:
+            data = os.pread(file.fileno(), block.length, block.offset)
+        data = encoded(_lines(data), self._as_json[block.file])
+        try:
+            table = table_of(data, block.file, self._schemas[block.file])
+        except DataError as error:
+            raise DataError(f"{error}; it was readable at the start: start the run again") from error
+        if table.num_rows != block.rows:
+            raise DataError(f"{block.file}: its rows changed while it was in use; start the run again")
+        if table.schema.equals(self._schema):
+            return table
+        return pa.concat_tables([self._schema.empty_table(), table], promote_options="permissive")
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """A file's blocks and the types of its columns."""
+
+    file: Path
+    blocks: tuple[_Block, ...]
+    schema: pa.Schema
+    as_json: frozenset[str]
+
+
+def _scan(file: Path, block_bytes: int) -> _Scan:
+    import pyarrow as pa
+
+    blocks: list[_Block] = []
+    shapes, as_json, schema, seen = Shapes(), set[str](), pa.schema([]), 0
+    for offset, data in _pieces(file, block_bytes):
+        lines = _lines(data)
+        for row in parsed_rows(lines, file, seen + 1):
+            shapes.add(row)
+        seen += len(lines)
+        as_json |= shapes.mixed
+        schema, clashes = merged_schema(schema, schema_of(lines, as_json, file))
+        as_json |= clashes
+        blocks.append(_Block(file, offset, len(data), len(lines)))
+    schema = final_schema(schema, as_json)
+    return _Scan(file, tuple(block for block in blocks if block.rows), schema, frozenset(as_json))
+
+
+def _pieces(file: Path, block_bytes: int) -> Iterator[tuple[int, bytes]]:
+    """Yields whole lines of about so many bytes, and where they start."""
+    try:
+        with open(file, "rb") as opened:
+            offset = len(_MARK) if opened.read(len(_MARK)) == _MARK else 0
+            opened.seek(offset)
+            while data := opened.read(block_bytes):
+                data += opened.readline()
+                yield offset, data
+                offset += len(data)
+    except OSError as error:
+        raise DataError(f"{file}: cannot be read: {error}") from error
+
+
+def _lines(data: bytes) -> list[bytes]:
+    return [line for line in data.splitlines() if line.strip()]
