@@ -295,6 +295,17 @@ class Task(abc.ABC):
     def spec(self) -> Mapping[str, Any]:
         """JSON by which a worker process builds the same task again (``lmms_eval.tasks.build_from_spec``)."""
 
+    def carried_document(self, doc_id: int) -> Mapping[str, Any] | None:  # noqa: ARG002 - the default
+        """Returns what a scoring process needs of a document, as JSON; ``None`` where it must open the data itself."""
+        return None
+
+    def take_document(self, doc_id: int, document: Mapping[str, Any] | None) -> None:
+        """Takes over what ``carried_document`` of the task that gave ``spec()`` returned in another process.
+
+        Raises:
+            DataError: it returned ``None``, and the data cannot be opened here.
+        """
+
     @abc.abstractmethod
     def dataset_dict(self) -> Any:
         """A ``datasets.DatasetDict`` of all splits, for legacy plugins (``task_dict[task][split][doc_id]``)."""

@@ -124,6 +124,7 @@ class Scorer:
             "doc_id": job.doc_id,
             "answers": [answer_record(answer, with_paths=True) for answer in job.answers],
             "verdicts": [verdict.as_record() for verdict in job.verdicts],
+            "document": job.task.carried_document(job.doc_id),
         }
         worker = worker or self._begin()
         try:

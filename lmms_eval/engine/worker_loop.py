@@ -72,6 +72,7 @@ class _Desk:
         verdicts = tuple(Verdict.from_record(record) for record in message.get("verdicts", ()))
         try:
             task = self._task(name)
+            task.take_document(doc_id, message.get("document"))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the task's own code runs when its data is opened
             reason = f"in a scoring process: {failure('building the task', error)}"
             self._reply(b"")

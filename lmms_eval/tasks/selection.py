@@ -213,5 +213,7 @@ def build_from_spec(spec: Mapping[str, Any]) -> Task:
     raw = overrides if spec["standalone"] else {**keys_of(YamlReader(), Path(spec["file"]), base), **overrides}
     options = dict(spec["options"])
     options["reasoning_tags"] = tuple((first, second) for first, second in options["reasoning_tags"])
-    source = TaskSource(spec["name"], spec["file"], raw, overrides, spec["standalone"], spec["base"])
+    source = TaskSource(
+        spec["name"], spec["file"], raw, overrides, spec["standalone"], spec["base"], spec["documents"]
+    )  # fmt: skip
     return build_task(source, TaskOptions(**options))

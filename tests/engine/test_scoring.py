@@ -84,10 +84,16 @@ def test_without_workers_everything_is_scored_here(tmp_path: Path, monkeypatch: 
 
 def test_a_task_that_a_worker_cannot_build_fails_its_documents_and_says_why(tmp_path: Path) -> None:
     task = make(tmp_path, ["well", "well"])
-    (tmp_path / "rows.jsonl").unlink()
+    (tmp_path / "utils.py").unlink()
     records = run(task, jobs(task))
-    assert all("in a scoring process: " in end and "rows.jsonl" in end for end in ends(records))
+    assert all("in a scoring process: " in end and "utils" in end for end in ends(records))
     assert len(records) == 2
+
+
+def test_a_worker_needs_no_data(tmp_path: Path) -> None:
+    task = make(tmp_path, ["well", "well"])
+    (tmp_path / "rows.jsonl").unlink()
+    assert ends(run(task, jobs(task))) == ["scored", "scored"]
 
 
 def test_failed_answers_are_recorded_without_scoring() -> None:

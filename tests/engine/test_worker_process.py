@@ -111,3 +111,19 @@ def test_a_worker_in_the_middle_of_a_job_ends_when_its_parent_is_killed(tmp_path
     parent.kill()
     parent.wait()
     assert wait_for(lambda: not is_alive(worker), 10)
+
+
+def test_a_job_carries_its_document(tmp_path: Path) -> None:
+    task = make(tmp_path, ["well"])
+    worker = WorkerProcess(MODULE, {"probe": task.spec()})
+    try:
+        line = codec.dumps(
+            {
+                "task": "probe", "doc_id": 0, "answers": [answer_record(ANSWER)],
+                "document": {**task.documents.stored(0), "answer": "another"},
+            }
+        )  # fmt: skip
+        scored = record(worker.call(line, 60))
+    finally:
+        worker.close()
+    assert scored["scores"][0]["metrics"]["acc"] == 0.0

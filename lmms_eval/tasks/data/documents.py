@@ -172,6 +172,10 @@ class Documents(Sequence[Mapping[str, Any]]):
         number = self._checked(index)
         return self._with_media(number, self._row(number).values)
 
+    def take(self, index: int, values: Mapping[str, Any]) -> None:
+        """Keeps the columns without media of a document as if they had been read."""
+        self._rows.keep((self._key, index), Row.of(values))
+
     def drop(self, index: int) -> None:
         """Forgets the row of a document that is scored."""
         self._rows.drop((self._key, index))

@@ -30,7 +30,7 @@ class GeneralBenchTask(YamlTask):
     def load(self) -> None:
         is_new = self._documents is None
         super().load()
-        if is_new and "max_new_tokens" not in self.options.gen_kwargs:
+        if is_new and self.source.documents is None and "max_new_tokens" not in self.options.gen_kwargs:
             views = (self.documents.text_view(place) for place in range(len(self.documents)))
             told = next((doc for doc in views if not doc["problem"]), self.documents.text_view(0))
             limit = answer_limit(told, Settings.of(self.prompts.kwargs))

@@ -15,6 +15,7 @@ from lmms_eval.errors import DataError, TaskError, UsageError
 from lmms_eval.sandbox.policy import Policy, using
 from lmms_eval.tasks._task_utils.scoring_data import identity_of
 from lmms_eval.tasks.data import DataSet, Documents, open_data
+from lmms_eval.tasks.data.carried import CarriedSource, can_be_carried, described
 from lmms_eval.tasks.data.documents import document_hash, pictures, plain_row
 from lmms_eval.tasks.data.splits import DataRequest
 from lmms_eval.tasks.data.stated_path import StatedPath
@@ -58,6 +59,8 @@ class TaskSource:
     """``overrides`` is the whole configuration: the task stands inside the file of a group."""
     base: str = ""
     """The name under which the file has it, where it runs under another one."""
+    documents: Mapping[str, Any] | None = None
+    """What is known of the documents, where another process hands them over (``data.carried``)."""
 
 
 class YamlTask(Task):
@@ -125,7 +128,11 @@ class YamlTask(Task):
     def load(self) -> None:
         if self._documents is not None:
             return
-        documents = self.data.documents(self.split)
+        carried = self.source.documents
+        if carried is None:
+            documents = self.data.documents(self.split)
+        else:
+            documents = Documents(CarriedSource(carried, lambda: self.data.documents(self.split).source))
         examples = None if self._few is None else self.data.documents(self._few.split)
         if self._few is not None and examples is not None:
             self._few.choose(0, len(examples))
@@ -135,7 +142,8 @@ class YamlTask(Task):
             self.config, self.prompts, self._task_metrics, self._plan, self.options.predict_only,
             documents if self.config.full_docs else None,
         )  # fmt: skip
-        self._check_columns(documents)
+        if carried is None:
+            self._check_columns(documents)
 
     @property
     def data(self) -> DataSet:
@@ -248,8 +256,27 @@ class YamlTask(Task):
             "overrides": encode(self.source.overrides),
             "standalone": self.source.standalone,
             "base": self.source.base,
+            "documents": described(self._documents) if self._documents is not None and self._can_be_carried else None,
             "options": asdict(self.options),
         }
+
+    @property
+    def _can_be_carried(self) -> bool:
+        """A document is all that scoring needs of the data."""
+        return not self.config.full_docs
+
+    def carried_document(self, doc_id: int) -> Mapping[str, Any] | None:
+        if not self._can_be_carried or self.documents.media_columns:
+            return None
+        row = self.documents.stored(doc_id)
+        self.documents.drop(doc_id)
+        return row if can_be_carried(row) else None
+
+    def take_document(self, doc_id: int, document: Mapping[str, Any] | None) -> None:
+        if document is not None:
+            self.documents.take(doc_id, document)
+        elif isinstance(self.documents.source, CarriedSource):
+            self.documents.source.open()
 
     def dataset_dict(self) -> Any:
         return self.data.dataset_dict()
