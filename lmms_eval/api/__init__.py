@@ -1,4 +1,4 @@
-"""What authors of models and tasks import. Imports nothing else of the package but the exception tree."""
+"""Contracts for authors of models and tasks. Imports nothing else of the package but the exception tree."""
 
 from __future__ import annotations
 

@@ -26,18 +26,18 @@ class JudgeQuestion:
     build_messages: Callable[[], ChatMessages]
     """The rendered prompt with its pictures; called in a preparation thread, media is opened then."""
     accepts: Callable[[str], bool]
-    """Whether a reply can be read; one that cannot is asked again, at most ``--judge_retries`` times."""
+    """Tells whether a reply can be read; one that cannot is asked again, at most ``--judge_retries`` times."""
     generation: Mapping[str, Any] = field(default_factory=dict)
     """Generation options by their family names, ``temperature`` and ``max_new_tokens`` among them."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """What the record says of the question beside its prompt (frames taken of a video, ...); JSON values."""
+    """Further facts for the record of the question (frames taken of a video, ...); JSON values."""
     asking: int = 1
     """Counts the askings of one question (``--judge_repeats``): no reply to one is taken for that to another."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a judge said to one question."""
+    """Outcome of one question to a judge."""
 
     name: str
     text: str | None
@@ -52,9 +52,9 @@ class Verdict:
     """All replies in their order, the last one included."""
     usage: Usage | None = None
     error: str | None = None
-    """Why no reply came."""
+    """Reason for which no reply came."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """As the question has them."""
+    """Those of the question."""
 
     def as_record(self) -> dict[str, Any]:
         """JSON of the verdict; what is empty is left out."""

@@ -16,7 +16,7 @@ T = TypeVar("T", bound="lmms")
 
 
 class RequestStream(Protocol):
-    """Where a model takes its requests from. Requests arrive prepared (``Model.prepare`` has run)."""
+    """Source of a model's requests. Requests arrive prepared (``Model.prepare`` has run)."""
 
     def take(self, max_n: int) -> list[Request]:
         """1 ... ``max_n`` ready requests. Blocks only while none is ready; an empty list means that no more will come.
@@ -66,11 +66,11 @@ class Model(abc.ABC):
         """Answer requests until the stream is closed. A generator, or an asynchronous generator."""
 
     def identity(self) -> Mapping[str, Any]:
-        """What fixes this model's answers (weights' files or URL, revision, dtype): part of the run key."""
+        """Facts that fix this model's answers (weights' files or URL, revision, dtype): part of the run key."""
         return {}
 
     def describe(self) -> Mapping[str, Any]:
-        """What the results record of the model beside its arguments (throughput, precision, versions, ...)."""
+        """Facts for the results beside the model's arguments (throughput, precision, versions, ...)."""
         return {}
 
     def attach_tasks(self, tasks: Sequence[Task]) -> None:

@@ -1,4 +1,4 @@
-"""How a sample ends, and the two marks by which a task says that a value is not there.
+"""Endings of a sample, and the two marks by which a task says that a value is not there.
 
 Every sample ends *scored*, *unscored* (a part that scoring needs is missing) or *failed* (the request was given
 up, or scoring raised). Only *failed* counts against the error budget.
@@ -45,14 +45,14 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class TaskNumbers:
-    """What a finished task gives to its benchmark's report."""
+    """Numbers that a finished task gives to its benchmark's report."""
 
     details: Mapping[str, Any]
     """The ``details`` of its metrics' estimates, joined."""
     withheld: str = ""
-    """Why a score of the task is withheld; empty if none is."""
+    """Reason for which a score of the task is withheld; empty if none is."""
     unscored: str = ""
-    """Why no document at all could be evaluated; empty if one could, or one failed."""
+    """Reason for which no document at all could be evaluated; empty if one could, or one failed."""
     groups: frozenset[str] | None = None
     """The groups above it that the run chose; ``None``: not known."""
 

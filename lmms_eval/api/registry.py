@@ -46,7 +46,7 @@ class Registry(Generic[V]):
             self.add_path(name, path)
 
     def get(self, name: str) -> V:
-        """Raises ``UnknownNameError`` naming the nearest known names."""
+        """Look a name up. Raises ``UnknownNameError`` naming the nearest known names."""
         if name not in self._values:
             if name not in self._paths:
                 raise UnknownNameError(self.kind, name, self.names(), self.hint)

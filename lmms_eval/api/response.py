@@ -32,7 +32,7 @@ ErrorKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class ResponseError:
-    """Why a request was given up, after all retries."""
+    """Reason for which a request was given up, after all retries."""
 
     kind: ErrorKind
     message: str
@@ -50,7 +50,7 @@ class GeneratedImage:
     data: bytes | None = field(default=None, repr=False, compare=False)
     """The file's bytes; ``None`` once the engine has stored them under ``file_name``."""
     path: str | None = field(default=None, compare=False)
-    """Where the file lies, once the engine has stored it."""
+    """Path of the file, once the engine has stored it."""
 
     @classmethod
     def from_bytes(cls, data: bytes, media_type: str) -> GeneratedImage:
@@ -137,7 +137,7 @@ class Response:
     model: str | None = None
     """The model that a server says it served."""
     media: tuple[SentMedia, ...] = ()
-    """What went out with the request, as far as its preparation told; set by the engine."""
+    """Media that went out with the request, as far as its preparation told; set by the engine."""
 
     @classmethod
     def failure(cls, request_id: str, kind: ErrorKind, message: str, attempts: int = 1) -> Response:

@@ -92,7 +92,7 @@ def task_of(request_id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TaskOptions:
-    """What the run's command line says to every task. Plain values only: worker processes get it as JSON."""
+    """Settings of the command line for every task. Plain values only: worker processes get it as JSON."""
 
     model_name: str = ""
     """The text given to ``--model``: key of the model-specific settings."""
@@ -123,7 +123,7 @@ class TaskOptions:
     run_options: Mapping[str, str] = field(default_factory=dict)
     """Options of the run that tasks may ask for by name (``run_options`` in their YAML), as far as they are given."""
     judge_repeats: int = 1
-    """How often each question to the judge is asked; the repeats are named ``NAME~2``, ..."""
+    """Number of times that each question to the judge is asked; the repeats are named ``NAME~2``, ..."""
 
     @property
     def media_roots(self) -> tuple[Path, ...]:
@@ -147,7 +147,7 @@ class MetricDefinition:
     """Registered name, or ``None`` for the task's own function (called exactly once, no bootstrap error)."""
     higher_is_better: bool | None
     score_range: ScoreRange | None = None
-    """What the aggregated value can be; ``None``: not stated."""
+    """Range of the aggregated value; ``None``: not stated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ class Answer:
     model: str | None = None
     """The model that a server says it served."""
     media: tuple[SentMedia, ...] = ()
-    """What went out with its requests, each once."""
+    """Media that went out with its requests, each once."""
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -271,7 +271,7 @@ class Task(abc.ABC):
         doc_id: int,  # noqa: ARG002 - the default for tasks that need no judge
         answers: Sequence[Answer],  # noqa: ARG002
     ) -> Sequence[JudgeQuestion]:
-        """What a judge is to be asked about one document's answers; called only where there is a judge."""
+        """Make the questions to a judge about one document's answers; called only where there is a judge."""
         return ()
 
     @abc.abstractmethod
@@ -334,7 +334,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What ``--tasks`` chose: leaf tasks in order, the groups above them, and the tasks named directly."""
+    """Choice of ``--tasks``: leaf tasks in order, the groups above them, and the tasks named directly."""
 
     tasks: tuple[Task, ...]
     groups: tuple[Group, ...] = ()

@@ -15,7 +15,7 @@ from lmms_eval.engine.failures import failure
 from lmms_eval.engine.outcomes import OutcomeCounter, TaskOutcome
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.engine.store import RunStore
-from lmms_eval.engine.tally import Tally
+from lmms_eval.engine.tally import TaskTally
 from lmms_eval.engine.uncertainty import NOT_AVAILABLE, UNKNOWN, Certainty, errors_of
 from lmms_eval.errors import AggregationError
 
@@ -53,7 +53,7 @@ class MetricResult:
     scale: float = 0.0
     """The number is so many times the mean of the documents' numbers (1, or 100 for percent); 0: it is no such mean."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """What the task's aggregation adds to the results file, by top-level key."""
+    """Additions of the task's aggregation to the results file, by top-level key."""
 
     @property
     def interval(self) -> stats.Interval | None:
@@ -69,7 +69,7 @@ class TaskResult:
     metrics: tuple[MetricResult, ...]
     outcome: TaskOutcome
     task_hash: str
-    tally: Tally
+    tally: TaskTally
 
     @property
     def task(self) -> Task:
@@ -119,7 +119,7 @@ def aggregate_task(plan: TaskPlan, store: RunStore, options: AggregateOptions, n
     """
     counter = OutcomeCounter(plan.requested)
     columns = _Columns()
-    tally = Tally()
+    tally = TaskTally()
     digest = hashlib.sha256()
     failures = store.failures(plan.task.name)
     finished = 0
@@ -208,7 +208,7 @@ def _metric_result(
 
 @dataclass(frozen=True, slots=True)
 class _Headline:
-    """What stands as the score, or beside it where the score is withheld."""
+    """Value that stands as the score, or beside it where the score is withheld."""
 
     value: Any
     partial: Any = None

@@ -11,7 +11,7 @@ GIVE_UP_AT_LEAST = 16
 
 @dataclass(slots=True)
 class AskReport:
-    """How the asking ended, with counts of this start alone."""
+    """End of an asking, with counts of this start alone."""
 
     answered: int = 0
     failed: int = 0
@@ -25,7 +25,7 @@ class AskReport:
     latency: float = 0.0
     """Sum of those latencies in seconds."""
     give_up: str = ""
-    """Why the asking was given up early; empty if it was not."""
+    """Reason for which the asking was given up early; empty if it was not."""
     give_up_kind: ErrorKind = "internal"
     """Kind of the error that decided it."""
     interrupted: int | None = None
@@ -39,7 +39,7 @@ class AskReport:
     judge_asked: int = 0
     """Requests to the judge."""
     judge_give_up: str = ""
-    """Why the judging was given up early."""
+    """Reason for which the judging was given up early."""
     judge_cache: dict[str, int] = field(default_factory=dict)
     """Counts of the response cache for the judge."""
 

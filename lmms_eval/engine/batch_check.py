@@ -49,7 +49,7 @@ class Trouble:
 
 @dataclass(slots=True)
 class BatchCheck:
-    """What the check found."""
+    """Findings of the check."""
 
     asked: int = 0
     """Requests that got an answer when asked again."""
@@ -58,7 +58,7 @@ class BatchCheck:
     rows: list[Difference] = field(default_factory=list)
     failed: list[Trouble] = field(default_factory=list)
     stopped: str = ""
-    """Why the check was not made, or not to its end."""
+    """Reason for which the check was not made, or not to its end."""
 
     def to_dict(self) -> dict[str, Any]:
         """``batch_check`` of the results document."""
@@ -72,7 +72,7 @@ class BatchCheck:
         }
 
     def line(self) -> str:
-        """What is printed."""
+        """Line for the screen."""
         text = f"batch check: {len(self.rows)} of {self.asked} answers differ when asked alone"
         if self.failed:
             first = self.failed[0]
@@ -84,7 +84,7 @@ class BatchCheck:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where an answer stands in the journals."""
+    """Place of an answer in the journals."""
 
     file: int
     offset: int
@@ -106,7 +106,7 @@ class Answered:
                     self._places[entry.record["id"]] = place
 
     def response(self, request_id: str) -> Response:
-        """Raises ``KeyError`` for a request without a good answer."""
+        """Read a recorded answer. Raises ``KeyError`` for a request without a good one."""
         place = self._places[request_id]
         response = response_from_record(self._readers[place.file].at(place.offset))
         return replace(response, parts=self._store.images.located(response.parts))

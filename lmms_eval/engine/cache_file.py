@@ -39,7 +39,7 @@ def cache_path(name: str | Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What one key holds."""
+    """Content of one key."""
 
     model: str
     record: bytes
@@ -47,7 +47,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """What ``lmms-eval cache stats`` tells."""
+    """Numbers that ``lmms-eval cache stats`` shows."""
 
     responses: int
     bytes: int
@@ -82,7 +82,7 @@ class CacheFile:
         self._lock = threading.RLock()
         self.damaged_rows = 0
         self.set_aside: Path | None = None
-        """Where a damaged database of this opening went."""
+        """Place to which a damaged database of this opening was moved."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with self._exclusive():
@@ -91,7 +91,7 @@ class CacheFile:
             raise UsageError(f"the response cache {path} cannot be opened: {error}") from error
 
     def get(self, key: str) -> Row | None:
-        """Raises ``sqlite3.Error``."""
+        """Look a key up. Raises ``sqlite3.Error``."""
         with self._lock:
             found = self._connection.execute(
                 "SELECT model, record, digest FROM responses WHERE key = ?", (key,)

@@ -1,4 +1,4 @@
-"""What tells one question to one model from every other: the keys of the response cache."""
+"""Keys of the response cache: each tells one question to one model from every other."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class CacheKeys:
 
 
 def is_sampled(options: Mapping[str, Any]) -> bool:
-    """Whether generation by these options may give another answer the next time."""
+    """Tell whether generation by these options may give another answer the next time."""
     extra = options.get("extra_body")
     return (
         bool(options.get("do_sample"))

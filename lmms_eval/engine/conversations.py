@@ -38,13 +38,13 @@ class Job:
     doc_id: int
     answers: tuple[Answer, ...]
     verdicts: tuple[Verdict, ...] = ()
-    """What a judge said to the task's questions about it."""
+    """Those of a judge on the task's questions about it."""
     error: str = ""
-    """Why it cannot be scored, beyond what its answers say."""
+    """Reason for which it cannot be scored, beyond those of its answers."""
 
     @property
     def reason(self) -> str:
-        """Why the document has failed; empty if it has not."""
+        """Reason for which the document has failed; empty if it has not."""
         return self.error or next((answer.error for answer in self.answers if answer.error is not None), "")
 
 

@@ -32,7 +32,7 @@ from lmms_eval.storage.run_folder import RunState
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """What the engine needs to know beside the tasks and the model."""
+    """Settings of the engine beside the tasks and the model."""
 
     stream: StreamLimits = field(default_factory=StreamLimits)
     aggregate: AggregateOptions = field(default_factory=AggregateOptions)
@@ -45,7 +45,7 @@ class EngineOptions:
     cache: ResponseCache | None = None
     """Responses of earlier runs; who opened it closes it."""
     judge: JudgeSetup | None = None
-    """Who judges the answers of tasks that ask for it; who opened its journal closes it."""
+    """Judge of the answers of tasks that ask for one; who opened its journal closes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +63,11 @@ class RunResult:
     prompt_fingerprint: str
     peak_prefetch_bytes: int
     batch_check: BatchCheck | None = None
-    """What ``check_batch`` found, where it was asked for."""
+    """Findings of ``check_batch``, where it was asked for."""
 
     @property
     def broken(self) -> tuple[str, ...]:
-        """What raised while aggregating."""
+        """Errors raised while aggregating."""
         metrics = [metric for task in self.tasks for metric in task.metrics]
         metrics += [metric for group in self.groups for metric in group.metrics]
         return tuple(metric.withheld_reason for metric in metrics if metric.broken)
@@ -136,7 +136,7 @@ def evaluate(
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What is asked, of whom, and where it is kept."""
+    """Work of this process: plans, the model, and the store of what comes of them."""
 
     plans: Sequence[TaskPlan]
     model: Model

@@ -77,7 +77,7 @@ class ImageFolder:
             self._known.add(image.file_name)
 
     def holds(self, image: GeneratedImage) -> bool:
-        """Whether the file is there and has its hash; one that an earlier start kept elsewhere is brought here.
+        """Tell whether the file is there and has its hash; one that an earlier start kept elsewhere is brought here.
 
         Raises:
             JournalError: it could not be copied.

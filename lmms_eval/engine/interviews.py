@@ -23,12 +23,12 @@ APART = 1000
 
 @dataclass(frozen=True, slots=True)
 class Inquiry:
-    """Who is asked, and how often."""
+    """Terms on which questions are asked."""
 
     judge: str
-    """By this name verdicts call it."""
+    """Name that verdicts state."""
     retries: int = 0
-    """How often a reply that cannot be read is asked again."""
+    """Further attempts where a reply cannot be read."""
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class Interview:
 
     question: JudgeQuestion
     place: str
-    """What is judged: ``task/doc_id``; with the question's name it makes the requests' ids."""
+    """Name of the thing judged, ``task/doc_id``; with the question's name it makes the requests' ids."""
     task: Task
     doc_id: int
     inquiry: Inquiry

@@ -1,4 +1,4 @@
-"""What a judge has said: a journal beside that of the responses, found again by question.
+"""Replies of a judge: a journal beside that of the responses, in which they are found again by question.
 
 A reply counts for a question only if the judge, the rendered prompt (pictures by content) and the generation options
 are the same; the key says so.
@@ -65,7 +65,7 @@ class JudgementStore:
         return None
 
     def keep(self, response: Response, prompt: str) -> Response:
-        """Raises ``JournalError``."""
+        """Write a reply. Raises ``JournalError``."""
         key = self._open.pop(response.request_id, "")  # none where the prompt could not be rendered
         self._writer.append({**response_record(response, prompt), "key": key})
         return response

@@ -35,7 +35,7 @@ ENDED = "the judge ended without answering this question"
 
 @dataclass(frozen=True, slots=True)
 class JudgingOptions:
-    """How the judge is asked."""
+    """Terms on which the judge is asked."""
 
     retries: int = 2
     stream: StreamLimits = field(default_factory=StreamLimits)
@@ -49,7 +49,7 @@ class JudgeSetup:
 
     model: Model
     name: str
-    """By it verdicts and results call the judge."""
+    """Name that verdicts and results state."""
     store: JudgementStore
     options: JudgingOptions = JudgingOptions()
 

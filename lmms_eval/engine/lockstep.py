@@ -31,7 +31,7 @@ LONGEST_CALLS = 5
 """After a failure in this process's call the others have ``PATIENCE_S``, or so many times the longest call so far."""
 
 STOPPED_PATIENCE_S = 2.0
-"""How long a process that has been told to stop waits for the others: one of them may be the reason."""
+"""Time that a process which was told to stop waits for the others: one of them may be the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """How another process can build a request of a group: the first round of this document."""
+    """Document whose first round gives another process a request of a group."""
 
     doc_id: int
     repeat: int
@@ -52,7 +52,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What all processes hold at one agreement."""
+    """Holdings of all processes at one agreement."""
 
     group: Group
     size: int
@@ -117,7 +117,7 @@ class Lockstep:
         return await asyncio.to_thread(self.take, max_n)
 
     def keeps(self, response: Response) -> bool:
-        """Whether the model's response is to be recorded; answers to repeated requests are not."""
+        """Tell whether the model's response is to be recorded; answers to repeated requests are not."""
         if response.error is not None:  # the others may wait in a collective that this process never came to
             self._patience.note_failure()
             if response.error.kind in AGAIN and (request := self._block.pop(response.request_id, None)) is not None:
@@ -135,7 +135,7 @@ class Lockstep:
                 self._team.tell(f"step/{step}/{self._team.place.rank}", {"is_stopped": True, "offers": []})
 
     def _agree(self, max_n: int, is_stopped: bool) -> Step | None:
-        """What everybody does next; ``None`` when nobody has anything, or somebody has stopped."""
+        """Agree on the next step of all; ``None`` when nobody has anything, or somebody has stopped."""
         self._tell(self._offers(max_n), is_stopped)
         patience = self._patience.end()
         # One that has stopped leaves at once: no one begins a block without it.
@@ -178,7 +178,7 @@ class Lockstep:
             ) from error
 
     def _limit(self, since: float, patience_s: float | None) -> float | None:
-        """How long this process waits for another one, ``since`` the monotonic clock showed so much."""
+        """Seconds that this process waits for another one, ``since`` the monotonic clock showed so much."""
         if not self._stream.is_stopped:
             return patience_s
         self._stopped_at = self._stopped_at or time.monotonic()
@@ -210,7 +210,7 @@ class Lockstep:
 
 
 class _Patience:
-    """How long to wait for the others: for ever, but after a failure here."""
+    """Bound on waiting for the others: none, but after a failure here."""
 
     def __init__(self) -> None:
         self._begun: float | None = None

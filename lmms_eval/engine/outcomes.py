@@ -1,4 +1,4 @@
-"""How the documents of a task ended, and whether its score may be given."""
+"""Outcomes of a task's documents, and the decision whether its score may be given."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MAX_REASONS = 20
 
 @dataclass(frozen=True, slots=True)
 class AnswerCounts:
-    """How the answers of one task came out, each repeat of a document counted; failed requests have none."""
+    """Counts of one task's answers by kind, each repeat of a document counted; failed requests have none."""
 
     total: int = 0
     blank: int = 0
@@ -59,10 +59,10 @@ class TaskOutcome:
     not_asked: int = 0
     """The run ended before these documents were asked or finished."""
     reasons: Mapping[str, int] = field(default_factory=dict)
-    """Why documents are not scored, most frequent first (at most 20)."""
+    """Reasons for which documents are not scored, most frequent first (at most 20)."""
     answers: AnswerCounts = AnswerCounts()
     withheld: str = ""
-    """Why there is no headline score: more failed than the error budget allows, or no answer says anything."""
+    """Reason for which there is no headline score: too many failed for the budget, or no answer says anything."""
 
     @property
     def coverage(self) -> float:

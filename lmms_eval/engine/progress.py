@@ -51,7 +51,7 @@ class Progress:
             self._show()
 
     def counts(self) -> dict[str, int]:
-        """What this process has done in this start, for the others."""
+        """Counts of this process in this start, for the others."""
         with self._lock:
             return {
                 "done": self.done - self._initial,

@@ -68,7 +68,7 @@ def response_from_record(record: Mapping[str, Any]) -> Response:
 
 
 def is_blank(record: Mapping[str, Any]) -> bool:
-    """Whether the record of a response or of an answer holds a generation without a visible character or picture."""
+    """Tell whether the record of a response or an answer is a generation without visible character or picture."""
     value = record["value"] if "value" in record else record.get("rounds", record.get("text"))
     if any(key in record for key in ("error", "loglikelihood", "parts")):
         return False
@@ -77,7 +77,7 @@ def is_blank(record: Mapping[str, Any]) -> bool:
 
 
 def is_filtered(record: Mapping[str, Any]) -> bool:
-    """Whether a content filter or the model's refusal ended the response or answer of this record."""
+    """Tell whether a content filter or the model's refusal ended the response or answer of this record."""
     return record.get("finish_reason") == "content_filter"
 
 

@@ -76,7 +76,7 @@ class ResponseCache:
             return None
 
     def get(self, key: str, request_id: str) -> Hit | None:
-        """What was answered to this key, as the answer to this request."""
+        """Find the answer to this key, as the answer to this request."""
         try:
             row = self.file.get(key)
             if row is None:
@@ -136,7 +136,7 @@ def with_images(response: Response, data: Mapping[str, bytes]) -> Response:
 
 
 def is_good(response: Response) -> bool:
-    """Whether a response is worth keeping: no error, no blank text without a picture."""
+    """Tell whether a response is worth keeping: no error, no blank text without a picture."""
     if response.error is not None:
         return False
     if response.parts:

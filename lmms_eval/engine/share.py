@@ -20,7 +20,7 @@ from lmms_eval.storage.lines import checked_lines, sealed
 
 RECORDS_AT_ONCE = 200
 PATIENCE_S = 5.0
-"""How long an interrupted run waits for the other processes."""
+"""Time that an interrupted run waits for the other processes."""
 
 
 class Share:

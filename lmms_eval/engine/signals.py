@@ -51,7 +51,7 @@ class Interrupts:
                 signal.signal(number, signal.SIG_DFL if handler is None else handler)  # type: ignore[arg-type]
 
     def end_soon(self) -> None:
-        """As after a first signal, from any thread: what is in flight has the grace time to finish."""
+        """Begin the grace time for what is in flight, as a first signal does; from any thread."""
         with self._timer:
             if self._previous and not self._is_over:
                 signal.setitimer(signal.ITIMER_REAL, max(self._grace_s, 0.001))

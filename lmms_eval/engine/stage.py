@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 LENGTH = 512
 LOOK_S = 0.5
-"""How often a waiting thread looks whether the work has failed or was stopped."""
+"""Interval at which a waiting thread looks whether the work has failed or was stopped."""
 
 Item = TypeVar("Item")
 

@@ -1,4 +1,4 @@
-"""What a run knows so far: responses and scored documents in its journals, found again by id.
+"""Knowledge of a run so far: responses and scored documents in its journals, found again by id.
 
 Memory holds offsets only; records are read back when they are needed.
 """

@@ -22,10 +22,10 @@ FIRST_GUESS_BYTES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class StreamLimits:
-    """How far preparation may run ahead of the model."""
+    """Bounds on how far preparation may run ahead of the model."""
 
     max_bytes: int = 512 << 20
-    """What is ready, in preparation, and held by the model until it has answered."""
+    """Bytes that are ready, in preparation, or held by the model until it has answered."""
     max_requests: int = 256
     least_requests: int = 32
     """``max_requests`` is not set below this, however few requests the model holds open."""
@@ -62,7 +62,7 @@ class Stream:
         """Place in that order of what is ready or in preparation, by request id."""
         self._followups: deque[Request] = deque()
         self._held: dict[str, Request] = {}
-        """What the model has taken and not answered, by request id."""
+        """Requests that the model has taken and not answered, by id."""
         self._ready_bytes = self._held_bytes = self._reserved_bytes = 0
         self._preparing = 0
         self._blocked = 0

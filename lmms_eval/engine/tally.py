@@ -1,4 +1,4 @@
-"""What a task's answers and verdicts add up to: tokens, how they ended, which model was served."""
+"""Sums over a task's answers and verdicts: tokens, endings, models that were served."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CORRECT_KEYS = ("score", "acc", "accuracy", "exact_match")
 
 
 @dataclass(slots=True)
-class Tally:
+class TaskTally:
     """Sums over a task's finished documents."""
 
     answers: int = 0

@@ -42,7 +42,7 @@ class TeamError(LmmsEvalError):
 
 
 class KeyValueStore(Protocol):
-    """What is used of ``torch.distributed.Store``."""
+    """Part of ``torch.distributed.Store`` that is used."""
 
     def set(self, key: str, value: bytes) -> None: ...
     def get(self, key: str) -> bytes: ...
@@ -94,7 +94,7 @@ class Place:
     size: int = 1
     local_rank: int = 0
     attempt: int = 0
-    """How often an elastic launcher has restarted the processes."""
+    """Number of times that an elastic launcher has restarted the processes."""
 
 
 def place_from_environment(environ: Mapping[str, str]) -> Place:
@@ -151,7 +151,7 @@ class Team:
         self._counting: Counting | None = None
         self._thread: threading.Thread | None = None
         self.failure = ""
-        """What another process has failed with."""
+        """Error with which another process has failed."""
 
     @property
     def is_first(self) -> bool:

@@ -19,14 +19,14 @@ NO_ERROR = "no standard error"
 
 @dataclass(frozen=True, slots=True)
 class Certainty:
-    """How certain a number is."""
+    """Error and interval of a number."""
 
     interval: stats.Interval | None = None
     """95 %."""
     no_interval: str = ""
-    """Why there is none; empty where there is, and of what is no number."""
+    """Reason for which there is none; empty where there is one, and of what is no number."""
     spread: stats.Spread | None = None
-    """What the interval is made of; ``None`` where no error is defined."""
+    """Method of the interval; ``None`` where no error is defined."""
     score_range: ScoreRange = stats.ANY_NUMBER
 
     @classmethod

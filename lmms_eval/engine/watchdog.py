@@ -165,7 +165,7 @@ class ScoringWatch:
 
 
 def hung_documents(folder: Path | None) -> dict[tuple[str, int], str]:
-    """Why not to score a document again, by task and document: earlier starts were ended over it."""
+    """Find the documents over which earlier starts were ended, with the reason not to score them again."""
     file = None if folder is None else folder / HUNG
     if file is None or not file.exists():
         return {}

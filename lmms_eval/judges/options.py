@@ -1,4 +1,4 @@
-"""Which model judges, and where it is: what the options and the environment say."""
+"""Choice of the judge's model and server, by options and environment."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 DEFAULT_JUDGE_MODEL = "gpt-4o-2024-11-20"
-"""Where only a server is named."""
+"""Model that is asked where only a server is named."""
 MODEL_VARIABLE, URL_VARIABLE, KEY_VARIABLE = (
     "MEGABENCH_OPEN_API_MODEL",
     "MEGABENCH_OPEN_API_URL",

@@ -1,4 +1,4 @@
-"""What judge prompts are made of: filled templates and pictures of a bounded size."""
+"""Parts of judge prompts: filled templates and pictures of a bounded size."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from lmms_eval.judges.options import KEY_VARIABLE, REMEDY, URL_VARIABLE, JudgeOp
 from lmms_eval.utils.redaction import REDACTED, redact
 
 _ARGUMENT = {"hf": "pretrained", "internvl": "pretrained", "replay": "path", "scripted": "name"}
-"""Which argument of the back end the name is, where that is not ``model``."""
+"""Argument of the back end that takes the name, where that is not ``model``."""
 _SERVERS = ("openai", "azure", "anthropic", "gemini", "litellm")
 
 
@@ -29,7 +29,7 @@ class Judge:
     base_url: str | None = None
     """Without user, password and query."""
     arguments: Mapping[str, Any] | None = None
-    """As given, without secrets."""
+    """Arguments as given, without secrets."""
 
     def identity(self) -> dict[str, Any]:
         """All that fixes what it says, without secrets and without what only changes how fast it is asked."""

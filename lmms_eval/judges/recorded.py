@@ -22,7 +22,11 @@ TAKE = 32
 
 
 class RecordedJudge(Model):
-    """Raises ``ModelError`` for a file that cannot be read or holds a line of another form."""
+    """Repeats the replies in a file.
+
+    Raises:
+        ModelError: the file cannot be read, or holds a line of another form.
+    """
 
     concurrency = TAKE
 

@@ -24,9 +24,9 @@ def parse_binary(text: str, output_format: str = "0/1") -> int | bool:
 
 
 def parse_binary_response(text: str) -> bool:
-    """Whether a reply means right: it holds correct, yes, true or 1 in any case, and neither of the wrong verdicts.
+    """Tell whether a reply means right: correct, yes, true or 1 in any case stands in it, and no wrong verdict.
 
-    Those are ``INCORRECT`` and ``NOT_ATTEMPTED``; parts of words count, so ``untrue`` and ``10`` mean right.
+    Wrong verdicts are ``INCORRECT`` and ``NOT_ATTEMPTED``; parts of words count, so ``untrue`` and ``10`` mean right.
     """
     if any(verdict in text.upper() for verdict in _WRONG):
         return False

@@ -215,7 +215,7 @@ def _picture(image: Any) -> Any:
 
 
 def _response(verdict: Verdict) -> Response:
-    """Raises ``NotEvaluated`` where no reply came."""
+    """Make the family's form of a verdict. Raises ``NotEvaluated`` where no reply came."""
     if verdict.text is None:
         raise NotEvaluated(f"the judge {verdict.model} gave no reply: {verdict.error}")
     usage = None if verdict.usage is None else verdict.usage.to_dict()

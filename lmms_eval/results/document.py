@@ -12,7 +12,7 @@ from lmms_eval.engine.aggregate import MetricResult, TaskResult
 from lmms_eval.engine.evaluate import RunResult
 from lmms_eval.engine.groups import GroupResult
 from lmms_eval.engine.outcomes import TaskOutcome
-from lmms_eval.engine.tally import Tally
+from lmms_eval.engine.tally import TaskTally
 from lmms_eval.engine.uncertainty import NOT_AVAILABLE
 from lmms_eval.results.baseline import PairedScores
 from lmms_eval.results.efficiency import efficiency, throughput
@@ -180,7 +180,7 @@ def _sum(entries: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return {key: sum(entry[key] for entry in found) for key in keys}
 
 
-def _usage_entry(tally: Tally) -> dict[str, int]:
+def _usage_entry(tally: TaskTally) -> dict[str, int]:
     # Reasoning tokens are part of the output tokens where a provider counts them: they are not added again.
     return {
         "input_tokens": tally.input_tokens,

@@ -8,7 +8,7 @@ from typing import Any
 
 from lmms_eval.engine.aggregate import TaskResult
 from lmms_eval.engine.ask_report import AskReport
-from lmms_eval.engine.tally import Tally
+from lmms_eval.engine.tally import TaskTally
 
 
 def throughput(report: AskReport) -> dict[str, float]:
@@ -29,14 +29,14 @@ def throughput(report: AskReport) -> dict[str, float]:
 
 def efficiency(tasks: Sequence[TaskResult]) -> dict[str, Any]:
     """``overall`` and ``by_task``; each document counts once, however many filter pipelines there are."""
-    total = Tally()
+    total = TaskTally()
     for result in tasks:
-        for item in fields(Tally):
+        for item in fields(TaskTally):
             setattr(total, item.name, getattr(total, item.name) + getattr(result.tally, item.name))
     return {"by_task": {result.task.name: _entry(result.tally) for result in tasks}, "overall": _entry(total)}
 
 
-def _entry(tally: Tally) -> dict[str, Any]:
+def _entry(tally: TaskTally) -> dict[str, Any]:
     return {
         "docs": float(tally.documents),
         "docs_with_token_counts": float(tally.documents_with_tokens),

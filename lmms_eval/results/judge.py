@@ -7,7 +7,7 @@ from typing import Any
 
 from lmms_eval.engine.aggregate import TaskResult
 from lmms_eval.engine.ask_report import AskReport
-from lmms_eval.engine.tally import Tally
+from lmms_eval.engine.tally import TaskTally
 
 COUNTS = {
     "questions": "judge_questions",
@@ -19,7 +19,7 @@ COUNTS = {
     "output_tokens": "judge_output_tokens",
     "reasoning_tokens": "judge_reasoning_tokens",
 }
-"""Key of the results -> field of ``Tally``."""
+"""Key of the results -> field of ``TaskTally``."""
 
 
 def judge_part(judge: Mapping[str, Any], tasks: Sequence[TaskResult], report: AskReport) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def judge_part(judge: Mapping[str, Any], tasks: Sequence[TaskResult], report: As
     return part
 
 
-def judge_usage(tally: Tally) -> dict[str, int]:
+def judge_usage(tally: TaskTally) -> dict[str, int]:
     """Tokens of the judge, as an entry of ``usage``."""
     return {
         "input_tokens": tally.judge_input_tokens,
@@ -45,5 +45,5 @@ def judge_usage(tally: Tally) -> dict[str, int]:
     }
 
 
-def _counts(tally: Tally) -> dict[str, int]:
+def _counts(tally: TaskTally) -> dict[str, int]:
     return {key: getattr(tally, name) for key, name in COUNTS.items()}

@@ -77,7 +77,7 @@ class RunFolder:
         self.path = path
         self._stop = threading.Event()
         self._body = b""
-        """What ``owner.json`` holds while this process owns the folder."""
+        """Content of ``owner.json`` while this process owns the folder."""
         self.was_abandoned = False
         """The owner before this process has died without giving the folder free."""
 
@@ -147,7 +147,7 @@ class RunFolder:
         return record
 
     def write(self, content: Mapping[str, Any]) -> None:
-        """Raises ``JournalError``."""
+        """Write the file as a whole, secrets masked. Raises ``JournalError``."""
         masked = redact(content, by_name=False)
         write_atomically(self.state_file, sealed(orjson.dumps(masked, option=orjson.OPT_INDENT_2, default=str)))
 
@@ -194,7 +194,7 @@ class RunFolder:
         time.sleep(0.1)
 
     def _is_dead(self) -> bool:
-        """Raises ``RunLockedError`` for a live owner."""
+        """Tell whether there is a dead owner. Raises ``RunLockedError`` for a live one."""
         try:
             owner = _owner(self.owner_file.read_bytes())
             age = self._age()
@@ -226,7 +226,7 @@ class RunFolder:
 
 
 def _owner(content: bytes) -> Owner | None:
-    """What an owner file says; ``None`` if it is torn or damaged."""
+    """Read an owner file; ``None`` if it is torn or damaged."""
     try:
         owner = Owner(**orjson.loads(content))
     except (ValueError, TypeError):

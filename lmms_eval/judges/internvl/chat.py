@@ -20,7 +20,7 @@ DEFAULT_MAX_NEW_TOKENS = 1024
 
 
 class Chats(Protocol):
-    """What is needed of the checkpoint's model."""
+    """Part of the checkpoint's model that is used."""
 
     def chat(
         self,
@@ -63,7 +63,7 @@ class ChatJudge(Model):
         self._dtype = getattr(loaded.model, "dtype", None)
 
     def prepare(self, request: Request) -> Request:
-        """Raises ``MediaError`` for a picture that cannot be read, and for videos and sounds."""
+        """Cut the pictures into tiles. Raises ``MediaError`` for one that cannot be read, and for videos and sounds."""
         turn = self._turn(request.build_messages())
         nbytes = 0 if turn.tiles is None else turn.tiles.element_size() * turn.tiles.nelement()
         return request.with_payload(turn, nbytes)

@@ -33,7 +33,11 @@ class InternVLOptions:
 
     @classmethod
     def from_arguments(cls, arguments: Mapping[str, Any]) -> InternVLOptions:
-        """Raises ``ModelError`` for an unknown name (answered with the nearest) or a value that does not fit."""
+        """Read the arguments.
+
+        Raises:
+            ModelError: a name is unknown (the nearest one is named), or a value does not fit.
+        """
         known = [field.name for field in fields(cls)]
         values: dict[str, Any] = {}
         for name, value in arguments.items():

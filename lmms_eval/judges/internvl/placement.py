@@ -1,4 +1,4 @@
-"""Which GPU holds which layer, by the rule of InternVL's authors (MMIE specification §5)."""
+"""Placement of layers on GPUs, by the rule of InternVL's authors (MMIE specification §5)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FIRST = (
     "language_model.model.norm",
     "language_model.lm_head",
 )
-"""What lies on the first GPU whatever the number of layers; names of several language models."""
+"""Modules on the first GPU whatever the number of layers; names of several language models."""
 
 
 def device_map(gpus: int, layers: int = 32) -> dict[str, int]:

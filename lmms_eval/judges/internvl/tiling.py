@@ -19,7 +19,7 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """How a picture is cut."""
+    """Division of a picture into tiles."""
 
     columns: int
     rows: int
