@@ -1,11 +1,15 @@
 # Two commands: `make demo` sets up and runs the main job on an embedded default, `make test` sets up and runs the tests.
+# `make test-engines` runs the tests against a real vLLM, in an environment of its own (some 4 GB).
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 
-.PHONY: demo test lint clean
+ENGINES_VENV ?= .venv-engines
+ENGINES := $(ENGINES_VENV)/bin
+
+.PHONY: demo test test-engines lint clean
 
 $(VENV)/.ready-%: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || { echo "Making an environment in $(VENV)"; $(PYTHON) -m venv $(VENV); }
@@ -20,6 +24,16 @@ demo: $(VENV)/.ready-metrics,plots
 test: $(VENV)/.ready-dev
 	$(BIN)/python -m pytest -q -n 2
 
+# Every package is named: what vLLM asks for beyond them (torchaudio, torchcodec) has no build that fits torch's for CPUs.
+$(ENGINES_VENV)/.ready: constraints-engines.txt pyproject.toml
+	@test -x $(ENGINES)/python || { echo "Making an environment in $(ENGINES_VENV)"; $(PYTHON) -m venv $(ENGINES_VENV); }
+	$(ENGINES)/python -m pip install --progress-bar off --disable-pip-version-check -q --no-deps -r constraints-engines.txt
+	$(ENGINES)/python -m pip install --progress-bar off --disable-pip-version-check -q --no-deps -e .
+	@touch $@
+
+test-engines: $(ENGINES_VENV)/.ready
+	PYTHONPATH=$(CURDIR):$(CURDIR)/tests/engines/site $(ENGINES)/python -m pytest -q -o filterwarnings=default tests/engines
+
 lint: $(VENV)/.ready-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -27,4 +41,4 @@ lint: $(VENV)/.ready-dev
 	$(BIN)/lint-imports
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(ENGINES_VENV) build dist .mypy_cache .ruff_cache .pytest_cache

@@ -1,49 +1,38 @@
-"""Declares the compiled operators that torchvision looks for, so that a build for another torch can be imported.
+"""Lets torchvision be imported beside a torch that it was not built for, without its compiled operators.
 
-Only its pure Python parts work then, which is all that the processors of transformers and vLLM use; calling one of the
-operators fails. For tests alone.
+Its pure Python parts (resizing, normalising) are all that processors of transformers use; at import it registers
+fake forms of three operators, which only needs them to be declared. For tests alone: nothing that is declared here
+can be run. `make test` puts torchvision into a folder of its own (`FOLDER`), so that everything else is tested as it
+is without torchvision.
 """
 
-from __future__ import annotations
-
-import importlib.abc
-import importlib.machinery
+import importlib.util
 import sys
-from typing import Any
+from pathlib import Path
 
+FOLDER = Path(sys.prefix) / "torchvision"
 SCHEMAS = (
     "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
     "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
-    "roi_align(Tensor input, Tensor rois, float spatial_scale, int pooled_height, int pooled_width, "
+    "roi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, "
     "int sampling_ratio, bool aligned) -> Tensor",
 )
-_kept: list[Any] = []
-"""Libraries whose declarations end when they are collected."""
+_declared = []
+"""The library; its declarations go when it is collected."""
 
 
-def declare() -> None:
-    """Declare the operators for this process, once; call it before torchvision is imported."""
-    if _kept:
-        return
+def is_there():
+    return FOLDER.is_dir() or importlib.util.find_spec("torchvision") is not None
+
+
+def declare():
+    """Declare the operators and put torchvision on the path; before transformers is imported."""
     import torch
 
-    library = torch.library.Library("torchvision", "DEF")
-    for schema in SCHEMAS:
-        library.define(schema)
-    _kept.append(library)
-
-
-class _BeforeTorchvision(importlib.abc.MetaPathFinder):
-    """Declares the operators when torchvision is first looked for; finds nothing itself."""
-
-    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
-        if fullname == "torchvision":
-            sys.meta_path.remove(self)
-            declare()
-        return None
-
-
-def declare_on_import() -> None:
-    """Declare the operators as soon as something imports torchvision; until then torch is not imported either."""
-    if "torchvision" not in sys.modules:
-        sys.meta_path.insert(0, _BeforeTorchvision())
+    if FOLDER.is_dir():
+        sys.path.append(str(FOLDER))
+    if not hasattr(torch.ops.torchvision, "nms"):
+        library = torch.library.Library("torchvision", "DEF")
+        for schema in SCHEMAS:
+            library.define(schema)
+        _declared.append(library)

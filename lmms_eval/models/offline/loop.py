@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -49,9 +49,24 @@ class EngineLoop:
                 outcome.exception()  # nobody's any more
             raise
 
-    def close(self) -> None:
-        """End the loop, whatever runs in it."""
-        self._loop.call_soon_threadsafe(self._loop.stop)
+    def close(self, last: Callable[[], None]) -> None:
+        """Call the engine's ``last`` function among its tasks, then end the loop, whatever runs in it."""
+
+        async def end() -> None:
+            last()
+
+        try:
+            asyncio.run_coroutine_threadsafe(end(), self._loop).result()
+        finally:
+            self._loop.call_soon_threadsafe(self._stop)
+            self._join()
+
+    def _stop(self) -> None:
+        for task in asyncio.all_tasks(self._loop):
+            task.cancel()
+        self._loop.call_soon(self._loop.stop)
+
+    def _join(self) -> None:
         self._thread.join(ABORT_S)
         if not self._thread.is_alive():
             self._loop.close()

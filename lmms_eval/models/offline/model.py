@@ -173,8 +173,7 @@ class OfflineModel(Model):
 
     def close(self) -> None:
         """End the engine."""
-        self._engine.close()
-        self._loop.close()
+        self._loop.close(self._engine.close)
 
 
 class EngineModel(Model):

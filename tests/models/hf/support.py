@@ -1,5 +1,8 @@
 """A stream over prepared requests, and short ways to write requests and pictures."""
 
+import asyncio
+from collections.abc import AsyncIterator
+
 import numpy as np
 from PIL import Image
 
@@ -55,9 +58,14 @@ def converse(number, messages, kind="generate_until", continuation=None, **gener
 def answers(model, requests):
     """Responses by number of the request."""
     prepared = [model.prepare(request) for request in requests]
-    responses = list(model.respond(ListStream(prepared)))
+    responding = model.respond(ListStream(prepared))
+    responses = asyncio.run(_all(responding)) if isinstance(responding, AsyncIterator) else list(responding)
     assert sorted(response.request_id for response in responses) == sorted(request.id for request in requests)
     return {int(response.request_id.split("/")[1]): response for response in responses}
+
+
+async def _all(responses):
+    return [response async for response in responses]
 
 
 def build(folder, cls=HuggingFace, **arguments):
