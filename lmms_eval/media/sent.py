@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
@@ -13,8 +14,6 @@ from lmms_eval.media.reference import MediaRef, digest
 
 if TYPE_CHECKING:
     from PIL import Image
-
-    from lmms_eval.media.video import VideoFrames
 
 Kind = Literal["image", "video", "audio"]
 FRAME = "lmms_eval_frame"
@@ -83,12 +82,10 @@ def source_of(ref: MediaRef, kind: Kind, sha256: str = "") -> SentMedia:
     return SentMedia(kind, name=ref.name, sha256=sha256)
 
 
-def marked(images: list[Image.Image], frames: VideoFrames) -> list[Image.Image]:
-    """The pictures of some frames, with the video that they come from, where it is known."""
-    if frames.source is not None:
-        for image, index, time in zip(images, frames.indices, frames.times(), strict=True):
-            image.info[FRAME] = Frame(frames.source, index, time)
-    return images
+def mark(images: Iterable[Image.Image], frames: Iterable[Frame]) -> None:
+    """Note on each picture the frame that it shows."""
+    for image, frame in zip(images, frames, strict=True):
+        image.info[FRAME] = frame
 
 
 def note_picture(ref: MediaRef, size: tuple[int, int], nbytes: int | None = None, sha256: str = "") -> None:
@@ -104,16 +101,15 @@ def note_picture(ref: MediaRef, size: tuple[int, int], nbytes: int | None = None
     notes.media.append(replace(source, width=size[0], height=size[1], nbytes=nbytes))
 
 
-def note_frames(frames: VideoFrames) -> None:
-    """Frames of a video were read; as pictures of their own they are not noted again."""
+def note_frames(frames: Sequence[Frame], size: tuple[int, int]) -> None:
+    """Note that frames of one video were read at ``size``; as pictures of their own they are not noted again."""
     notes = _NOTES.get()
-    if notes is None or frames.source is None:
+    if notes is None or not frames:
         return
-    notes.videos.add(frames.source)
-    height, width = frames.array.shape[1:3]
-    times = tuple(round(time, 3) for time in frames.times())
-    noted = replace(_hashed(frames.source), width=width, height=height, frames=frames.indices, times=times)
-    notes.media.append(noted)
+    video = frames[0].video
+    notes.videos.add(video)
+    indices, times = tuple(one.index for one in frames), tuple(round(one.time, 3) for one in frames)
+    notes.media.append(replace(_hashed(video), width=size[0], height=size[1], frames=indices, times=times))
 
 
 def note_file(ref: MediaRef, kind: Kind, nbytes: int | None = None, seconds: float | None = None) -> None:

@@ -11,7 +11,7 @@ from lmms_eval.media.cache import ByteLRU
 from lmms_eval.media.frames import collect_frames
 from lmms_eval.media.reference import MediaRef, Root, identity, resolve
 from lmms_eval.media.sampling import sample_count, uniform_indices
-from lmms_eval.media.sent import marked, note_frames, source_of
+from lmms_eval.media.sent import Frame, mark, note_frames, source_of
 from lmms_eval.media.video_file import VideoFile, VideoInfo
 
 if TYPE_CHECKING:
@@ -62,7 +62,16 @@ class VideoFrames:
         """The frames as PIL images (copies), marked with their place in the video."""
         from PIL import Image
 
-        return marked([Image.fromarray(frame) for frame in self.array], self)
+        images = [Image.fromarray(frame) for frame in self.array]
+        if self.source is not None:
+            mark(images, self.places())
+        return images
+
+    def places(self) -> list[Frame]:
+        """Return where in the video each frame comes from; empty where the video is not known."""
+        if self.source is None:
+            return []
+        return [Frame(self.source, index, time) for index, time in zip(self.indices, self.times(), strict=True)]
 
     def times(self) -> list[float]:
         """Seconds from the start of the video of each frame; zeros if the rate is unknown."""
@@ -117,7 +126,8 @@ def read_frames(value: Any, sampling: Sampling = Sampling(count=32), root: Root 
     key = identity(ref)
     source = source_of(ref, "video", "" if ref.kind == "path" else key)
     frames = FRAMES.get_or_make((key, sampling), lambda: replace(_read(ref, sampling), source=source))
-    note_frames(frames)
+    height, width = frames.array.shape[1:3]
+    note_frames(frames.places(), (width, height))
     return frames
 
 
