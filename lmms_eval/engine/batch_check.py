@@ -20,7 +20,7 @@ from lmms_eval.engine.records import response_from_record
 from lmms_eval.engine.signals import EndNow, Interrupts
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import ModelError
-from lmms_eval.storage.journal import JournalReader, read_journal
+from lmms_eval.storage.journal import JournalSet, Place
 
 SHOWN_CHARACTERS = 200
 TOLERANCE = 1e-4
@@ -82,37 +82,29 @@ class BatchCheck:
         return text
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Place of an answer in the journals."""
-
-    file: int
-    offset: int
-    in_batch: bool
-
-
 class Answered:
     """The good responses in the journals of a run's folder, those of other processes included."""
 
     def __init__(self, store: RunStore) -> None:
         self._store = store
-        self._readers: list[JournalReader] = []
-        self._places: dict[str, _Place] = {}
+        self._journals = JournalSet()
+        self._places: dict[str, Place] = {}
+        self._batched: set[str] = set()
         for path in sorted(store.folder.glob("responses-*.jsonl")):
-            self._readers.append(JournalReader(path))
-            for entry in read_journal(path, quietly=True):
-                if "id" in entry.record and "error" not in entry.record:
-                    place = _Place(len(self._readers) - 1, entry.offset, len(entry.record.get("batch", ())) > 1)
-                    self._places[entry.record["id"]] = place
+            for place, record in self._journals.load(path, quietly=True):
+                if "id" in record and "error" not in record:
+                    self._places[record["id"]] = place
+                    self._batched.discard(record["id"])
+                    if len(record.get("batch", ())) > 1:
+                        self._batched.add(record["id"])
 
     def response(self, request_id: str) -> Response:
         """Read a recorded answer. Raises ``KeyError`` for a request without a good one."""
-        place = self._places[request_id]
-        response = response_from_record(self._readers[place.file].at(place.offset))
+        response = response_from_record(self._journals.at(self._places[request_id]))
         return replace(response, parts=self._store.images.located(response.parts))
 
     def in_batch(self, request_id: str) -> bool:
-        return self._places[request_id].in_batch
+        return request_id in self._batched
 
     def choose(self, count: int, tasks: Sequence[str]) -> list[str]:
         """``count`` requests, spread evenly over those that had others in their batch, then over the rest."""
@@ -123,8 +115,7 @@ class Answered:
         return first + spread([name for name in ids if not self.in_batch(name)], count - len(first))
 
     def close(self) -> None:
-        for reader in self._readers:
-            reader.close()
+        self._journals.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lmms_eval.api.outcome import NotEvaluated
-from lmms_eval.api.task import PipelineScore, ScoredDoc, Task
+from lmms_eval.api.task import PipelineScore, ScoredDoc
 from lmms_eval.engine.conversations import Job
 from lmms_eval.engine.failures import failure
 from lmms_eval.engine.records import failure_record, score_record
@@ -26,11 +26,7 @@ def _scored(job: Job) -> dict[str, Any]:
     try:
         return score_record(name, doc_id, answers, job.task.score(doc_id, answers, job.verdicts))
     except NotEvaluated as absent:
-        return score_record(name, doc_id, answers, _unscored(job.task, absent.reason))
+        scores = tuple(PipelineScore(one, None, {}, "unscored", absent.reason) for one in job.task.pipelines)
+        return score_record(name, doc_id, answers, ScoredDoc(target="", doc={}, doc_hash="", scores=scores))
     except (Exception, SystemExit) as raised:  # noqa: BLE001 - foreign code: one bad sample is one failed sample
         return failure_record(name, doc_id, answers, failure("scoring", raised))
-
-
-def _unscored(task: Task, reason: str) -> ScoredDoc:
-    scores = tuple(PipelineScore(name, None, {}, "unscored", reason) for name in task.pipelines)
-    return ScoredDoc(target="", doc={}, doc_hash="", scores=scores)

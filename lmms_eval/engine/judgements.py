@@ -7,22 +7,15 @@ are the same; the key says so.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.request import Request, Response
 from lmms_eval.engine.cache_key import CacheKeys
 from lmms_eval.engine.records import response_from_record, response_record
-from lmms_eval.storage.journal import JournalReader, JournalWriter, read_journal
+from lmms_eval.storage.journal import JournalSet, JournalWriter, Place
 
 PATTERN = "judgements-*.jsonl"
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    file: int
-    offset: int
 
 
 class JudgementStore:
@@ -34,15 +27,17 @@ class JudgementStore:
 
     def __init__(self, folder: Path, keys: CacheKeys, rank: int = 0) -> None:
         self._keys = keys
-        self._readers: list[JournalReader] = []
-        self._known: dict[tuple[str, str], _Place] = {}
+        self._journals = JournalSet()
+        self._known: dict[tuple[str, str], Place] = {}
         self._open: dict[str, str] = {}
         """Keys of the requests that are being asked, by id."""
         self.recalled: set[str] = set()
         """Requests that were answered from the journal, by id."""
         self._writer = JournalWriter(folder / f"judgements-{rank}.jsonl")  # first, as in RunStore
         for path in sorted(folder.glob(PATTERN)):
-            self._load(path)
+            for place, record in self._journals.load(path):
+                if "id" in record and "key" in record and "error" not in record:
+                    self._known[record["id"], record["key"]] = place
 
     @property
     def ids(self) -> set[str]:
@@ -60,7 +55,7 @@ class JudgementStore:
         place = self._known.get((request.id, key))
         if place is not None:
             self.recalled.add(request.id)
-            return response_from_record(self._readers[place.file].at(place.offset))
+            return response_from_record(self._journals.at(place))
         self._open[request.id] = key
         return None
 
@@ -75,12 +70,4 @@ class JudgementStore:
 
     def close(self) -> None:
         self._writer.close()
-        for reader in self._readers:
-            reader.close()
-
-    def _load(self, path: Path) -> None:
-        self._readers.append(JournalReader(path))
-        for entry in read_journal(path):
-            record = entry.record
-            if "id" in record and "key" in record and "error" not in record:
-                self._known[record["id"], record["key"]] = _Place(len(self._readers) - 1, entry.offset)
+        self._journals.close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,7 @@ from lmms_eval.api.request import Request, Response, task_of
 from lmms_eval.engine.images import FOLDER, ImageFolder, images_in
 from lmms_eval.engine.records import is_blank, is_filtered, response_from_record, response_record
 from lmms_eval.storage import codec
-from lmms_eval.storage.journal import JournalReader, JournalWriter, read_journal
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    file: int
-    offset: int
+from lmms_eval.storage.journal import JournalSet, JournalWriter, Place
 
 
 class RunStore:
@@ -36,9 +30,9 @@ class RunStore:
         self.folder, self.scoring_key = folder, scoring_key
         self.images = images or ImageFolder(folder / FOLDER)
         self._lock = threading.Lock()
-        self._readers: list[JournalReader] = []
-        self._responses: dict[str, _Place] = {}
-        self._scores: dict[str, dict[int, _Place]] = {}
+        self._journals = JournalSet()
+        self._responses: dict[str, Place] = {}
+        self._scores: dict[str, dict[int, Place]] = {}
         self._volatile: dict[tuple[str, int], dict[str, Any]] = {}
         self._failures: dict[str, dict[int, str]] = {}
         self._blank: set[str] = set()
@@ -48,8 +42,7 @@ class RunStore:
         self._response_writer = JournalWriter(folder / f"responses-{rank}.jsonl")
         self._score_writer = JournalWriter(folder / f"scores-{rank}.jsonl")
         self._load()
-        self._score_file = len(self._readers)
-        self._readers.append(JournalReader(self._score_writer.path))
+        self._score_file = self._journals.add(self._score_writer.path)
 
     @property
     def resumed_responses(self) -> int:
@@ -70,7 +63,7 @@ class RunStore:
             if self._blank.issuperset(asked):
                 self._scores.pop(task, None)
                 for request_id in asked:
-                    record = self._read(self._responses.pop(request_id))
+                    record = self._journals.at(self._responses.pop(request_id))
                     self._prompts = (self._prompts - _prompt_number(request_id, record.get("prompt", ""))) % (1 << 256)
 
     def response(self, request_id: str) -> Response | None:
@@ -78,7 +71,7 @@ class RunStore:
         place = self._responses.get(request_id)
         if place is None:
             return None
-        response = response_from_record(self._read(place))
+        response = response_from_record(self._journals.at(place))
         return replace(response, parts=self.images.located(response.parts))
 
     def recall(
@@ -107,7 +100,7 @@ class RunStore:
         task, doc_id = record["task"], record["doc_id"]
         record["key"] = self.scoring_key
         try:
-            place = _Place(self._score_file, self._score_writer.append(record))
+            place = Place(self._score_file, self._score_writer.append(record))
         except codec.VolatileValue:
             with self._lock:
                 self._volatile[task, doc_id] = record
@@ -129,7 +122,7 @@ class RunStore:
         if (task, doc_id) in self._volatile:
             return self._volatile[task, doc_id]
         place = self._scores.get(task, {}).get(doc_id)
-        return None if place is None else self._read(place)
+        return None if place is None else self._journals.at(place)
 
     def failures(self, task: str) -> dict[int, str]:
         return dict(self._failures.get(task, {}))
@@ -151,12 +144,11 @@ class RunStore:
         for path in sorted(set(self.folder.glob("responses-*.jsonl")) - own):
             self._load_responses(path)
         for path in sorted(set(self.folder.glob("scores-*.jsonl")) - own):
-            file = self._open(path)
-            for entry in read_journal(path):
-                if entry.record.get("key") == self.scoring_key:
-                    self._adopt_score(entry.record, _Place(file, entry.offset))
+            for place, record in self._journals.load(path):
+                if record.get("key") == self.scoring_key:
+                    self._adopt_score(record, place)
 
-    def _adopt_score(self, record: dict[str, Any], place: _Place) -> None:
+    def _adopt_score(self, record: dict[str, Any], place: Place) -> None:
         task, doc_id = record["task"], record["doc_id"]
         known = self._scores.setdefault(task, {})
         is_good = doc_id in known and doc_id not in self._failures.get(task, ())
@@ -187,43 +179,31 @@ class RunStore:
     def close(self) -> None:
         self._response_writer.close()
         self._score_writer.close()
-        for reader in self._readers:
-            reader.close()
-
-    def _read(self, place: _Place) -> dict[str, Any]:
-        return self._readers[place.file].at(place.offset)
+        self._journals.close()
 
     def _load(self) -> None:
         for path in sorted(self.folder.glob("responses-*.jsonl")):
             self._load_responses(path)
         for path in sorted(self.folder.glob("scores-*.jsonl")):
-            file = self._open(path)
-            for entry in read_journal(path):
-                if _stands(entry.record, self.scoring_key) and self._has_images(entry.record):
-                    self._scores.setdefault(entry.record["task"], {})[entry.record["doc_id"]] = _Place(
-                        file, entry.offset
-                    )
+            for place, record in self._journals.load(path):
+                if _stands(record, self.scoring_key) and self._has_images(record):
+                    self._scores.setdefault(record["task"], {})[record["doc_id"]] = place
 
     def _load_responses(self, path: Path) -> None:
-        file = self._open(path)
-        for entry in read_journal(path):
-            request_id = entry.record.get("id")
-            if request_id is None or "error" in entry.record or not self._has_images(entry.record):
+        for place, record in self._journals.load(path):
+            request_id = record.get("id")
+            if request_id is None or "error" in record or not self._has_images(record):
                 continue
             if request_id not in self._responses:
-                self._note_prompt(request_id, entry.record.get("prompt", ""))
-            self._responses[request_id] = _Place(file, entry.offset)
-            if is_blank(entry.record) or is_filtered(entry.record):
+                self._note_prompt(request_id, record.get("prompt", ""))
+            self._responses[request_id] = place
+            if is_blank(record) or is_filtered(record):
                 self._blank.add(request_id)
             else:
                 self._blank.discard(request_id)
 
     def _has_images(self, record: dict[str, Any]) -> bool:
         return all(self.images.holds(image) for image in images_in(record))
-
-    def _open(self, path: Path) -> int:
-        self._readers.append(JournalReader(path))
-        return len(self._readers) - 1
 
     def _note_prompt(self, request_id: str, prompt: str) -> None:
         self._prompts = (self._prompts + _prompt_number(request_id, prompt)) % (1 << 256)

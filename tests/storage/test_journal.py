@@ -9,7 +9,7 @@ import pytest
 
 from lmms_eval.errors import JournalError
 from lmms_eval.storage.atomic import write_atomically
-from lmms_eval.storage.journal import JournalReader, JournalWriter, read_journal
+from lmms_eval.storage.journal import JournalReader, JournalSet, JournalWriter, read_journal
 from lmms_eval.storage.lines import sealed
 
 
@@ -123,3 +123,21 @@ def test_a_disk_that_cannot_be_forced_is_an_error_of_ours() -> None:
     with pytest.raises(JournalError, match="cannot force /dev/full to the disk"):
         writer.sync()
     writer.close()
+
+
+def test_several_journals_are_read_as_one(tmp_path: Path) -> None:
+    writers = [JournalWriter(tmp_path / f"{name}.jsonl") for name in "ab"]
+    for number, writer in enumerate(writers):
+        for line in range(3):
+            writer.append({"from": number, "line": line})
+    journals = JournalSet()
+    places = {(record["from"], record["line"]): place for writer in writers for place, record in
+              journals.load(writer.path)}  # fmt: skip
+    assert len(places) == len(set(places.values())) == 6
+    for (number, line), place in reversed(places.items()):
+        assert journals.at(place) == {"from": number, "line": line}
+    own = journals.add(writers[0].path)
+    assert own == 2 and next(journals.load(tmp_path / "a.jsonl"))[0].file == 3
+    journals.close()
+    for writer in writers:
+        writer.close()
