@@ -79,7 +79,9 @@ class Finished:
     output: str
 
 
-def run_child(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> Finished:
+def run_child(
+    arguments: Sequence[str], environment: Mapping[str, str] | None = None, folder: Path | None = None
+) -> Finished:
     """Run a command with this interpreter and measure it as a whole, worker processes included."""
     started_at, start = time.time(), time.monotonic()
     process = subprocess.Popen(
@@ -87,6 +89,7 @@ def run_child(arguments: Sequence[str], environment: Mapping[str, str] | None = 
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         env={**os.environ, **(environment or {})},
+        cwd=folder,
         text=True,
     )
     assert process.stdout is not None
