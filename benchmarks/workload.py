@@ -93,7 +93,8 @@ def run_child(
         text=True,
     )
     assert process.stdout is not None
-    output = process.stdout.read()
+    with process.stdout as stream:
+        output = stream.read()
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     return Finished(

@@ -22,4 +22,4 @@ def test_one_document_of_a_benchmark() -> None:
 
 
 def test_every_benchmark_has_its_task() -> None:
-    assert Catalogue().match(TASKS) == sorted(TASKS)
+    assert set(Catalogue().match(TASKS)) == set(TASKS)
