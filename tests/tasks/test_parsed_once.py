@@ -14,7 +14,7 @@ from lmms_eval.tasks.selection import select_tasks
 from lmms_eval.tasks.yaml.task import YamlTask
 
 PARSERS = {
-    "megabench_demo": "lmms_eval.tasks.megabench.rows.Row",
+    "megabench_demo": "lmms_eval.tasks.megabench.data.Row",
     "general_bench_demo": "lmms_eval.tasks.general_bench.documents.read_item",
     "mmie_demo": "lmms_eval.tasks.mmie.data.read_question",
     "milebench_demo": "lmms_eval.tasks.milebench.utils.Sample",
