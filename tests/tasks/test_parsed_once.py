@@ -17,7 +17,7 @@ PARSERS = {
     "megabench_demo": "lmms_eval.tasks.megabench.data.Row",
     "general_bench_demo": "lmms_eval.tasks.general_bench.documents.read_item",
     "mmie_demo": "lmms_eval.tasks.mmie.data.read_question",
-    "milebench_demo": "lmms_eval.tasks.milebench.utils.Sample",
+    "milebench_demo": "lmms_eval.tasks.milebench.prompts.Sample",
 }
 """What makes the parsed form, by the task that uses it."""
 
