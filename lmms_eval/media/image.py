@@ -189,7 +189,7 @@ def _decode_rgb(ref: MediaRef, rotate: bool, max_pixels: int | None) -> Image.Im
     size = _fitting(opened.size, max_pixels, None)
     wanted = (size[1], size[0]) if rotate and orientation(opened) in _LYING else size
     if size != opened.size:
-        opened.draft(None, size)  # type: ignore[arg-type]  # no other mode
+        opened.draft(None, size)  # in no other mode
     _load(ref, opened)
     image = to_rgb(upright(opened) if rotate else opened)
     return image if image.size == wanted else image.resize(wanted, Image.Resampling.LANCZOS)
