@@ -10,6 +10,7 @@ from lmms_eval.cli.ending import at_end
 from lmms_eval.cli.errors import INTERNAL_ERROR, report_error, shows_traceback
 from lmms_eval.cli.output import emit
 from lmms_eval.errors import LmmsEvalError, UsageError
+from lmms_eval.utils.launch import STORE_PORT
 
 if TYPE_CHECKING:
     from lmms_eval.config import RunConfig
@@ -42,9 +43,23 @@ def run(arguments: Sequence[str]) -> int:
             raise UsageError(f"run {number} of {len(loaded.configs)}: {error}" if several else str(error)) from error
     from lmms_eval.utils.logging import configure_logging, log_lines, process_number
 
+    if (count := _processes(loaded.configs)) > 1 and STORE_PORT not in os.environ:
+        from lmms_eval.cli.processes import run_processes
+
+        return run_processes(arguments, count)
     configure_logging(loaded.configs[0].verbosity, process_number(os.environ))
     log_lines(loaded.notes)
     return _run_batch(loaded.configs) if several else _run_one(loaded.configs[0])
+
+
+def _processes(configs: Sequence[RunConfig]) -> int:
+    counts = {config.processes for config in configs}
+    if len(counts) > 1:
+        raise UsageError(f"--processes: the runs of a batch share their processes; give one number, not {counts}")
+    count = counts.pop()
+    if count > 1 and os.environ.get("WORLD_SIZE", "1") not in ("", "1") and STORE_PORT not in os.environ:
+        raise UsageError("--processes: a launcher (accelerate, torchrun) has started several already; leave it out")
+    return count
 
 
 def _list(configs: Sequence[RunConfig]) -> int:

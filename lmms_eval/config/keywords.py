@@ -90,6 +90,7 @@ class OptionArguments(TypedDict, total=False):
     geocode_table: str | None
     geocoder: str | None
     check_batch: int | None
+    processes: int | None
     max_restarts: int | None
     plugins: Names
     datasets_cache: str | None

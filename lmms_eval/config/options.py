@@ -205,6 +205,9 @@ class RunConfig:
         for_tasks=True,
     )
     check_batch: int = run(0, RUNNING, "ask this many requests again alone and report answers that differ")
+    processes: int = run(
+        1, RUNNING, "processes of this command on this machine, which share documents and num_concurrent", metavar="N"
+    )
     max_restarts: int = run(
         0, RUNNING, "restarts that the launcher is set to make", variables=("TORCHELASTIC_MAX_RESTARTS",)
     )

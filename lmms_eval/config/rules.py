@@ -22,6 +22,7 @@ _LEAST: dict[str, float] = {
     "prefetch_mb": 1,
     "score_workers": 0,
     "bootstrap_iters": 0,
+    "processes": 1,
     "max_restarts": 0,
     "check_batch": 0,
     "image_jpeg_quality": 1,

@@ -1,8 +1,9 @@
-"""The processes of one launch (accelerate, torchrun, SLURM): who takes which documents, and how results meet.
+"""The processes of one launch: who takes which documents, and how results meet.
 
-Everything goes through the key-value store of the launch (``torch.distributed``): a counter from which blocks of
-documents are taken, so that a slow process takes fewer; states and heartbeats; and, without shared files, the finished
-records. There is no collective operation: nobody waits for anybody while there is work.
+Everything goes through the key-value store of the launch, that of ``--processes`` (``launch_store``) or of accelerate,
+torchrun and SLURM (``torch.distributed``): a counter from which blocks of documents are taken, so that a slow process
+takes fewer; states and heartbeats; and, without shared files, the finished records. There is no collective operation:
+nobody waits for anybody while there is work.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from typing import Any, Protocol
 
 import orjson
 
+from lmms_eval.engine.launch_store import StoreClient
 from lmms_eval.errors import LmmsEvalError, UsageError
+from lmms_eval.utils.launch import STORE_PORT
 
 POLL_S = 0.05
 FIRST_POLL_S = 0.001
@@ -116,13 +119,27 @@ def place_from_environment(environ: Mapping[str, str]) -> Place:
 
 
 def connect(place: Place, timeout_s: float = 600.0) -> KeyValueStore:
-    """The launch's store; waits for the process that hosts it."""
+    """Find the launch's store; waits for the process that hosts it.
+
+    Raises:
+        UsageError: it is PyTorch's, which is not installed.
+        TeamError: its host has ended.
+    """
+    if STORE_PORT in os.environ:
+        with _while_hosted():
+            return HostedStore(StoreClient(os.environ))
     # Read when PyTorch is loaded: when the host ends, each waiting call would print twenty frames of C++ first.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     from datetime import timedelta
 
-    from torch.distributed import PrefixStore
-    from torch.distributed.rendezvous import rendezvous
+    try:
+        from torch.distributed import PrefixStore
+        from torch.distributed.rendezvous import rendezvous
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            "the processes of accelerate, torchrun and SLURM meet in a store of PyTorch, which is not installed: "
+            "install torch, or give --processes N to a plain start on one machine"
+        ) from error
 
     store, _, _ = next(iter(rendezvous("env://", place.rank, place.size, timeout=timedelta(seconds=timeout_s))))
     return HostedStore(PrefixStore("lmms_eval", store))

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from lmms_eval.models.building import BuildOptions, adapt_model
 from lmms_eval.models.legacy import LegacyAdapter
 from lmms_eval.models.registry import ModelRegistry
 from lmms_eval.tasks import Catalogue, select_tasks
+from lmms_eval.utils.launch import may_have_gpus
 from lmms_eval.utils.redaction import redact
 
 
@@ -234,7 +236,7 @@ def _illustrated(config: RunConfig, model: Model, place: Place, opened: ExitStac
 
 def _own_device(place: Place) -> str | None:
     """The GPU of this process, where there are several processes and GPUs."""
-    if place.size == 1:
+    if place.size == 1 or not may_have_gpus() or find_spec("torch") is None:
         return None
     import torch
 

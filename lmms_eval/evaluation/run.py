@@ -103,7 +103,7 @@ class Run:
         with self._opened as opened:
             opened.enter_context(exported(self._config))
             self._check_paths()
-            self._team = this_team()
+            self._team = this_team(self._config.processes)
             opened.push(self._tell_others)
             _seed(self._config)
             place = Place() if self._team is None else self._team.place

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 
 from lmms_eval.errors import ModelError
 
+STORE_PORT, STORE_TOKEN = "LMMS_EVAL_STORE_PORT", "LMMS_EVAL_STORE_TOKEN"
+"""How the processes of ``--processes`` find their store: a port of the loopback address, and a key."""
 LAUNCHER_VARIABLES = frozenset({
     "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK",
-    "ROLE_WORLD_SIZE", "ROLE_NAME", "MASTER_ADDR", "MASTER_PORT",
+    "ROLE_WORLD_SIZE", "ROLE_NAME", "MASTER_ADDR", "MASTER_PORT", STORE_PORT, STORE_TOKEN,
 })  # fmt: skip
+GPU_DRIVERS = ("/dev/nvidiactl", "/dev/nvhost-gpu", "/dev/kfd", "/dev/dxg")
+"""Of NVIDIA's cards, its boards, AMD's cards, and Windows below Linux."""
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 _OF_MPI = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE")
 
@@ -26,6 +32,11 @@ def accelerate_started_one(environ: Mapping[str, str]) -> bool:
     return is_simple and bool(environ.get("MASTER_PORT")) and not any(name in environ for name in _OF_MPI)
 
 
+def may_have_gpus() -> bool:
+    """Tell if torch may find GPUs here, without its import of a second: Linux shows the drivers of all kinds."""
+    return not sys.platform.startswith("linux") or any(map(os.path.exists, GPU_DRIVERS))
+
+
 def local_processes(environ: Mapping[str, str]) -> int:
     """Processes of the launch that see the same GPUs as this one, this one among them.
 
@@ -34,6 +45,17 @@ def local_processes(environ: Mapping[str, str]) -> int:
     if environ.get("LOCAL_WORLD_SIZE", "").isdigit():
         return int(environ["LOCAL_WORLD_SIZE"])
     return 1 if environ.get(VISIBLE) else int(environ.get("WORLD_SIZE") or 1)
+
+
+def own_part(environ: Mapping[str, str], total: int) -> int:
+    """Take this process's part of a number that the user gave for all processes of ``--processes``, at least 1.
+
+    Under a launcher the number is that of each process.
+    """
+    if STORE_PORT not in environ:
+        return total
+    rank, size = int(environ["RANK"]), int(environ["WORLD_SIZE"])
+    return max(1, total // size + (rank < total % size))
 
 
 def visible_gpus(environ: Mapping[str, str], count: Callable[[], int]) -> list[str]:

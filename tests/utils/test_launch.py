@@ -7,6 +7,7 @@ from lmms_eval.utils.launch import (
     accelerate_started_one,
     local_processes,
     own_gpus,
+    own_part,
     visible_gpus,
     without_launcher,
 )
@@ -88,3 +89,10 @@ def test_the_launch_comes_back_after_a_failed_start() -> None:
     with pytest.raises(ZeroDivisionError), without_launcher(environ, {}):
         raise ZeroDivisionError
     assert environ == TORCHRUN
+
+
+def test_a_number_for_all_processes_of_one_command_is_divided() -> None:
+    places = [{"RANK": str(rank), "WORLD_SIZE": "3", "LMMS_EVAL_STORE_PORT": "1"} for rank in range(3)]
+    assert [own_part(place, 8) for place in places] == [3, 3, 2]
+    assert [own_part(place, 2) for place in places] == [1, 1, 1]
+    assert own_part({"RANK": "1", "WORLD_SIZE": "3"}, 8) == own_part({}, 8) == 8

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from lmms_eval.errors import ModelError
+from lmms_eval.utils.launch import own_part
 
 if TYPE_CHECKING:
     from lmms_eval.media.encode import WireOptions
@@ -82,6 +83,11 @@ class RemoteArguments(CommonArguments):
             image_format=self.image_format or ("WEBP" if takes_webp else "PNG"),
             quality=self.image_quality,
         )
+
+    def of_this_process(self, environment: Mapping[str, str]) -> Self:
+        """Make the arguments of one process of ``--processes``, where the user gives concurrency for all of them."""
+        names = ("num_concurrent", "adaptive_max_concurrency", "adaptive_min_concurrency")
+        return self.model_copy(update={name: own_part(environment, getattr(self, name)) for name in names})
 
     @property
     def ceiling(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import importlib
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Any
@@ -30,6 +31,7 @@ class RemoteModel(Model):
         from lmms_eval.models.openai.asking import Tally
         from lmms_eval.models.openai.concurrency import Gate
 
+        arguments = arguments.of_this_process(os.environ)
         self.concurrency = arguments.ceiling
         self.tally = Tally()
         self._settings, self._address = arguments, address
