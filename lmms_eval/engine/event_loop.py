@@ -29,7 +29,7 @@ def run_coroutine(work: Coroutine[Any, Any, Result]) -> Result:
     if _runs_loop():
         with ThreadPoolExecutor(1) as pool:
             return pool.submit(lambda: run_coroutine(work)).result()
-    loop = asyncio.new_event_loop()
+    loop = new_event_loop()
     limit: float | None = None
     try:
         asyncio.set_event_loop(loop)
@@ -52,6 +52,16 @@ def _runs_loop() -> bool:
     except RuntimeError:
         return False
     return True
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """Make a loop: uvloop's where it is installed, else asyncio's."""
+    try:
+        import uvloop
+    except ModuleNotFoundError:
+        return asyncio.new_event_loop()
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
 
 
 def _end(loop: asyncio.AbstractEventLoop, limit: float | None) -> None:

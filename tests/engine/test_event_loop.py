@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +20,22 @@ def test_the_result_of_the_coroutine() -> None:
         return 7
 
     assert run_coroutine(work()) == 7
+
+
+def test_uvloop_s_loop_is_taken_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[asyncio.AbstractEventLoop] = []
+
+    def new_event_loop() -> asyncio.AbstractEventLoop:
+        made.append(asyncio.new_event_loop())
+        return made[0]
+
+    async def work() -> asyncio.AbstractEventLoop:
+        return asyncio.get_running_loop()
+
+    monkeypatch.setitem(sys.modules, "uvloop", SimpleNamespace(new_event_loop=new_event_loop))
+    assert run_coroutine(work()) is made[0] and made[0].is_closed()
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    assert run_coroutine(work()) is not made[0]
 
 
 def test_an_exception_goes_up_and_other_tasks_are_cancelled() -> None:

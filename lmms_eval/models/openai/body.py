@@ -28,6 +28,8 @@ from lmms_eval.models.openai.responses import map_responses_generation, response
 AUDIO_FORMATS = ("wav", "mp3")
 """Forms of ``input_audio`` that the protocol names; others are sent as wav."""
 MAX_PROMPT_NAME = 4096
+MOST_KNOWN = 256
+"""Sets of generation options whose translation is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,8 @@ class BodyBuilder:
         )
         self._lock = threading.Lock()
         self._ignored: set[str] = set()
+        self._known: dict[bytes, dict[str, Any]] = {}
+        """Fields by the options that they were made of."""
 
     @property
     def ignored_options(self) -> list[str]:
@@ -87,19 +91,32 @@ class BodyBuilder:
         Raises:
             MediaError: a picture, video or sound cannot be read.
         """
-        is_responses = self.dialect.is_responses
-        translate = map_responses_generation if is_responses else map_generation
-        mapped = translate(request.generation, request.seed, self.dialect)
-        if mapped.ignored:
-            with self._lock:
-                self._ignored.update(mapped.ignored)
         messages = self._with_system_prompt(openai_messages(request.build_messages(), self._rendering))
-        fields = {**mapped.fields, **self._extra}
-        if is_responses:
+        fields = self._generation_fields(request)
+        if self.dialect.is_responses:
             return responses_body(self.model, messages, fields)
         if self._is_plain:
             return completion_body(self.model, messages, fields)
         return {"model": self.model, "messages": messages, **fields}
+
+    def _generation_fields(self, request: Request) -> dict[str, Any]:
+        """Translate the generation options; those of requests that do not sample are the same for a whole task."""
+        try:
+            key = orjson.dumps(request.generation)
+        except TypeError:  # options that JSON does not have
+            key = b""
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        translate = map_responses_generation if self.dialect.is_responses else map_generation
+        mapped = translate(request.generation, request.seed, self.dialect)
+        if mapped.ignored:
+            with self._lock:
+                self._ignored.update(mapped.ignored)
+        fields = {**mapped.fields, **self._extra}
+        if key and "seed" not in fields and len(self._known) < MOST_KNOWN:
+            self._known[key] = fields
+        return fields
 
     def _with_system_prompt(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if not self.system_prompt:

@@ -208,3 +208,20 @@ def test_ignored_options_are_remembered() -> None:
     made = builder()
     made.build(make_request("one", "Q", generation={"image_aspect_ratio": "pad"}))
     assert made.ignored_options == ["image_aspect_ratio"]
+
+
+def test_options_are_translated_once_and_each_sample_has_its_own_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lmms_eval.models.openai import body
+
+    made: list[int] = []
+    translate = body.map_generation
+    monkeypatch.setattr(body, "map_generation", lambda *given: made.append(given[1]) or translate(*given))
+    maker = builder()
+    greedy, sampled = {"max_new_tokens": 7, "until": ["\n"]}, {"do_sample": True, "temperature": 0.5}
+    for seed in (1, 2, 3):
+        sent = maker.body(make_request("a", generation=greedy, seed=seed))
+        assert (sent["max_tokens"], sent["stop"], sent["temperature"]) == (7, ["\n"], 0)
+        assert maker.body(make_request("a", generation=sampled, seed=seed))["seed"] == seed
+        assert maker.body(make_request("a", generation={"max_new_tokens": 8}, seed=seed))["max_tokens"] == 8
+    assert len(made) == 1 + 3 + 1
+    assert maker.body(make_request("a", generation={"stop": {"a"}, "max_new_tokens": 9}))["max_tokens"] == 9
