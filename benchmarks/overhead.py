@@ -18,6 +18,7 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -179,13 +180,11 @@ def main() -> None:
         parts: dict[str, Callable[[], dict[str, Any]]] = {
             "text": lambda: per_sample(work, text, 500),
             "image": lambda: image_numbers(work),
-            "span_50ms": lambda: turns(lambda: span_beside_bare(work, text)),
+            "span_50ms": lambda: turns(partial(span_beside_bare, work, text)),
             "many_connections": lambda: {
-                str(count): turns(lambda count=count: many_connections(work, many, count)) for count in MANY
+                str(count): turns(partial(many_connections, work, many, count)) for count in MANY
             },
-            "processes": lambda: {
-                str(count): turns(lambda count=count: processes(work, many, count)) for count in (1, 2)
-            },
+            "processes": lambda: {str(count): turns(partial(processes, work, many, count)) for count in (1, 2)},
         }
         numbers = {name: measure() for name, measure in parts.items() if given.only in (None, name)}
     print(json.dumps({"benchmark": "overhead", "concurrency": CONCURRENCY, **numbers, "bars": BARS}, indent=2))
