@@ -121,7 +121,7 @@ def measured(work: Callable[[], dict[int, str]]) -> Measured:
     return Measured(time.process_time() - cpu, time.monotonic() - wall, answers)
 
 
-def ours(load: Workload, model_folder: str, tasks: Path, out: Path) -> Measured:
+def ours(_load: Workload, model_folder: str, tasks: Path, out: Path) -> Measured:
     from lmms_eval.config import build_config
     from lmms_eval.evaluator import run
     from lmms_eval.models.hf.model import HuggingFace
@@ -145,7 +145,7 @@ def ours(load: Workload, model_folder: str, tasks: Path, out: Path) -> Measured:
     return measured(lambda: evaluate("full", "full")).less(few)
 
 
-def bare(load: Workload, model_folder: str, tasks: Path, out: Path) -> Measured:  # noqa: ARG001 - the form of ours
+def bare(load: Workload, model_folder: str, tasks: Path, _out: Path) -> Measured:
     """The loop that one writes by hand for this model and these documents, at its best."""
     import torch
     import transformers

@@ -54,11 +54,7 @@ class CachedPictures:
         from transformers import BatchFeature
 
         pictures = list(_flat(images))
-        if (
-            arguments
-            or not pictures
-            or not all(hasattr(picture, "resize") and hasattr(picture, "mode") for picture in pictures)
-        ):
+        if arguments or not pictures or not all(_is_picture(picture) for picture in pictures):
             return self._part(images, *arguments, **options)
         looks = [_look(picture) for picture in pictures]
         is_known = [self._seen.get(look) is not None for look in looks]
@@ -102,6 +98,10 @@ def _flat(images: Any) -> Iterator[Any]:
             yield from _flat(item)
     elif images is not None:
         yield images
+
+
+def _is_picture(value: Any) -> bool:
+    return hasattr(value, "mode") and hasattr(value, "resize")
 
 
 def _look(picture: Any) -> tuple[Any, ...]:

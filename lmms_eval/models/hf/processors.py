@@ -179,8 +179,8 @@ def _check_template(processor: Any, options: HFOptions) -> None:
     template = getattr(processor.tokenizer, "chat_template", None)
     if not template:
         raise ModelError(
-            f"hf: {options.pretrained} has no chat template (chat_template.jinja): give one with chat_template=FILE, or "
-            "chat_template=none for the plain context, as base models take it"
+            f"hf: {options.pretrained} has no chat template (chat_template.jinja): give one with chat_template=FILE, "
+            "or chat_template=none for the plain context, as base models take it"
         )
     processor.chat_template = template
 

@@ -1,0 +1,262 @@
+"""Any image-text-to-text architecture of transformers in a small size, from its configuration alone.
+
+Sizes in the default configuration are shrunk by their names, the image processor is set to pictures of 32 pixels, and
+a tokenizer is made that knows every token that the processor names. The number of tokens of a picture, where it
+stands in the processor's settings, is found by asking the model once.
+"""
+
+import inspect
+import json
+import re
+
+import transformers
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+from transformers.models.auto.image_processing_auto import IMAGE_PROCESSOR_MAPPING_NAMES
+from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES
+
+from lmms_eval.models import tiny
+from lmms_eval.models.hf.inputs import media_marks
+from tests.models.architectures.exceptions import CONFIG, IMAGES, PROCESSORS
+from tests.models.hf.support import picture
+
+HEAD_DIM, PATCH, IMAGE = 8, 8, 32
+SIZES = {
+    32: ("hidden_size", "d_model", "embed_dim", "n_embd", "out_hidden_size", "text_hidden_size", "mm_hidden_size",
+         "projection_dim", "encoder_hidden_size", "vision_hidden_size", "hidden_dim", "width", "output_dim"),
+    64: ("intermediate_size", "ffn_dim", "encoder_ffn_dim", "decoder_ffn_dim", "mlp_dim", "d_ff",
+         "moe_intermediate_size", "shared_expert_intermediate_size", "projector_hidden_size", "projector_intermediate_size"),
+    2: ("num_hidden_layers", "depth", "num_layers", "encoder_layers", "decoder_layers", "n_layers", "n_layer",
+        "num_key_value_heads", "num_experts_per_tok", "moe_topk", "num_decoder_layers", "n_shared_experts",
+        "resampler_depth", "num_global_layers"),
+    4: ("num_attention_heads", "num_heads", "n_head", "encoder_attention_heads", "decoder_attention_heads",
+        "num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts", "resampler_n_heads"),
+    HEAD_DIM: ("head_dim", "attention_head_dim", "global_head_dim"),
+    PATCH: ("patch_size",),
+    IMAGE: ("image_size", "crop_size"),
+    4096: ("max_position_embeddings",),
+}  # fmt: skip
+BY_NAME = {name: size for size, names in SIZES.items() for name in names}
+TOKEN = re.compile(r"""["'](<[^<>"'\s{}]{1,40}>|\[[A-Z_]{3,20}\])["']""")
+NAMED = re.compile(r"""tokenizer\.((?!pad|bos|eos|unk|cls|sep|mask)\w+_token)\b|tokenizer, ["'](\w+_token)["']""")
+MISMATCH = re.compile(r"tokens?:? (\d+),? (?:and )?features:? \D{0,20}(\d+)", re.IGNORECASE)
+COUNTS = ("image_seq_length", "image_seq_len", "num_image_tokens", "num_query_tokens")
+
+
+class CannotBuildError(Exception):
+    """The architecture cannot be made small from its configuration."""
+
+
+def small_config(model_type, ids, vocabulary):
+    """The default configuration of an architecture with small sizes and this tokenizer's ids."""
+    plain = CONFIG_MAPPING[model_type]().to_dict()
+    shrunk = _shrunk(plain, ids, vocabulary)
+    _merge(shrunk, CONFIG.get(model_type, {}))
+    return CONFIG_MAPPING[model_type].from_dict(shrunk)
+
+
+def _merge(target, changes):
+    for name, value in changes.items():
+        if isinstance(value, dict) and isinstance(target.get(name), dict):
+            _merge(target[name], value)
+        else:
+            target[name] = value
+
+
+def _shrunk(values, ids, vocabulary):
+    made = {name: _small(name, value, ids, vocabulary) for name, value in values.items()}
+    if "num_attention_heads" in made and "head_dim" not in made and "hidden_size" in made:
+        made["hidden_size"] = 32
+    return made
+
+
+def _small(name, value, ids, vocabulary):
+    if isinstance(value, dict):
+        return _small_rope(value) if name.startswith("rope_") else _shrunk(value, ids, vocabulary)
+    if name in ids and (value is None or isinstance(value, int)):
+        return ids[name]
+    if name == "vocab_size":
+        return vocabulary
+    if isinstance(value, list):
+        return _small_list(name, value)
+    if name in BY_NAME and isinstance(value, int) and not isinstance(value, bool):
+        return min(BY_NAME[name], value) if BY_NAME[name] < 32 else BY_NAME[name]
+    if name in ("vision_feature_layer",) and isinstance(value, int):
+        return -1
+    if name in ("dropout", "attention_dropout", "hidden_dropout", "drop_path_rate"):
+        return 0.0
+    return value
+
+
+def _small_rope(value):
+    made = dict(value)
+    if "mrope_section" in made:
+        made["mrope_section"] = [2, 1, 1]
+    return {name: _small_rope(item) if isinstance(item, dict) else item for name, item in made.items()}
+
+
+def _small_list(name, value):
+    if name.endswith("layer_types") and value:
+        return [value[0], value[-1]]
+    if name in ("image_size", "patch_size", "crop_size"):
+        return [BY_NAME[name]] * len(value)
+    if name == "mrope_section":
+        return [2, 1, 1]
+    if name.endswith(("indexes", "indices", "_layers")) and value and all(isinstance(item, int) for item in value):
+        return [1 if name == "fullatt_block_indexes" else 0]
+    if name == "image_grid_pinpoints":
+        return [[IMAGE, IMAGE], [IMAGE, 2 * IMAGE], [2 * IMAGE, IMAGE]]
+    return value
+
+
+def processor_class(model_type):
+    name = PROCESSORS.get(model_type) or PROCESSOR_MAPPING_NAMES.get(model_type)
+    if not name:
+        raise CannotBuildError("transformers has no processor for it")
+    return getattr(transformers, name)
+
+
+def tokenizer_for(family):
+    """A tokenizer that knows the tokens that a processor's source names."""
+    source = inspect.getsource(inspect.getmodule(family))
+    named = {one or other for one, other in NAMED.findall(source)}
+    signature = inspect.signature(family.__init__).parameters.values()
+    texts = set(TOKEN.findall(source)) | {
+        item.default for item in signature if isinstance(item.default, str) and TOKEN.fullmatch(f'"{item.default}"')
+    }
+    texts |= {"<|vision_start|>", "<|vision_end|>"}
+    by_name = {name: KNOWN.get(name, f"<|{name}|>") for name in sorted(named)}
+    special = tuple(dict.fromkeys([*sorted(texts - {tiny.PAD, tiny.BOS, tiny.EOS, tiny.UNK}), *by_name.values()]))
+    made = tiny._build_tokenizer(tiny._Architecture(special, "", None, None))
+    made._set_model_specific_special_tokens(by_name)
+    return made
+
+
+KNOWN = {"image_token": "<image>", "video_token": "<video>", "audio_token": "<audio>"}
+
+
+def token_ids(processor, tokenizer):
+    """Ids by the names that configurations have for them."""
+    ids = {name: getattr(tokenizer, name) for name in ("pad_token_id", "bos_token_id", "eos_token_id")}
+    ids["decoder_start_token_id"] = tokenizer.bos_token_id
+    holders = {**{name: token for name, token in tokenizer.special_tokens_map.items() if isinstance(token, str)}}
+    holders |= {name: value for name, value in vars(processor).items() if name.endswith("_token")}
+    holders |= {"vision_start_token": "<|vision_start|>", "vision_end_token": "<|vision_end|>"}
+    for name, token in holders.items():
+        if isinstance(token, str) and token in tokenizer.get_vocab():
+            for ending in ("_id", "_index"):
+                ids.setdefault(name + ending, tokenizer.convert_tokens_to_ids(token))
+    return ids
+
+
+def small_size(value):
+    """Of pictures, in the keys that an image processor has for it."""
+    if isinstance(value, int):
+        return IMAGE
+    small = {}
+    for name, number in dict(value).items():
+        if number is None:
+            continue
+        area = number > 4096 and name in ("shortest_edge", "longest_edge")
+        edge = 2 * IMAGE if name.startswith(("longest", "max")) else IMAGE
+        small[name] = edge * edge if area else edge
+    return small
+
+
+def image_part(cls, **more):
+    settings = {}
+    for name in ("size", "crop_size", "max_image_size", "min_pixels", "max_pixels"):
+        value = getattr(cls, name, None)
+        if value is not None and not callable(value):
+            settings[name] = (IMAGE if name == "min_pixels" else 2 * IMAGE) ** 2 if "pixels" in name else small_size(value)
+    if isinstance(getattr(cls, "patch_size", None), int):
+        settings["patch_size"] = PATCH
+    if getattr(cls, "image_grid_pinpoints", None):
+        settings["image_grid_pinpoints"] = [[IMAGE, IMAGE], [IMAGE, 2 * IMAGE], [2 * IMAGE, IMAGE]]
+    return cls(**{**settings, **more})
+
+
+def build(model_type, folder):
+    """Write model, processor and tokenizer into ``folder``.
+
+    Raises:
+        CannotBuildError: with the reason.
+    """
+    family = processor_class(model_type)
+    tokenizer = tokenizer_for(family)
+    settings = {}
+    for _ in range(3):
+        processor = processor_of(model_type, family, tokenizer, settings)
+        ids = token_ids(processor, tokenizer)
+        config = small_config(model_type, ids, len(tokenizer))
+        model = tiny._randomised(
+            lambda config=config: transformers.AutoModelForImageTextToText.from_config(config), tokenizer, 0
+        )
+        found = picture_tokens(processor, model, tokenizer)
+        if found is None:
+            break
+        accepted = inspect.signature(family.__init__).parameters
+        settings = {name: found for name in COUNTS if name in accepted}
+        if not settings:
+            break
+    marks = media_marks(processor, tokenizer, config)
+    template = tiny._TEMPLATE.replace("IMAGE_PLACEHOLDER", marks["image"]).replace("END_OF_TURN", tiny.EOS)
+    processor.chat_template = tokenizer.chat_template = template
+    model.save_pretrained(folder)
+    processor.save_pretrained(folder)
+    if not (folder / "processor_config.json").exists():
+        (folder / "processor_config.json").write_text(json.dumps({"processor_class": family.__name__}))
+    return folder
+
+
+def processor_of(model_type, family, tokenizer, settings):
+    parts = []
+    for name in family.get_attributes():
+        parts.append(part_of(model_type, name, tokenizer))
+    accepted = inspect.signature(family.__init__).parameters
+    more = {"patch_size": PATCH, "vision_feature_select_strategy": "full", **IMAGES.get(model_type, {}).get("processor", {})}
+    more = {name: value for name, value in {**more, **settings}.items() if name in accepted}
+    return family(*parts, **more)
+
+
+def part_of(model_type, name, tokenizer):
+    if name.endswith("tokenizer"):
+        return tokenizer
+    if name == "image_processor":
+        names = IMAGE_PROCESSOR_MAPPING_NAMES.get(model_type) or IMAGES.get(model_type, {}).get("names")
+        if not names:
+            raise CannotBuildError("transformers has no image processor for it")
+        cls = getattr(transformers, names.get("torchvision") or names["pil"])
+        return image_part(cls, **IMAGES.get(model_type, {}).get("image", {}))
+    if name == "video_processor":
+        from transformers.models.auto.video_processing_auto import VIDEO_PROCESSOR_MAPPING_NAMES
+
+        found = VIDEO_PROCESSOR_MAPPING_NAMES.get(model_type) or IMAGES.get(model_type, {}).get("video")
+        if not found:
+            raise CannotBuildError("transformers has no video processor for it")
+        return image_part(getattr(transformers, found))
+    if name in ("feature_extractor", "audio_processor"):
+        from transformers.models.auto.feature_extraction_auto import FEATURE_EXTRACTOR_MAPPING_NAMES
+
+        found = FEATURE_EXTRACTOR_MAPPING_NAMES.get(model_type) or IMAGES.get(model_type, {}).get("sound")
+        if not found:
+            raise CannotBuildError("transformers has no feature extractor for it")
+        return getattr(transformers, found)()
+    raise CannotBuildError(f"its processor needs a {name}")
+
+
+def picture_tokens(processor, model, tokenizer):
+    """Tokens that one picture needs where the processor wrote another number; else ``None``."""
+    import torch
+
+    mark = media_marks(processor, tokenizer, model.config)["image"]
+    try:
+        inputs = processor(text=[mark + " a"], images=[[picture(32, 32)]], return_tensors="pt")
+        with torch.inference_mode():
+            model(**inputs)
+    except Exception as error:  # whatever it is, asking through hf will say so again
+        found = MISMATCH.search(str(error))
+        if found is None or not int(found.group(1)):
+            return None
+        features = int(found.group(2))
+        return features // 32 if features % 32 == 0 and features > 256 else features
+    return None
