@@ -16,6 +16,9 @@ $(VENV)/.ready-%: pyproject.toml constraints.txt
 	@echo "Installing lmms_eval[$*] into $(VENV), one line for each package it needs"
 	@$(BIN)/python -m pip install --progress-bar off --disable-pip-version-check -c constraints.txt -e '.[$*]' \
 		| awk '/^(Collecting|Processing|Building|Installing|Successfully)/ { print "  " $$0; fflush() }'
+	@# Beside, not among, the packages: tests that need torchvision look there, all others run without it.
+	@if [ "$*" = dev ]; then $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade \
+		--target $(VENV)/torchvision -c constraints.txt torchvision; fi
 	@touch $@
 
 demo: $(VENV)/.ready-metrics,plots

@@ -48,7 +48,7 @@ class Encoder:
                 continuation adds nothing to its prompt.
         """
         texts = [job.text for job in jobs]
-        batch = refusing(lambda: self._process(texts, [job.prepared for job in jobs]))
+        batch = refusing(lambda: self.process(texts, [job.prepared for job in jobs]))
         mask = batch["attention_mask"]
         if not bool(mask[:, -1].all()):
             raise RuntimeError(f"{type(self._loaded.processor).__name__} pads on the right: batches would be wrong")
@@ -57,10 +57,14 @@ class Encoder:
         counts = () if jobs[0].settings is not None else tuple(self._continuation_length(job) for job in jobs)
         return Encoded(batch, lengths, int(batch["input_ids"].shape[1]), counts)
 
-    def _process(self, texts: Sequence[str], prepared: Sequence[Prepared]) -> Any:
+    def process(self, texts: Sequence[str], prepared: Sequence[Prepared]) -> Any:
+        """What the processor makes of prompts with like media. What it raises, this raises."""
         media: dict[str, Any] = {}
         if prepared[0].images:
-            media.update(images=[list(row.images) for row in prepared], **self._image_options)
+            images: list[Any] = [list(row.images) for row in prepared]
+            if self._loaded.flat_images:
+                images = [image for row in images for image in row]
+            media.update(images=images, **self._image_options)
         if prepared[0].audios:
             media.update(audio=[sound for row in prepared for sound in row.audios])
             media.update(sampling_rate=self._loaded.sampling_rate)

@@ -102,7 +102,7 @@ class InputBuilder:
 
         messages = request.build_messages()  # what the task's own functions raise is no matter of the template
         try:
-            prepared = self._render(messages)
+            prepared = self.render(messages)
         except RefusedError as error:
             prepared = Prepared(error=ResponseError("bad_request", str(error)))
         except (jinja2.TemplateError, TypeError, ValueError, LookupError, AttributeError) as error:
@@ -110,7 +110,12 @@ class InputBuilder:
             prepared = Prepared(error=ResponseError("bad_request", message))
         return request.with_payload(prepared, prepared.nbytes)
 
-    def _render(self, chat: ChatMessages) -> Prepared:
+    def render(self, chat: ChatMessages) -> Prepared:
+        """Renders a conversation.
+
+        Raises:
+            RefusedError: a part is not taken. What the template raises passes through.
+        """
         media = _Media()
         messages: list[dict[str, Any]] = []
         for message in self._arranged(chat.messages):
@@ -222,7 +227,9 @@ def placeholder_tokens(processor: Any, tokenizer: Any, config: Any) -> tuple[str
 
 def media_marks(processor: Any, tokenizer: Any, config: Any) -> dict[str, str]:
     """What stands for a picture and for a sound in a prompt that no template has written, by part type."""
-    image = str(getattr(processor, "boi_token", None) or getattr(processor, "image_token", None) or "")
+    # Gemma's processors write a whole sequence in the place of its first token; others multiply the picture's own.
+    name = "boi_token" if hasattr(processor, "full_image_sequence") else "image_token"
+    image = str(getattr(processor, name, None) or "")
     around = [getattr(config, f"vision_{place}_token_id", None) for place in ("start", "end")]
     if image and all(isinstance(token, int) for token in around):
         image = image.join(tokenizer.convert_ids_to_tokens(around))

@@ -35,6 +35,8 @@ class Loaded:
     """Parts that the processor was built without, because torchvision is absent."""
     sampling_rate: int | None
     """Samples per second of sounds, where the model takes any."""
+    flat_images: bool = False
+    """The processor takes the pictures of a batch as one list, not one for each prompt."""
 
 
 def load(options: HFOptions, profile: Profile | None = None) -> Loaded:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import queue
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lmms_eval.models.hf.batching import Shape, is_full, pick_batch
 from lmms_eval.models.hf.encode import Encoded, Encoder
 
 if TYPE_CHECKING:
+    from lmms_eval.models.hf.inputs import Prepared
     from lmms_eval.models.hf.jobs import Job
 
 
@@ -30,6 +31,14 @@ class Lookahead:
             self._idle.put(encoder)
         self._pool = ThreadPoolExecutor(len(encoders), thread_name_prefix="hf-encode")
         self._ahead: dict[tuple[str, ...], Future[Encoded]] = {}
+
+    def encode_prepared(self, prepared: Sequence[Prepared]) -> Mapping[str, Any]:
+        """The processor's output for prompts that are no jobs. What encoding raises, this raises."""
+        encoder = self._idle.get()
+        try:
+            return encoder.process([each.text for each in prepared], prepared)
+        finally:
+            self._idle.put(encoder)
 
     def start(self, jobs: Sequence[Job]) -> None:
         """Begin to encode a batch."""

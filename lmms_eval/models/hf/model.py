@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, RequestKind, Response
+from lmms_eval.models.hf import dry_requests
 from lmms_eval.models.hf.answering import Answerer, Generation
 from lmms_eval.models.hf.batching import Failed, HalvingRunner, RowLimit, Shape
-from lmms_eval.models.hf.encode import Encoder
+from lmms_eval.models.hf.encode import Encoder, to_device
 from lmms_eval.models.hf.folder import local_folder, stamps
 from lmms_eval.models.hf.inputs import InputBuilder, Prepared
 from lmms_eval.models.hf.jobs import Job
@@ -58,10 +59,14 @@ class HuggingFace(Model):
         from lmms_eval.models.hf.load import copies, load
 
         self.options = HFOptions.from_arguments(arguments, self.profile)
+        self._refused: Mapping[str, str] = {}
         self._is_auto = str(arguments.get("batch_size")).startswith("auto")
         self.concurrency = self.options.batch_size * (_AUTO_AHEAD if self._is_auto else 1)
         self.loaded: Loaded = load(self.options, self.profile)
         self._inputs = self.input_builder(self.loaded, self.options, self.profile)
+        takes_pictures = "image" in self.profile.media and not self.loaded.absent_parts & {"image_processor"}
+        if takes_pictures and dry_requests.wants_flat_images(self.loaded, self._inputs.render):
+            self.loaded = replace(self.loaded, flat_images=True)
         self._pictures = cache_pictures(self.loaded.processor, self.options.image_cache_mb << 20)
         self._lookahead = Lookahead([self.encoder(own, self.options) for own in copies(self.loaded, self.options)])
         generation = Generation(self.generate, self.options.use_cache, self.options.static_cache)
@@ -70,6 +75,17 @@ class HuggingFace(Model):
         self._rows = RowLimit(self.options.batch_size, self._is_auto)
         self._generation_names = frozenset(GenerationConfig().to_dict())
         self._max_tokens = float(self.options.max_batch_tokens or "inf")
+        is_compiled = self.options.torch_compile or self.options.static_cache
+        if self.options.dry_requests and self.profile.chat and not is_compiled:
+            pictures = (dry_requests.PICTURE, dry_requests.PICTURES) if takes_pictures else ()
+            name = f"{self.profile.name}: {self.options.pretrained}"
+            self._refused = dry_requests.report(name, self._ask_dry, (dry_requests.TEXT, *pictures))
+
+    def _ask_dry(self, asked: dry_requests.DryRequest) -> None:
+        """Generates one token; raises what the model or its processor raises."""
+        inputs = self._lookahead.encode_prepared([self._inputs.render(asked.messages())])
+        tokens = {"max_new_tokens": 1, "do_sample": False, "pad_token_id": self.loaded.tokenizer.pad_token_id}
+        self.generate(**to_device(inputs, self.loaded), **tokens)
 
     def prepare(self, request: Request) -> Request:
         return self._inputs.prepare(request)
@@ -183,6 +199,7 @@ class HuggingFace(Model):
             "model_class": type(model).__name__,
             "processor_class": type(self.loaded.processor).__name__,
             "processor_without": sorted(self.loaded.absent_parts),
+            "cannot_answer": dict(self._refused),
             "parameters": sum(parameter.numel() for parameter in model.parameters()),
             "device": str(device),
             "device_name": torch.cuda.get_device_name(device) if device.type == "cuda" else None,

@@ -51,6 +51,8 @@ class HFOptions:
     """Put behind the last text of the user."""
     interleave_visuals: bool = False
     """Pictures move to the ``<image N>`` that name them in a text."""
+    dry_requests: bool = True
+    """Ask a word and a picture at load, to say at once what the model cannot do."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of the family alone; no argument itself."""
 
@@ -196,4 +198,5 @@ _CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
     "image_cache_mb": _whole_number,
     "reasoning_prompt": lambda value: str(value).replace("\\n", "\n"),
     "interleave_visuals": flag,
+    "dry_requests": flag,
 }

@@ -4,10 +4,10 @@ import contextlib
 
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.models.hf.model import HuggingFace
+from tests.models.architectures.table import COLUMNS
 from tests.models.hf.support import answers, converse, picture
 
-COLUMNS = ("text", "1 image", "several images", "mixed order", "video")
-LIMIT = 6
+LIMIT = 4
 FRAMES = [picture(32, 32, seed) for seed in range(3)]
 
 
@@ -30,21 +30,18 @@ PARTS = {
 
 def check(folder):
     """From a column to ``yes`` or the reason; ``batch`` compares batches of 8 with single requests."""
-    one = HuggingFace(pretrained=str(folder), device="cpu", dtype="float32", batch_size=1)
-    row, good = {}, []
+    requests = [ask(10 * place + n, column, n) for place, column in enumerate(COLUMNS) for n in range(3)]
+    one = HuggingFace(pretrained=str(folder), device="cpu", dtype="float32", batch_size=1, dry_requests=False)
+    single = answers(one, requests)
+    one.close()
+    row = {}
     for place, column in enumerate(COLUMNS):
-        requests = [ask(10 * place + n, column, n) for n in range(2)]
-        got = answers(one, requests)
-        errors = [response.error.message for response in got.values() if response.error]
+        errors = [single[10 * place + n].error.message for n in range(3) if single[10 * place + n].error]
         row[column] = errors[0] if errors else "yes"
-        if not errors:
-            good.append((place, column))
-    single, together = {}, {}
-    mixed = [ask(10 * place + n, column, n) for place, column in good for n in range(3)]
-    if mixed:
-        single = texts(answers(one, mixed))
-        one.close()
-        together = texts(answers(HuggingFace(pretrained=str(folder), device="cpu", dtype="float32", batch_size=8), mixed))
+    good = [request for request in requests if not single[request.doc_id].error]
+    eight = HuggingFace(pretrained=str(folder), device="cpu", dtype="float32", batch_size=8, dry_requests=False)
+    together = texts(answers(eight, good))
+    single = {number: text for number, text in texts(single).items() if number in together}
     apart = [number for number in single if single[number] != together[number]]
     row["batch"] = "yes" if not apart else f"{len(apart)} of {len(single)} answers differ: {describe(apart, together)}"
     return row

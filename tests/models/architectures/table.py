@@ -7,6 +7,7 @@ minutes of CPU); with names of architectures it prints their rows.
 import json
 import multiprocessing
 import os
+import re
 import resource
 import sys
 import tempfile
@@ -17,6 +18,15 @@ os.environ.update(HF_HUB_OFFLINE="1", HF_HUB_DISABLE_PROGRESS_BARS="1", TQDM_DIS
 
 from tests import torchvision_operators
 
+DOCUMENT = Path(__file__).parents[3] / "docs" / "models" / "conformance.md"
+MARK = "<!-- made by tests/models/architectures/table.py: everything from here on -->"
+COLUMNS = ("text", "1 image", "several images", "mixed order", "video")
+LONGEST = 200
+UNFIT = "sizes do not fit"
+MISFIT = re.compile(
+    "do not match|cannot be multiplied|split_with_sizes|stride should not be zero|must match the size of|invalid for input"
+    "|shape mismatch|Given groups"
+)
 CPU_S, MEMORY = 120, 12 << 30
 
 
@@ -47,17 +57,58 @@ def row(model_type):
         process.join()
 
 
+def judged(row):
+    """Errors of a model whose parts do not fit each other are the script's, and say nothing about ``hf``."""
+    return {column: f"{UNFIT}: {value}" if MISFIT.search(value) else value for column, value in row.items()}
+
+
+def cell(row, column):
+    value = row.get(column, UNFIT)
+    return "yes" if value == "yes" else "" if value.startswith(UNFIT) else "no"
+
+
+def failure(row):
+    """Reasons of what is not ``yes``, each once, with the columns that they concern."""
+    found = {}
+    for column, value in row.items():
+        if value != "yes":
+            reason = " ".join(value.split()).replace("|", "/").replace("`", "'").replace("<", "&lt;")
+            reason = re.sub(r"/[\w./-]{12,}/", ".../", reason)
+            found.setdefault(reason if len(reason) <= LONGEST else reason[:LONGEST] + "...", []).append(column)
+    return "; ".join(f"{', '.join(columns)}: {reason}" for reason, columns in found.items())
+
+
+def markdown(rows):
+    names = [*COLUMNS, "batch"]
+    lines = ["| architecture | text | 1 image | several images | mixed order | video | batch of 8 | reason |", "|---" * 8 + "|"]
+    rows = {name: judged(row) for name, row in rows.items()}
+    for name, row in rows.items():
+        cells = [cell(row, column) for column in names]
+        lines.append(f"| `{name}` | {' | '.join(cells)} | {failure(row)} |")
+    built = sum("text" in row for row in rows.values())
+    whole = sum(all(value == "yes" for value in row.values()) for row in rows.values())
+    return f"{len(rows)} architectures; {built} were built and loaded, {whole} of them answer everything.\n\n" + "\n".join(lines)
+
+
+def write(rows):
+    text = DOCUMENT.read_text(encoding="utf-8").partition(MARK)[0]
+    DOCUMENT.write_text(f"{text}{MARK}\n\n{markdown(rows)}\n", encoding="utf-8")
+
+
 def main():
     torchvision_operators.declare()
     warnings.simplefilter("ignore")
     import torch
     from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
-    import tests.models.architectures.check
-
     torch.set_num_threads(1)
-    for model_type in sys.argv[1:] or MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES:
-        print(json.dumps({model_type: row(model_type)}), flush=True)
+    chosen = sys.argv[1:]
+    rows = {}
+    for model_type in chosen or MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES:
+        rows[model_type] = row(model_type)
+        print(json.dumps({model_type: rows[model_type]}), flush=True)
+    if not chosen:
+        write(rows)
 
 
 if __name__ == "__main__":
