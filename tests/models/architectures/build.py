@@ -23,9 +23,11 @@ PATCH, IMAGE = 8, 32
 MOST_PARAMETERS = 8_000_000
 SIZES = {
     32: ("hidden_size", "d_model", "embed_dim", "n_embd", "out_hidden_size", "text_hidden_size", "mm_hidden_size",
-         "projection_dim", "encoder_hidden_size", "vision_hidden_size", "hidden_dim", "width", "output_dim", "image_size", "crop_size"),
+         "projection_dim", "encoder_hidden_size", "vision_hidden_size", "hidden_dim", "width", "output_dim", "image_size",
+         "crop_size"),
     64: ("intermediate_size", "ffn_dim", "encoder_ffn_dim", "decoder_ffn_dim", "mlp_dim", "d_ff",
-         "moe_intermediate_size", "shared_expert_intermediate_size", "projector_hidden_size", "projector_intermediate_size"),
+         "moe_intermediate_size", "shared_expert_intermediate_size", "projector_hidden_size",
+         "projector_intermediate_size"),
     2: ("num_hidden_layers", "depth", "num_layers", "encoder_layers", "decoder_layers", "n_layers", "n_layer",
         "num_key_value_heads", "num_experts_per_tok", "moe_topk", "num_decoder_layers", "n_shared_experts",
         "resampler_depth", "num_global_layers"),
@@ -36,7 +38,8 @@ SIZES = {
 }  # fmt: skip
 BY_NAME = {name: size for size, names in SIZES.items() for name in names}
 TOKEN = re.compile(r"""["'](<[^<>"'\s{}]{1,40}>|\[[A-Z_]{3,20}\])["']""")
-NAMED = re.compile(r"""tokenizer\.((?!pad|bos|eos|unk|cls|sep|mask|add_)\w+_token)\b|tokenizer, ["']((?!add_)\w+_token)["']""")
+OWN = "(?!pad|bos|eos|unk|cls|sep|mask|add_)"
+NAMED = re.compile(rf"""tokenizer\.({OWN}\w+_token)\b|tokenizer, ["']({OWN}\w+_token)["']""")
 MISMATCH = re.compile(r"tokens?:? (\d+),? (?:and )?features:? \D{0,20}(\d+)", re.IGNORECASE)
 COUNTS = ("image_seq_length", "image_seq_len", "num_image_tokens", "num_query_tokens")
 
@@ -166,7 +169,8 @@ def image_part(cls, **more):
     for name in ("size", "crop_size", "max_image_size", "min_pixels", "max_pixels"):
         value = getattr(cls, name, None)
         if value is not None and not callable(value):
-            settings[name] = (IMAGE if name == "min_pixels" else 2 * IMAGE) ** 2 if "pixels" in name else small_size(value)
+            edge = IMAGE if name == "min_pixels" else 2 * IMAGE
+            settings[name] = edge * edge if name.endswith("pixels") else small_size(value)
     if isinstance(getattr(cls, "patch_size", None), int):
         settings["patch_size"] = PATCH
     if getattr(cls, "image_grid_pinpoints", None):
@@ -237,8 +241,9 @@ def processor_of(model_type, family, tokenizer, settings):
     for name in family.get_attributes():
         parts.append(part_of(model_type, name, tokenizer))
     accepted = inspect.signature(family.__init__).parameters
-    more = {"patch_size": PATCH, "vision_feature_select_strategy": "full", **IMAGES.get(model_type, {}).get("processor", {})}
-    more = {name: value for name, value in {**more, **settings}.items() if name in accepted}
+    own = IMAGES.get(model_type, {}).get("processor", {})
+    more = {"patch_size": PATCH, "vision_feature_select_strategy": "full", **own, **settings}
+    more = {name: value for name, value in more.items() if name in accepted}
     return family(*parts, **more)
 
 
@@ -277,7 +282,7 @@ def picture_tokens(processor, model, tokenizer):
         inputs = processor(text=[mark + " a"], images=[[picture(32, 32)]], return_tensors="pt")
         with torch.inference_mode():
             model(**inputs)
-    except Exception as error:  # whatever it is, asking through hf will say so again
+    except Exception as error:  # noqa: BLE001 - whatever it is, asking through hf will say so again
         found = MISMATCH.search(str(error))
         if found is None or not int(found.group(1)):
             return None

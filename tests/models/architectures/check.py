@@ -68,13 +68,13 @@ def outcome(build, model_type, folder):
     """The row of an architecture, or why there is none."""
     try:
         build(model_type, folder)
-    except Exception as error:  # anything that a configuration, model or processor may raise
+    except Exception as error:  # noqa: BLE001 - anything that a configuration, model or processor may raise
         return {"build": f"{type(error).__name__}: {error}"}
     with contextlib.suppress(ImportError):
         try:
             return check(folder)
         except LmmsEvalError as error:
             return {"load": str(error)}
-        except Exception as error:  # an error that hf lets through is a defect of hf
+        except Exception as error:  # noqa: BLE001 - an error that hf lets through is a defect of hf
             return {"defect": f"{type(error).__name__}: {error}"}
     return {"load": "an import failed"}

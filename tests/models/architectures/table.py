@@ -24,8 +24,8 @@ COLUMNS = ("text", "1 image", "several images", "mixed order", "video")
 LONGEST = 200
 UNFIT = "sizes do not fit"
 MISFIT = re.compile(
-    "do not match|cannot be multiplied|split_with_sizes|stride should not be zero|must match the size of|invalid for input"
-    "|shape mismatch|Given groups"
+    "do not match|cannot be multiplied|split_with_sizes|stride should not be zero|must match the size of"
+    "|invalid for input|shape mismatch|Given groups"
 )
 CPU_S, MEMORY = 120, 12 << 30
 
@@ -80,14 +80,15 @@ def failure(row):
 
 def markdown(rows):
     names = [*COLUMNS, "batch"]
-    lines = ["| architecture | text | 1 image | several images | mixed order | video | batch of 8 | reason |", "|---" * 8 + "|"]
+    lines = [f"| architecture | {' | '.join(COLUMNS)} | batch of 8 | reason |", "|---" * (len(COLUMNS) + 3) + "|"]
     rows = {name: judged(row) for name, row in rows.items()}
     for name, row in rows.items():
         cells = [cell(row, column) for column in names]
         lines.append(f"| `{name}` | {' | '.join(cells)} | {failure(row)} |")
     built = sum("text" in row for row in rows.values())
     whole = sum(all(value == "yes" for value in row.values()) for row in rows.values())
-    return f"{len(rows)} architectures; {built} were built and loaded, {whole} of them answer everything.\n\n" + "\n".join(lines)
+    head = f"{len(rows)} architectures; {built} were built and loaded, {whole} of them answer everything."
+    return "\n".join([head, "", *lines])
 
 
 def write(rows):
