@@ -6,29 +6,53 @@ import json
 from pathlib import Path
 from typing import Any
 
-CAPITALS = {
-    "Argentina": "Buenos Aires", "Australia": "Canberra", "Austria": "Vienna", "Belgium": "Brussels",
-    "Canada": "Ottawa", "Chile": "Santiago", "Cuba": "Havana", "Denmark": "Copenhagen", "Egypt": "Cairo",
-    "Finland": "Helsinki", "France": "Paris", "Germany": "Berlin", "Greece": "Athens", "Hungary": "Budapest",
-    "Iceland": "Reykjavik", "India": "New Delhi", "Iran": "Tehran", "Iraq": "Baghdad", "Ireland": "Dublin",
-    "Italy": "Rome", "Japan": "Tokyo", "Kenya": "Nairobi", "Morocco": "Rabat", "Nepal": "Kathmandu",
-    "Norway": "Oslo", "Peru": "Lima", "Poland": "Warsaw", "Portugal": "Lisbon", "Russia": "Moscow", "Spain": "Madrid",
-    "Sweden": "Stockholm", "Turkey": "Ankara",
-}  # fmt: skip
+CITIES = {
+    "Argentina": ("Buenos Aires", "Córdoba", "Rosario", "Mendoza"),
+    "Australia": ("Canberra", "Sydney", "Melbourne", "Perth"),
+    "Austria": ("Vienna", "Salzburg", "Graz", "Linz"),
+    "Belgium": ("Brussels", "Antwerp", "Ghent", "Bruges"),
+    "Bolivia": ("Sucre", "La Paz", "Santa Cruz", "Cochabamba"),
+    "Brazil": ("Brasília", "São Paulo", "Rio de Janeiro", "Salvador"),
+    "Canada": ("Ottawa", "Toronto", "Montreal", "Vancouver"),
+    "Chile": ("Santiago", "Valparaíso", "Concepción", "Antofagasta"),
+    "China": ("Beijing", "Shanghai", "Guangzhou", "Wuhan"),
+    "Denmark": ("Copenhagen", "Aarhus", "Odense", "Aalborg"),
+    "Egypt": ("Cairo", "Alexandria", "Luxor", "Aswan"),
+    "Finland": ("Helsinki", "Tampere", "Turku", "Oulu"),
+    "France": ("Paris", "Lyon", "Marseille", "Toulouse"),
+    "Germany": ("Berlin", "Hamburg", "Munich", "Frankfurt"),
+    "Greece": ("Athens", "Thessaloniki", "Patras", "Heraklion"),
+    "India": ("New Delhi", "Mumbai", "Kolkata", "Bangalore"),
+    "Ireland": ("Dublin", "Cork", "Galway", "Limerick"),
+    "Italy": ("Rome", "Milan", "Naples", "Turin"),
+    "Japan": ("Tokyo", "Osaka", "Kyoto", "Nagoya"),
+    "Kazakhstan": ("Astana", "Almaty", "Shymkent", "Karaganda"),
+    "Kenya": ("Nairobi", "Mombasa", "Kisumu", "Nakuru"),
+    "Morocco": ("Rabat", "Casablanca", "Marrakesh", "Fez"),
+    "Myanmar": ("Naypyidaw", "Yangon", "Mandalay", "Bago"),
+    "New Zealand": ("Wellington", "Auckland", "Christchurch", "Hamilton"),
+    "Nigeria": ("Abuja", "Lagos", "Kano", "Ibadan"),
+    "Norway": ("Oslo", "Bergen", "Trondheim", "Stavanger"),
+    "Poland": ("Warsaw", "Kraków", "Gdańsk", "Łódź"),
+    "South Korea": ("Seoul", "Busan", "Incheon", "Daegu"),
+    "Spain": ("Madrid", "Barcelona", "Seville", "Valencia"),
+    "Switzerland": ("Bern", "Zurich", "Geneva", "Basel"),
+    "Turkey": ("Ankara", "Istanbul", "Izmir", "Antalya"),
+    "Vietnam": ("Hanoi", "Ho Chi Minh City", "Da Nang", "Hue"),
+}
+"""The capital of each country first."""
 CHOICES = 4
 GENERATED, CHOSEN = "capitals_written", "capitals_chosen"
 _GENERATION = {"until": ["\n"], "do_sample": False}
 
 
 def rows() -> list[dict[str, Any]]:
-    """The questions; the other choices are the capitals of other countries of the list, the right one moves about."""
-    countries = list(CAPITALS)
+    """The questions; the place of the right choice moves about."""
     made = []
-    for number, country in enumerate(countries):
-        wrong = [CAPITALS[countries[(number + step) % len(countries)]] for step in (5, 11, 19)]
+    for number, (country, (capital, *others)) in enumerate(CITIES.items()):
         gold = number * 7 % CHOICES
-        choices = [*wrong[:gold], CAPITALS[country], *wrong[gold:]]
-        made.append({"country": country, "choices": choices, "gold": gold, "capital": CAPITALS[country]})
+        choices = [*others[:gold], capital, *others[gold:]]
+        made.append({"country": country, "choices": choices, "gold": gold, "capital": capital})
     return made
 
 
@@ -54,7 +78,7 @@ def _write(folder: Path, length: dict[str, int]) -> None:
         **shared,
         "task": GENERATED,
         "output_type": "generate_until",
-        "doc_to_text": "What is the capital of {{country}}? Answer in one sentence.",
+        "doc_to_text": "Question: What is the capital of {{country}}?\nAnswer:",
         "doc_to_target": "{{capital}}",
         "generation_kwargs": {**_GENERATION, **length},
         "metric_list": [{"metric": "exact_match", "aggregation": "mean", "higher_is_better": True}],

@@ -50,7 +50,7 @@ def build(name: str, **arguments: Any) -> Any:
 
 @pytest.fixture(scope="session")
 def vllm_vision(_environment: None, embedded: Path) -> Iterator[Any]:
-    model = build("vllm", model=str(embedded), **ENGINE)
+    model = build("vllm", model=str(embedded), max_frames_num=5, **ENGINE)
     yield model
     model.close()
 

@@ -16,7 +16,7 @@ from tests.models.families import conformance
 from tests.models.families.build import BUILDERS
 from tests.models.hf.support import answers, ask, converse, picture
 
-YES = conformance.YES
+FRAMES = 5
 FORMS = ("vllm", "openai")
 PICTURES = ("text", "1 image", "several images")
 
@@ -26,7 +26,7 @@ def vision(request: pytest.FixtureRequest) -> Any:
     """The embedded model: ``--model vllm``, or ``--model openai`` with vLLM's server."""
     if request.param == "vllm":
         return request.getfixturevalue("vllm_vision")
-    return build("openai", model="m", base_url=request.getfixturevalue("vision_server"), max_frames_num=5)
+    return build("openai", model="m", base_url=request.getfixturevalue("vision_server"), max_frames_num=FRAMES)
 
 
 @pytest.fixture(params=FORMS)
@@ -46,16 +46,12 @@ def told(responses: dict[int, Response]) -> dict[int, tuple[str | None, str | No
     return {number: (found.text, found.finish_reason, found.error) for number, found in responses.items()}
 
 
-@pytest.mark.parametrize("column", PICTURES)
-def test_answers_depend_on_what_is_asked(vision: Any, column: str) -> None:
-    assert conformance._outcome(vision, conformance.PAIRS[column]) == YES
-
-
 def test_answers_are_those_of_hf_and_of_a_request_alone(vision: Any, hf: Any) -> None:
     requests = [request for column in PICTURES for request in conformance.MIXED[column]()]
     together = told(answers(vision, requests))
     alone = {number: answer for request in requests for number, answer in told(answers(vision, [request])).items()}
     assert together == alone == told(answers(hf, requests))
+    assert len({answer[0] for answer in together.values()}) > 3
 
 
 def films(folder: Path) -> list[Any]:
@@ -77,9 +73,8 @@ def films(folder: Path) -> list[Any]:
 
 def test_a_video_is_answered_as_by_hf(tmp_path: Path, embedded: Path, vllm_vision: Any, vision_server: str) -> None:
     """The embedded model's template has no place for a video: its frames go as pictures, as ``hf`` sends them."""
-    vllm_vision._inner._builder._frames = type(vllm_vision._inner._builder._frames)(5)
-    remote = build("openai", model="m", base_url=vision_server, max_frames_num=5)
-    local = build("hf", pretrained=str(embedded), dtype="float32", device="cpu", max_num_frames=5)
+    remote = build("openai", model="m", base_url=vision_server, max_frames_num=FRAMES)
+    local = build("hf", pretrained=str(embedded), dtype="float32", device="cpu", max_num_frames=FRAMES)
     wanted = told(answers(local, films(tmp_path)))
     assert all(answer[0] for answer in wanted.values())
     assert told(answers(vllm_vision, films(tmp_path))) == wanted

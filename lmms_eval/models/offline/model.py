@@ -17,8 +17,9 @@ from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.likelihood import Likelihood
 from lmms_eval.models.offline.loop import EngineLoop
 from lmms_eval.models.offline.prompts import Prompt, PromptBuilder
-from lmms_eval.models.offline.settings import PLAIN, SAME, EngineSettings, decoded, read_settings
+from lmms_eval.models.offline.settings import SAME, EngineSettings, decoded, read_settings
 from lmms_eval.models.openai.errors import shorten
+from lmms_eval.models.plain_context import NO_TEMPLATE
 from lmms_eval.models.remote.arguments import first_names
 from lmms_eval.models.remote.generation import Wanted, read_generation
 from lmms_eval.utils.launch import VISIBLE, own_gpus, visible_gpus, without_launcher
@@ -108,8 +109,9 @@ class OfflineModel(Model):
         Raises:
             MediaError: a picture, video or sound cannot be read.
         """
-        scored = (request.continuation or "") if request.kind == "loglikelihood" else None
-        messages = request.build_messages()
+        messages, scored = request.build_messages(), None
+        if request.kind == "loglikelihood":
+            scored = request.continuation_after(self._builder.has_generation_prompt(messages))
         try:
             prompt = self._builder.build(messages, scored)
         except RefusedError as error:
@@ -219,12 +221,14 @@ class EngineModel(Model):
 def _server(given: Mapping[str, Any], name: str) -> Model:
     from lmms_eval.models.openai.model import OpenAI
 
-    misplaced = [name for name in ENGINE_ONLY if name in given and (name, given[name]) != ("chat_template", PLAIN)]
+    misplaced = [
+        name for name in ENGINE_ONLY if name in given and (name, given[name]) != ("chat_template", NO_TEMPLATE)
+    ]
     if misplaced:
         raise ModelError(f"{', '.join(misplaced)}: with base_url these belong to the command that starts {name}")
     extra = {argument: decoded(given[argument]) for argument in SERVER_EXTRAS if argument in given}
     rest = {argument: value for argument, value in given.items() if argument not in SERVER_EXTRAS}
-    if rest.get("chat_template") == PLAIN:
+    if rest.get("chat_template") == NO_TEMPLATE:
         del rest["chat_template"]
         rest["api"] = "completions"
     rest["extra_body"] = {**extra, **(decoded(given.get("extra_body")) or {})}

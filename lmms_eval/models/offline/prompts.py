@@ -17,8 +17,9 @@ from lmms_eval.api.messages import (
 from lmms_eval.errors import MediaError, ModelError
 from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.offline.films import read_film, read_pictures
-from lmms_eval.models.offline.settings import PLAIN, EngineSettings, read_template
+from lmms_eval.models.offline.settings import EngineSettings, read_template
 from lmms_eval.models.openai.body import read_system_prompt
+from lmms_eval.models.plain_context import NO_TEMPLATE, plain_context
 from lmms_eval.models.remote.media import Frames, bounds_of
 
 TOKEN_BYTES = 8
@@ -63,10 +64,14 @@ class PromptBuilder:
         self._settings, self._decodes_videos = settings, decodes_videos
         self._frames = Frames(settings.max_frames_num, settings.video_fps)
         self._template = read_template(settings.chat_template)
-        self.is_plain = self._template == PLAIN
+        self.is_plain = self._template == NO_TEMPLATE
         self._tokenizer, self._renderer = _load(settings, self._template)
         self._takes_parts = not self.is_plain and self._renders_parts()
         self._takes_videos = self._takes_parts and self._renders_videos()
+
+    def has_generation_prompt(self, messages: ChatMessages) -> bool:
+        """Tell whether the prompt of a conversation ends with the generation prompt of a chat template."""
+        return not self.is_plain and not (messages.messages and messages.messages[-1].role == "assistant")
 
     def build(self, messages: ChatMessages, continuation: str | None = None) -> Prompt:
         """Render a conversation; with ``continuation``, that text follows where the answer would begin.
@@ -81,7 +86,7 @@ class PromptBuilder:
             {"role": message.role, "content": self._content(message, prompt)}
             for message in _with_system(messages.messages, self.system_prompt)
         ]
-        text = _joined(turns) if self.is_plain else self._rendered(turns)
+        text = plain_context(turns, {}) if self.is_plain else self._rendered(turns)
         # A template writes what marks the beginning: the tokenizer must not do so again.
         bos = self._tokenizer.bos_token
         is_marked = not self.is_plain or bool(bos and text.startswith(bos))
@@ -96,12 +101,12 @@ class PromptBuilder:
 
     def _content(self, message: ChatMessage, prompt: Prompt) -> str | list[dict[str, Any]]:
         """The parts of a message, or its text where the template takes texts; media are appended to ``prompt``."""
-        if self._takes_parts:
-            return [entry for part in message.content for entry in self._part(part, prompt)]
         texts = [part.text for part in message.content if isinstance(part, ChatTextContent)]
-        if len(texts) < len(message.content):
+        if len(texts) < len(message.content) and not self._takes_parts:
             reason = "chat_template=none renders" if self.is_plain else "the chat template takes"
-            raise RefusedError(f"{reason} texts alone, and the request has a picture, video or sound")
+            raise RefusedError(f"{reason} texts alone here, and the request has a picture, video or sound")
+        if self._takes_parts or self.is_plain:
+            return [entry for part in message.content for entry in self._part(part, prompt)]
         return "\n".join(texts)
 
     def _rendered(self, turns: list[dict[str, Any]]) -> str:
@@ -183,11 +188,6 @@ def _with_system(messages: Sequence[ChatMessage], system_prompt: str | None) -> 
     return [leading, *(message for message in messages if message.role != "system")]
 
 
-def _joined(turns: Sequence[dict[str, Any]]) -> str:
-    """A conversation as plain text: a base model reads no roles."""
-    return "\n\n".join(turn["content"] for turn in turns)
-
-
 def _load(settings: EngineSettings, template: str | None) -> tuple[Any, Any]:
     """Load the tokenizer, and what has the chat template: it, or the processor where the template stands only there.
 
@@ -206,6 +206,7 @@ def _load(settings: EngineSettings, template: str | None) -> tuple[Any, Any]:
         raise ModelError(f"the tokenizer of {settings.model} cannot be loaded: {error}") from error
     if not getattr(processor, "chat_template", None):
         raise ModelError(
-            f"{settings.model} has no chat template: give chat_template=FILE, or chat_template={PLAIN} for a base model"
+            f"{settings.model} has no chat template: give chat_template=FILE, or chat_template={NO_TEMPLATE} for the "
+            "plain context, as base models take it"
         )
     return tokenizer, processor

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ConfigDict, Field, ValidationError, field_validator
 
 from lmms_eval.errors import ModelError
+from lmms_eval.models.plain_context import NO_TEMPLATE
 from lmms_eval.models.remote.arguments import CommonArguments, wrong_values
 
 SAME = {
@@ -22,8 +23,6 @@ SAME = {
     "num_cpus": "num_concurrent",
 }
 """Other names of arguments."""
-PLAIN = "none"
-"""``chat_template``: prompts are plain texts, for models without one."""
 
 
 class EngineSettings(CommonArguments):
@@ -86,12 +85,12 @@ def read_settings(given: Mapping[str, Any], backend: str) -> EngineSettings:
 
 
 def read_template(value: str | None) -> str | None:
-    """A chat template, or the content of the file that ``value`` names; ``PLAIN`` and nothing as they are.
+    """A chat template, or the content of the file that ``value`` names; ``NO_TEMPLATE`` and nothing as they are.
 
     Raises:
         ModelError: the file cannot be read.
     """
-    if not value or value == PLAIN or "{" in value:
+    if not value or value == NO_TEMPLATE or "{" in value:
         return value
     try:
         return Path(value).read_text(encoding="utf-8")

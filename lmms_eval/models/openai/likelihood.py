@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from lmms_eval.api.request import Usage
+from lmms_eval.api.request import Request, Usage
 from lmms_eval.models.likelihood import TokenScore, likelihood_of
 from lmms_eval.models.openai.completions import read_choice
 from lmms_eval.models.openai.errors import AttemptError
@@ -40,28 +40,25 @@ class Probe:
         return len(self.whole) + len(self.prompt)
 
 
-def make_probe(body: Mapping[str, Any], continuation: str) -> Probe:
+def make_probe(body: Mapping[str, Any], request: Request) -> Probe:
     """Make the bodies from that of a generation, in the plain form or in that of chat completions."""
     fields = {name: value for name, value in body.items() if name not in LENGTH_FIELDS}
     alone: dict[str, Any] = {**fields, "max_tokens": 1, "temperature": 0}
-    whole = _plain(alone, continuation) if "prompt" in body else _chat(alone, continuation)
-    return Probe(orjson.dumps(whole), orjson.dumps(alone))
-
-
-def _plain(alone: Mapping[str, Any], continuation: str) -> dict[str, Any]:
-    return {**alone, "prompt": alone["prompt"] + continuation, "echo": True, "logprobs": 1}
-
-
-def _chat(alone: dict[str, Any], continuation: str) -> dict[str, Any]:
-    """The continuation is the beginning of the answer, which is left open."""
+    if "prompt" in body:
+        text = alone["prompt"] + request.continuation_after(has_template=False)
+        return Probe(orjson.dumps({**alone, "prompt": text, "echo": True, "logprobs": 1}), orjson.dumps(alone))
+    # The continuation is the beginning of the answer, which is left open.
     messages, is_open = list(alone["messages"]), {"add_generation_prompt": False, "continue_final_message": True}
-    if messages and messages[-1]["role"] == "assistant":
+    is_begun = bool(messages) and messages[-1]["role"] == "assistant"
+    continuation = request.continuation_after(has_template=not is_begun)
+    if is_begun:
         alone.update(is_open)
         last = messages.pop()
         answer = {**last, "content": [*last["content"], {"type": "text", "text": continuation}]}
     else:
         answer = {"role": "assistant", "content": continuation}
-    return {**alone, **is_open, "messages": [*messages, answer], "prompt_logprobs": 1}
+    whole = {**alone, **is_open, "messages": [*messages, answer], "prompt_logprobs": 1}
+    return Probe(orjson.dumps(whole), orjson.dumps(alone))
 
 
 @dataclass(frozen=True, slots=True)

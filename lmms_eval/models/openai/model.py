@@ -65,7 +65,7 @@ class OpenAI(ChatModel):
             MediaError: a picture, video or sound cannot be read.
         """
         if request.kind == "loglikelihood":
-            probe = make_probe(self.builder.body(request), request.continuation or "")
+            probe = make_probe(self.builder.body(request), request)
             return request.with_payload(probe, probe.nbytes)
         body = self.builder.build(request)
         return request.with_payload(body, len(body))

@@ -63,6 +63,13 @@ def test_a_server_that_tells_no_log_probabilities(api: str) -> None:
     assert error is not None and error.kind == "bad_request" and "tells no log-probabilities" in error.message
 
 
+@pytest.mark.parametrize(("api", "wanted"), [("chat", -0.25), ("completions", -0.5)])
+def test_an_implied_delimiter_is_dropped_after_a_template(api: str, wanted: float) -> None:
+    with scoring_server() as (url, _):
+        asked = replace(scored("one", " b"), implied_delimiter=" ")
+        assert ask(build(url, api), [asked])["one"].loglikelihood == wanted
+
+
 def test_a_continuation_without_a_token() -> None:
     with scoring_server() as (url, _):
         error = ask(build(url, "completions"), [scored("one", "")])["one"].error
