@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -18,12 +17,12 @@ from lmms_eval.tasks.data import DataSet, Documents, open_data
 from lmms_eval.tasks.data.carried import CarriedSource, can_be_carried, described
 from lmms_eval.tasks.data.documents import document_hash, pictures, plain_row
 from lmms_eval.tasks.data.splits import DataRequest
-from lmms_eval.tasks.data.stated_path import StatedPath
 from lmms_eval.tasks.yaml.config import GENERATING, TaskConfig, task_config
 from lmms_eval.tasks.yaml.costs import Costs, Files
 from lmms_eval.tasks.yaml.exchanges import exchange_for
 from lmms_eval.tasks.yaml.fewshot import few_shot
-from lmms_eval.tasks.yaml.functions import describe_all, module_source, named, resolve_all
+from lmms_eval.tasks.yaml.fingerprints import absolute_paths, hash_of_functions, hash_of_text
+from lmms_eval.tasks.yaml.functions import describe_all, named, resolve_all
 from lmms_eval.tasks.yaml.judged import repeated
 from lmms_eval.tasks.yaml.legacy_arguments import arguments_of
 from lmms_eval.tasks.yaml.loader import encode
@@ -228,7 +227,7 @@ class YamlTask(Task):
             "repeats": self.repeats,
             "generation_kwargs": self.generation if self.output_type in GENERATING else None,
             "lmms_eval_specific_kwargs": recorded_specific_kwargs(raw.lmms_eval_specific_kwargs, self.options),
-            "dataset_kwargs": _absolute_paths(raw.dataset_kwargs),
+            "dataset_kwargs": absolute_paths(raw.dataset_kwargs),
         }
         if self.options.predict_only:
             recorded["metric_list"] = [{"metric": BYPASS}]
@@ -238,12 +237,14 @@ class YamlTask(Task):
     def fingerprint(self) -> Mapping[str, str]:
         """``config``, ``functions`` (of prompts), ``scoring`` (its functions and their data) and ``data``."""
         aggregations = [entry.get("aggregation") for entry in self.config.metric_list or []]
-        scoring = _hash_functions([*(getattr(self.config, key) for key in SCORING_KEYS), *aggregations])
+        scoring = hash_of_functions([*(getattr(self.config, key) for key in SCORING_KEYS), *aggregations])
         scoring_data = identity_of(self.config.process_results, self.prompts.kwargs)
         return {
-            "config": _hash(json.dumps([self.describe(), self.config.target_delimiter], sort_keys=True, default=str)),
-            "functions": _hash_functions(getattr(self.config, key) for key in PROMPT_KEYS),
-            "scoring": _hash(f"{scoring} {scoring_data}") if scoring_data else scoring,
+            "config": hash_of_text(
+                json.dumps([self.describe(), self.config.target_delimiter], sort_keys=True, default=str)
+            ),
+            "functions": hash_of_functions(getattr(self.config, key) for key in PROMPT_KEYS),
+            "scoring": hash_of_text(f"{scoring} {scoring_data}") if scoring_data else scoring,
             "data": self.data.identity(self.split),
         }
 
@@ -384,25 +385,3 @@ def _resolved(key: str, value: Any) -> Any:
 
 def _fields(config: TaskConfig) -> dict[str, Any]:
     return {name: getattr(config, name) for name in TaskConfig.model_fields}
-
-
-def _absolute_paths(kwargs: Mapping[str, Any] | None) -> Any:
-    """Data paths as they were found: beside the file that states them, where they exist there."""
-
-    def absolute(value: Any) -> Any:
-        if isinstance(value, StatedPath):
-            return str(value.beside) if value.beside.exists() else str(value)
-        if isinstance(value, Mapping):
-            return {key: absolute(item) for key, item in value.items()}
-        return [absolute(item) for item in value] if isinstance(value, list) else value
-
-    return absolute(kwargs)
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _hash_functions(values: Any) -> str:
-    """Hash of the modules that functions come from; what is no function stands in the configuration."""
-    return _hash("\n".join(sorted({module_source(value) for value in values if callable(value)})))
