@@ -96,7 +96,7 @@ def score_submission(subset: str, given: argparse.Namespace) -> int:
     from lmms_eval.tasks.megabench.reference import load_reference
     from lmms_eval.tasks.megabench.scoring.pool import ScorePool
     from lmms_eval.tasks.megabench.standalone import Sources, evaluate
-    from lmms_eval.tasks.megabench.submitted import read_submission
+    from lmms_eval.tasks.megabench.submission import read_submission
 
     submission = read_submission(given.submission_file)
     root = _data_root(given)

@@ -45,7 +45,7 @@ def evaluate(words: Sequence[str]) -> int:
 def _found(folder: Path) -> list[str]:
     """The data sets with predictions in a model's folder, the benchmark's own first, in its order."""
     from lmms_eval.tasks.milebench.facts import datasets
-    from lmms_eval.tasks.milebench.reference import PREDICTIONS
+    from lmms_eval.tasks.milebench.submission import PREDICTIONS
 
     there = sorted(path.parent.name for path in folder.glob(f"*/{PREDICTIONS}"))
     if not there:
@@ -54,16 +54,16 @@ def _found(folder: Path) -> list[str]:
 
 
 def _evaluate_one(name: str, given: argparse.Namespace) -> int:
-    from lmms_eval.tasks.milebench import reference, standalone
+    from lmms_eval.tasks.milebench import reference, standalone, submission
 
     folder: Path = given.result_dir / name
-    path = folder / reference.PREDICTIONS
+    path = folder / submission.PREDICTIONS
     try:
-        annotation = reference.read_annotation(given.data_dir, name, given.adv)
-        found = standalone.evaluate_dataset(annotation, reference.read_predictions(path), given.allow_partial)
+        annotation = reference.load_reference(given.data_dir, name, given.adv)
+        found = standalone.evaluate_dataset(annotation, submission.read_predictions(path), given.allow_partial)
         if not (given.allow_partial and found.result.n_scored) and found.failures:
             return _withheld(found, name)
-        standalone.write_evaluation(found, folder, reference.fingerprint(path))
+        standalone.write_evaluation(found, folder, submission.fingerprint(path))
     except DataError as error:
         complain(f"error: {name}: {error}")
         return HAS_ERRORS
@@ -107,7 +107,7 @@ def score(words: Sequence[str]) -> int:
 
 def report(words: Sequence[str]) -> int:
     """Print the paper's numbers of one model."""
-    from lmms_eval.tasks.milebench.evaluated import report_of
+    from lmms_eval.tasks.milebench.report import report_of
 
     parser = command_parser("milebench report", "groups and overall figures of a model, from what evaluate wrote")
     parser.add_argument(

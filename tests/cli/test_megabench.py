@@ -11,9 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from lmms_eval.cli.main import main
-from lmms_eval.tasks.megabench.data import load_rows
+from lmms_eval.tasks.megabench.data import load_rows, parse_row
 from lmms_eval.tasks.megabench.facts import tasks
-from lmms_eval.tasks.megabench.rows import parse_row
 from lmms_eval.tasks.megabench.submission import dumps, record
 from tests.tasks.megabench.submissions import INFO, entry, query
 

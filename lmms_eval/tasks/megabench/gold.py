@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from lmms_eval.tasks.megabench.conversions.containers import str_to_list
-from lmms_eval.tasks.megabench.rows import Row
+from lmms_eval.tasks.megabench.data import Row
 from lmms_eval.tasks.megabench.scoring.task_spec import TaskSpec
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval.errors import MediaError
 from lmms_eval.tasks._task_utils.pictures import image_part, open_image
+from lmms_eval.tasks.megabench.data import Row, is_video
 from lmms_eval.tasks.megabench.prompts import MediaAccess, split_segment
-from lmms_eval.tasks.megabench.rows import Row, is_video
 
 if TYPE_CHECKING:
     from lmms_eval.media import VideoInfo

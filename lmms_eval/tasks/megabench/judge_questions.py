@@ -13,8 +13,8 @@ from lmms_eval.errors import TaskError
 from lmms_eval.judges.prompts import bounded_picture, fill_template, user_turn
 from lmms_eval.tasks.megabench.ascii_pictures import draw
 from lmms_eval.tasks.megabench.conversions.literals import unwrap_string
+from lmms_eval.tasks.megabench.data import is_video
 from lmms_eval.tasks.megabench.metrics.judged import asks_about_art, read_rating
-from lmms_eval.tasks.megabench.rows import is_video
 from lmms_eval.tasks.megabench.scoring.query import parse_reply, response_of
 from lmms_eval.tasks.megabench.scoring.task_spec import TaskSpec
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval.errors import DataError, MediaError
 from lmms_eval.tasks._task_utils.pictures import image_part, open_image
-from lmms_eval.tasks.megabench.rows import Row, Segment, is_video
+from lmms_eval.tasks.megabench.data import Row, Segment, is_video
 
 if TYPE_CHECKING:
     from lmms_eval.media import VideoFrames

@@ -15,12 +15,12 @@ from typing import Any, Literal, Protocol
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.megabench.judge_questions import JudgedQuery, questions
-from lmms_eval.tasks.megabench.reference import ReferenceTask
+from lmms_eval.tasks.megabench.reference import Problem, ReferenceTask, check
+from lmms_eval.tasks.megabench.scoring.aggregation import NO_SCORE
 from lmms_eval.tasks.megabench.scoring.pool import ScorePool
 from lmms_eval.tasks.megabench.scoring.query import read_context
 from lmms_eval.tasks.megabench.scoring.worker import QueryJob, TaskJob
-from lmms_eval.tasks.megabench.submitted import Problem, check
-from lmms_eval.tasks.megabench.summary import NO_SCORE, EvalType, TaskScore, score_task, summarise
+from lmms_eval.tasks.megabench.summary import EvalType, TaskScore, score_task, summarise
 
 How = Literal["scored", "reused"]
 BLOCK = 25

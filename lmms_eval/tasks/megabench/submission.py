@@ -1,4 +1,4 @@
-"""The submission file: what a model answered, in the format that the stand-alone evaluator reads."""
+"""The submission file: the answers of a model, written by a run and read by the stand-alone evaluator."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import replacing
-from lmms_eval.tasks.megabench.rows import Row
+from lmms_eval.tasks.megabench.data import Row
 from lmms_eval.tasks.megabench.scoring.query import read_context
 
 _QUERY_KEYS = ("response", "correct_answer", "global_idx", "images", "query_text")
@@ -78,3 +78,25 @@ def write(records: Iterable[Mapping[str, Any]], path: Path) -> None:
             file.write(dumps(records).encode("utf-8"))
     except OSError as error:
         raise DataError(f"submission file {path} cannot be written: {error.strerror or error}") from error
+
+
+def read_submission(path: Path) -> list[Mapping[str, Any]]:
+    """The entries of a submission file.
+
+    Raises:
+        DataError: it cannot be read, is cut short, or is no list of tasks.
+    """
+    try:
+        content = json.loads(path.read_bytes())
+    except OSError as error:
+        raise DataError(f"submission {path} cannot be read: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(
+            f"submission {path} is no complete JSON file: {error}; was the run that wrote it interrupted?"
+        ) from error
+    if not isinstance(content, list):
+        raise DataError(f"submission {path} must hold a list of tasks, not {type(content).__name__}")
+    for position, entry in enumerate(content):
+        if not isinstance(entry, Mapping) or not isinstance(entry.get("task_name"), str):
+            raise DataError(f"submission {path}: entry {position} is no object with a task_name")
+    return content

@@ -1,68 +1,25 @@
-"""From field scores to the score of a query, a task and a run.
+"""From the scores of queries to those of tasks and of a run.
 
-A query scores -1 when all its fields are left out; it then counts as 0 in its task. ``None`` stands for a query that
-could not be evaluated: its task has no mean.
+A query whose fields are all left out scores -1 and counts as 0 in its task. ``None`` stands for a query that could not
+be evaluated: its task has no mean.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Literal
 
-from lmms_eval.api.outcome import Estimate
+from lmms_eval.api.outcome import Estimate, Withheld
 from lmms_eval.errors import TaskError
 from lmms_eval.stats.interval import NoInterval, Spread, score_interval
+from lmms_eval.tasks.megabench.sandbox_record import distinct_sandboxes
 from lmms_eval.utils.numbers import ScoreRange
 
 EvalType = Literal["rule", "llm"]
-NO_SCORE = -1.0
 SCORES = ScoreRange(0.0, 1.0)
 """Of queries in the mean of their task, where one without a score counts 0."""
-
-
-def weighted_mean(scores: Mapping[str, float], weights: Mapping[str, float]) -> float:
-    """Mean of the scores that are 0 or more, -1 if there are none.
-
-    Raises ``TaskError`` for a field without a weight or weights that sum to zero.
-    """
-    counted = _counted(scores)
-    if not counted:
-        return NO_SCORE
-    missing = [name for name in counted if name not in weights]
-    if missing:
-        raise TaskError(f"field_weights has no weight for {', '.join(map(repr, missing))}")
-    total = math.fsum(weights[name] for name in counted)
-    if total == 0:
-        raise TaskError(f"the weights of {', '.join(map(repr, counted))} sum to zero")
-    return math.fsum(weights[name] * score for name, score in counted.items()) / total
-
-
-def minimum(scores: Mapping[str, float], _weights: Mapping[str, float]) -> float:
-    """The least score that is 0 or more, -1 if there is none."""
-    return min(_counted(scores).values(), default=NO_SCORE)
-
-
-def unsupported(_scores: Mapping[str, float], _weights: Mapping[str, float]) -> float:
-    """No aggregation: always -1."""
-    return NO_SCORE
-
-
-Aggregation = Callable[[Mapping[str, float], Mapping[str, float]], float]
-AGGREGATIONS: Mapping[str, Aggregation] = MappingProxyType(
-    {"mean": weighted_mean, "min": minimum, "unsupported": unsupported}
-)
-"""By lower-case name."""
-
-
-def _counted(scores: Mapping[str, float]) -> dict[str, float]:
-    """Without negative scores and NaN."""
-    for name, score in scores.items():
-        if not isinstance(score, int | float):
-            raise TaskError(f"the score of field {name!r} must be a number, not {score!r}")
-    return {name: score for name, score in scores.items() if score >= 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,3 +148,54 @@ def macro_estimate(macro: float, queries: Sequence[Sequence[float]], details: Ma
     if isinstance(found, NoInterval):
         return Estimate(macro, error, details)
     return Estimate(macro, error, details, found.low, found.high)
+
+
+def task_scores(values: Sequence[Mapping[str, Any]]) -> list[TaskScore]:
+    """Totals of every task from the ``macro_mean`` values of its queries, tasks in order of their first query."""
+    queries: dict[str, list[float | None]] = {}
+    kinds: dict[str, Any] = {}
+    fixed: dict[str, dict[int, float]] = {}
+    for value in values:
+        name = value["task_name"]
+        queries.setdefault(name, []).append(value["query"])
+        kinds[name] = value["eval_type"]
+        if value.get("fixed") is not None:
+            fixed.setdefault(name, {})[len(queries[name]) - 1] = value["fixed"]
+    return [score_task(name, kinds[name], of_task, fixed.get(name)) for name, of_task in queries.items()]
+
+
+def macro_mean(values: Sequence[Mapping[str, Any]]) -> Estimate | Withheld:
+    """Mean over tasks of the mean over a task's queries, with its error and every task's score.
+
+    ``Withheld`` if a task could not be evaluated: the partial value is the mean over the others.
+    """
+    scores = task_scores(values)
+    summary = summarise(scores)
+    complete = {score.name for score in scores if score.mean is not None}
+    queries: dict[str, list[float]] = {}
+    for value in values:
+        if value["task_name"] in complete:
+            queries.setdefault(value["task_name"], []).append(value["score"])
+    demonstrations = {value["task_name"]: value.get("num_demo", 0) for value in values}
+    details = {
+        "summary": summary.as_dict(),
+        "tasks": {
+            score.name: {
+                "mean_task_score": score.mean,
+                "task_score": score.total,
+                "num_query": score.num_query,
+                "eval_type": score.eval_type,
+                "fixed_mean_task_score": score.fixed_mean,
+                "num_demo": demonstrations.get(score.name, 0),
+            }
+            for score in scores
+        },
+    }
+    parts: dict[str, Any] = {"megabench": details}
+    if sandboxes := distinct_sandboxes(values):
+        parts["sandbox"] = sandboxes
+    estimate = macro_estimate(summary.partial.macro, list(queries.values()), parts)
+    if not summary.not_evaluated:
+        return estimate
+    names = ", ".join(summary.not_evaluated[:5]) + (", ..." if len(summary.not_evaluated) > 5 else "")
+    return Withheld(estimate, f"{len(summary.not_evaluated)} tasks not evaluated: {names}")

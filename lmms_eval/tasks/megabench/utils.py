@@ -11,18 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.api.judging import JudgeQuestion, Verdict
-from lmms_eval.api.outcome import BenchmarkReport, Estimate, NotEvaluated, TaskNumbers, Unscored, Withheld
+from lmms_eval.api.outcome import BenchmarkReport, Estimate, NotEvaluated, TaskNumbers, Unscored
 from lmms_eval.tasks._task_utils.file_utils import generate_submission_file
 from lmms_eval.tasks._task_utils.linguistic import data_identity
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
-from lmms_eval.tasks.megabench import gold, interleave, judge_questions, prompts, sandbox_record, submission
+from lmms_eval.tasks.megabench import gold, interleave, judge_questions, prompts, sandbox_record, submission, summary
+from lmms_eval.tasks.megabench.data import parse_row
 from lmms_eval.tasks.megabench.geocoding import geocoder_identity
-from lmms_eval.tasks.megabench.gold import right_reply
-from lmms_eval.tasks.megabench.rows import parse_row
 from lmms_eval.tasks.megabench.scoring.query import read_context, score_query
 from lmms_eval.tasks.megabench.scoring.task_spec import TaskSpec, parse_task_spec
 from lmms_eval.tasks.megabench.settings import Settings
-from lmms_eval.tasks.megabench.summary import RunSummary, TaskScore, macro_estimate, score_task, summarise
 
 Options = Mapping[str, Any] | None
 
@@ -54,16 +52,10 @@ def doc_to_target(doc: Mapping[str, Any]) -> str:
     return str(doc["answer"])
 
 
-def doc_to_right_reply(doc: Mapping[str, Any]) -> str:
-    """A reply that scores in full: the target of the demonstration task, so that a baseline can repeat it."""
+def doc_to_gold(doc: Mapping[str, Any]) -> str:
+    """A reply that deserves full marks, for ``--model baseline --model_args strategy=gold`` and the demo's target."""
     row = parse_row(doc)
     return gold.right_reply(row, _task_spec(str(row.metric_info), row.task_name, tuple(row.answer)))
-
-
-def doc_to_gold(doc: Mapping[str, Any]) -> str:
-    """A reply that deserves full marks, for ``--model baseline --model_args strategy=gold``."""
-    row = parse_row(doc)
-    return right_reply(row, _task_spec(str(row.metric_info), row.task_name, tuple(row.answer)))
 
 
 def scoring_data_identity(lmms_eval_specific_kwargs: Options) -> str:
@@ -130,55 +122,9 @@ def process_results(
     return {"submission": record, "macro_mean": value, "scored": Unscored(missing) if missing else 1.0}
 
 
-def task_scores(values: Sequence[Mapping[str, Any]]) -> list[TaskScore]:
-    """Totals of every task from the ``macro_mean`` values of its queries, tasks in order of their first query."""
-    queries: dict[str, list[float | None]] = {}
-    kinds: dict[str, Any] = {}
-    fixed: dict[str, dict[int, float]] = {}
-    for value in values:
-        name = value["task_name"]
-        queries.setdefault(name, []).append(value["query"])
-        kinds[name] = value["eval_type"]
-        if value.get("fixed") is not None:
-            fixed.setdefault(name, {})[len(queries[name]) - 1] = value["fixed"]
-    return [score_task(name, kinds[name], of_task, fixed.get(name)) for name, of_task in queries.items()]
-
-
 def aggregate_macro_mean(values: Sequence[Mapping[str, Any]]) -> Any:
-    """Mean over tasks of the mean over a task's queries, with its error and every task's score.
-
-    ``Withheld`` if a task could not be evaluated: the partial value is the mean over the others.
-    """
-    scores = task_scores(values)
-    summary: RunSummary = summarise(scores)
-    complete = {score.name for score in scores if score.mean is not None}
-    queries: dict[str, list[float]] = {}
-    for value in values:
-        if value["task_name"] in complete:
-            queries.setdefault(value["task_name"], []).append(value["score"])
-    demonstrations = {value["task_name"]: value.get("num_demo", 0) for value in values}
-    details = {
-        "summary": summary.as_dict(),
-        "tasks": {
-            score.name: {
-                "mean_task_score": score.mean,
-                "task_score": score.total,
-                "num_query": score.num_query,
-                "eval_type": score.eval_type,
-                "fixed_mean_task_score": score.fixed_mean,
-                "num_demo": demonstrations.get(score.name, 0),
-            }
-            for score in scores
-        },
-    }
-    parts: dict[str, Any] = {"megabench": details}
-    if sandboxes := sandbox_record.distinct_sandboxes(values):
-        parts["sandbox"] = sandboxes
-    estimate = macro_estimate(summary.partial.macro, list(queries.values()), parts)
-    if not summary.not_evaluated:
-        return estimate
-    names = ", ".join(summary.not_evaluated[:5]) + (", ..." if len(summary.not_evaluated) > 5 else "")
-    return Withheld(estimate, f"{len(summary.not_evaluated)} tasks not evaluated: {names}")
+    """The mean over tasks of the mean over a task's queries; see ``summary.macro_mean``."""
+    return summary.macro_mean(values)
 
 
 def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkReport | None:
@@ -193,34 +139,9 @@ def aggregate_scored(values: Sequence[float]) -> int:
     return len(values)
 
 
-def aggregate_submission_core(records: Sequence[Mapping[str, Any]], args: Any = None) -> Estimate:
-    """Write the submission file of ``megabench_core``."""
-    return _write_submission("megabench_core", records, args)
-
-
-def aggregate_submission_open(records: Sequence[Mapping[str, Any]], args: Any = None) -> Estimate:
-    """Write the submission file of ``megabench_open``."""
-    return _write_submission("megabench_open", records, args)
-
-
-def aggregate_submission_core_si(records: Sequence[Mapping[str, Any]], args: Any = None) -> Estimate:
-    """Write the submission file of ``megabench_core_si``."""
-    return _write_submission("megabench_core_si", records, args)
-
-
-def aggregate_submission_open_si(records: Sequence[Mapping[str, Any]], args: Any = None) -> Estimate:
-    """Write the submission file of ``megabench_open_si``."""
-    return _write_submission("megabench_open_si", records, args)
-
-
-def aggregate_submission_demo(records: Sequence[Mapping[str, Any]], args: Any = None) -> Estimate:
-    """Write the submission file of ``megabench_demo``."""
-    return _write_submission("megabench_demo", records, args)
-
-
-def _write_submission(task: str, records: Sequence[Mapping[str, Any]], args: Any) -> Estimate:
-    """No number; the results name the file."""
-    path = Path(generate_submission_file(submission.file_name(task), args))
+def aggregate_submission(records: Sequence[Mapping[str, Any]], args: Any, task: Any) -> Estimate:
+    """Write the submission file, which is named after the task. No number: the details name the file."""
+    path = Path(generate_submission_file(submission.file_name(task.name), args))
     submission.write(records, path)
     return Estimate(None, details={"submission_files": [str(path)]})
 

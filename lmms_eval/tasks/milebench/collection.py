@@ -14,8 +14,8 @@ from typing import Any
 from lmms_eval.errors import DataError
 from lmms_eval.storage.json_files import read_json
 from lmms_eval.tasks.milebench.facts import datasets
-from lmms_eval.tasks.milebench.reference import PREDICTIONS, fingerprint
 from lmms_eval.tasks.milebench.standalone import EVAL, FIXED, SOURCE, write_text
+from lmms_eval.tasks.milebench.submission import PREDICTIONS, fingerprint
 
 RESULT_JSON, RESULT_CSV = "result.json", "result.csv"
 PASSED_OVER = frozenset({"image_quantity_level-Accuracy", "image_quantity_level-Result", "Diff-Accuracy"})

@@ -1,4 +1,4 @@
-"""From a sample to its prompt: question, pictures in their places, and what is left out where the context is short.
+"""From a document to messages: question, pictures in their places, and a cut where the context is short.
 
 ``official`` puts the text and the list of pictures together as the authors' script does: pictures take their places
 by position, whatever the placeholders say. ``by_index`` puts every picture where its placeholder stands.
@@ -7,13 +7,18 @@ by position, whatever the placeholders say. ``by_index`` puts every picture wher
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.milebench.tokenizers import Tokenizer
+from lmms_eval.tasks._task_utils.documents import once_per_document
+from lmms_eval.tasks._task_utils.pictures import image_part, open_image
+from lmms_eval.tasks.milebench.data import root
+from lmms_eval.tasks.milebench.settings import Settings
+from lmms_eval.tasks.milebench.sheets import draw_sheet, plan_sheets
+from lmms_eval.tasks.milebench.tokenizers import Tokenizer, tokenizer
 
 MARKER = "<ImageHere>"
 """The place of a picture in a finished prompt."""
@@ -246,3 +251,83 @@ def _joined(parts: Sequence[Part]) -> tuple[Part, ...]:
         elif part != "":
             made.append(part)
     return tuple(made)
+
+
+@once_per_document
+def prompt_of(doc: Mapping[str, Any], settings: Settings) -> Prompt:
+    """The finished prompt of a document; paths start at the data's root folder.
+
+    Raises:
+        DataError: the official prompt takes one sheet and the sample has more.
+    """
+    choices, sheets = doc["choice_list"], None
+    if settings.combine_image:  # named as the annotation has them, else as they would be made
+        sheets = doc.get("sheets")
+        if sheets is None:
+            planned = plan_sheets(doc["sample_id"], len(doc["images_path"]), settings.combine_image)
+            sheets = [sheet.file for sheet in planned]
+    sample = Sample(
+        sample_id=int(doc["sample_id"]),
+        dataset=str(doc["dataset"]),
+        instruction=str(doc["instruction"]),
+        context=str(doc["context"]),
+        images=tuple(doc["images_path"]),
+        choices=None if choices is None else tuple(choices),
+        sheets=None if sheets is None else tuple(sheets),
+    )
+    budget = None
+    limit, each, counter = settings.max_context_len, settings.n_tokens_per_image, settings.tokenizer
+    if limit is not None and each is not None and counter is not None:
+        budget = Budget(limit, each, tokenizer(counter))
+    make = official if settings.prompt_mode == "official" else by_index
+    return make(sample, f"{sample.dataset}/images", budget, settings.combine_image)
+
+
+def messages(doc: Mapping[str, Any], settings: Settings) -> list[dict[str, Any]]:
+    """One user turn: texts and pictures in their places. Pictures that need no change are given as paths.
+
+    Raises:
+        DataError, MediaError: as :func:`prompt_of` and :func:`visuals`.
+    """
+    content: list[dict[str, Any]] = []
+    for part in prompt_of(doc, settings).parts:
+        if isinstance(part, Picture):
+            file = _file(doc, settings, part.path)
+            sheet = None if file is not None else _sheet(doc, settings, part.path)
+            content.append(image_part(file) if file is not None else {"type": "image", "url": sheet})
+        else:
+            content.append({"type": "text", "text": part})
+    return [{"role": "user", "content": content}]
+
+
+def visuals(doc: Mapping[str, Any], settings: Settings) -> list[Any]:
+    """The pictures of the prompt, opened (RGB), in order.
+
+    Raises:
+        DataError: the annotation names sheets that are neither there nor ours. MediaError: a picture cannot be read.
+    """
+    found = []
+    for part in prompt_of(doc, settings).parts:
+        if isinstance(part, Picture):
+            file = _file(doc, settings, part.path)
+            found.append(open_image(file) if file is not None else _sheet(doc, settings, part.path))
+    return found
+
+
+def _file(doc: Mapping[str, Any], settings: Settings, path: str) -> Path | None:
+    """Path of a picture; ``None`` for a sheet that must be drawn."""
+    file = root(str(doc["dataset"]), settings).absolute() / path
+    return None if settings.combine_image and not file.is_file() else file
+
+
+def _sheet(doc: Mapping[str, Any], settings: Settings, path: str) -> Any:
+    """A sheet drawn from its pictures."""
+    folder = root(str(doc["dataset"]), settings).absolute() / str(doc["dataset"]) / "images"
+    sheets = plan_sheets(doc["sample_id"], len(doc["images_path"]), settings.combine_image)
+    found = next((sheet for sheet in sheets if sheet.file == Path(path).name), None)
+    if found is None:
+        raise DataError(
+            f"MileBench, {doc['dataset']}, sample {doc['sample_id']}: there is no sheet {path}; make it with "
+            "combine_images.py"
+        )
+    return draw_sheet(found, [folder / image for image in doc["images_path"]], settings.font_size)

@@ -1,9 +1,8 @@
-"""Annotations and ``pred.json`` files as MileBench lays them out on disk."""
+"""An annotation file as the stand-alone evaluator needs it: the samples that predictions are compared with."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,13 @@ from typing import Any
 from lmms_eval.errors import DataError
 from lmms_eval.storage.json_files import read_json
 from lmms_eval.tasks.milebench.scoring import DatasetFacts
+from lmms_eval.tasks.milebench.submission import sample_number
 
-PREDICTIONS = "pred.json"
 ADVERSARIAL, ADVERSARIAL_VARIANT = "-adv", "adversarial"
 
 
 @dataclass(frozen=True, slots=True)
-class Annotation:
+class Reference:
     """What scoring needs of an annotation file."""
 
     where: str
@@ -29,41 +28,21 @@ class Annotation:
     """``adversarial``, or empty."""
 
 
-@dataclass(frozen=True, slots=True)
-class Predictions:
-    """The records of a ``pred.json``, in its order."""
-
-    where: str
-    records: tuple[Mapping[str, Any], ...]
-
-    def numbered(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        """Each record with the number of its sample.
-
-        Raises:
-            DataError: a record is no object, or its ``sample_id`` is no number.
-        """
-        for position, record in enumerate(self.records):
-            number = sample_number(record.get("sample_id")) if isinstance(record, Mapping) else None
-            if number is None:
-                raise DataError(f"{self.where}: record {position} is no object with a sample_id that is a number")
-            yield number, record
-
-
 def annotation_path(data_dir: Path, dataset: str, is_adversarial: bool = False) -> Path:
     """``DIR/NAME/NAME.json``, or ``NAME-adv.json``."""
     return data_dir / dataset / f"{dataset}{ADVERSARIAL if is_adversarial else ''}.json"
 
 
-def read_annotation(data_dir: Path, dataset: str, is_adversarial: bool = False) -> Annotation:
-    """Read an annotation file; see :func:`parse_annotation`."""
+def load_reference(data_dir: Path, dataset: str, is_adversarial: bool = False) -> Reference:
+    """Read an annotation file; see :func:`parse_reference`."""
     path = annotation_path(data_dir, dataset, is_adversarial)
     if not path.is_file():
         raise DataError(f"there is no annotation {path}; --data-dir names the folder that holds {dataset}/{path.name}")
-    found = parse_annotation(read_json(path), dataset, str(path))
+    found = parse_reference(read_json(path), dataset, str(path))
     return replace(found, variant=ADVERSARIAL_VARIANT) if is_adversarial else found
 
 
-def parse_annotation(content: Any, dataset: str, where: str) -> Annotation:
+def parse_reference(content: Any, dataset: str, where: str) -> Reference:
     """Check an annotation and index its samples.
 
     Raises:
@@ -88,7 +67,7 @@ def parse_annotation(content: Any, dataset: str, where: str) -> Annotation:
         if missing:
             raise DataError(f"{where}: sample {number} has no {missing}")
         samples[number] = sample
-    return Annotation(where, facts, samples)
+    return Reference(where, facts, samples)
 
 
 def _missing_key(sample: Mapping[str, Any], is_choice: bool) -> str:
@@ -100,38 +79,3 @@ def _missing_key(sample: Mapping[str, Any], is_choice: bool) -> str:
     if is_choice and not isinstance(instance.get("choice_list"), list):
         return "list task_instance.choice_list"
     return ""
-
-
-def read_predictions(path: Path) -> Predictions:
-    """Read a ``pred.json``.
-
-    Raises:
-        DataError: it is not there, is no complete JSON list, or is empty.
-    """
-    if not path.is_file():
-        raise DataError(f"there are no predictions {path}; a run writes them, --result-dir names one model's folder")
-    content = read_json(path)
-    if not isinstance(content, list) or not content:
-        raise DataError(f"{path} holds no predictions: it must be a list with a record a sample")
-    return Predictions(str(path), tuple(content))
-
-
-def sample_number(value: Any) -> int | None:
-    """A ``sample_id`` as a number: an integer, or a text of digits; ``None`` for anything else."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, str):
-        return int(value) if value.isdecimal() and value.isascii() and len(value) <= 18 else None
-    return value if isinstance(value, int) else None
-
-
-def fingerprint(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal digits.
-
-    Raises:
-        DataError: it cannot be read.
-    """
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error

@@ -10,8 +10,9 @@ from typing import Any
 
 from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import replacing
-from lmms_eval.tasks.milebench.reference import Annotation, Predictions
+from lmms_eval.tasks.milebench.reference import Reference
 from lmms_eval.tasks.milebench.scoring import DatasetResult, SampleScore, aggregate, score_sample
+from lmms_eval.tasks.milebench.submission import Predictions
 from lmms_eval.tasks.milebench.summary.dataset import DatasetSummary, summarise
 
 EVAL, SCORES, EXTRACTED = "eval.json", "eval_score.json", "pred_with_extracted.json"
@@ -62,7 +63,7 @@ class Evaluation:
         return "; ".join(lines) + (f"; and {more} more" if more else "")
 
 
-def evaluate_dataset(annotation: Annotation, predictions: Predictions, allow_partial: bool = False) -> Evaluation:
+def evaluate_dataset(annotation: Reference, predictions: Predictions, allow_partial: bool = False) -> Evaluation:
     """Judge all predictions of a data set.
 
     Args:
@@ -97,12 +98,12 @@ def evaluate_dataset(annotation: Annotation, predictions: Predictions, allow_par
     return Evaluation(predictions.where, result, judged, len(annotation.samples), annotation.variant, notes)
 
 
-def _judge(annotation: Annotation, sample: Mapping[str, Any], record: Mapping[str, Any]) -> Judged:
+def _judge(annotation: Reference, sample: Mapping[str, Any], record: Mapping[str, Any]) -> Judged:
     score = score_sample(annotation.facts, sample, record.get("pred_response"), record.get("gt_response"))
     return Judged(record, sample, score)
 
 
-def _mismatch(annotation: Annotation, found: Mapping[int, Any], repeated: Sequence[int]) -> Iterator[str]:
+def _mismatch(annotation: Reference, found: Mapping[int, Any], repeated: Sequence[int]) -> Iterator[str]:
     missing = [number for number in annotation.samples if number not in found]
     unknown = [number for number in found if number not in annotation.samples]
     for numbers, what in ((missing, "without a prediction"), (unknown, "unknown"), (repeated, "predicted repeatedly")):

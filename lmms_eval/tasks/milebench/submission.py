@@ -1,19 +1,24 @@
-"""What a model answered, in the format of the authors' generation script: ``pred.json``."""
+"""``pred.json``: the answers of a model to a data set, written by a run and read by the stand-alone scripts."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from loguru import logger
 
 from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import replacing
-from lmms_eval.tasks.milebench.prompts import Prompt
+from lmms_eval.storage.json_files import read_json
 
-FILE = "pred.json"
+if TYPE_CHECKING:
+    from lmms_eval.tasks.milebench.prompts import Prompt
+
+PREDICTIONS = "pred.json"
 _KEYS = ("sample_id", "image", "question", "gt_response", "gen_model_id", "pred_response", "gen_kwargs")
 
 
@@ -42,7 +47,9 @@ def in_order(records: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     for group in groups.values():
         for item in group:
             if item["sample_id"] in found:
-                logger.warning("sample_id {} stands twice in the data: {} keeps the last", item["sample_id"], FILE)
+                logger.warning(
+                    "sample_id {} stands twice in the data: {} keeps the last", item["sample_id"], PREDICTIONS
+                )
             found[item["sample_id"]] = item
     return list(found.values())
 
@@ -65,3 +72,58 @@ def write(text: str, path: Path) -> None:
             file.write(text.encode("utf-8", "surrogatepass"))
     except OSError as error:
         raise DataError(f"predictions {path} cannot be written: {error.strerror or error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Predictions:
+    """The records of a ``pred.json``, in its order."""
+
+    where: str
+    records: tuple[Mapping[str, Any], ...]
+
+    def numbered(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        """Each record with the number of its sample.
+
+        Raises:
+            DataError: a record is no object, or its ``sample_id`` is no number.
+        """
+        for position, record in enumerate(self.records):
+            number = sample_number(record.get("sample_id")) if isinstance(record, Mapping) else None
+            if number is None:
+                raise DataError(f"{self.where}: record {position} is no object with a sample_id that is a number")
+            yield number, record
+
+
+def read_predictions(path: Path) -> Predictions:
+    """Read a ``pred.json``.
+
+    Raises:
+        DataError: it is not there, is no complete JSON list, or is empty.
+    """
+    if not path.is_file():
+        raise DataError(f"there are no predictions {path}; a run writes them, --result-dir names one model's folder")
+    content = read_json(path)
+    if not isinstance(content, list) or not content:
+        raise DataError(f"{path} holds no predictions: it must be a list with a record a sample")
+    return Predictions(str(path), tuple(content))
+
+
+def sample_number(value: Any) -> int | None:
+    """A ``sample_id`` as a number: an integer, or a text of digits; ``None`` for anything else."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str):
+        return int(value) if value.isdecimal() and value.isascii() and len(value) <= 18 else None
+    return value if isinstance(value, int) else None
+
+
+def fingerprint(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal digits.
+
+    Raises:
+        DataError: it cannot be read.
+    """
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error

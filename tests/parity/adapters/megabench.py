@@ -20,9 +20,9 @@ from lmms_eval.tasks.megabench.metrics.constraints_verse import is_line_iambic, 
 from lmms_eval.tasks.megabench.metrics.pronunciation import phones_for_word, rhyming_part
 from lmms_eval.tasks.megabench.metrics.values import Scored
 from lmms_eval.tasks.megabench.outside_data import OutsideData
+from lmms_eval.tasks.megabench.scoring.aggregation import AGGREGATIONS
 from lmms_eval.tasks.megabench.scoring.parsers import PARSERS, AnswerShape
 from lmms_eval.tasks.megabench.scoring.task_spec import parse_task_spec
-from lmms_eval.tasks.megabench.summary import AGGREGATIONS
 from tests.parity.vectors import DATA_DIR, PASSED, Vector, Verdict, deviates, failed, line_adapter, pending
 
 TOLERANCE = 1e-9

@@ -18,8 +18,7 @@ from lmms_eval.tasks.megabench.facts import Labels, labels
 from lmms_eval.tasks.megabench.reference import ReferenceTask, load_reference
 from lmms_eval.tasks.megabench.scoring.pool import ScorePool
 from lmms_eval.tasks.megabench.standalone import Panel, Sources, evaluate
-from lmms_eval.tasks.megabench.submission import dumps, record
-from lmms_eval.tasks.megabench.submitted import read_submission
+from lmms_eval.tasks.megabench.submission import dumps, read_submission, record
 from tests.parity import vectors
 from tests.parity.adapters.megabench import outside_data, same
 from tests.parity.adapters.megabench_breakdown import analysis, met

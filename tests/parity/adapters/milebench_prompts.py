@@ -12,7 +12,7 @@ import yaml
 from PIL import Image
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.milebench import data, prompts, submission, utils
+from lmms_eval.tasks.milebench import data, prompts, submission
 from lmms_eval.tasks.milebench.prompts import Budget, Picture, Prompt, Sample
 from lmms_eval.tasks.milebench.settings import Settings
 from lmms_eval.tasks.milebench.sheets import Sheet, draw_sheet, plan_sheets
@@ -155,7 +155,7 @@ def run_verdict(folder: Path, run: Mapping[str, Any], model: Mapping[str, Any]) 
     annotation = data.read_annotation(folder / "data" / "ToyQA" / "ToyQA.json")
     records = []
     for doc in data.rows(annotation, "ToyQA", settings):
-        prompt = utils.prompt_of(doc, settings)
+        prompt = prompts.prompt_of(doc, settings)
         echo = f"{len(prompt.images)} images, {len(prompt.text)} chars"
         records.append(submission.record(doc, prompt, echo))
     found = json.loads(submission.dumps(records, model["model_name"], model["gen_kwargs"]))

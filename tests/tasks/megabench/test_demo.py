@@ -14,7 +14,8 @@ import pytest
 
 from lmms_eval.media import header, load_image, probe
 from lmms_eval.tasks.megabench import utils
-from lmms_eval.tasks.megabench.rows import parse_row
+from lmms_eval.tasks.megabench.data import parse_row
+from lmms_eval.tasks.megabench.summary import task_scores
 
 REPOSITORY = Path(__file__).parents[3]
 DEMO = Path(utils.__file__).parent / "demo"
@@ -38,7 +39,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 
 
 def right_reply(doc: dict[str, str]) -> str:
-    return f"I looked closely.\n{utils.doc_to_right_reply(doc)}"
+    return f"I looked closely.\n{utils.doc_to_gold(doc)}"
 
 
 def test_size_and_variety() -> None:
@@ -95,7 +96,7 @@ def test_macro_mean_is_over_tasks() -> None:
     ]
     tasks = len({doc["task_name"] for doc in rows})
     assert utils.aggregate_macro_mean(values).value == pytest.approx(1 / tasks)
-    assert utils.task_scores(values)[0].name == rows[0]["task_name"]
+    assert task_scores(values)[0].name == rows[0]["task_name"]
     assert utils.aggregate_scored([1.0, 1.0]) == 2
 
 

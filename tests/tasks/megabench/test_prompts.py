@@ -12,9 +12,9 @@ from lmms_eval.media import uniform_indices
 from lmms_eval.media import video as video_module
 from lmms_eval.tasks._task_utils import pictures
 from lmms_eval.tasks.megabench import prompts
+from lmms_eval.tasks.megabench.data import Row, parse_row
 from lmms_eval.tasks.megabench.interleave import Budget, interleaved_messages
 from lmms_eval.tasks.megabench.prompts import MediaAccess
-from lmms_eval.tasks.megabench.rows import Row, parse_row
 from tests.media.draw import encoded, number_of, picture
 from tests.media.test_image import rotated_jpeg
 from tests.tasks.megabench.rows_for_tests import document, write_media

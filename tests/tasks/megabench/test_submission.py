@@ -9,8 +9,9 @@ import pytest
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.megabench import submission, utils
-from lmms_eval.tasks.megabench.rows import parse_row
+from lmms_eval.tasks.megabench.data import parse_row
 from tests.tasks.megabench.rows_for_tests import document
+from tests.tasks.megabench.submissions import entry, query
 
 
 def records(*specs: tuple[str, str]) -> list[dict[str, object]]:
@@ -69,8 +70,8 @@ def test_a_folder_that_is_a_file_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("task", ["core", "open", "core_si", "open_si", "demo"])
 def test_every_task_has_a_file_of_its_own(task: str, tmp_path: Path) -> None:
-    aggregate = getattr(utils, f"aggregate_submission_{task}")
-    told = aggregate(records(("1", "a")), SimpleNamespace(output_path=str(tmp_path)))
+    args, named = SimpleNamespace(output_path=str(tmp_path)), SimpleNamespace(name=f"megabench_{task}")
+    told = utils.aggregate_submission(records(("1", "a")), args, named)
     assert told.value is None
     assert told.details["submission_files"] == [str(path) for path in (tmp_path / "submissions").iterdir()]
     assert [path.name for path in (tmp_path / "submissions").iterdir()] == [
@@ -80,5 +81,34 @@ def test_every_task_has_a_file_of_its_own(task: str, tmp_path: Path) -> None:
 
 def test_without_an_output_path_the_current_folder_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    utils.aggregate_submission_core(records(("1", "a")), SimpleNamespace(output_path=None))
+    args, task = SimpleNamespace(output_path=None), SimpleNamespace(name="megabench_core")
+    utils.aggregate_submission(records(("1", "a")), args, task)
     assert (tmp_path / "submissions" / "megabench_core_all_query_responses.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('[{"task_name": "t"', "no complete JSON file"),
+        ("{}", "must hold a list of tasks, not dict"),
+        ("[3]", "entry 0"),
+        ('[{"name": "t"}]', "entry 0"),
+        ("[" * 100_000, "no complete JSON file"),
+    ],
+)
+def test_a_file_that_is_no_submission_is_refused(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "submission.json"
+    path.write_text(content)
+    with pytest.raises(DataError, match=message):
+        submission.read_submission(path)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"nowhere\.json cannot be read"):
+        submission.read_submission(tmp_path / "nowhere.json")
+
+
+def test_a_submission_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "submission.json"
+    path.write_text(json.dumps([entry(query(1))]))
+    assert submission.read_submission(path) == [entry(query(1))]

@@ -8,7 +8,7 @@ import pytest
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.milebench.collection import collect, table, taxonomy, write_collection
-from lmms_eval.tasks.milebench.reference import fingerprint
+from lmms_eval.tasks.milebench.submission import fingerprint
 
 LEVELS = {"image_quantity_level-Accuracy": {"Few": 1}, "image_quantity_level-Result": {"Few": [1, 1]}}
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.milebench.reference import Predictions, parse_annotation
+from lmms_eval.tasks.milebench.reference import parse_reference
 from lmms_eval.tasks.milebench.standalone import Evaluation, evaluate_dataset, write_evaluation
+from lmms_eval.tasks.milebench.submission import Predictions
 
 CHOICES = ["Left, then right", "Right"]
 
@@ -23,7 +24,7 @@ def evaluated(answers: dict[Any, Any], allow_partial: bool = False, gold: str = 
         }
         for number in range(1, n + 1)
     ]
-    annotation = parse_annotation({"meta_data": {"question_type": "multi-choice"}, "data": data}, "TQA", "TQA.json")
+    annotation = parse_reference({"meta_data": {"question_type": "multi-choice"}, "data": data}, "TQA", "TQA.json")
     records = tuple(
         {"sample_id": number, "image": ["x/a"], "gt_response": gold, "pred_response": answer, "gen_kwargs": {}}
         for number, answer in answers.items()

@@ -12,6 +12,7 @@ from lmms_eval.errors import DataError
 from lmms_eval.tasks._task_utils import file_utils
 from lmms_eval.tasks.milebench import submission
 from lmms_eval.tasks.milebench.prompts import Prompt
+from lmms_eval.tasks.milebench.submission import read_predictions, sample_number
 from tests.tasks.milebench import made
 
 KEYS = ["sample_id", "image", "question", "gt_response", "gen_model_id", "pred_response", "gen_kwargs"]
@@ -67,3 +68,28 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file", encoding="utf-8")
     with pytest.raises(DataError, match="cannot be written"):
         submission.write("[]", tmp_path / "taken" / "pred.json")
+
+
+def test_missing_predictions_are_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"pred\.json; a run writes them"):
+        read_predictions(tmp_path / "pred.json")
+
+
+@pytest.mark.parametrize(("text", "problem"), [("[]", "no predictions"), ("{}", "no predictions"), ("[{", "complete")])
+def test_files_without_predictions(tmp_path: Path, text: str, problem: str) -> None:
+    (tmp_path / "pred.json").write_text(text)
+    with pytest.raises(DataError, match=problem):
+        read_predictions(tmp_path / "pred.json")
+
+
+@pytest.mark.parametrize("record", [3, {}, {"sample_id": None}, {"sample_id": 1.0}, {"sample_id": "x"}])
+def test_records_without_a_number(tmp_path: Path, record: Any) -> None:
+    (tmp_path / "pred.json").write_text(json.dumps([{"sample_id": 1}, record]))
+    with pytest.raises(DataError, match="record 1"):
+        list(read_predictions(tmp_path / "pred.json").numbered())
+
+
+def test_numbers_of_samples() -> None:
+    assert [sample_number(value) for value in (3, "07", "x", True, None, 1.5, "٣", "-1", "9" * 5000)] == [
+        3, 7, None, None, None, None, None, None, None,
+    ]  # fmt: skip

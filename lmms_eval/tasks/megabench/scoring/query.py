@@ -15,9 +15,9 @@ from lmms_eval.tasks.megabench.conversions.literals import LiteralError, read_li
 from lmms_eval.tasks.megabench.metrics import Metric, MetricSpec
 from lmms_eval.tasks.megabench.metrics.values import Scored
 from lmms_eval.tasks.megabench.outside_data import OutsideData
+from lmms_eval.tasks.megabench.scoring.aggregation import AGGREGATIONS, NO_SCORE
 from lmms_eval.tasks.megabench.scoring.parsers import PARSERS, AnswerShape, Parsed, is_repaired, parse_repaired
 from lmms_eval.tasks.megabench.scoring.task_spec import TaskSpec
-from lmms_eval.tasks.megabench.summary import AGGREGATIONS, NO_SCORE
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,9 @@ from typing import Any
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.megabench.conversions.literals import LiteralError, read_literal
 from lmms_eval.tasks.megabench.metrics import METRICS, UNSUPPORTED, MetricSpec
+from lmms_eval.tasks.megabench.scoring.aggregation import AGGREGATIONS
 from lmms_eval.tasks.megabench.scoring.parsers import PARSERS, STRING_PARSERS
-from lmms_eval.tasks.megabench.summary import AGGREGATIONS, EvalType
+from lmms_eval.tasks.megabench.summary import EvalType
 
 NOTE_PREFIX = "##"
 """Truth fields that start so are not asked for by the string parsers."""

@@ -1,9 +1,6 @@
-import json
-
 import pytest
 
-from lmms_eval.errors import DataError
-from lmms_eval.tasks.megabench.submitted import check, read_submission
+from lmms_eval.tasks.megabench.reference import check
 from tests.tasks.megabench.submissions import entry, query, reference
 
 TASKS = {"t": reference("t"), "u": reference("u")}
@@ -59,31 +56,3 @@ def test_of_a_repeated_task_the_first_one_counts():
     errors, refused = problems(entry(query(1)), entry(query(1)))
     assert refused == {1}
     assert "entry 1 repeats entry 0" in errors[0]
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ('[{"task_name": "t"', "no complete JSON file"),
-        ("{}", "must hold a list of tasks, not dict"),
-        ("[3]", "entry 0"),
-        ('[{"name": "t"}]', "entry 0"),
-        ("[" * 100_000, "no complete JSON file"),
-    ],
-)
-def test_a_file_that_is_no_submission_is_refused(tmp_path, content, message):
-    path = tmp_path / "submission.json"
-    path.write_text(content)
-    with pytest.raises(DataError, match=message):
-        read_submission(path)
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(DataError, match=r"nowhere\.json cannot be read"):
-        read_submission(tmp_path / "nowhere.json")
-
-
-def test_a_submission_is_read(tmp_path):
-    path = tmp_path / "submission.json"
-    path.write_text(json.dumps([entry(query(1))]))
-    assert read_submission(path) == [entry(query(1))]
