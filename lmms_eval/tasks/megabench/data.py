@@ -175,7 +175,7 @@ class Row:
 
 
 def is_video(path: str) -> bool:
-    """Whether the file name stands for a video."""
+    """Tell the name of a video's file."""
     guessed = _TYPES.guess_type(path)[0]
     return guessed is not None and guessed.startswith("video")
 

@@ -39,7 +39,7 @@ def is_askable(query: Query) -> bool:
 
 
 class Geocoder(Protocol):
-    """What the metric asks."""
+    """Source of coordinates that the metric asks."""
 
     def locate(self, query: Query) -> Coordinates | None:
         """The coordinates of a place, ``None`` if there is no such place. Raises ``NotEvaluated`` without an answer."""

@@ -23,7 +23,7 @@ FRAMES_START, FRAMES_END = "<video frames start>", "<video frames end>"
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How many pictures a model takes (defaults: the authors' GPT-4o settings)."""
+    """Limits on the pictures of a call (defaults: the authors' GPT-4o settings)."""
 
     max_images: int = 64
     demo_video_frames: int = 8

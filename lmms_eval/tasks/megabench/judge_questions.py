@@ -1,4 +1,4 @@
-"""What a judge is asked about a query: one question for each field with a judge metric."""
+"""From a query and its reply to the judge's questions: one for each field with a judge metric."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ART_QUESTION = (
 
 @dataclass(frozen=True, slots=True)
 class JudgedQuery:
-    """What the questions need of a query beside the reply."""
+    """A query as the judge's questions need it, beside the reply."""
 
     answer: Mapping[str, Any]
     """Field -> true answer."""

@@ -49,7 +49,7 @@ def server_url(name: str) -> str:
 
 
 def cache_file() -> Path:
-    """Where answers are kept: ``lmms_eval/geocode.db`` in the user's cache folder."""
+    """The database of earlier answers: ``lmms_eval/geocode.db`` in the user's cache folder."""
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "lmms_eval" / "geocode.db"
 
 
@@ -98,7 +98,7 @@ class AnswerMemory:
         return float(turn)
 
     def _transact(self, action: Callable[[sqlite3.Connection], Any]) -> Any:
-        """What the action gives, in one transaction; ``None`` where the file cannot be used."""
+        """Run an action in one transaction; ``None`` where the file cannot be used."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with closing(sqlite3.connect(self._path, timeout=LOCK_TIMEOUT_S, isolation_level=None)) as database:

@@ -27,7 +27,7 @@ _PLACEHOLDER = re.compile(r"(<image>|<video>)")
 
 @dataclass(frozen=True, slots=True)
 class MediaAccess:
-    """Where the files of a row are, and how many frames of a video are taken."""
+    """Folder of the media, and the most frames that are taken of a video."""
 
     root: Path
     """Folder that holds ``data/``."""
@@ -160,7 +160,7 @@ def _tokens(path: str, media: MediaAccess) -> str:
 
 
 def frame_count(name: str, media: MediaAccess) -> int:
-    """How many frames :func:`frames` gives; the video is decoded for it once in a process."""
+    """Number of frames that :func:`frames` gives; the video is decoded for it once in a process."""
     from lmms_eval.media import resolve
     from lmms_eval.media.reference import identity
 

@@ -1,4 +1,4 @@
-"""What a run prints of MEGA-Bench as a whole: core, open, overall and the breakdown by keywords."""
+"""The report of a run on MEGA-Bench as a whole: core, open, overall and the breakdown by keywords."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _results(numbers: TaskNumbers) -> list[TaskResult]:
 
 
 def _gaps(numbers: list[TaskNumbers], found: Breakdown) -> list[str]:
-    """Why these are not the set's official numbers; empty if they are."""
+    """Reasons why these are not the set's official numbers; empty if they are."""
     return [*(number.withheld for number in numbers if number.withheld), *found.warnings()]
 
 

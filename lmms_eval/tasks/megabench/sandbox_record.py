@@ -1,4 +1,4 @@
-"""What a run records of the sandbox that its programs were judged in."""
+"""Records of the sandbox that a run's programs were judged in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a task of MEGA-Bench can be told: ``lmms_eval_specific_kwargs``, or ``--task_kwargs`` on the command line."""
+"""Options of the MEGA-Bench tasks: ``lmms_eval_specific_kwargs``, or ``--task_kwargs`` on the command line."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Settings(BenchmarkOptions):
 
     @property
     def media(self) -> MediaAccess:
-        """Where the media lie.
+        """Access to the media.
 
         Raises:
             DataError: they are nowhere.

@@ -55,7 +55,7 @@ class Evaluation:
 
 
 class Watcher(Protocol):
-    """Who wants to know how an evaluation goes on."""
+    """Receiver of an evaluation's progress."""
 
     def task(self, task: EvaluatedTask) -> None:
         """A task has its scores; tasks come in the submission's order."""
@@ -76,7 +76,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What a submission is compared with."""
+    """The data set and the earlier scores that a submission is compared with."""
 
     tasks: Mapping[str, ReferenceTask]
     """Of the configuration that it answers."""
@@ -186,7 +186,7 @@ def _judged_query(query: QueryJob, submitted: Mapping[str, Any], panel: Panel) -
 
 
 def can_reuse(entry: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
-    """Whether an earlier output holds the scores of exactly these answers (§5.3)."""
+    """Tell an earlier output that holds the scores of exactly these answers (§5.3)."""
     if known.get("mean_task_score") is None or known.get("task_score") is None:
         return False
     queries, scored = entry["query_response"], known.get("query_response")

@@ -16,7 +16,7 @@ _QUERY_KEYS = ("response", "correct_answer", "global_idx", "images", "query_text
 
 
 def record(row: Row, response: str | None) -> dict[str, Any]:
-    """What the submission needs of one query; a missing response is an empty text."""
+    """The submission's record of one query; a missing response is an empty text."""
     return {
         "task_name": row.task_name,
         "global_idx": row.id,

@@ -97,7 +97,7 @@ def _problem(content: Any) -> str:
 
 
 def staleness(folder: Path) -> str:
-    """What is wrong if our evaluator scored other predictions than those that lie beside the result; else empty."""
+    """A complaint if our evaluator scored other predictions than those beside the result; else empty."""
     fixed, predictions = folder / FIXED, folder / PREDICTIONS
     if not fixed.is_file() or not predictions.is_file():
         return ""

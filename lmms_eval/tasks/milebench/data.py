@@ -1,4 +1,4 @@
-"""Where MileBench's data lie, how its archives are unpacked, and its annotation files as documents."""
+"""The data of MileBench: finding them, unpacking the archives, annotation files as documents."""
 
 from __future__ import annotations
 

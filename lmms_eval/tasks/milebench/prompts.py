@@ -31,7 +31,7 @@ _PLACEHOLDER = re.compile(r"(\{(?:image|table)#\d+\})")
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What a prompt is made from."""
+    """The parts of a document that make its prompt."""
 
     sample_id: int
     dataset: str
@@ -56,7 +56,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much fits into a context."""
+    """Limit of a context, and what counts against it."""
 
     max_context_len: int
     n_tokens_per_image: int

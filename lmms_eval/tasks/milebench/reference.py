@@ -17,7 +17,7 @@ ADVERSARIAL, ADVERSARIAL_VARIANT = "-adv", "adversarial"
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What scoring needs of an annotation file."""
+    """The content of an annotation file that scoring needs."""
 
     where: str
     """The file, for messages."""

@@ -1,4 +1,4 @@
-"""What a run prints and writes of MileBench as a whole: groups, overall figures, scores by number of pictures."""
+"""The report on MileBench as a whole: groups, overall figures, scores by number of pictures."""
 
 from __future__ import annotations
 

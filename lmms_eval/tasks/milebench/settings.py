@@ -1,4 +1,4 @@
-"""What a task of MileBench can be told: ``lmms_eval_specific_kwargs``, or ``--task_kwargs`` on the command line."""
+"""Options of the MileBench tasks: ``lmms_eval_specific_kwargs``, or ``--task_kwargs`` on the command line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Settings(BenchmarkOptions):
     benchmark: ClassVar[str] = BENCHMARK
 
     prompt_mode: Literal["official", "index"] = "official"
-    """How pictures find their places: by position, as the authors' script does it, or by the placeholder's index."""
+    """Places of the pictures: by position, as the authors' script does it, or by the placeholder's index."""
     combine_image: int = 0
     """Pictures of a sample are put on at most so many sheets; 0: every picture by itself."""
     adversarial: bool = False
@@ -34,7 +34,7 @@ class Settings(BenchmarkOptions):
 
     @property
     def variant(self) -> str:
-        """What sets data and prompts apart from the benchmark's usual ones; empty for those."""
+        """Name of these data and prompts; empty for the benchmark's usual ones."""
         parts = [
             "demo" if self.data_folder is not None else "",
             "adversarial" if self.adversarial else "",

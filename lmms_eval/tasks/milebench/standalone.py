@@ -57,7 +57,7 @@ class Evaluation:
         return tuple(judged.score for judged in self.judged if judged.score.error is not None)
 
     def failure_text(self) -> str:
-        """Which samples failed, and why; empty if none did."""
+        """The failed samples with their errors; empty if none failed."""
         lines = [f"sample {score.sample_id}: {score.error}" for score in self.failures[:_SHOWN]]
         more = len(self.failures) - len(lines)
         return "; ".join(lines) + (f"; and {more} more" if more else "")
@@ -157,7 +157,7 @@ def write_evaluation(evaluation: Evaluation, folder: Path, source: str) -> None:
 
 
 def summary(evaluation: Evaluation) -> DatasetSummary:
-    """What the benchmark's report needs of the scored samples, of which there must be one."""
+    """The summary of the scored samples, of which there must be one, as the report needs it."""
     return summarise(
         [
             {

@@ -23,8 +23,7 @@ _KEYS = ("sample_id", "image", "question", "gt_response", "gen_model_id", "pred_
 
 
 def record(doc: Mapping[str, Any], prompt: Prompt, answer: str) -> dict[str, Any]:
-    """What the file needs of one sample: its document, its prompt, the model's answer. Paths start at the data's root
-    folder, wherever that lies."""
+    """The file's record of one sample. Paths start at the data's root folder, wherever that lies."""
     return {
         "sample_id": int(doc["sample_id"]),
         "n_images": len(doc["images_path"]),

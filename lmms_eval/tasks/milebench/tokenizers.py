@@ -1,4 +1,4 @@
-"""What counts the tokens of a prompt that must fit into a context."""
+"""Tokenizers that count a prompt which must fit into a context."""
 
 from __future__ import annotations
 

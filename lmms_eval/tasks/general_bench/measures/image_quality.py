@@ -128,6 +128,13 @@ def _strips(first: Any, second: Any) -> Iterator[_Strip]:
 
 
 def similarity(first: Any, second: Any, peak: float) -> Similarity:
+    """Structural similarity of two grey pictures ``(height, width)`` (Wang, Bovik, Sheikh and Simoncelli, 2004).
+
+    Windows of 11x11 pixels weighted by a normal distribution (1.5 pixels), only where they lie in the picture.
+
+    Raises:
+        DataError: different shapes, or a side below 11 pixels.
+    """
     if first.shape != second.shape or first.ndim != 2 or min(first.shape) < _WINDOW:
         raise DataError(f"SSIM needs grey pictures of one size, at least {_WINDOW} pixels wide and high")
     stable1, stable2 = (_K1 * peak) ** 2, (_K2 * peak) ** 2

@@ -117,7 +117,7 @@ class Breakdown:
         }
 
     def warnings(self) -> list[str]:
-        """What a reader must know before comparing: parts that are missing."""
+        """Missing parts, which a reader must know of before comparing."""
         found = []
         for name, side in (("core", self.core), ("open", self.open)):
             count = 0 if side is None else side.tasks

@@ -75,7 +75,7 @@ def str_to_coords(text: Any) -> list[Any]:
 
 
 def _tag_contents(text: str, tag: str) -> Iterator[str]:
-    """What stands between ``<tag>`` and the next ``</tag>`` on the same line."""
+    """The texts between ``<tag>`` and the next ``</tag>`` on the same line."""
     opening, closing = f"<{tag}>", f"</{tag}>"
     for line in text.split("\n"):
         end = 0

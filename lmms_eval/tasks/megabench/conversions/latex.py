@@ -65,7 +65,7 @@ def _overline(match: re.Match[str]) -> str:
 
 
 def token_count(text: str) -> int:
-    """How many LaTeX tokens the text has: commands, and single characters of all else but whitespace."""
+    """Number of LaTeX tokens: commands, and single characters of all else but whitespace."""
     return sum(1 for _ in _TOKEN.finditer(text))
 
 

@@ -16,7 +16,7 @@ Subset = Literal["core", "open"]
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """What the breakdown groups a task by."""
+    """Keywords by which the breakdown groups a task."""
 
     skills: tuple[str, ...]
     input_format: str

@@ -22,7 +22,7 @@ _PACKAGE = "lmms_eval.tasks.megabench.metrics"
 
 @dataclass(frozen=True, slots=True)
 class MetricSpec:
-    """How a metric is found and called."""
+    """A metric: its function, and what it is called with."""
 
     name: str
     path: str = ""
@@ -32,7 +32,7 @@ class MetricSpec:
     whole_answer: bool = False
     """Gets the whole parsed response and the whole truth; serves as auxiliary metric only."""
     needs: Need | None = None
-    """What must be present beyond this package; without a function the metric is not evaluated."""
+    """A need beyond this package; without a function the metric is not evaluated."""
     judged: bool = False
     """Makes its task an ``llm`` task."""
     reads_text: bool = False

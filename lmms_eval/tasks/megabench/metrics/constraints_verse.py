@@ -22,7 +22,7 @@ _IAMBIC_PAIRS = frozenset({"00", "01", "02", "11", "21", "22"})
 
 @dataclass(frozen=True, slots=True)
 class SyllableRange:
-    """How many syllables a line may have, both ends included."""
+    """Range of the syllables of a line, both ends included."""
 
     least: int
     most: int
@@ -49,7 +49,7 @@ def parse_syllable_ranges(value: str) -> list[SyllableRange]:
 
 
 def syllables(lines: list[str], value: str) -> bool:
-    """Whether every line can be read with a number of syllables in its range."""
+    """Check that every line can be read with a number of syllables in its range."""
     ranges = parse_syllable_ranges(value)
     return len(lines) == len(ranges) and all(
         any(wanted.least <= total <= wanted.most for total in syllable_totals(line, wanted.most))
@@ -75,7 +75,7 @@ def syllable_totals(line: str, most: int) -> Iterator[int]:
 
 
 def rhyming_scheme(lines: list[str], scheme: str) -> bool:
-    """Whether lines with the same letter rhyme and lines with different letters do not; a blank is an empty line.
+    """Check that lines rhyme if and only if they have the same letter; a blank is an empty line.
 
     Raises ``IndexError`` for a line of blanks, whatever its letter.
     """
@@ -98,12 +98,12 @@ def rhyming_scheme(lines: list[str], scheme: str) -> bool:
 
 
 def poetry_meter(lines: list[str], _value: str) -> bool:
-    """Whether every line is iambic."""
+    """Check that every line is iambic."""
     return all(is_line_iambic(line) for line in lines)
 
 
 def is_line_iambic(line: str) -> bool:
-    """Whether each word can be pronounced so that the stresses, taken in pairs over the line, rise or stay level.
+    """Check for pronunciations whose stresses, taken in pairs over the line, rise or stay level.
 
     The total must be even; an unknown word fits no metre, an empty line every one.
     """

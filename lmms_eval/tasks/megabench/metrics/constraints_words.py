@@ -63,7 +63,7 @@ def _plain(part: str) -> str | int:
 
 
 def contain(text: str, name: str, value: str, linguistics: Callable[[], Linguistics]) -> bool:
-    """Whether the words of a constraint occur in the text, in the sentences and as often as it says.
+    """Check that the words of a constraint occur in the text, in the sentences and as often as it says.
 
     Raises:
         ConversionError: an unreadable constraint, or a text over the limits of this module.
@@ -103,7 +103,7 @@ def _within_limits(occurrences: list[Occurrence], limits: Mapping[str, Any]) -> 
 
 
 def _occurrences(phrases: Iterable[str], sentences: list[str]) -> list[Occurrence]:
-    """Where each phrase occurs as part of a text, also inside a word."""
+    """Occurrences of each phrase as part of a text, also inside a word."""
     counts = (
         Occurrence(number, sentence.count(phrase))
         for phrase in phrases
@@ -128,7 +128,7 @@ def _lemmatised(text: str, language: Linguistics) -> str:
 
 
 def length(text: str, value: str) -> bool:
-    """Whether the number of words lies strictly above (``>5``) or below (``<5``) a bound; false for no number.
+    """Check that the number of words lies strictly above (``>5``) or below (``<5``) a bound; false for no number.
 
     Raises ``ConversionError`` for any other relation.
     """
@@ -142,7 +142,7 @@ def length(text: str, value: str) -> bool:
 
 
 def acrostic(text: str, letters: str, *, alliteration: bool) -> bool:
-    """Whether each line begins with its letter; a blank stands for an empty line.
+    """Check that each line begins with its letter; a blank stands for an empty line.
 
     With ``alliteration`` every word must begin with the letter of its line; raises ``IndexError`` for a doubled blank.
     """

@@ -30,7 +30,7 @@ def xml_norm_point_distance(response: Any, truth: Any) -> float:
 
 
 def xml_norm_point_in_bbox(response: Any, context: Mapping[str, Any]) -> Scored:
-    """Whether the point lies in any of the context's ``bounding_boxes`` (texts), borders included.
+    """1 if the point lies in any of the context's ``bounding_boxes`` (texts), borders included.
 
     The information says for each box text whether it held the point; the search stops at the first hit, which is
     listed under Python's spelling of its numbers.

@@ -21,7 +21,7 @@ _FORMULA = re.compile(r"\$([^$]*)\$")
 
 
 def latex_expr_equality(response: Any, truth: Any) -> float:
-    """Whether two expressions are symbolically equal; unreadable ones are compared by ``simple_str_match``."""
+    """Symbolic equality of two expressions; unreadable ones are compared by ``simple_str_match``."""
     if not (isinstance(response, str) and isinstance(truth, str)):
         return 0.0
     response, truth = normalize_latex(response), normalize_latex(truth)
@@ -36,7 +36,7 @@ def latex_expr_equality(response: Any, truth: Any) -> float:
 
 
 def text_with_latex_expr_equality(response: Any, truth: Any) -> float:
-    """Whether the plain parts match by ``simple_str_match`` and the joined ``$...$`` parts are equal expressions."""
+    """Match of the plain parts by ``simple_str_match`` and equality of the joined ``$...$`` parts as expressions."""
     if not (isinstance(response, str) and isinstance(truth, str)):
         return 0.0
     response_text, response_latex = _split(response)

@@ -57,7 +57,7 @@ def latex_equal(first: str, second: str) -> str:
 
 
 def _clearly_differ(left: Any, right: Any) -> bool:
-    """Whether two expressions have different values at a point where both have one: then no simplification is needed.
+    """Find different values of two expressions at a point where both have one: no simplification is needed then.
 
     Sums, products, integrals and limits are left to sympy.
     """
@@ -93,7 +93,7 @@ def _filled(expression: Any, values: Mapping[Any, Any]) -> Any:
 
 
 def _too_large(expression: Any) -> bool:
-    """Whether comparing would compute a number of astronomical size, or expand a polynomial or a sum of one."""
+    """Tell an expression whose comparison would compute, or expand to, something of astronomical size."""
     from sympy import Pow, Product, Sum, binomial, factorial, preorder_traversal
 
     for node in preorder_traversal(expression):
@@ -107,7 +107,7 @@ def _too_large(expression: Any) -> bool:
 
 
 def _is_long(limit: Any) -> bool:
-    """Whether a sum runs over numbers, and over too many."""
+    """Tell a sum over numbers, and over too many."""
     if len(limit) != 3 or not (limit[1].is_Number and limit[2].is_Number):
         return False
     return bool(limit[2] - limit[1] > MAX_TERMS)

@@ -175,7 +175,7 @@ def _is_negative(literal: str) -> bool:
 
 
 def _negated(literal: str) -> str:
-    """What a negative literal denies."""
+    """The literal that a negative one denies."""
     return next(_groups(literal[1:-1]), "")
 
 

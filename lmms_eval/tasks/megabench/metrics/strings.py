@@ -42,7 +42,7 @@ def code_result_exact_str_match(response: Any, truth: Any) -> float:
 
 
 def multi_ref_phrase(response: Any, truth: Any) -> float:
-    """Whether any of the references in the truth matches by ``simple_str_match``."""
+    """Match of any of the references in the truth by ``simple_str_match``."""
     references = str_to_list(_text(truth).replace("，", ","))
     return float(any(simple_str_match(response, str(reference)) for reference in references))
 

@@ -1,4 +1,4 @@
-"""What a metric returns."""
+"""Return values of metrics."""
 
 from __future__ import annotations
 

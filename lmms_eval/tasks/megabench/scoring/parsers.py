@@ -23,7 +23,7 @@ _ANSWER_HEAD = re.compile(r"[A-Za-z0-9_-]|\([A-Za-z0-9_-]+\)\Z")
 
 @dataclass(frozen=True, slots=True)
 class AnswerShape:
-    """What the string parsers must know of the true answer."""
+    """Facts about the true answer that the string parsers need."""
 
     field: str
     """The only answer field of the task."""
@@ -83,14 +83,14 @@ STRING_PARSERS = frozenset({"answer_string", "ascii_answer_string", "verbatim_an
 
 
 def is_repaired(name: str, reply: str) -> bool:
-    """Whether ``parse_repaired`` may find something else than the official parser."""
+    """Tell replies in which ``parse_repaired`` may find something else than the official parser."""
     if name in STRING_PARSERS:
         return _BOLD_MARKER.search(reply) is not None
     return name == "json" and _MARKER in reply
 
 
 def parse_repaired(name: str, reply: str, shape: AnswerShape) -> Parsed:
-    """What the parser ``name`` would find without two faults of the official ones (scoring rules §3).
+    """The result of the parser ``name`` without two faults of the official ones (scoring rules §3).
 
     Asterisks around the answer marker are dropped, and the ``json`` parser reads all that follows the marker.
     """
@@ -128,7 +128,7 @@ def _marked_answer(reply: str, mode: FenceMode) -> str:
 
 
 def _after_marker(text: str) -> str:
-    """What follows the first marker at the start of a word, up to the next asterisk if one stands before the marker.
+    """The text after the first marker at the start of a word, up to the next asterisk if one stands before the marker.
 
     The whole text without such a marker.
     """

@@ -1,4 +1,4 @@
-"""Where the evaluator scores tasks: in a thread of this process, or in several worker processes."""
+"""The evaluator's workers: a thread of this process, or several worker processes."""
 
 from __future__ import annotations
 

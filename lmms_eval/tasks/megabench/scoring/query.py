@@ -120,7 +120,7 @@ def score_query(
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """What a reply is compared with."""
+    """True answer, scoring and context of a sample."""
 
     answer: Mapping[str, Any]
     spec: TaskSpec
@@ -177,7 +177,7 @@ def response_of(metric: MetricSpec, parsed: Parsed, field: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """What a judged metric needs beside response and truth."""
+    """Arguments of a judged metric beside response and truth."""
 
     spec: TaskSpec
     answer: Mapping[str, Any]

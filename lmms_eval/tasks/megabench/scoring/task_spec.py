@@ -1,4 +1,4 @@
-"""What ``metric_info`` of a task says about scoring, checked before anything is scored."""
+"""The scoring of a task as its ``metric_info`` states it, checked before anything is scored."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class JudgePrompt:
     """Placeholder -> ``model_output``, ``example_question``, ``answers.FIELD`` or ``eval_context.KEY``."""
 
     def values(self, response: Any, question: str, answer: Mapping[str, Any], context: Mapping[str, Any]) -> Any:
-        """What fills the placeholders on one sample, as far as it is there."""
+        """Values for the placeholders on one sample, as far as it has them."""
         found = {"model_output": response, "example_question": question}
         values: dict[str, Any] = {}
         for name, source in self.sources.items():
@@ -54,7 +54,7 @@ class JudgePrompt:
 
 @dataclass(frozen=True, slots=True)
 class TaskSpec:
-    """How the queries of one task are parsed, scored and aggregated."""
+    """Parser, metrics and aggregation of the queries of one task."""
 
     task_name: str
     parser: str
@@ -195,7 +195,7 @@ def _judge_prompt(info: Mapping[str, Any], fields: Collection[str], task_name: s
 
 
 def _is_source(source: Any, fields: Collection[str]) -> bool:
-    """Whether a placeholder's source exists in every sample; ``eval_context.KEY`` can be seen in the samples only."""
+    """Tell a source that every sample has; ``eval_context.KEY`` can be seen in the samples only."""
     if source in ("model_output", "example_question"):
         return True
     kind, _, rest = str(source).partition(".")

@@ -26,7 +26,7 @@ class QueryJob:
     correct_answer: Mapping[str, Any]
     eval_context: str
     verdicts: tuple[Verdict, ...] = ()
-    """What a judge said of it."""
+    """The replies of a judge to its questions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class TaskJob:
     data: OutsideData = NO_DATA
 
     def spec(self) -> TaskSpec:
-        """How they are scored. Raises ``TaskError`` for a configuration that cannot be used."""
+        """Read how they are scored. Raises ``TaskError`` for a configuration that cannot be used."""
         return _spec(self.metric_info, self.task_name, tuple(self.queries[0].correct_answer))
 
 
@@ -91,7 +91,7 @@ def _query(response: str | None, answer: Mapping[str, Any], context: str, verdic
 
 
 def results_from_line(line: bytes) -> Sequence[dict[str, Any]]:
-    """What a worker process answered to a job."""
+    """Read the answer of a worker process to a job."""
     found: Sequence[dict[str, Any]] = json.loads(line)
     return found
 

@@ -17,7 +17,7 @@ _ESCAPED = frozenset(r"\.^$*+?{}[]|()")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was read from an answer (not always a letter in use), and by which step."""
+    """The letters read from an answer (not always one in use), and the step that read them."""
 
     extracted: str
     step: str

@@ -90,7 +90,7 @@ def _longest_option(answer: str, options: Sequence[str]) -> int | None:
 
 
 def occurs(piece: str, text: str) -> bool:
-    """Whether ``piece`` occurs in ``text`` between word borders; a number is not found inside another number."""
+    """Find ``piece`` in ``text`` between word borders; a number is not found inside another number."""
     return _Words(text).hold(piece)
 
 
@@ -112,7 +112,7 @@ class _Words:
         return False
 
     def _end_of_word(self, start: int) -> int:
-        """What begins with a word character begins where a word does: nothing before this place counts."""
+        """The next place where a match can begin: one that starts with a word character starts a word."""
         if start not in self._ends:
             run = _WORD.match(self._text, start)
             self._ends[start] = run.end() if run else start

@@ -1,4 +1,4 @@
-"""What scoring takes and gives: a data set's rule, a sample's score, a data set's result."""
+"""Input and output of scoring: a data set's rule, a sample's score, a data set's result."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class DatasetFacts:
 
     @property
     def rule(self) -> Rule:
-        """How answers are judged: by the name first, then by the question type.
+        """The rule that scores answers: by the data set's name first, then by the question type.
 
         Raises:
             DataError: the question type is needed and is neither ``multi-choice`` nor ``open-ended``.
@@ -77,9 +77,9 @@ class SampleScore:
     normalised: Normalised | None = None
     """The normalised texts, as ``pred_with_extracted.json`` shows them."""
     note: str = ""
-    """What the reference would have crashed on, where a specified value stands instead."""
+    """A case in which the reference crashes and a specified value stands instead."""
     error: str | None = None
-    """Why the sample failed."""
+    """The reason of a failed sample."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class DatasetResult:
     n_failed: int
     no_answer: int
     steps: Mapping[str, int]
-    """How many samples each official rule decided."""
+    """Numbers of samples that each official rule decided."""
     fixed_steps: Mapping[str, int]
 
     def as_eval(self) -> dict[str, Any]:

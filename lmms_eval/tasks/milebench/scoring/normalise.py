@@ -35,7 +35,7 @@ def normalise_fixed(text: str) -> str:
 
 
 def _replacements(text: str, deletes_all: bool) -> dict[int, str]:
-    """What becomes of each mark that the text holds."""
+    """Replacement of each mark that the text holds."""
     return {
         ord(mark): "" if deletes_all or f"{mark} " in text or f" {mark}" in text else " "
         for mark in MARKS

@@ -1,4 +1,4 @@
-"""Which of many pieces can occur in a text: keeps a search for 1,000 options in a megabyte of text short."""
+"""Filter of the pieces that can occur in a text: keeps a search for 1,000 options in a megabyte short."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Blocks:
         return len(piece) < _SIZE or any(self._fits(piece, shift) for shift in range(_SIZE))
 
     def _fits(self, piece: str, shift: int) -> bool:
-        """Whether the piece may begin ``shift`` characters before the end of a block."""
+        """Tell a piece that may begin ``shift`` characters before the end of a block."""
         if piece[:shift] not in self._ends:
             return False
         last = shift + (len(piece) - shift) // _SIZE * _SIZE

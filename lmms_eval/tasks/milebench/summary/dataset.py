@@ -1,4 +1,4 @@
-"""What a data set's task tells the benchmark's report: the sums of its scores, by number of images.
+"""The summary of a data set for the benchmark's report: sums of its scores, by number of images.
 
 A task's estimate holds ``DatasetSummary.as_dict()`` under ``details["milebench"]``; the report reads it with
 ``from_details``. All scores are fractions from 0 to 1.
@@ -92,7 +92,7 @@ class DatasetSummary:
     no_answer: int = 0
     """Empty answers."""
     steps: Mapping[str, int] = field(default_factory=dict)
-    """How many samples each official rule decided."""
+    """Numbers of samples that each official rule decided."""
     fixed_steps: Mapping[str, int] = field(default_factory=dict)
     needles: tuple[NeedleCell, ...] = ()
     """Empty unless the data name depth and length of every needle."""
@@ -146,7 +146,7 @@ class DatasetSummary:
 
     @classmethod
     def from_details(cls, given: Mapping[str, Any]) -> DatasetSummary:
-        """What ``as_dict`` gave, also after a way through JSON.
+        """Undo ``as_dict``, also after a way through JSON.
 
         Raises:
             DataError: it is something else.

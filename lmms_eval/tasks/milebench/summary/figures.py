@@ -71,7 +71,7 @@ class Entry:
     published: int
     """Samples of the benchmark."""
     gaps: tuple[str, ...] = ()
-    """Why this is not the benchmark's number; empty if it is."""
+    """Reasons why this is not the benchmark's number; empty if it is."""
 
 
 @dataclass(frozen=True, slots=True)

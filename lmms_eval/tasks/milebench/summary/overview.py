@@ -56,7 +56,7 @@ class Overview:
         return sum(summary.no_answer for summary in self.summaries.values())
 
     def steps(self, is_fixed: bool) -> Mapping[str, int]:
-        """How many samples each rule decided, the most frequent first."""
+        """Numbers of samples that each rule decided, the most frequent first."""
         total: Counter[str] = Counter()
         for summary in self.summaries.values():
             total.update(summary.fixed_steps if is_fixed else summary.steps)
