@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import mimetypes
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
@@ -78,27 +78,20 @@ def media_root(data_root: str | Path | None = None) -> Path:
 
 @functools.lru_cache(maxsize=32)
 def _media_root(data_root: str | None, home: str) -> Path:
-    folders = list(_folders(data_root, Path(home)))
+    target = Path(home) / MEDIA_FOLDER
+    folders = [target]
+    if data_root is not None:
+        root = Path(data_root).expanduser()
+        names = (REPOSITORY, REPOSITORY.replace("/", "__"), REPOSITORY.split("/")[1])
+        folders = [root, *(root / name for name in names), target]
     for folder in folders:
         if (folder / _TOP).is_dir():
             return folder.absolute()
-    target = Path(home) / MEDIA_FOLDER
-    archives = [folder / ARCHIVE for folder in (*folders, *_snapshots(Path(home))) if (folder / ARCHIVE).is_file()]
-    if archives:
-        return unpack(archives[0], target).absolute()
+    cached = Path(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub") / f"datasets--{REPOSITORY.replace('/', '--')}"
+    for folder in (*folders, *sorted(cached.glob("snapshots/*"))):
+        if (folder / ARCHIVE).is_file():
+            return unpack(folder / ARCHIVE, target).absolute()
     raise DataError(_missing(folders, target))
-
-
-def _folders(data_root: str | None, home: Path) -> Iterator[Path]:
-    if data_root is not None:
-        root = Path(data_root).expanduser()
-        yield from (root, root / REPOSITORY, root / REPOSITORY.replace("/", "__"), root / REPOSITORY.split("/")[1])
-    yield home / MEDIA_FOLDER
-
-
-def _snapshots(home: Path) -> list[Path]:
-    cached = Path(os.environ.get("HF_HUB_CACHE") or home / "hub") / f"datasets--{REPOSITORY.replace('/', '--')}"
-    return sorted(cached.glob("snapshots/*"))
 
 
 def _missing(folders: list[Path], target: Path) -> str:
@@ -192,13 +185,16 @@ def parse_row(doc: Mapping[str, Any]) -> Row:
     missing = [column for column in COLUMNS[:11] if doc.get(column) is None]
     if missing:
         raise DataError(f"{where}: no column {', '.join(missing)}: is this the MEGA-Bench data set?")
+    answer = _literal(doc, "answer", where)
+    if not isinstance(answer, Mapping):
+        raise DataError(f"{where}: column answer must be a mapping of fields")
     return Row(
         id=str(doc["id"]),
         task_name=str(doc["task_name"]),
         description=Segment(str(doc["task_description"]), _paths(doc, "global_media", where)),
         example=Segment(str(doc["example_text"]), _paths(doc, "example_media", where)),
         query=Segment(str(doc["query_text"]), _paths(doc, "query_media", where)),
-        answer=_answer(doc, where),
+        answer=answer,
         answer_text=str(doc["answer"]),
         metric_info=doc["metric_info"],
         eval_context=doc["eval_context"],
@@ -224,10 +220,3 @@ def _paths(doc: Mapping[str, Any], column: str, where: str) -> tuple[str, ...]:
         if pure.is_absolute() or ".." in pure.parts or "\\" in path or "\0" in path:
             raise DataError(f"{where}: column {column} names {path!r}, which is outside the media folder")
     return tuple(value)
-
-
-def _answer(doc: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-    value = _literal(doc, "answer", where)
-    if not isinstance(value, Mapping):
-        raise DataError(f"{where}: column answer must be a mapping of fields")
-    return value

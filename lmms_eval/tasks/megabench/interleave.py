@@ -16,7 +16,7 @@ from lmms_eval.tasks.megabench.data import Row, is_video
 from lmms_eval.tasks.megabench.prompts import MediaAccess, split_segment
 
 if TYPE_CHECKING:
-    from lmms_eval.media import VideoInfo
+    pass
 
 FRAMES_START, FRAMES_END = "<video frames start>", "<video frames end>"
 
@@ -75,7 +75,9 @@ def _frame_steps(row: Row, media: MediaAccess, budget: Budget) -> _Steps:
     others = [path for path in row.description.media + row.query.media if is_video(path)]
     if not demo_videos and not others:
         return _Steps({}, {})
-    infos = {path: _probe(path, media) for path in dict.fromkeys(demo_videos + others)}
+    from lmms_eval.media import probe
+
+    infos = {path: probe(media.path(path), counts=True) for path in dict.fromkeys(demo_videos + others)}
     demo: dict[str, int] = {}
     if demo_videos:
         allowed = math.ceil(budget.demo_video_frames / len(demo_videos))
@@ -90,12 +92,6 @@ def _frame_steps(row: Row, media: MediaAccess, budget: Budget) -> _Steps:
         raise _too_many(row, "leaves no frame for its videos", budget)
     query = {path: max(math.ceil(infos[path].frames / left), math.ceil(infos[path].fps)) for path in others}
     return _Steps(demo, query)
-
-
-def _probe(path: str, media: MediaAccess) -> VideoInfo:
-    from lmms_eval.media import probe
-
-    return probe(media.path(path), counts=True)
 
 
 def _video_parts(path: str, media: MediaAccess, step: int, budget: Budget) -> list[dict[str, Any]]:

@@ -87,19 +87,16 @@ def _rating_question(field: str, response: Any, query: JudgedQuery, spec: TaskSp
 
 
 def _rating_messages(text: str, images: Sequence[str], find: Callable[[str], Path]) -> ChatMessages:
+    from lmms_eval.media import Sampling, read_frames
+
     pictures: list[Any] = []
     for name in images:
         if is_video(name):
-            pictures += [bounded_picture(frame) for frame in _frames(find(name))]
+            frames = read_frames(find(name), Sampling(count=VIDEO_FRAMES)).images()
+            pictures += [bounded_picture(frame) for frame in frames]
         else:
             pictures.append(bounded_picture(str(find(name))))
     return user_turn(text, pictures)
-
-
-def _frames(path: Path) -> list[Any]:
-    from lmms_eval.media import Sampling, read_frames
-
-    return read_frames(path, Sampling(count=VIDEO_FRAMES)).images()
 
 
 def _art_question(field: str, response: Any, truth: Any) -> JudgeQuestion | None:

@@ -131,7 +131,7 @@ class Nominatim:
             now = time.time()
             self.sleep(max(0.0, self.turns.take_turn(now) - now))
             try:
-                return _first_hit(_fetch(request))
+                return _first_hit(request)
             except urllib.error.HTTPError as error:
                 reason = f"status {error.code}"
                 error.close()
@@ -142,15 +142,11 @@ class Nominatim:
         raise NotEvaluated(f"the geocoder {server_url(self.server)} gave no answer ({reason})")
 
 
-def _fetch(request: urllib.request.Request) -> bytes:
+def _first_hit(request: urllib.request.Request) -> Coordinates | None:
     with urllib.request.urlopen(request, timeout=TIMEOUT_S) as reply:
         content: bytes = reply.read(MAX_REPLY_BYTES + 1)
     if len(content) > MAX_REPLY_BYTES:
         raise ValueError(f"more than {MAX_REPLY_BYTES} bytes")
-    return content
-
-
-def _first_hit(content: bytes) -> Coordinates | None:
     hits: Any = json.loads(content)
     if not isinstance(hits, list):
         raise TypeError("the reply is no list")

@@ -39,8 +39,11 @@ def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkRepo
         if not results:
             continue
         found = breakdown(results, labels())
-        gaps = _gaps(numbers, found)
-        texts.append(_text(name, found, gaps))
+        gaps = [*(number.withheld for number in numbers if number.withheld), *found.warnings()]
+        title = f"MEGA-Bench, {name.replace('_', ' ')} set"
+        if gaps:
+            title += f": partial, no leaderboard number ({'; '.join(gaps)})"
+        texts.append(f"{title}\n\n{output.table(found)}")
         parts[name] = {**found.as_dict(), "intervals": found.intervals(), "is_partial": bool(gaps), "gaps": gaps}
         if stem is not None:
             files += _write(stem.with_name(f"{stem.name}_megabench_{name}"), results, found)
@@ -63,18 +66,6 @@ def _results(numbers: TaskNumbers) -> list[TaskResult]:
         for name, task in found.items()
         if task["mean_task_score"] is not None
     ]
-
-
-def _gaps(numbers: list[TaskNumbers], found: Breakdown) -> list[str]:
-    """Reasons why these are not the set's official numbers; empty if they are."""
-    return [*(number.withheld for number in numbers if number.withheld), *found.warnings()]
-
-
-def _text(name: str, found: Breakdown, gaps: list[str]) -> str:
-    title = f"MEGA-Bench, {name.replace('_', ' ')} set"
-    if gaps:
-        title += f": partial, no leaderboard number ({'; '.join(gaps)})"
-    return f"{title}\n\n{output.table(found)}"
 
 
 def _write(folder: Path, results: list[TaskResult], found: Breakdown) -> list[str]:

@@ -163,7 +163,17 @@ def _with_verdicts(judged: Sequence[_Open], panel: Panel) -> Iterator[tuple[_Ope
     """The jobs of judged tasks with what the judge said; all their questions are open at once."""
     asked: list[list[list[JudgeQuestion]]] = [
         [
-            questions(query.response, _judged_query(query, submitted, panel), item.job.spec())
+            questions(
+                query.response,
+                JudgedQuery(
+                    answer=query.correct_answer,
+                    text=str(submitted.get("query_text") or ""),
+                    images=tuple(submitted.get("images") or ()),
+                    context=read_context(query.eval_context),
+                    find=panel.find,
+                ),
+                item.job.spec(),
+            )
             for query, submitted in zip(item.job.queries, item.entry["query_response"], strict=True)
         ]
         for item in judged
@@ -173,16 +183,6 @@ def _with_verdicts(judged: Sequence[_Open], panel: Panel) -> Iterator[tuple[_Ope
         found = tuple(tuple(next(verdicts) for _ in of_query) for of_query in of_task)
         queries = tuple(replace(q, verdicts=said) for q, said in zip(item.job.queries, found, strict=True))
         yield item, replace(item.job, queries=queries)
-
-
-def _judged_query(query: QueryJob, submitted: Mapping[str, Any], panel: Panel) -> JudgedQuery:
-    return JudgedQuery(
-        answer=query.correct_answer,
-        text=str(submitted.get("query_text") or ""),
-        images=tuple(submitted.get("images") or ()),
-        context=read_context(query.eval_context),
-        find=panel.find,
-    )
 
 
 def can_reuse(entry: Mapping[str, Any], known: Mapping[str, Any]) -> bool:

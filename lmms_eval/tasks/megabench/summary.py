@@ -107,7 +107,8 @@ def summarise(tasks: Iterable[TaskScore]) -> RunSummary:
     for task in tasks:
         (missing if task.mean is None else scored).append(task)
     means = _means(scored)
-    affected = [task for task in scored if task.fixed_mean is not None]
+    affected = sum(task.fixed_mean is not None for task in scored)
+    fixed = [(task.mean if task.fixed_mean is None else task.fixed_mean) or 0.0 for task in scored]
     return RunSummary(
         macro=None if missing else means.macro,
         micro=None if missing else means.micro,
@@ -115,14 +116,9 @@ def summarise(tasks: Iterable[TaskScore]) -> RunSummary:
         rule=_means([task for task in scored if task.eval_type == "rule"]),
         llm=_means([task for task in scored if task.eval_type == "llm"]),
         not_evaluated=tuple(task.name for task in missing),
-        fixed_macro=math.fsum(_fixed(task) for task in scored) / len(scored) if affected else None,
-        fixed_tasks=len(affected),
+        fixed_macro=math.fsum(fixed) / len(scored) if affected else None,
+        fixed_tasks=affected,
     )
-
-
-def _fixed(task: TaskScore) -> float:
-    mean = task.mean if task.fixed_mean is None else task.fixed_mean
-    return mean or 0.0
 
 
 def _means(tasks: Sequence[TaskScore]) -> Means:

@@ -5,7 +5,6 @@ The task options are those of ``settings.Settings``.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from lmms_eval.tasks.megabench import gold, interleave, judge_questions, prompts
 from lmms_eval.tasks.megabench.data import parse_row
 from lmms_eval.tasks.megabench.geocoding import geocoder_identity
 from lmms_eval.tasks.megabench.scoring.query import read_context, score_query
-from lmms_eval.tasks.megabench.scoring.task_spec import TaskSpec, parse_task_spec
+from lmms_eval.tasks.megabench.scoring.task_spec import task_spec
 from lmms_eval.tasks.megabench.settings import Settings
 
 Options = Mapping[str, Any] | None
@@ -55,7 +54,7 @@ def doc_to_target(doc: Mapping[str, Any]) -> str:
 def doc_to_gold(doc: Mapping[str, Any]) -> str:
     """A reply that deserves full marks, for ``--model baseline --model_args strategy=gold`` and the demo's target."""
     row = parse_row(doc)
-    return gold.right_reply(row, _task_spec(str(row.metric_info), row.task_name, tuple(row.answer)))
+    return gold.right_reply(row, task_spec(str(row.metric_info), row.task_name, tuple(row.answer)))
 
 
 def scoring_data_identity(lmms_eval_specific_kwargs: Options) -> str:
@@ -73,7 +72,7 @@ def doc_to_judge(
 ) -> list[JudgeQuestion]:
     """The questions behind the judge metrics of a query; most have none."""
     row = parse_row(doc)
-    spec = _task_spec(str(row.metric_info), row.task_name, tuple(row.answer))
+    spec = task_spec(str(row.metric_info), row.task_name, tuple(row.answer))
     if spec.eval_type == "rule":
         return []
 
@@ -102,7 +101,7 @@ def process_results(
     """
     row = parse_row(doc)
     reply = results[0] if results else ""
-    spec = _task_spec(str(row.metric_info), row.task_name, tuple(row.answer))
+    spec = task_spec(str(row.metric_info), row.task_name, tuple(row.answer))
     data = Settings.of(lmms_eval_specific_kwargs).outside_data
     outcome = score_query(reply, row.answer, spec, read_context(row.eval_context), verdicts, data)
     record = {**submission.record(row, reply), "scores": outcome.as_dict()}
@@ -144,8 +143,3 @@ def aggregate_submission(records: Sequence[Mapping[str, Any]], args: Any, task: 
     path = Path(generate_submission_file(submission.file_name(task.name), args))
     submission.write(records, path)
     return Estimate(None, details={"submission_files": [str(path)]})
-
-
-@functools.lru_cache(maxsize=1024)
-def _task_spec(metric_info: str, task_name: str, fields: tuple[str, ...]) -> TaskSpec:
-    return parse_task_spec(metric_info, task_name, fields)

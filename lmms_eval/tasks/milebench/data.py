@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,9 @@ def documents(name: str, lmms_eval_specific_kwargs: Mapping[str, Any] | None = N
     settings = Settings.of(lmms_eval_specific_kwargs)
     file = annotation_file(root(name, settings), name, settings)
     annotation = read_annotation(file)
-    _warn_of_type(name, annotation, file)
+    kind, expected = annotation.meta.get("question_type"), find(name).metric
+    if not any(part in name for part in _BY_NAME) and _QUESTION_TYPES.get(str(kind), expected) != expected:
+        logger.warning("{}: question_type is {!r}, which is scored so; the paper reports {}", file, kind, expected)
     return Rows(rows(annotation, name, settings), [file])
 
 
@@ -64,12 +66,17 @@ def root(name: str, settings: Settings) -> Path:
 
 @functools.lru_cache(maxsize=256)
 def _root(name: str, data_root: str | None, home: str) -> Path:
-    folders = list(_folders(data_root, Path(home)))
+    target, archive = Path(home) / FOLDER, archive_name(name)
+    folders = [target]
+    if data_root is not None:
+        given = Path(data_root).expanduser()
+        below = ("MileBench", REPOSITORY, REPOSITORY.replace("/", "__"))
+        folders = [given, *(given / part for part in below), target]
     for folder in folders:
         if (folder / name / f"{name}.json").is_file():
             return folder
-    target, archive = Path(home) / FOLDER, archive_name(name)
-    for folder in (*folders, *_snapshots(Path(home))):
+    cached = Path(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub") / f"datasets--{REPOSITORY.replace('/', '--')}"
+    for folder in (*folders, *sorted(cached.glob("snapshots/*"))):
         if (folder / archive).is_file():
             unpack(folder / archive, target, name)
             return target
@@ -79,18 +86,6 @@ def _root(name: str, data_root: str | None, home: str) -> Path:
 def archive_name(name: str) -> str:
     """The file on the hub that holds a data set."""
     return f"MileBench_part{find(name).part}.tar.gz"
-
-
-def _folders(data_root: str | None, home: Path) -> Iterator[Path]:
-    if data_root is not None:
-        given = Path(data_root).expanduser()
-        yield from (given, given / "MileBench", given / REPOSITORY, given / REPOSITORY.replace("/", "__"))
-    yield home / FOLDER
-
-
-def _snapshots(home: Path) -> list[Path]:
-    cached = Path(os.environ.get("HF_HUB_CACHE") or home / "hub") / f"datasets--{REPOSITORY.replace('/', '--')}"
-    return sorted(cached.glob("snapshots/*"))
 
 
 def _missing(name: str, folders: list[Path], target: Path) -> str:
@@ -176,13 +171,6 @@ def read_annotation(file: Path) -> Annotation:
     return Annotation(str(file), meta, tuple(data))
 
 
-def _warn_of_type(name: str, annotation: Annotation, file: Path) -> None:
-    kind = annotation.meta.get("question_type")
-    expected = find(name).metric
-    if not any(part in name for part in _BY_NAME) and _QUESTION_TYPES.get(str(kind), expected) != expected:
-        logger.warning("{}: question_type is {!r}, which is scored so; the paper reports {}", file, kind, expected)
-
-
 def _row(annotation: Annotation, number: int, name: str, settings: Settings) -> dict[str, Any]:
     """One document: plain columns, the instruction looked up, the sheets that the settings ask for if it has any."""
     entry = annotation.data[number]
@@ -192,10 +180,15 @@ def _row(annotation: Annotation, number: int, name: str, settings: Settings) -> 
         raise DataError(f"{where}: no task_instance")
     if not isinstance(instance.get("context"), str) or "response" not in entry:
         raise DataError(f"{where}: needs task_instance.context (a text) and response")
+    stated: Any = entry.get("sample_id")
+    try:
+        sample_id = int(stated)
+    except (TypeError, ValueError):
+        raise DataError(f"{where}: sample_id {stated!r} is no whole number") from None
     choices = instance.get("choice_list")
     sheets = instance.get(f"combined_{settings.combine_image}_images") if settings.combine_image else None
     return {
-        "sample_id": _sample_id(entry.get("sample_id"), where),
+        "sample_id": sample_id,
         "dataset": name,
         "instruction": _instruction(annotation, entry, where),
         "context": instance["context"],
@@ -208,13 +201,6 @@ def _row(annotation: Annotation, number: int, name: str, settings: Settings) -> 
         "needle_depth": _number(entry.get("depth")),
         "needle_length": _number(entry.get("length")),
     }
-
-
-def _sample_id(value: Any, where: str) -> int:
-    try:
-        return int(value)
-    except (TypeError, ValueError):
-        raise DataError(f"{where}: sample_id {value!r} is no whole number") from None
 
 
 def _instruction(annotation: Annotation, entry: Mapping[str, Any], where: str) -> str:

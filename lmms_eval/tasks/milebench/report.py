@@ -62,21 +62,16 @@ def _by_variant(tasks: Mapping[str, TaskNumbers]) -> dict[str, list[Scored]]:
     for name, numbers in tasks.items():
         details = numbers.details.get(KEY)
         if details is None:
-            silent += _silent(name, numbers)
+            own = name.removeprefix(_PREFIX)
+            is_demo, own = own.startswith(f"{DEMO}_"), own.removeprefix(f"{DEMO}_")
+            known = [facts for facts in datasets().values() if facts.task == own]
+            silent += [(is_demo, Scored(facts, None, numbers.withheld)) for facts in known]
             continue
         summary = DatasetSummary.from_details(details)
         found.setdefault(summary.variant, []).append(Scored(datasets()[summary.dataset], summary, numbers.withheld))
     for variant, members in found.items():
         members += [scored for is_demo, scored in silent if is_demo == variant.startswith(DEMO)]
     return found
-
-
-def _silent(task: str, numbers: TaskNumbers) -> list[tuple[bool, Scored]]:
-    own = task.removeprefix(_PREFIX)
-    is_demo = own.startswith(f"{DEMO}_")
-    own = own.removeprefix(f"{DEMO}_")
-    known = [facts for facts in datasets().values() if facts.task == own]
-    return [(is_demo, Scored(facts, None, numbers.withheld)) for facts in known]
 
 
 def report_of(folder: Path, output: Path | None = None) -> BenchmarkReport:

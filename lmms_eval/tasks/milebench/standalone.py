@@ -1,4 +1,4 @@
-"""Predictions of one data set → scores and the reference's files."""
+"""Predictions of one data set → scores and the authors' files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from typing import Any
 from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import replacing
 from lmms_eval.tasks.milebench.reference import Reference
-from lmms_eval.tasks.milebench.scoring import DatasetResult, SampleScore, aggregate, score_sample
+from lmms_eval.tasks.milebench.scoring.model import DatasetResult, SampleScore
+from lmms_eval.tasks.milebench.scoring.results import aggregate
+from lmms_eval.tasks.milebench.scoring.samples import score_sample
 from lmms_eval.tasks.milebench.submission import Predictions
 from lmms_eval.tasks.milebench.summary.dataset import DatasetSummary, summarise
 
@@ -63,7 +65,7 @@ class Evaluation:
         return "; ".join(lines) + (f"; and {more} more" if more else "")
 
 
-def evaluate_dataset(annotation: Reference, predictions: Predictions, allow_partial: bool = False) -> Evaluation:
+def evaluate_dataset(reference: Reference, predictions: Predictions, allow_partial: bool = False) -> Evaluation:
     """Judge all predictions of a data set.
 
     Args:
@@ -79,41 +81,39 @@ def evaluate_dataset(annotation: Reference, predictions: Predictions, allow_part
         if number in by_number:
             repeated.append(number)
         by_number[number] = record
-    mismatch = list(_mismatch(annotation, by_number, repeated))
+    mismatch = list(_mismatch(reference, by_number, repeated))
     if mismatch and not allow_partial:
         raise DataError(
-            f"{predictions.where} does not fit {annotation.where}: {'; '.join(mismatch)}; "
+            f"{predictions.where} does not fit {reference.where}: {'; '.join(mismatch)}; "
             "--allow_partial scores what is there"
         )
     judged = tuple(
-        _judge(annotation, annotation.samples[number], record)
+        Judged(
+            record,
+            sample,
+            score_sample(reference.facts, sample, record.get("pred_response"), record.get("gt_response")),
+        )
         for number, record in by_number.items()
-        if number in annotation.samples
+        if (sample := reference.samples.get(number)) is not None
     )
     if not judged:
-        raise DataError(f"{predictions.where} has no prediction for any sample of {annotation.where}")
-    scores = [one.score for one in judged]
-    notes = (*mismatch, *_other_answers(judged), *_notes(scores))
-    result = aggregate(annotation.facts, scores)
-    return Evaluation(predictions.where, result, judged, len(annotation.samples), annotation.variant, notes)
+        raise DataError(f"{predictions.where} has no prediction for any sample of {reference.where}")
+    result = aggregate(reference.facts, [one.score for one in judged])
+    notes = (*mismatch, *_notes(judged))
+    return Evaluation(predictions.where, result, judged, len(reference.samples), reference.variant, notes)
 
 
-def _judge(annotation: Reference, sample: Mapping[str, Any], record: Mapping[str, Any]) -> Judged:
-    score = score_sample(annotation.facts, sample, record.get("pred_response"), record.get("gt_response"))
-    return Judged(record, sample, score)
-
-
-def _mismatch(annotation: Reference, found: Mapping[int, Any], repeated: Sequence[int]) -> Iterator[str]:
-    missing = [number for number in annotation.samples if number not in found]
-    unknown = [number for number in found if number not in annotation.samples]
+def _mismatch(reference: Reference, found: Mapping[int, Any], repeated: Sequence[int]) -> Iterator[str]:
+    missing = [number for number in reference.samples if number not in found]
+    unknown = [number for number in found if number not in reference.samples]
     for numbers, what in ((missing, "without a prediction"), (unknown, "unknown"), (repeated, "predicted repeatedly")):
         if numbers:
             shown = ", ".join(map(str, numbers[:_SHOWN])) + (", ..." if len(numbers) > _SHOWN else "")
-            yield f"{len(numbers)} of {len(annotation.samples)} samples {what} ({shown})"
+            yield f"{len(numbers)} of {len(reference.samples)} samples {what} ({shown})"
 
 
-def _other_answers(judged: Sequence[Judged]) -> Iterator[str]:
-    """The reference takes the gold answer from the prediction file: say where that is another one."""
+def _notes(judged: Sequence[Judged]) -> Iterator[str]:
+    """The authors' script takes the gold answer from the prediction file: say where that is another one."""
     other = [
         one.score.sample_id
         for one in judged
@@ -124,16 +124,13 @@ def _other_answers(judged: Sequence[Judged]) -> Iterator[str]:
             f"{len(other)} gt_response differ from the annotation, first in sample {other[0]}: official scores follow "
             "the prediction file, fixed scores the annotation"
         )
-
-
-def _notes(scores: Sequence[SampleScore]) -> Iterator[str]:
-    noted = [score for score in scores if score.note]
+    noted = [one.score for one in judged if one.score.note]
     if noted:
         yield f"{len(noted)} samples, first {noted[0].sample_id}: {noted[0].note}"
 
 
 def write_evaluation(evaluation: Evaluation, folder: Path, source: str) -> None:
-    """Write the reference's files, and ours, into the folder of the predictions.
+    """Write the authors' files, and ours, into the folder of the predictions.
 
     Args:
         source: fingerprint of the predictions; the collector compares it.

@@ -14,7 +14,8 @@ from lmms_eval.errors import DataError
 from lmms_eval.tasks._task_utils import file_utils
 from lmms_eval.tasks.milebench import prompts, submission
 from lmms_eval.tasks.milebench.facts import find
-from lmms_eval.tasks.milebench.scoring import DatasetFacts, SampleScore, score_sample
+from lmms_eval.tasks.milebench.scoring.model import DatasetFacts, SampleScore
+from lmms_eval.tasks.milebench.scoring.samples import score_sample
 from lmms_eval.tasks.milebench.settings import Settings
 
 Options = Mapping[str, Any] | None

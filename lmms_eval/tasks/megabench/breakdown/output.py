@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from lmms_eval.errors import DataError
 from lmms_eval.stats.interval import Interval, NoInterval
@@ -89,15 +88,12 @@ def write(folder: Path, results: Sequence[TaskResult], found: Breakdown) -> None
         INTERVALS: found.intervals(),
     }
     for name, content in contents.items():
-        _write_json(folder / name, content)
-
-
-def _write_json(path: Path, content: Any) -> None:
-    try:
-        with replacing(path, survives_power_loss=False) as file:  # the same command makes it again
-            file.write(json.dumps(content, indent=4, ensure_ascii=False).encode("utf-8"))
-    except OSError as error:
-        raise DataError(f"{path} cannot be written: {error.strerror or error}") from error
+        path = folder / name
+        try:
+            with replacing(path, survives_power_loss=False) as file:  # the same command makes it again
+                file.write(json.dumps(content, indent=4, ensure_ascii=False).encode("utf-8"))
+        except OSError as error:
+            raise DataError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 @dataclass(frozen=True, slots=True)

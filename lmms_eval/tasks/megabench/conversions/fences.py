@@ -11,7 +11,6 @@ FenceMode = Literal["plain", "ascii", "verbatim"]
 _FENCE = "```"
 _JSON_FENCE = "```json"
 _WORD = re.compile(r"\w*")
-_SPACE = re.compile(r"\s*")
 _LONG_INPUT = 10_000
 
 
@@ -42,8 +41,12 @@ def extract_fence(text: str, mode: FenceMode = "plain") -> Fenced:
     content = text[body:end]
     if mode == "plain":
         return Fenced(content.strip(), True)
-    content = _after_leading_lines(content)
-    return Fenced(content.rstrip() if mode == "ascii" else _without_last_lines(content), True)
+    blank = len(content) - len(content.lstrip())
+    content = content[content.rfind("\n", 0, blank) + 1 :]
+    if mode == "ascii":
+        return Fenced(content.rstrip(), True)
+    newline = content.find("\n", len(content.rstrip()))
+    return Fenced(content if newline < 0 else content[:newline], True)
 
 
 def extract_json_fence(text: str) -> Fenced:
@@ -54,16 +57,3 @@ def extract_json_fence(text: str) -> Fenced:
     if start < 0 or end < 0:
         return Fenced(text, False)
     return Fenced(text[body:end].strip(), True)
-
-
-def _after_leading_lines(content: str) -> str:
-    """Without the leading whitespace up to and including its last newline."""
-    match = _SPACE.match(content)
-    newline = content.rfind("\n", 0, match.end() if match else 0)
-    return content[newline + 1 :]
-
-
-def _without_last_lines(content: str) -> str:
-    """Without the trailing whitespace from its first newline on."""
-    newline = content.find("\n", len(content.rstrip()))
-    return content if newline < 0 else content[:newline]

@@ -38,7 +38,11 @@ def normalize_latex(text: str) -> str:
     Raises ``ConversionError`` for the final sigma, which LaTeX does not name, and for a text that starts with a
     combining macron.
     """
-    text = _macrons_to_overline(text.replace("\\bar", "\\overline"))
+    text = text.replace("\\bar", "\\overline")
+    if _MACRON in unicodedata.normalize("NFD", text):
+        if text.startswith(_MACRON):
+            raise ConversionError("a combining macron with nothing before it")
+        text = _WITH_MACRONS.sub(_overline, text)
     text = _OVERLINE_SUBSCRIPT.sub(r"\\overline{\1_\2}", text)
     unnamed = _UNNAMED_GREEK.search(text)
     if unnamed is not None:
@@ -47,16 +51,8 @@ def normalize_latex(text: str) -> str:
     return _DELIMITER.sub("", _ENVIRONMENT.sub("", text))
 
 
-def _macrons_to_overline(text: str) -> str:
-    """Letters with a macron, precomposed or combining, as ``\\overline{letter}``, once for each macron."""
-    if _MACRON not in unicodedata.normalize("NFD", text):
-        return text
-    if text.startswith(_MACRON):
-        raise ConversionError("a combining macron with nothing before it")
-    return _WITH_MACRONS.sub(_overline, text)
-
-
 def _overline(match: re.Match[str]) -> str:
+    """A letter with macrons, precomposed or combining, as ``\\overline{letter}``, once for each macron."""
     letter, count = match.group(1), len(match.group(2))
     decomposed = unicodedata.normalize("NFD", letter)
     if decomposed[1:2] == _MACRON:

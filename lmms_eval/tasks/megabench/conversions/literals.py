@@ -16,7 +16,7 @@ from lmms_eval.errors import LmmsEvalError
 MAX_LITERAL_CHARS = 200_000
 """Longer texts are read only where they are JSON too: the syntax tree of a megabyte takes seconds and a gigabyte."""
 _JSON_ONLY = re.compile(r"\\|\b(?:true|false|null|NaN|Infinity)\b")
-"""What JSON and Python read differently."""
+"""Spellings that JSON and Python read differently."""
 
 _WARNINGS_LOCK = threading.Lock()
 

@@ -20,7 +20,7 @@ FIXED_OUTPUT = 1 << 20
 PROGRAM_S = 240.0
 """For all test cases of a program together; what is not run by then is not passed."""
 PACKAGES = ("numpy",)
-"""What the official judge's environment has beside the standard library."""
+"""Packages of the official judge's environment beside the standard library."""
 _MAIN_GUARD = 'if __name__ == "__main__":'
 
 

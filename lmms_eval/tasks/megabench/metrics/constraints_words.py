@@ -70,7 +70,10 @@ def contain(text: str, name: str, value: str, linguistics: Callable[[], Linguist
         NotEvaluated: ``linguistics`` has no data.
     """
     constraint = parse_constraint(name, value)
-    groups = _groups(constraint)
+    if constraint.kind == "contain":
+        groups = [str_to_list(constraint.words)]
+    else:  # each of the lists of contain_only is an alternative
+        groups = list(read_literal(_WORD.sub(r'"\g<0>"', constraint.words)))
     text = text.replace(_BOLD, "")
     if len(text) > MAX_CHARS:
         raise ConversionError(f"{len(text)} characters are too many to be searched for words")
@@ -81,14 +84,6 @@ def contain(text: str, name: str, value: str, linguistics: Callable[[], Linguist
     if not hits or (constraint.kind == "contain_only" and len(hits) > 1):
         return False
     return _within_limits(hits[0], constraint.limits)
-
-
-def _groups(constraint: WordConstraint) -> list[Any]:
-    """Lists of phrases: the only one of ``contain``, the alternatives of ``contain_only``."""
-    if constraint.kind == "contain":
-        return [str_to_list(constraint.words)]
-    groups = read_literal(_WORD.sub(r'"\g<0>"', constraint.words))
-    return list(groups)
 
 
 def _within_limits(occurrences: list[Occurrence], limits: Mapping[str, Any]) -> bool:

@@ -99,7 +99,8 @@ def _too_large(expression: Any) -> bool:
     for node in preorder_traversal(expression):
         if isinstance(node, factorial | binomial) and _log2(node.args[0]) > math.log2(MAX_FACTORIAL):
             return True
-        if isinstance(node, Pow) and (_log2(node) > MAX_POWER_BITS or _expands_far(node)):
+        expands = isinstance(node, Pow) and node.base.is_Add and _log2(node.exp) > math.log2(MAX_EXPANDED_EXPONENT)
+        if expands or (isinstance(node, Pow) and _log2(node) > MAX_POWER_BITS):
             return True
         if isinstance(node, Sum | Product) and any(_is_long(limit) for limit in node.limits):
             return True
@@ -111,10 +112,6 @@ def _is_long(limit: Any) -> bool:
     if len(limit) != 3 or not (limit[1].is_Number and limit[2].is_Number):
         return False
     return bool(limit[2] - limit[1] > MAX_TERMS)
-
-
-def _expands_far(power: Any) -> bool:
-    return bool(power.base.is_Add and _log2(power.exp) > math.log2(MAX_EXPANDED_EXPONENT))
 
 
 def _log2(expression: Any) -> float:
@@ -167,16 +164,12 @@ def _set_alarm(seconds: float) -> None:
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
-def _limit_memory() -> None:
+def main() -> None:
+    """Keep standard output for the replies alone, whatever a library prints."""
     with contextlib.suppress(ImportError, ValueError, OSError):  # no such limit on this platform
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-
-
-def main() -> None:
-    """Keep standard output for the replies alone, whatever a library prints."""
-    _limit_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process, not the keyboard
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     null = os.open(os.devnull, os.O_WRONLY)

@@ -16,6 +16,7 @@ from lmms_eval.tasks.megabench.conversions.literals import ConversionError
 _ACTION = "(:action"
 _TYPE_NOTE = re.compile(r" - [\w-]+")
 _PARAMETER = re.compile(r"\?[\w-]+")
+_FILLED = re.compile(r"\?[\w-]+(?=.)", re.DOTALL)
 
 
 class PlanError(ConversionError):
@@ -37,7 +38,8 @@ class Action:
         values = dict(zip(self.parameters, arguments, strict=True))
 
         def fill(literals: tuple[str, ...]) -> tuple[str, ...]:
-            return tuple(_substitute(literal, values) for literal in literals)
+            # a parameter at the end of the text stays, as nothing follows it
+            return tuple(_FILLED.sub(lambda found: values.get(found[0], found[0]), literal) for literal in literals)
 
         return Action(self.name, (), fill(self.preconditions), fill(self.deletes), fill(self.adds))
 
@@ -177,11 +179,6 @@ def _is_negative(literal: str) -> bool:
 def _negated(literal: str) -> str:
     """The literal that a negative one denies."""
     return next(_groups(literal[1:-1]), "")
-
-
-def _substitute(literal: str, values: Mapping[str, str]) -> str:
-    """Replace the parameters; one at the end of the text stays, as nothing follows it."""
-    return re.sub(r"\?[\w-]+(?=.)", lambda match: values.get(match.group(), match.group()), literal, flags=re.DOTALL)
 
 
 def _holds(literal: str, state: set[str]) -> bool:

@@ -119,7 +119,9 @@ def chess_move_list_jaccard_index(response: Any, truth: Any) -> float:
     """Jaccard index of two sets of chess moves without a last ``!`` and a last ``#``."""
     if response is None:
         return 0.0
-    predicted, true = ({_plain_move(move) for move in str_to_set(side)} for side in (response, truth))
+    predicted, true = (
+        {_text(move).removesuffix("!").removesuffix("#") for move in str_to_set(side)} for side in (response, truth)
+    )
     return _jaccard(predicted, true)
 
 
@@ -178,10 +180,6 @@ def _clean_tuples(items: Iterable[Any]) -> set[tuple[str, ...]] | None:
             return None
         cleaned.add(tuple(member.lower().translate(_IGNORED_IN_TUPLES) for member in item))
     return cleaned
-
-
-def _plain_move(move: Any) -> str:
-    return _text(move).removesuffix("!").removesuffix("#")
 
 
 def _lower(item: Any) -> Any:

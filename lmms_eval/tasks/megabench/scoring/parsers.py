@@ -117,26 +117,21 @@ def parse_answer(reply: str, mode: FenceMode, *, single_line: bool = False) -> s
 
 
 def _marked_answer(reply: str, mode: FenceMode) -> str:
-    text = reply.replace("answer:", _MARKER)
-    last = text.rfind(_MARKER)
-    if last >= 0:
-        text = text[:last].replace(_MARKER, "") + text[last:]
-    text = _after_marker(text)
-    if mode == "plain":
-        return text.strip()
-    return _tidy_blank_lines(text, keep_last_blanks=mode == "verbatim")
-
-
-def _after_marker(text: str) -> str:
     """The text after the first marker at the start of a word, up to the next asterisk if one stands before the marker.
 
     The whole text without such a marker.
     """
+    text = reply.replace("answer:", _MARKER)
+    last = text.rfind(_MARKER)
+    if last >= 0:
+        text = text[:last].replace(_MARKER, "") + text[last:]
     marker = _WORD_MARKER.search(text)
-    if marker is None:
-        return text
-    end = text.find("*", marker.end()) if text[: marker.start()].endswith("*") else -1
-    return text[marker.end() : end if end >= 0 else None]
+    if marker is not None:
+        end = text.find("*", marker.end()) if text[: marker.start()].endswith("*") else -1
+        text = text[marker.end() : end if end >= 0 else None]
+    if mode == "plain":
+        return text.strip()
+    return _tidy_blank_lines(text, keep_last_blanks=mode == "verbatim")
 
 
 def _tidy_blank_lines(text: str, *, keep_last_blanks: bool) -> str:

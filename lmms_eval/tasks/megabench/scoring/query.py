@@ -71,7 +71,9 @@ def parse_reply(reply: str | None, answer: Mapping[str, Any], spec: TaskSpec, *,
     reply = reply or ""
     shape = AnswerShape("", single_line=False)
     if spec.answer_field is not None:
-        shape = AnswerShape(spec.answer_field, single_line=_is_single_line(answer.get(spec.answer_field)))
+        truth: Any = answer.get(spec.answer_field)
+        has_members = isinstance(truth, str | list | tuple | dict | set)  # of lists, too, as in the official evaluator
+        shape = AnswerShape(spec.answer_field, single_line=not has_members or "\n" not in truth)
     parsed = parse_repaired(spec.parser, reply, shape) if repaired else PARSERS[spec.parser](reply, shape)
     if spec.parser == "json" and not (isinstance(parsed, dict) and parsed):
         return dict.fromkeys(answer, reply)
@@ -161,11 +163,6 @@ def _fixed(official: QueryScore, parsed: Parsed, reply: str, sample: _Sample) ->
         return FixedScore(changed, AGGREGATIONS[spec.aggregation]({**official.fields, **changed}, spec.weights))
     except TaskError:  # the fields that are left weigh nothing, as in the official score
         return None
-
-
-def _is_single_line(truth: Any) -> bool:
-    """Membership also in lists, as in the official evaluator."""
-    return "\n" not in truth if isinstance(truth, str | list | tuple | dict | set) else True
 
 
 def response_of(metric: MetricSpec, parsed: Parsed, field: str) -> Any:

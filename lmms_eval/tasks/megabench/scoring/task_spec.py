@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import string
 from collections.abc import Collection, Mapping
@@ -83,8 +84,13 @@ def parse_task_spec(metric_info: Any, task_name: str, fields: Collection[str]) -
     metrics, parsers or aggregations, missing weights of a mean or weights that sum to zero, several fields with a
     string parser, a metric that needs a field with the ``dummy`` parser, and a missing or unusable judge configuration.
     """
-    info = _literal_mapping(metric_info, task_name)
-    parser = _parser_name(info, task_name)
+    if isinstance(metric_info, str):
+        try:
+            metric_info = read_literal(metric_info)
+        except LiteralError as error:
+            raise TaskError(f"task {task_name}: metric_info is no Python literal: {error}") from error
+    info = _mapping(metric_info, task_name, "metric_info")
+    parser = _known(info.get("response_parse_function", "dummy"), PARSERS, task_name, "response parser")
     metrics = _metrics(_mapping(info.get("field_score_function", {}), task_name, "field_score_function"), task_name)
     auxiliary = _metrics(_mapping(info.get("global_aux_metrics") or {}, task_name, "global_aux_metrics"), task_name)
     aggregation = _mapping(info.get("aggregation"), task_name, "aggregation")
@@ -104,13 +110,10 @@ def parse_task_spec(metric_info: Any, task_name: str, fields: Collection[str]) -
     )
 
 
-def _literal_mapping(value: Any, task_name: str) -> Mapping[str, Any]:
-    if isinstance(value, str):
-        try:
-            value = read_literal(value)
-        except LiteralError as error:
-            raise TaskError(f"task {task_name}: metric_info is no Python literal: {error}") from error
-    return _mapping(value, task_name, "metric_info")
+@functools.lru_cache(maxsize=1024)
+def task_spec(metric_info: str, task_name: str, fields: tuple[str, ...]) -> TaskSpec:
+    """``parse_task_spec``, once in a process for each task."""
+    return parse_task_spec(metric_info, task_name, fields)
 
 
 def _mapping(value: Any, task_name: str, key: str) -> Mapping[str, Any]:
@@ -127,12 +130,6 @@ def _known(name: Any, table: Mapping[str, Any], task_name: str, kind: str) -> st
     if key not in table:
         raise TaskError(f"task {task_name}: unknown {kind} {name!r}; known are {', '.join(sorted(table))}")
     return key
-
-
-def _parser_name(info: Mapping[str, Any], task_name: str) -> str:
-    if "response_parse_function" not in info:
-        return "dummy"
-    return _known(info["response_parse_function"], PARSERS, task_name, "response parser")
 
 
 def _metrics(names: Mapping[str, Any], task_name: str) -> Mapping[str, MetricSpec]:
@@ -154,7 +151,9 @@ def _check_bare(scored: Mapping[str, MetricSpec], task_name: str) -> None:
 def _weights(aggregation: Mapping[str, Any], scored: Collection[str], task_name: str) -> Mapping[str, float]:
     """The weights of a mean: those of ``scored`` must be there, of the others those that are numbers are kept."""
     stated = _mapping(aggregation.get("field_weights") or {}, task_name, "field_weights")
-    weights = {field: weight for field, weight in stated.items() if _is_weight(weight)}
+    weights = {
+        field: weight for field, weight in stated.items() if isinstance(weight, int | float) and math.isfinite(weight)
+    }
     for field in scored:
         if field in stated and field not in weights:
             raise TaskError(f"task {task_name}: the weight of field {field!r} must be a number, not {stated[field]!r}")
@@ -164,10 +163,6 @@ def _weights(aggregation: Mapping[str, Any], scored: Collection[str], task_name:
     if scored and math.fsum(weights[field] for field in scored) == 0:
         raise TaskError(f"task {task_name}: the field weights sum to zero")
     return MappingProxyType(weights)
-
-
-def _is_weight(value: Any) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def _answer_field(fields: Collection[str], task_name: str) -> str:

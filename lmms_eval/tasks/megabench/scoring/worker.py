@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import sys
@@ -14,7 +13,7 @@ from lmms_eval.api.judging import Verdict
 from lmms_eval.sandbox.policy import Policy, using
 from lmms_eval.tasks.megabench.outside_data import NO_DATA, OutsideData
 from lmms_eval.tasks.megabench.scoring.query import read_context, score_query
-from lmms_eval.tasks.megabench.scoring.task_spec import TaskSpec, parse_task_spec
+from lmms_eval.tasks.megabench.scoring.task_spec import TaskSpec, task_spec
 from lmms_eval.utils.terminal import guard_standard_error
 
 
@@ -42,12 +41,7 @@ class TaskJob:
 
     def spec(self) -> TaskSpec:
         """Read how they are scored. Raises ``TaskError`` for a configuration that cannot be used."""
-        return _spec(self.metric_info, self.task_name, tuple(self.queries[0].correct_answer))
-
-
-@functools.lru_cache(maxsize=1024)
-def _spec(metric_info: str, task_name: str, fields: tuple[str, ...]) -> TaskSpec:
-    return parse_task_spec(metric_info, task_name, fields)
+        return task_spec(self.metric_info, self.task_name, tuple(self.queries[0].correct_answer))
 
 
 def score_job(job: TaskJob) -> list[dict[str, Any]]:
@@ -81,13 +75,11 @@ def to_line(job: TaskJob) -> bytes:
 def from_line(line: bytes) -> TaskJob:
     """Undo ``to_line``."""
     name, metric_info, queries, allow_unsafe_code, data = json.loads(line)
-    jobs = tuple(_query(*query) for query in queries)
+    jobs = tuple(
+        QueryJob(response, answer, context, tuple(map(Verdict.from_record, verdicts)))
+        for response, answer, context, verdicts in queries
+    )
     return TaskJob(name, metric_info, jobs, allow_unsafe_code, OutsideData(**data))
-
-
-def _query(response: str | None, answer: Mapping[str, Any], context: str, verdicts: list[dict[str, Any]]) -> QueryJob:
-    said = tuple(Verdict.from_record(verdict) for verdict in verdicts)
-    return QueryJob(response, answer, context, said)
 
 
 def results_from_line(line: bytes) -> Sequence[dict[str, Any]]:

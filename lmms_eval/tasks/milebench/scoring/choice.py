@@ -12,7 +12,7 @@ from lmms_eval.tasks.milebench.scoring.occurrence import possible
 EMPTY_COUNTS_AS = "C"
 _LONGEST_BARE_LETTER = 2
 _ESCAPED = frozenset(r"\.^$*+?{}[]|()")
-"""What the reference escapes in an option before it compares it: one with any of these never matches by its text."""
+"""Escaped by the reference in an option before it compares it: one with any of these never matches by its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,5 @@ def leftmost(text: str, pieces: Sequence[str]) -> int | None:
 
 def _collected(text: str, letters: frozenset[str]) -> str:
     """Every character whose upper-case form is a letter in use, upper-cased, in order."""
-    return text.translate({ord(character): _if_used(character.upper(), letters) for character in set(text)})
-
-
-def _if_used(character: str, letters: frozenset[str]) -> str:
-    return character if character in letters else ""
+    capitals = {character: character.upper() for character in set(text)}
+    return text.translate({ord(one): upper if upper in letters else "" for one, upper in capitals.items()})

@@ -7,7 +7,7 @@ import re
 MARKS = ';/[]"{}()=+\\_-><@`,?!'
 """The 21 marks that are deleted or become a blank."""
 OFFICIAL_STOPS = 32
-"""How many full stops the reference deletes at most (a flag lands in the place of the count)."""
+"""The most full stops that the reference deletes (a flag lands in the place of the count)."""
 
 _TOUCHED = re.compile(r"""[\n\t.;/\[\]"{}()=+\\_\-><@`,?!]""")
 _THOUSANDS = re.compile(r"\d,\d")

@@ -86,7 +86,7 @@ class DatasetSummary:
     fixed: Mapping[int, Moments]
     """The same samples by the ``fixed`` rules."""
     variant: str = ""
-    """What sets data and prompts apart from the benchmark's usual ones: ``adversarial``, ``demo``, ...; else empty."""
+    """Name of these data and prompts: ``adversarial``, ``demo``, ...; empty for the benchmark's usual ones."""
     sequence: Moments = Moments()
     """Of the word-sequence ROUGE-L; empty for other data sets."""
     no_answer: int = 0

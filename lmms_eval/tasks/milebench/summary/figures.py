@@ -110,14 +110,11 @@ def dataset_entry(scored: Scored) -> Entry:
     gaps = [f"{facts.name}: withheld, {scored.withheld}"] if scored.withheld else []
     if summary is None and not scored.withheld:
         gaps.append(f"{facts.name}: nothing was scored")
-    if summary is not None and not scored.withheld and not _is_demo(summary) and count != facts.samples:
+    is_demo = summary is not None and summary.variant.startswith("demo")
+    if summary is not None and not scored.withheld and not is_demo and count != facts.samples:
         gaps.append(f"{facts.name}: {count} of {facts.samples} samples")
     pair = None if summary is None else pair_of(summary.pooled(), summary.pooled(is_fixed=True))
     return Entry(facts.name, facts.title, pair, count, facts.samples, tuple(gaps))
-
-
-def _is_demo(summary: DatasetSummary) -> bool:
-    return summary.variant.startswith("demo")
 
 
 def pair_of(official: Moments, fixed: Moments) -> Pair | None:

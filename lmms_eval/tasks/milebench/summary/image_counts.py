@@ -103,13 +103,10 @@ def _grid(name: str, cells: Sequence[NeedleCell]) -> NeedleGrid:
     rows, counts = [], []
     for row in range(len(depths.labels)):
         found = [members.get((row, column), []) for column in range(len(lengths.labels))]
-        rows.append(tuple(_mean(group) for group in found))
+        pooled = (Moments.pooled(cell.official for cell in group) for group in found)
+        rows.append(tuple(PERCENT * moments.mean if moments.count else None for moments in pooled))
         counts.append(tuple(sum(cell.official.count for cell in group) for group in found))
     return NeedleGrid(name, depths.labels, lengths.labels, tuple(rows), tuple(counts))
-
-
-def _mean(cells: Sequence[NeedleCell]) -> float | None:
-    return PERCENT * Moments.pooled(cell.official for cell in cells).mean if cells else None
 
 
 @dataclass(frozen=True, slots=True)

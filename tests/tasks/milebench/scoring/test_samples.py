@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.milebench.scoring import DatasetFacts, SampleScore, score_sample
-from lmms_eval.tasks.milebench.scoring.model import Normalised
+from lmms_eval.tasks.milebench.scoring.model import DatasetFacts, Normalised, SampleScore
+from lmms_eval.tasks.milebench.scoring.samples import score_sample
 from tests.tasks.megabench.fuzzing import FUZZ, reply_text, reply_value
 
 CHOICE = DatasetFacts("TQA", "multi-choice")
