@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from lmms_eval.tasks.megabench.conversions.containers import str_to_list
 from lmms_eval.tasks.megabench.data import Row
@@ -16,15 +15,12 @@ def right_reply(row: Row, spec: TaskSpec) -> str:
     Of several accepted phrases the first one is given. Free-form fields (``##...``) have no reference answer, so their
     reply is not right.
     """
-    values = {field: _value(field, truth, spec) for field, truth in row.answer.items()}
+    values = dict(row.answer)
+    for field, truth in row.answer.items():
+        metric = spec.metrics.get(field)
+        if metric is not None and metric.name == "multi_ref_phrase" and isinstance(truth, str):
+            references = str_to_list(truth.replace("，", ","))
+            values[field] = references[0] if references else truth
     if spec.parser == "json":
         return json.dumps(values, ensure_ascii=False)
     return f"Answer: {values.get(spec.answer_field or '', '')}"
-
-
-def _value(field: str, truth: Any, spec: TaskSpec) -> Any:
-    metric = spec.metrics.get(field)
-    if metric is None or metric.name != "multi_ref_phrase" or not isinstance(truth, str):
-        return truth
-    references = str_to_list(truth.replace("，", ","))
-    return references[0] if references else truth

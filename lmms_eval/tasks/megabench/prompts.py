@@ -148,15 +148,11 @@ def _rebuilt(row: Row, segment: Segment, media: MediaAccess) -> str:
     pieces: list[str] = []
     for text, path in split_segment(row, segment):
         if path is not None:
-            pieces.append(_tokens(path, media))
+            count = frame_count(path, media) if is_video(path) else 1
+            pieces.append(IMAGE_TOKEN if count == 1 else f"{VIDEO_START}{IMAGE_TOKEN * count}{VIDEO_END}")
         elif text.strip():
             pieces.append(text.strip())
     return " ".join(pieces)
-
-
-def _tokens(path: str, media: MediaAccess) -> str:
-    count = frame_count(path, media) if is_video(path) else 1
-    return IMAGE_TOKEN if count == 1 else f"{VIDEO_START}{IMAGE_TOKEN * count}{VIDEO_END}"
 
 
 def frame_count(name: str, media: MediaAccess) -> int:

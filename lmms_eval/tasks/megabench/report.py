@@ -12,7 +12,7 @@ from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
 from lmms_eval.plots.figure import PlotUnavailable
 from lmms_eval.tasks.megabench.breakdown import output
 from lmms_eval.tasks.megabench.breakdown.merge import TaskResult, merge
-from lmms_eval.tasks.megabench.breakdown.statistics import Breakdown, breakdown
+from lmms_eval.tasks.megabench.breakdown.statistics import breakdown
 from lmms_eval.tasks.megabench.facts import labels
 
 SETS: Mapping[str, tuple[str, ...]] = {
@@ -46,7 +46,13 @@ def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkRepo
         texts.append(f"{title}\n\n{output.table(found)}")
         parts[name] = {**found.as_dict(), "intervals": found.intervals(), "is_partial": bool(gaps), "gaps": gaps}
         if stem is not None:
-            files += _write(stem.with_name(f"{stem.name}_megabench_{name}"), results, found)
+            folder = stem.with_name(f"{stem.name}_megabench_{name}")
+            output.write(folder, results, found)
+            files.append(str(folder))
+            try:
+                files += [str(path) for path in output.plot(found, folder, "MEGA-Bench")]
+            except PlotUnavailable as absent:
+                logger.info("{}", absent)
     if not texts:
         return None
     return BenchmarkReport("\n".join(texts), {"megabench_breakdown": parts}, tuple(files))
@@ -66,13 +72,3 @@ def _results(numbers: TaskNumbers) -> list[TaskResult]:
         for name, task in found.items()
         if task["mean_task_score"] is not None
     ]
-
-
-def _write(folder: Path, results: list[TaskResult], found: Breakdown) -> list[str]:
-    output.write(folder, results, found)
-    written = [str(folder)]
-    try:
-        written += [str(path) for path in output.plot(found, folder, "MEGA-Bench")]
-    except PlotUnavailable as absent:
-        logger.info("{}", absent)
-    return written

@@ -46,12 +46,21 @@ def draw(overview: Overview, folder: Path) -> list[Path]:
         PlotUnavailable: matplotlib is not installed.
         DataError: a file cannot be written.
     """
+    pooled = [pool for pool in overview.curve if pool.scope == ALL]
+    rules = (
+        Curve("official", tuple(_point(pool, is_fixed=False) for pool in pooled)),
+        Curve("fixed", tuple(_point(pool, is_fixed=True) for pool in pooled), is_dashed=True),
+    )
+    parts = tuple(
+        Curve(name, tuple(_point(pool, is_fixed=False) for pool in overview.curve if pool.scope == scope))
+        for scope, name in SCOPE_NAMES.items()
+    )
     regions = [Region(level, low - 0.5, high + 0.5) for level, (low, high) in LEVEL_RANGES.items()]
     figure = curve_panels(
         title(overview),
         [
-            CurvePanel("All data sets, pooled by sample", tuple(_rules(overview))),
-            CurvePanel("By part, official rules, pooled by sample", tuple(_parts(overview))),
+            CurvePanel("All data sets, pooled by sample", rules),
+            CurvePanel("By part, official rules, pooled by sample", parts),
         ],
         Axis(
             "pictures in the sample",
@@ -71,21 +80,6 @@ def draw(overview: Overview, folder: Path) -> list[Path]:
     except OSError as error:
         raise DataError(f"the plots cannot be written to {folder}: {error.strerror or error}") from error
     return files
-
-
-def _rules(overview: Overview) -> list[Curve]:
-    pools = [pool for pool in overview.curve if pool.scope == ALL]
-    return [
-        Curve("official", tuple(_point(pool, is_fixed=False) for pool in pools)),
-        Curve("fixed", tuple(_point(pool, is_fixed=True) for pool in pools), is_dashed=True),
-    ]
-
-
-def _parts(overview: Overview) -> list[Curve]:
-    return [
-        Curve(name, tuple(_point(pool, is_fixed=False) for pool in overview.curve if pool.scope == scope))
-        for scope, name in SCOPE_NAMES.items()
-    ]
 
 
 def _point(pool: Pool, is_fixed: bool) -> Point:

@@ -50,34 +50,33 @@ class TaskFacts:
 def tasks() -> Mapping[str, TaskFacts]:
     """All 505 tasks by name, in the order of the data set (core, then open)."""
     with open(Path(__file__).with_name("tasks.tsv"), encoding="utf-8", newline="") as file:
-        rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-        return MappingProxyType({row["task"]: _task(row) for row in rows})
+        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    found: dict[str, TaskFacts] = {}
+    for row in rows:
+        metrics = json.loads(row["metrics"])
+        found[row["task"]] = TaskFacts(
+            name=row["task"],
+            subset="open" if row["subset"] == "open" else "core",
+            first_id=int(row["first_id"]),
+            queries=int(row["queries"]),
+            demonstrations=int(row["demonstrations"]),
+            single_image_first_id=int(row["single_image_first_id"]) if row["single_image_first_id"] else None,
+            labels=Labels(
+                tuple(row["skills"].split(";")),
+                row["input_format"],
+                row["output_format"],
+                row["visual_inputs"],
+                row["application"],
+            ),
+            parser=row["parser"],
+            aggregation=row["aggregation"],
+            metrics=MappingProxyType(metrics),
+            weights=MappingProxyType(json.loads(row["weights"]) if row["weights"] else dict.fromkeys(metrics, 1)),
+        )
+    return MappingProxyType(found)
 
 
 @functools.cache
 def labels() -> Mapping[str, Labels]:
     """The labels of every task by its name."""
     return MappingProxyType({name: task.labels for name, task in tasks().items()})
-
-
-def _task(row: Mapping[str, str]) -> TaskFacts:
-    metrics = json.loads(row["metrics"])
-    return TaskFacts(
-        name=row["task"],
-        subset="open" if row["subset"] == "open" else "core",
-        first_id=int(row["first_id"]),
-        queries=int(row["queries"]),
-        demonstrations=int(row["demonstrations"]),
-        single_image_first_id=int(row["single_image_first_id"]) if row["single_image_first_id"] else None,
-        labels=Labels(
-            tuple(row["skills"].split(";")),
-            row["input_format"],
-            row["output_format"],
-            row["visual_inputs"],
-            row["application"],
-        ),
-        parser=row["parser"],
-        aggregation=row["aggregation"],
-        metrics=MappingProxyType(metrics),
-        weights=MappingProxyType(json.loads(row["weights"]) if row["weights"] else dict.fromkeys(metrics, 1)),
-    )

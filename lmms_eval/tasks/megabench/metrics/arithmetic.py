@@ -110,7 +110,13 @@ class _Reader:
             operand = self._number(node.operand)
             return -operand if isinstance(node.op, ast.USub) else +operand
         if isinstance(node, ast.BinOp):
-            return _binary(node.op, self._number(node.left), self._number(node.right))
+            left, right = self._number(node.left), self._number(node.right)
+            if isinstance(node.op, ast.Pow):
+                return _power(left, right)
+            function = _BINARY.get(type(node.op))
+            if function is None:
+                raise ArithmeticRefused(f"{type(node.op).__name__} is not arithmetic")
+            return _bounded(function(left, right))
         if isinstance(node, ast.Compare):
             return self._comparison(node)
         if isinstance(node, ast.Call):
@@ -140,15 +146,6 @@ class _Reader:
                 return False
             left = right
         return True
-
-
-def _binary(operation: ast.operator, left: Number, right: Number) -> Number:
-    if isinstance(operation, ast.Pow):
-        return _power(left, right)
-    function = _BINARY.get(type(operation))
-    if function is None:
-        raise ArithmeticRefused(f"{type(operation).__name__} is not arithmetic")
-    return _bounded(function(left, right))
 
 
 def _power(base: Number, exponent: Number) -> Number:

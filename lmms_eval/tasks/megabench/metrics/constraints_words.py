@@ -47,19 +47,16 @@ class WordConstraint:
 def parse_constraint(name: str, value: str) -> WordConstraint:
     """Read a constraint's name and value. Raises ``ConversionError`` if their parts do not fit together."""
     names = [part.rstrip("0123456789").lower() for part in name.split("##")]
-    values = [_plain(part) for part in value.split("##")]
+    values = [part.strip().strip('"') for part in value.split("##")]
     if len(names) != len(values):
         raise ConversionError(f"constraint {name!r}: {len(names)} names, but {len(values)} values")
-    parts: dict[str, Any] = dict(zip(names, values, strict=True))
+    parts: dict[str, Any] = {
+        part: int(text) if re.fullmatch("[0-9]+", text) else text for part, text in zip(names, values, strict=True)
+    }
     kind = next((kind for kind in ("contain_only", "contain") if kind in parts), None)
     if kind is None:
         raise ConversionError(f"constraint {name!r} is neither contain nor contain_only")
     return WordConstraint(kind, parts[kind], parts)
-
-
-def _plain(part: str) -> str | int:
-    text = part.strip().strip('"')
-    return int(text) if re.fullmatch("[0-9]+", text) else text
 
 
 def contain(text: str, name: str, value: str, linguistics: Callable[[], Linguistics]) -> bool:

@@ -41,7 +41,10 @@ def read_letter(text: str, options: Sequence[str]) -> Reading:
         return Reading(letters[found].upper(), "text")
     if len(text) <= _LONGEST_BARE_LETTER and text.upper() in letters:
         return Reading(text.upper(), "bare letter")
-    return Reading(_collected(text, frozenset(letters)), "letters collected")
+    capitals = {character: character.upper() for character in set(text)}
+    used = frozenset(letters)
+    collected = text.translate({ord(one): upper if upper in used else "" for one, upper in capitals.items()})
+    return Reading(collected, "letters collected")
 
 
 def leftmost(text: str, pieces: Sequence[str]) -> int | None:
@@ -55,9 +58,3 @@ def leftmost(text: str, pieces: Sequence[str]) -> int | None:
             if at == 0:
                 break
     return best
-
-
-def _collected(text: str, letters: frozenset[str]) -> str:
-    """Every character whose upper-case form is a letter in use, upper-cased, in order."""
-    capitals = {character: character.upper() for character in set(text)}
-    return text.translate({ord(one): upper if upper in letters else "" for one, upper in capitals.items()})

@@ -72,7 +72,15 @@ class Overview:
             "datasets": {name: {**_entry(entry), **self._counts(name)} for name, entry in self.datasets.items()},
             "image_levels": [_pool(pool, "level") for pool in self.levels],
             "by_images": [_pool(pool, "images") for pool in self.curve],
-            "needle_grids": {grid.dataset: _grid(grid) for grid in self.grids},
+            "needle_grids": {
+                grid.dataset: {
+                    "depths": list(grid.depths),
+                    "lengths": list(grid.lengths),
+                    "official": [list(row) for row in grid.cells],
+                    "samples": [list(row) for row in grid.counts],
+                }
+                for grid in self.grids
+            },
             "no_answer": self.no_answer,
             "steps": self.steps(is_fixed=False),
             "fixed_steps": self.steps(is_fixed=True),
@@ -138,13 +146,4 @@ def _pool(pool: Pool, name: str) -> dict[str, Any]:
         "mean_images": pool.images,
         "by_sample": _pair(pool.by_sample),
         "by_dataset": _pair(pool.by_dataset),
-    }
-
-
-def _grid(grid: NeedleGrid) -> dict[str, Any]:
-    return {
-        "depths": list(grid.depths),
-        "lengths": list(grid.lengths),
-        "official": [list(row) for row in grid.cells],
-        "samples": [list(row) for row in grid.counts],
     }
