@@ -1,15 +1,30 @@
-"""The script that measures pictures on their way to an API, on a few of them."""
+"""The script that measures pictures on their way to an API: its data and its sums."""
 
 from __future__ import annotations
 
-from benchmarks.pictures import SIZE, run
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from benchmarks.pictures import SIZE, WAYS, Cost, report, write_tasks
 
 
-def test_pictures_go_out_as_their_files() -> None:
-    found = run(3, 1, ["column_convert"])
-    assert SIZE == (1024, 768)
-    assert found["bare"]["request_bytes"] > found["file_bytes"] * 4 / 3
-    assert found["this"]["column_convert"]["bytes_ratio_to_base64_of_file"] <= found["bars"]["bytes_ratio"]
-    assert set(found["this"]["column_convert"]) == {
-        "cpu_ms", "cpu_to_bare", "request_bytes", "bytes_ratio_to_base64_of_file", "lowest_cpu_ms",
+def test_every_picture_is_another_one_as_a_file_and_in_the_column(tmp_path: Path) -> None:
+    mean = write_tasks(tmp_path, 3)
+    files = [(tmp_path / f"{number}.jpg").read_bytes() for number in range(3)]
+    assert len(set(files)) == 3
+    assert mean == pytest.approx(sum(map(len, files)) / 3)
+    assert Image.open(tmp_path / "0.jpg").size == SIZE
+    assert [row["bytes"] for row in pq.read_table(tmp_path / "column.parquet")["image"].to_pylist()] == files
+    assert "image" not in pq.read_table(tmp_path / "file.parquet").column_names
+    assert {path.stem for path in tmp_path.glob("*.yaml")} == {f"pictures_{way}" for way in WAYS}
+
+
+def test_numbers_are_medians_over_the_rounds() -> None:
+    found = report([Cost(2.0, 400.0), Cost(9.0, 400.0), Cost(1.0, 400.0)], 1.0, 300.0)
+    assert found == {
+        "cpu_ms": 2.0, "cpu_to_bare": 2.0, "request_bytes": 400, "bytes_ratio_to_base64_of_file": 1.0,
+        "lowest_cpu_ms": 1.0,
     }  # fmt: skip
