@@ -255,18 +255,19 @@ def phi4_multimodal(folder):
     return save(folder, Parts((PHI_IMAGE, PHI_AUDIO), PHI_IMAGE, PHI_AUDIO, named), make, files)
 
 
-def qwen2_audio(folder):
+def qwen2_audio(folder, text=None, sound=None):
+    """``text`` and ``sound``: options of the two parts beside the smallest ones."""
     from transformers import Qwen2AudioConfig, Qwen2AudioForConditionalGeneration
 
     def make(tokenizer):
         audio = {
             "num_mel_bins": 16, "encoder_layers": 1, "encoder_attention_heads": 2, "encoder_ffn_dim": 32, "d_model": 16,
-            "max_source_positions": 100,
+            "max_source_positions": 100, **(sound or {}),
         }  # fmt: skip
         return Qwen2AudioForConditionalGeneration(
             Qwen2AudioConfig(
                 audio_config=audio,
-                text_config={"model_type": "qwen2", **text_of(tokenizer)},
+                text_config={"model_type": "qwen2", **text_of(tokenizer, **(text or {}))},
                 audio_token_index=tokenizer.convert_tokens_to_ids(AUDIO),
             )
         )
