@@ -105,7 +105,7 @@ class ScoringWatch:
             finally:
                 self._end()
         except ScoringTimeout:
-            self._end()  # it may have come in the midst of the first one
+            self._end()  # it may have come in the midst of the first one; the next would come a look later
             reason = f"scoring took more than {self._limit_s:g} s and was ended"
             return failure_record(job.task.name, job.doc_id, job.answers, reason)
 
@@ -132,7 +132,7 @@ class ScoringWatch:
         )
 
     def _watch(self) -> None:
-        pause = min(1.0, self._limit_s / 4)
+        pause = min(1.0, self._limit_s / 16)
         last = time.monotonic()
         while not self._stopping.wait(pause):
             before, last = last, time.monotonic()
@@ -145,7 +145,9 @@ class ScoringWatch:
                 self._waited += min(last - before, 2 * pause)
                 if self._waited > 2 * _INTERVAL * self._limit_s:
                     os.write(self._pipe, b"over\n")
-                elif self._waited > self._limit_s and not self._has_raised:
+                elif self._waited > self._limit_s:
+                    # Again at each look: one that strikes in a destructor or in the callback of a weak reference is
+                    # swallowed by the interpreter.
                     self._has_raised = True
                     self._raise_there(ScoringTimeout)
                 self._arm()

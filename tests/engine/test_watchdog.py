@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -94,16 +95,19 @@ def test_what_hung_is_remembered_when_a_run_begins_anew(tmp_path: Path) -> None:
     assert hung_documents(None) == hung_documents(tmp_path / "elsewhere") == {}
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # one that strikes in a callback
 def test_an_end_hits_the_scoring_and_nothing_else() -> None:
     """Another thread ends documents at any moment, also while the watch begins and closes them."""
     job, done = Job(FakeTask(1), 0, (ANSWER,)), threading.Event()
     with ScoringWatch(60.0) as watch:
 
         def disturb() -> None:
+            raised_at = 0.0
             while not done.is_set():
                 with watch._lock:
-                    if watch._job is not None and not watch._has_raised:
-                        watch._has_raised = True
+                    is_lost = time.monotonic() > raised_at + 1.0
+                    if watch._job is not None and (not watch._has_raised or is_lost):
+                        watch._has_raised, raised_at = True, time.monotonic()
                         watch._raise_there(ScoringTimeout)
 
         disturber = threading.Thread(target=disturb)
@@ -119,6 +123,28 @@ def test_an_end_hits_the_scoring_and_nothing_else() -> None:
             disturber.join()
     assert all(record == {"total": 1225} or "was ended" in record["failed"] for record in records)
     assert "failed" in records[-1] and any("total" in record for record in records)
+
+
+def test_an_end_that_is_swallowed_comes_again(tmp_path: Path) -> None:
+    """The interpreter swallows what strikes in a destructor: the first end, not the second."""
+    task, swallowed = make(tmp_path / "task", ["well"], "inline"), 0
+
+    class Swallows:
+        def __del__(self) -> None:
+            nonlocal swallowed
+            try:
+                sum(n for n in range(10**10))
+            except ScoringTimeout:
+                swallowed += 1
+
+    def score(_: Job) -> dict[str, Any]:
+        thing = Swallows()
+        del thing
+        return {"total": sum(n for n in range(10**10))}
+
+    with ScoringWatch(0.8) as watch:
+        record = watch.call(jobs(task)[0], score)
+    assert swallowed == 1 and "was ended" in record["failed"]
 
 
 def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
