@@ -16,7 +16,8 @@ def test_every_picture_is_another_one_as_a_file_and_in_the_column(tmp_path: Path
     files = [(tmp_path / f"{number}.jpg").read_bytes() for number in range(3)]
     assert len(set(files)) == 3
     assert mean == pytest.approx(sum(map(len, files)) / 3)
-    assert Image.open(tmp_path / "0.jpg").size == SIZE
+    with Image.open(tmp_path / "0.jpg") as image:
+        assert image.size == SIZE
     assert [row["bytes"] for row in pq.read_table(tmp_path / "column.parquet")["image"].to_pylist()] == files
     assert "image" not in pq.read_table(tmp_path / "file.parquet").column_names
     assert {path.stem for path in tmp_path.glob("*.yaml")} == {f"pictures_{way}" for way in WAYS}
