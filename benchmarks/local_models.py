@@ -199,8 +199,12 @@ def bare(load: Workload, model_folder: str, tasks: Path, _out: Path) -> Measured
 def prefetched(batches: Sequence[Any], encode: Callable[[Any], Any]) -> Iterator[Any]:
     """Encoded in a thread of its own, two batches ahead."""
     made: queue.Queue[Any] = queue.Queue(maxsize=2)
-    thread = threading.Thread(target=lambda: [made.put(encode(batch)) for batch in batches], daemon=True)
-    thread.start()
+
+    def work() -> None:
+        for batch in batches:
+            made.put(encode(batch))
+
+    threading.Thread(target=work, daemon=True).start()
     for _ in batches:
         yield made.get()
 

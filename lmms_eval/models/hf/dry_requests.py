@@ -32,7 +32,7 @@ class DryRequest:
         from PIL import Image
 
         shades = [Image.new("RGB", (_SIDE, _SIDE), (60 * number, 120, 200)) for number in range(self.pictures)]
-        content = [*(ChatImageContent(url=shade) for shade in shades), ChatTextContent(text="What is it?")]
+        content: list[Any] = [*(ChatImageContent(url=shade) for shade in shades), ChatTextContent(text="What is it?")]
         return ChatMessages(messages=[ChatMessage(role="user", content=content)])
 
 

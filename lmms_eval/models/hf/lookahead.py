@@ -36,7 +36,7 @@ class Lookahead:
         """The processor's output for prompts that are no jobs. What encoding raises, this raises."""
         encoder = self._idle.get()
         try:
-            return encoder.process([each.text for each in prepared], prepared)
+            return dict(encoder.process([each.text for each in prepared], prepared))
         finally:
             self._idle.put(encoder)
 

@@ -23,8 +23,8 @@ PATCH, IMAGE = 8, 32
 MOST_PARAMETERS = 8_000_000
 SIZES = {
     32: ("hidden_size", "d_model", "embed_dim", "n_embd", "out_hidden_size", "text_hidden_size", "mm_hidden_size",
-         "projection_dim", "encoder_hidden_size", "vision_hidden_size", "hidden_dim", "width", "output_dim", "image_size",
-         "crop_size"),
+         "projection_dim", "encoder_hidden_size", "vision_hidden_size", "hidden_dim", "width", "output_dim",
+         "image_size", "crop_size"),
     64: ("intermediate_size", "ffn_dim", "encoder_ffn_dim", "decoder_ffn_dim", "mlp_dim", "d_ff",
          "moe_intermediate_size", "shared_expert_intermediate_size", "projector_hidden_size",
          "projector_intermediate_size"),
