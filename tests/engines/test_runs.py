@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from lmms_eval.models.offline.guard import descendants
 from tests.engines.models import START_S, environment
 
 DOCUMENTS, CONCURRENCY = 16, 2
@@ -55,16 +56,6 @@ def wait_for(process: subprocess.Popen[bytes], out: Path, count: int, log: Path)
     while answered(out) < count:
         assert process.poll() is None and time.monotonic() < deadline, log.read_text(errors="replace")[-3000:]
         time.sleep(0.05)
-
-
-def descendants(pid: int) -> list[int]:
-    """Processes below one, the nearest first."""
-    try:
-        text = "".join(task.read_text() for task in Path(f"/proc/{pid}/task").glob("*/children"))
-    except OSError:
-        return []
-    children = [int(word) for word in text.split()]
-    return [*children, *(below for child in children for below in descendants(child))]
 
 
 def is_alive(pid: int) -> bool:

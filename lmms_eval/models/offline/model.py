@@ -15,6 +15,7 @@ from lmms_eval.api.request import ErrorKind, Request, RequestKind, Response, Usa
 from lmms_eval.errors import EngineDiedError, ModelError
 from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.likelihood import Likelihood
+from lmms_eval.models.offline.guard import Guard, descendants
 from lmms_eval.models.offline.loop import EngineLoop
 from lmms_eval.models.offline.prompts import Prompt, PromptBuilder
 from lmms_eval.models.offline.settings import SAME, EngineSettings, decoded, read_settings
@@ -97,8 +98,10 @@ class OfflineModel(Model):
     def __init__(self, settings: EngineSettings, kind: type[Engine]) -> None:
         self._settings = settings
         self.concurrency = settings.num_concurrent
+        before = descendants(os.getpid())
         with _own_place(settings, kind.name):
             self._engine = kind(settings)
+        self._guard = Guard.of_new_processes(before)
         self._loop = EngineLoop()
         self._builder = PromptBuilder(settings, kind.decodes_videos)
         self._ignored: set[str] = set()
@@ -176,6 +179,7 @@ class OfflineModel(Model):
     def close(self) -> None:
         """End the engine."""
         self._loop.close(self._engine.close)
+        self._guard.close()
 
 
 class EngineModel(Model):
