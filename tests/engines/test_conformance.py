@@ -13,7 +13,6 @@ from tests.engines.conftest import build
 from tests.engines.models import ENGINE, VIDEO_TEMPLATE
 from tests.media.draw import write_video
 from tests.models.families import conformance
-from tests.models.families.build import BUILDERS
 from tests.models.hf.support import answers, ask, converse, picture
 
 FRAMES = 5
@@ -97,21 +96,6 @@ def test_a_video_goes_whole_where_the_template_has_a_place_for_it(tmp_path: Path
     assert found[0].usage is not None and found[1].usage is not None
     assert found[0].usage.input_tokens != found[1].usage.input_tokens or found[0].text != found[1].text
     assert [listed[number].error for number in listed] == [None, None]
-
-
-def test_sounds(tmp_path: Path) -> None:
-    folder = BUILDERS["qwen2_audio"](  # heads of 32, the smallest that vLLM knows on the CPU
-        tmp_path / "model",
-        text={"num_attention_heads": 1, "num_key_value_heads": 1},
-        sound={"d_model": 32, "encoder_attention_heads": 1},
-    )
-    local = build("qwen2_audio", pretrained=str(folder), dtype="float32", device="cpu")
-    wanted = told(answers(local, conformance.PAIRS["audio"]()))
-    model = build("vllm", model=str(folder), **{**ENGINE, "max_model_len": 512})
-    try:
-        assert told(answers(model, conformance.PAIRS["audio"]())) == wanted
-    finally:
-        model.close()
 
 
 @pytest.mark.parametrize("until", [["?"], ["the", "\n"]])
