@@ -46,11 +46,13 @@ class Clap(TextTower):
 
     def parts(self, samples: Floats) -> Floats:
         """``(parts of 10 seconds, dimensions)``, each of length 1, of mono samples at 48 kHz, at least one."""
+        # the form of the input that the network wants; no part is so long that anything is cut
+        truncation = "fusion" if self.model.config.audio_config.enable_fusion else "rand_trunc"
         found = []
         with inference():
             for batch in batches(cut(samples, SECONDS * SAMPLING_RATE), _PARTS_AT_ONCE):
                 made = self.features(
-                    list(batch), truncation=self._truncation, sampling_rate=SAMPLING_RATE, return_tensors="pt"
+                    list(batch), truncation=truncation, sampling_rate=SAMPLING_RATE, return_tensors="pt"
                 )
                 pooled = self.model.audio_model(
                     input_features=made["input_features"].float().to(self.device),
@@ -59,11 +61,6 @@ class Clap(TextTower):
                 ).pooler_output
                 found.append(unit_rows(self.model.audio_projection(pooled)))
         return numpy_rows(found)
-
-    @property
-    def _truncation(self) -> str:
-        """How the network wants its input; no part is so long that anything is cut."""
-        return "fusion" if self.model.config.audio_config.enable_fusion else "rand_trunc"
 
     def sound(self, samples: Floats) -> Floats:
         """``(1, dimensions)``: the mean of the parts' vectors."""

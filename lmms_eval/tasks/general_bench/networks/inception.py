@@ -152,7 +152,8 @@ def _block(x: torch.Tensor, block: Block, weights: dict[str, torch.Tensor]) -> t
     if halve:
         parts.append(nn.max_pool2d(x, 3, 2))
     else:
-        pooled = nn.max_pool2d(x, 3, 1, 1) if block.pool == "max" else _mean_pool(x)
+        by_max = block.pool == "max"
+        pooled = nn.max_pool2d(x, 3, 1, 1) if by_max else nn.avg_pool2d(x, 3, 1, 1, count_include_pad=False)
         parts.append(_convolve(pooled, f"{block.name}.branch_pool", weights))
     return torch.cat(parts, dim=1)
 
@@ -166,12 +167,6 @@ def _chain(x: torch.Tensor, block: str, chain: Chain, weights: dict[str, torch.T
     if halve:
         return _convolve(x, f"{block}.{chain[-1]}", weights, 2, padded=False)
     return torch.cat([_convolve(x, f"{block}.{name}", weights) for name in chain[-1].split("|")], dim=1)
-
-
-def _mean_pool(x: torch.Tensor) -> torch.Tensor:
-    import torch.nn.functional as nn
-
-    return nn.avg_pool2d(x, 3, 1, 1, count_include_pad=False)
 
 
 def _convolve(

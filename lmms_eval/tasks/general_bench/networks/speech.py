@@ -58,7 +58,9 @@ class Speech:
         settings = self.model.generation_config
         prompt = self._prompt(heard)
         longest = min(MAX_TOKENS, int(self.model.config.max_target_positions) - len(prompt))
-        silenced = {*(settings.suppress_tokens or ()), *self._special(prompt)} - {-1}
+        first = min(prompt[0], int(settings.no_timestamps_token_id))  # from here on no token is text
+        special = (token for token in range(first, int(self.model.config.vocab_size)) if token != self._end)
+        silenced = {*(settings.suppress_tokens or ()), *special} - {-1}
         given, cache = prompt, None
         for step in range(longest):
             scores, cache = self._scores(heard, given, cache)
@@ -80,12 +82,6 @@ class Speech:
             prompt += [max(sorted(languages.values()), key=lambda token: float(scores[token]))]
             prompt += [int(settings.task_to_id["transcribe"])]
         return [*prompt, int(settings.no_timestamps_token_id)]
-
-    def _special(self, prompt: Sequence[int]) -> list[int]:
-        """Tokens that are no text: time stamps, and all that stand in the vocabulary from the start token on."""
-        size = int(self.model.config.vocab_size)
-        first = min(prompt[0], int(self.model.generation_config.no_timestamps_token_id))
-        return [token for token in range(first, size) if token != self._end]
 
     @property
     def _end(self) -> int:

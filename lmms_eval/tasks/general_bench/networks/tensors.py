@@ -105,7 +105,12 @@ def read_weights(source: str) -> dict[str, torch.Tensor]:
     import numpy as np
     import torch
 
-    path = _weight_file(Path(source))
+    path = Path(source)
+    if path.is_dir():
+        known = next((path / name for name in _WEIGHT_FILES if (path / name).is_file()), None)
+        if known is None:
+            raise FileNotFoundError(f"{path} holds none of {', '.join(_WEIGHT_FILES)}")
+        path = known
     if path.suffix == ".safetensors":
         from safetensors.torch import load_file
 
@@ -120,7 +125,7 @@ def read_weights(source: str) -> dict[str, torch.Tensor]:
             found = found[name]
     if not isinstance(found, dict) or not all(isinstance(tensor, torch.Tensor) for tensor in found.values()):
         raise ValueError(f"{path} holds no table of tensors")
-    return {str(name): _as_float(tensor) for name, tensor in found.items()}
+    return {str(name): one.float() if one.is_floating_point() else one for name, one in found.items()}
 
 
 def on_device(weights: dict[str, torch.Tensor], device: str) -> dict[str, torch.Tensor]:
@@ -148,16 +153,3 @@ def check_loaded(missing: Sequence[str], ignored: str = "") -> None:
     absent = sorted(name for name in missing if not ignored or ignored not in name)
     if absent:
         raise ValueError(f"{len(absent)} parts of the network have no weights, the first are {', '.join(absent[:3])}")
-
-
-def _as_float(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.float() if tensor.is_floating_point() else tensor
-
-
-def _weight_file(path: Path) -> Path:
-    if not path.is_dir():
-        return path
-    found = next((path / name for name in _WEIGHT_FILES if (path / name).is_file()), None)
-    if found is None:
-        raise FileNotFoundError(f"{path} holds none of {', '.join(_WEIGHT_FILES)}")
-    return found

@@ -91,15 +91,12 @@ def forward(x: torch.Tensor, weights: dict[str, torch.Tensor]) -> torch.Tensor:
     x = _convolve(x, "stem", ("0", "1"), weights, (1, 2, 2)).relu()
     for layer in _LAYERS:
         for block in _BLOCKS:
-            x = _block(x, f"layer{layer}.{block}", weights, halve=layer > 1 and block == 0)
+            name, halve = f"layer{layer}.{block}", layer > 1 and block == 0
+            stride = (2, 2, 2) if halve else (1, 1, 1)
+            passed = _convolve(x, f"{name}.downsample", ("0", "1"), weights, stride) if halve else x
+            inner = _convolve(x, f"{name}.conv1", ("0", "1"), weights, stride).relu()
+            x = (_convolve(inner, f"{name}.conv2", ("0", "1"), weights) + passed).relu()
     return x.mean(dim=(2, 3, 4))
-
-
-def _block(x: torch.Tensor, name: str, weights: dict[str, torch.Tensor], *, halve: bool) -> torch.Tensor:
-    stride = (2, 2, 2) if halve else (1, 1, 1)
-    passed = _convolve(x, f"{name}.downsample", ("0", "1"), weights, stride) if halve else x
-    inner = _convolve(x, f"{name}.conv1", ("0", "1"), weights, stride).relu()
-    return (_convolve(inner, f"{name}.conv2", ("0", "1"), weights) + passed).relu()
 
 
 def _convolve(

@@ -48,12 +48,14 @@ def locate(network: Network, context: Context, item: Item) -> Path | str:
     missing = [f"the package {name}" for name in network.package.split() if not _is_installed(name)]
     if missing:
         raise not_evaluated(item, f"{' and '.join(missing)} ({network.key})", f"pip install {network.package}")
-    found = _in_folder(network, context)
-    if found is not None:
-        return found
+    if context.weights is not None:
+        for ending in ("", *FILE_ENDINGS):
+            if (path := context.weights / (network.key + ending)).exists():
+                return path
     if context.download and network.model_id:
         return network.model_id
-    raise not_evaluated(item, _missing_weights(network, context), _remedy(network))
+    place = "no folder of weights is given" if context.weights is None else f"not at {context.weights / network.key}"
+    raise not_evaluated(item, f"the weights {network.model_id or network.key} ({place})", _remedy(network))
 
 
 def loaded(
@@ -125,18 +127,6 @@ def _is_installed(module: str) -> bool:
         return importlib.util.find_spec(module) is not None
     except (ImportError, ValueError):
         return False
-
-
-def _in_folder(network: Network, context: Context) -> Path | None:
-    if context.weights is None:
-        return None
-    names = (network.key, *(network.key + ending for ending in FILE_ENDINGS))
-    return next((path for name in names if (path := context.weights / name).exists()), None)
-
-
-def _missing_weights(network: Network, context: Context) -> str:
-    place = "no folder of weights is given" if context.weights is None else f"not at {context.weights / network.key}"
-    return f"the weights {network.model_id or network.key} ({place})"
 
 
 def _remedy(network: Network) -> str:

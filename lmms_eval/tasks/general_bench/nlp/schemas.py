@@ -72,9 +72,15 @@ def reference_of(annotation_type: object, raw: Mapping[str, Any]) -> Any:
         case "target":
             return str(_object(output, "output").get("target"))
         case "label":
-            return _lower(_first_value(output))
+            label = _first_value(output)
+            if label is not None and not isinstance(label, str):
+                raise DataError(f"the label is {label!r:.80}, no text")
+            return None if label is None else label.lower()
         case "labels":
-            return _joined(_first_value(output))
+            labels = _first_value(output)
+            if labels is not None and not isinstance(labels, str):
+                return ""  # only a text has labels
+            return None if labels is None else labels.lower().replace(_LABEL_COMMA, SEPARATOR)
         case _:
             return _read(kind, output)
 
@@ -91,7 +97,9 @@ def _read(kind: NlpType, output: Any) -> Any:
         case "any":
             found = output if isinstance(output, str | list) else _first_value(output)
         case _:
-            found = _below(output, kind.path)
+            found, name = output, "output"
+            for key in kind.path:
+                found, name = _object(found, name).get(key), f"{name}.{key}"
     return None if found == "" else found
 
 
@@ -104,31 +112,8 @@ def _object(value: Any, name: str) -> Mapping[str, Any]:
     raise DataError(f"{name} is {value!r:.80}, no object")
 
 
-def _below(output: Any, path: tuple[str, ...]) -> Any:
-    value, name = output, "output"
-    for key in path:
-        value = _object(value, name).get(key)
-        name = f"{name}.{key}"
-    return value
-
-
 def _first_value(output: Any) -> Any:
     return next(iter(_object(output, "output").values()), None)
-
-
-def _lower(value: Any) -> str | None:
-    if value is None:
-        return None
-    if isinstance(value, str):
-        return value.lower()
-    raise DataError(f"the label is {value!r:.80}, no text")
-
-
-def _joined(value: Any) -> str | None:
-    """The labels with ``<p>`` between them: of a text, else none at all."""
-    if value is None:
-        return None
-    return value.lower().replace(_LABEL_COMMA, SEPARATOR) if isinstance(value, str) else ""
 
 
 def _proof(proof: Any) -> str | None:
@@ -180,13 +165,9 @@ def _text(value: Any) -> str:
 
 
 def _number(value: Any) -> Any:
-    if value is None or _is_number(value):
-        return value
-    raise DataError(f"the reference is {value!r:.80}; a number is expected")
-
-
-def _is_number(value: Any) -> bool:
     try:
-        return not isinstance(value, bool) and math.isfinite(float(value))
+        if value is None or (not isinstance(value, bool) and math.isfinite(float(value))):
+            return value
     except (TypeError, ValueError, OverflowError):
-        return False
+        pass
+    raise DataError(f"the reference is {value!r:.80}; a number is expected")

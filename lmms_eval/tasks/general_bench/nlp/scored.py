@@ -8,7 +8,7 @@ from pathlib import Path
 from lmms_eval.tasks.general_bench.data.scanning import scan
 from lmms_eval.tasks.general_bench.facts import LANGUAGE
 from lmms_eval.tasks.general_bench.levels.results import TaskResult
-from lmms_eval.tasks.general_bench.nlp.processor import ProcessedTask, installed_tokenizer, process_folder
+from lmms_eval.tasks.general_bench.nlp.processor import installed_tokenizer, process_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,19 +35,18 @@ def score_language(dataset: Path, name: str) -> LanguageScores:
     problems: list[str] = []
     for root in sorted({folder.parent.parent for folder in folders}):
         found = process_folder(root, name, tokenizer.tokens)
-        results += [_result(task) for task in found.results]
+        results += [
+            TaskResult(
+                task_name=task.task_name,
+                metric=task.metric,
+                score=task.score,
+                modality=LANGUAGE,
+                task_type=task.task_type,
+                items_scored=task.n_scored,
+                items_expected=task.n_expected,
+            )
+            for task in found.results
+        ]
         problems += found.problems
     files = sum((folder / name).is_file() for folder in folders)
     return LanguageScores(tuple(results), tuple(problems), files, tokenizer.label)
-
-
-def _result(task: ProcessedTask) -> TaskResult:
-    return TaskResult(
-        task_name=task.task_name,
-        metric=task.metric,
-        score=task.score,
-        modality=LANGUAGE,
-        task_type=task.task_type,
-        items_scored=task.n_scored,
-        items_expected=task.n_expected,
-    )

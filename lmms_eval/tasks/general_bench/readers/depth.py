@@ -64,33 +64,21 @@ def read_normals(path: Path) -> Floats:
     return read_rgb(path).astype(np.float32) * np.float32(2 / 255) - np.float32(1)
 
 
-def _within(folder: Path) -> list[Path]:
-    files = files_of(folder, DEPTH_SUFFIXES)
-    kinds = {file.suffix.lower() for file in files}
-    if len(kinds) > 1:
-        raise MediaError(f"{folder} holds both {' and '.join(sorted(kinds))} files: which are the frames is not clear")
-    return files
-
-
 def _read_one(path: Path) -> npt.NDArray[Any]:
+    import numpy as np
+
     match path.suffix.lower():
         case ".npz":
             return _read_npz(path)
         case ".npy":
             return read_array(path)
         case ".png":
-            return _read_png(path)
+            image = open_picture(path)
+            if image.mode not in ("L", "I", "I;16", "I;16B", "I;16L", "I;16N"):
+                raise MediaError(f"{path}: depth is a grey picture of 8 or 16 bits, not {image.mode}")
+            return np.asarray(image)
         case other:
             raise MediaError(f"{path}: depth is a .npz, .npy or .png file, not {other!r}")
-
-
-def _read_png(path: Path) -> npt.NDArray[Any]:
-    import numpy as np
-
-    image = open_picture(path)
-    if image.mode not in ("L", "I", "I;16", "I;16B", "I;16L", "I;16N"):
-        raise MediaError(f"{path}: depth is a grey picture of 8 or 16 bits, not {image.mode}")
-    return np.asarray(image)
 
 
 def _read_npz(path: Path) -> npt.NDArray[Any]:
@@ -135,8 +123,12 @@ def first_channel(array: npt.NDArray[Any], path: Path) -> npt.NDArray[Any]:
 def _stacked(folder: Path) -> Floats:
     import numpy as np
 
+    files = files_of(folder, DEPTH_SUFFIXES)
+    kinds = {file.suffix.lower() for file in files}
+    if len(kinds) > 1:
+        raise MediaError(f"{folder} holds both {' and '.join(sorted(kinds))} files: which are the frames is not clear")
     frames: list[Floats] = []
-    for file in _within(folder):
+    for file in files:
         frame = first_channel(_read_one(file), file)
         if frame.shape[0] != 1 or frame.shape != (frames or [frame])[0].shape:
             raise MediaError(f"{file} has the shape {frame.shape}; the frames of a folder are of one size, one a file")

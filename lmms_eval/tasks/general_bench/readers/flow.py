@@ -87,14 +87,6 @@ def _read_png(path: Path) -> Flow:
     """u in the red channel, v in the green one: 32768 + 64 steps a pixel. The blue channel is not looked at."""
     import numpy as np
 
-    _check_png(path)
-    open_picture(path).close()  # checks the picture's integrity: the decoder below passes over damage
-    channels = _sixteen_bits(path).astype(np.float32)
-    flow: Flow = (channels[..., :2] - np.float32(_ZERO)) / np.float32(_STEPS_PER_PIXEL)
-    return flow
-
-
-def _check_png(path: Path) -> None:
     regular_file(path)
     try:
         with open(path, "rb") as file:
@@ -107,6 +99,10 @@ def _check_png(path: Path) -> None:
     check_pixels(width, height, path)
     if (depth, colour) != (16, _RGB):
         raise MediaError(f"{path}: a flow needs three channels of 16 bits; this picture has {depth} bits")
+    open_picture(path).close()  # checks the picture's integrity: the decoder below passes over damage
+    channels = _sixteen_bits(path).astype(np.float32)
+    flow: Flow = (channels[..., :2] - np.float32(_ZERO)) / np.float32(_STEPS_PER_PIXEL)
+    return flow
 
 
 def _sixteen_bits(path: Path) -> npt.NDArray[np.uint16]:

@@ -94,6 +94,8 @@ def _decoded(path: Path) -> Iterator[Frame]:
 
 
 def _frames(container: Any, path: Path) -> Iterator[Frame]:
+    import numpy as np
+
     if not container.streams.video:
         raise MediaError(f"{path} has no video stream")
     stream = container.streams.video[0]
@@ -106,15 +108,8 @@ def _frames(container: Any, path: Path) -> Iterator[Frame]:
         if count > MAX_FRAMES:
             raise MediaError(f"{path} has more than {MAX_FRAMES} frames")
         check_pixels(frame.width, frame.height, path)
-        yield _upright(frame)
+        array: Frame = frame.to_ndarray(format="rgb24")
+        turns = round(getattr(frame, "rotation", 0) / 90) % 4  # as the display matrix of the container asks
+        yield np.ascontiguousarray(np.rot90(array, turns)) if turns else array
     if count == 0:
         raise MediaError(f"{path} has no readable frame")
-
-
-def _upright(frame: Any) -> Frame:
-    """RGB, turned as the display matrix of the container asks."""
-    import numpy as np
-
-    array: Frame = frame.to_ndarray(format="rgb24")
-    turns = round(getattr(frame, "rotation", 0) / 90) % 4
-    return np.ascontiguousarray(np.rot90(array, turns)) if turns else array

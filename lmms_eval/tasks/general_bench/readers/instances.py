@@ -69,13 +69,9 @@ def instances(value: object, side: Side, truth: Instances | None = None) -> Inst
     regions: list[Runs] = []
     for entry in entries:
         regions.append(_region(entry, side, size))
-        _require_bounded(regions, side)
+        if sum(len(region.starts) for region in regions) > MAX_RUNS:
+            raise side.refuse(f"has instances of more than {MAX_RUNS} runs together")
     return Instances(tuple(regions), marked(entries, side))
-
-
-def _require_bounded(regions: Sequence[Runs], side: Side) -> None:
-    if sum(len(region.starts) for region in regions) > MAX_RUNS:
-        raise side.refuse(f"has instances of more than {MAX_RUNS} runs together")
 
 
 def _object(entry: object, side: Side) -> Mapping[str, Any]:
@@ -104,9 +100,7 @@ def _indices(value: object, side: Side) -> NDArray[Any]:
         found = np.array(value, dtype=np.int64)
     else:
         raise side.refuse(f"has {brief(value)} as indices, neither a list of numbers nor a path")
-    if found.size and int(found.min()) < 0:
-        raise side.refuse("has indices that are no places of points")
-    if found.size and int(found.max()) >= 1 << 40:
+    if found.size and (int(found.min()) < 0 or int(found.max()) >= 1 << 40):
         raise side.refuse("has indices that are no places of points")
     return found.ravel()
 

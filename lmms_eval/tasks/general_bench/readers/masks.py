@@ -264,7 +264,10 @@ def _each(frames: Sequence[Any], side: Side, sizes: Sequence[Size | None]) -> tu
     found: list[Runs | None] = []
     total = 0
     for frame, size in zip(frames, sizes, strict=True):
-        found.append(None if frame is None else _frame(frame, side, size))
+        if frame is None:
+            found.append(None)
+        else:
+            found.append(_stored(frame, side, size) if isinstance(frame, Path) else mask(frame, side, size))
         total += len(found[-1].starts) if found[-1] is not None else 0
         if total > MAX_VIDEO_RUNS:
             raise side.refuse(f"has masks of more than {MAX_VIDEO_RUNS} runs together")
@@ -272,10 +275,6 @@ def _each(frames: Sequence[Any], side: Side, sizes: Sequence[Size | None]) -> tu
     return tuple(
         one if one is not None else _empty(size or common, side) for one, size in zip(found, sizes, strict=True)
     )
-
-
-def _frame(frame: object, side: Side, size: Size | None) -> Runs:
-    return _stored(frame, side, size) if isinstance(frame, Path) else mask(frame, side, size)
 
 
 def _empty(size: Size | None, side: Side) -> Runs:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,7 +69,9 @@ def notes_of_midi(midi: Midi) -> tuple[Note, ...]:
     signatures = list(midi.signatures)
     if not signatures or signatures[0].tick > 0:
         signatures.insert(0, Signature(0, BEATS_PER_BAR))
-    firsts = _first_bars(signatures, midi.ticks_per_beat)
+    firsts = [0]  # number of the bar that each signature begins
+    for before, after in itertools.pairwise(signatures):
+        firsts.append(firsts[-1] + math.ceil((after.tick - before.tick) / (before.beats * midi.ticks_per_beat)))
     found, part = [], 0
     for note in midi.notes:  # in order of their starts
         while part + 1 < len(signatures) and signatures[part + 1].tick <= note.start:
@@ -78,14 +79,6 @@ def notes_of_midi(midi: Midi) -> tuple[Note, ...]:
         ticks = signatures[part].beats * midi.ticks_per_beat
         found.append(Note(firsts[part] + int((note.start - signatures[part].tick) // ticks), note.pitch))
     return tuple(found)
-
-
-def _first_bars(signatures: Sequence[Signature], ticks_per_beat: int) -> list[int]:
-    """Number of the bar that each signature begins."""
-    firsts = [0]
-    for before, after in itertools.pairwise(signatures):
-        firsts.append(firsts[-1] + math.ceil((after.tick - before.tick) / (before.beats * ticks_per_beat)))
-    return firsts
 
 
 def _note(entry: Any, beats: float) -> Note:

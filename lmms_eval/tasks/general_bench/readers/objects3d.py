@@ -78,11 +78,8 @@ def _tracked(entry: Any) -> Tracked:
     if isinstance(name, bool) or not isinstance(name, int | str) or not isinstance(center, list) or len(center) < 2:
         raise DataError(f"the tracked object {entry!r:.100} lacks its id or center")
     x, y, *_ = map(_number, center[:3])
-    return Tracked(f"{type(name).__name__[0]}{name!s:.200}", _name(entry.get("label", "")), x, y, _score(entry))
-
-
-def _score(entry: dict[str, Any]) -> float:
-    return _number(entry.get("score", 1.0))
+    label, score = _name(entry.get("label", "")), _number(entry.get("score", 1.0))
+    return Tracked(f"{type(name).__name__[0]}{name!s:.200}", label, x, y, score)
 
 
 def _name(value: Any) -> str:

@@ -19,7 +19,11 @@ def reference_path(value: object, item: Item, folders: Iterable[str] = MEDIA_FOL
         DataError: it is no relative path, or leads out of the task's folder.
         MediaError: nothing is there.
     """
-    relative = _relative(value, item.where)
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        raise DataError(f"{item.where}: {value!r:.80} is no path")
+    relative = Path(value.strip())
+    if relative.is_absolute() or ".." in relative.parts:
+        raise DataError(f"{item.where}: the path {value!r} leads out of the task's folder")
     tried = [item.folder / folder / relative for folder in folders]
     for path in tried:
         if path.exists():
@@ -42,13 +46,4 @@ def predicted_path(value: object, item: Item) -> Path:
         found = False
     if not found:
         raise MissingAnswer(f"{item.where}: the predicted file {value!r:.200} is not there ({path.parent})")
-    return path
-
-
-def _relative(value: object, where: str) -> Path:
-    if not isinstance(value, str) or not value.strip() or "\0" in value:
-        raise DataError(f"{where}: {value!r:.80} is no path")
-    path = Path(value.strip())
-    if path.is_absolute() or ".." in path.parts:
-        raise DataError(f"{where}: the path {value!r} leads out of the task's folder")
     return path

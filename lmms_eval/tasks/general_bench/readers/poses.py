@@ -45,7 +45,12 @@ def read_poses(source: Path | Any) -> Floats:
     import numpy as np
 
     where = str(source) if isinstance(source, Path) else "the list of poses"
-    table = _file_rows(source) if isinstance(source, Path) else _listed_rows(source, where)
+    if isinstance(source, Path):
+        table = _file_rows(source)
+    elif not isinstance(source, list) or len(source) > MAX_POSES:
+        raise DataError(f"{where} must have 1 to {MAX_POSES} poses")
+    else:
+        table = number_rows([_flat(pose) for pose in source], where, MAX_POSES)
     if table.ndim == 3 and table.shape[1:] in ((3, 4), (4, 4)):
         table = table.reshape(len(table), -1)
     if table.ndim != 2 or table.shape[1] not in (12, 16) or not 0 < len(table) <= MAX_POSES:
@@ -70,13 +75,6 @@ def _file_rows(path: Path) -> npt.NDArray[Any]:
                 raise DataError(f"{path}: a line must have the 12 numbers of a pose, not {width}")
             return number_lines(lines, tuple(range(width)), path)
     raise DataError(f"{path}: poses are read from .txt and .npy files")
-
-
-def _listed_rows(value: Any, where: str) -> npt.NDArray[Any]:
-    if not isinstance(value, list) or len(value) > MAX_POSES:
-        raise DataError(f"{where} must have 1 to {MAX_POSES} poses")
-    flat = [_flat(pose) for pose in value]
-    return number_rows(flat, where, MAX_POSES)
 
 
 def _flat(pose: Any) -> Any:
