@@ -48,23 +48,19 @@ def read_workbook(path: Path) -> Table:
         DataError: it cannot be opened as a workbook.
     """
     openpyxl = workbook_library()
+    invalid: type[Exception] = importlib.import_module("openpyxl.utils.exceptions").InvalidFileException
     try:
-        _check_size(path)
+        with zipfile.ZipFile(path) as packed:  # a workbook is a zip that openpyxl unpacks in memory
+            size = sum(entry.file_size for entry in packed.infolist())
+        if size > MAX_WORKBOOK_BYTES:
+            raise DataError(f"{path}: a workbook of {size} bytes unpacked; {MAX_WORKBOOK_BYTES} are read at most")
         book = openpyxl.load_workbook(path, data_only=True)
         found = {sheet.title: _sheet(sheet) for sheet in book.worksheets}
-    except (OSError, ValueError, KeyError, TypeError, SyntaxError, zipfile.BadZipFile, _invalid_file()) as error:
+    except (OSError, ValueError, KeyError, TypeError, SyntaxError, zipfile.BadZipFile, invalid) as error:
         raise DataError(f"{path}: cannot be read as a workbook ({type(error).__name__}: {error})") from error
     if not found:
         raise DataError(f"{path}: a workbook without sheets")
     return Table(str(path), found)
-
-
-def _check_size(path: Path) -> None:
-    """A workbook is a zip that openpyxl unpacks in memory. Raises ``DataError``."""
-    with zipfile.ZipFile(path) as packed:
-        size = sum(entry.file_size for entry in packed.infolist())
-    if size > MAX_WORKBOOK_BYTES:
-        raise DataError(f"{path}: a workbook of {size} bytes unpacked; {MAX_WORKBOOK_BYTES} are read at most")
 
 
 def workbook_library() -> ModuleType:
@@ -79,11 +75,6 @@ def workbook_library() -> ModuleType:
         raise UsageError(
             'workbooks need openpyxl: pip install "lmms_eval[general_bench]", or use .csv and .json files'
         ) from None
-
-
-def _invalid_file() -> type[Exception]:
-    found: type[Exception] = importlib.import_module("openpyxl.utils.exceptions").InvalidFileException
-    return found
 
 
 def _sheet(sheet: Any) -> Sheet:
@@ -168,7 +159,11 @@ def _xml_errors() -> tuple[type[Exception], ...]:
 
 def write_rows(table: Table, model: str, stem: Path) -> list[Path]:
     """``STEM.csv`` and ``STEM.json``: a row for each task, empty where there is no score."""
-    rows = list(_rows(table, model))
+    rows: list[dict[str, Cell]] = []
+    for name, sheet in table.task_sheets.items():
+        task, metric, score = (sheet.columns.index(one) for one in (NAME_COLUMN, METRIC_COLUMN, model))
+        for place, row in enumerate(sheet.rows):
+            rows.append(dict(zip(_CSV_COLUMNS, (name, place, row[task], row[metric], row[score]), strict=True)))
     text = io.StringIO()
     writer = csv.DictWriter(text, _CSV_COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -177,13 +172,6 @@ def write_rows(table: Table, model: str, stem: Path) -> list[Path]:
     write_bytes(paths[0], text.getvalue().encode())
     write_bytes(paths[1], json.dumps({"model": model, "rows": rows}, ensure_ascii=False).encode())
     return paths
-
-
-def _rows(table: Table, model: str) -> Iterator[dict[str, Cell]]:
-    for name, sheet in table.task_sheets.items():
-        task, metric, score = (sheet.columns.index(one) for one in (NAME_COLUMN, METRIC_COLUMN, model))
-        for place, row in enumerate(sheet.rows):
-            yield dict(zip(_CSV_COLUMNS, (name, place, row[task], row[metric], row[score]), strict=True))
 
 
 def write_bytes(path: Path, content: bytes) -> None:

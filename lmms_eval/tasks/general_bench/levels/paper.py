@@ -18,7 +18,7 @@ from lmms_eval.tasks.general_bench.levels.formulas import GroupMeans, combine, m
 from lmms_eval.tasks.general_bench.levels.normalise import paper_score
 from lmms_eval.tasks.general_bench.levels.report import Entry, LanguageReport, ModalityReport, Ranked, Support
 from lmms_eval.tasks.general_bench.levels.scopes import Scope, find_scope
-from lmms_eval.tasks.general_bench.levels.tables import SPECIALIST_COLUMN, Row, Sheet, Table, column, exact_number
+from lmms_eval.tasks.general_bench.levels.tables import SPECIALIST_COLUMN, Row, Table, column, exact_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,11 @@ class _Reader:
         given: dict[TaskFacts, list[int]] = {}
         for place, row in enumerate(rows):
             self._read_row(name, place, row, given)
-        self._drop_repeated(name, given)
+        for task, places in given.items():
+            if len(places) > 1:
+                where = ", ".join(str(place + 2) for place in places)
+                self.problems.append(f"sheet {name}, {task.name!r} stands in rows {where}: counts as missing")
+                self.scores.pop(task, None)
         return True
 
     def _read_row(self, sheet: str, place: int, row: Row, given: dict[TaskFacts, list[int]]) -> None:
@@ -111,26 +115,14 @@ class _Reader:
             value = exact_number(row.cell)
             if not row.name and value is None:
                 return
-            task = _task_of(row.name, sheet)
+            task = find_task(row.name)
+            if task.sheet != sheet:
+                raise DataError(f"this task belongs to sheet {task.sheet}")
             given.setdefault(task, []).append(place)
             if value is not None:
                 self.scores[task] = checked(task, row.metric, value, self.units)
         except (DataError, UnknownNameError) as error:
             self.problems.append(f"sheet {sheet}, row {place + 2} ({row.name!r}): {error}")
-
-    def _drop_repeated(self, sheet: str, given: Mapping[TaskFacts, Sequence[int]]) -> None:
-        for task, places in given.items():
-            if len(places) > 1:
-                where = ", ".join(str(place + 2) for place in places)
-                self.problems.append(f"sheet {sheet}, {task.name!r} stands in rows {where}: counts as missing")
-                self.scores.pop(task, None)
-
-
-def _task_of(name: str, sheet: str) -> TaskFacts:
-    task = find_task(name)
-    if task.sheet != sheet:
-        raise DataError(f"this task belongs to sheet {task.sheet}")
-    return task
 
 
 def checked(task: TaskFacts, spelling: str, value: float, units: Units) -> float:
@@ -162,7 +154,8 @@ def check_range(metric: Metric, value: float) -> None:
 def unit_warnings(scores: Mapping[TaskFacts, float]) -> list[str]:
     """What looks like another unit than the one that is taken; nothing is converted for it."""
     found = []
-    language = [score for task, score in scores.items() if task.sheet == LANGUAGE and _is_percent(task)]
+    percent = {key for key, metric in metrics().items() if metric.unit == "percent"}
+    language = [score for task, score in scores.items() if task.sheet == LANGUAGE and task.metric in percent]
     if language and max(language) <= 1 and any(language):
         found.append(f"all {len(language)} NLP scores lie between 0 and 1, and are read as percentages")
     rates = [score for task, score in scores.items() if task.metric == "wer" and score > 1]
@@ -173,10 +166,6 @@ def unit_warnings(scores: Mapping[TaskFacts, float]) -> list[str]:
     return found
 
 
-def _is_percent(task: TaskFacts) -> bool:
-    return metrics()[task.metric].unit == "percent"
-
-
 def _specialists(scope: Scope, other: Table | None) -> tuple[dict[TaskFacts, float], list[str]]:
     """Sound specialist scores, raw, of the scope's tasks."""
     found = {task: task.sound_specialist for rows in scope.rows.values() for task in rows}
@@ -184,7 +173,10 @@ def _specialists(scope: Scope, other: Table | None) -> tuple[dict[TaskFacts, flo
         return found, []
     problems = []
     for name, rows in scope.rows.items():
-        given = {_folded(row.name): row for row in _specialist_rows(other, name)}
+        if name not in other.task_sheets:
+            raise DataError(f"{other.source}: no sheet {name}; give a specialists' table of the benchmark")
+        listed = column(other.task_sheets[name], f"{other.source}, sheet {name}", SPECIALIST_COLUMN)
+        given = {_folded(row.name): row for row in listed}
         for task in rows:
             row = given.get(task.name)
             try:
@@ -205,13 +197,6 @@ def _folded(name: str) -> str:
         return find_task(name).name
     except UnknownNameError:
         return name
-
-
-def _specialist_rows(other: Table, name: str) -> tuple[Row, ...]:
-    if name not in other.task_sheets:
-        raise DataError(f"{other.source}: no sheet {name}; give a specialists' table of the benchmark")
-    sheet: Sheet = other.task_sheets[name]
-    return column(sheet, f"{other.source}, sheet {name}", SPECIALIST_COLUMN)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -48,49 +48,35 @@ def figure(ranked: Ranked) -> Figure:
     is_radar = len(ranked.modalities) >= _LEAST_SPOKES
     grid = made.add_gridspec(1, 2, width_ratios=(1.15, 1))
     left, right = made.add_subplot(grid[0, 0], projection="polar" if is_radar else None), made.add_subplot(grid[0, 1])
-    polygons = _polygons(ranked)
+    reports = ranked.modalities.values()
+    polygons = [
+        Polygon(f"level {level}", tuple(report.levels[level] for report in reports))
+        for level in (2, 3, 4)
+        if level in ranked.levels
+    ]
     if is_radar:
         draw_radar(left, [_spoke(ranked, name) for name in ranked.modalities], polygons)
         left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=3, fontsize=9, frameon=False)
     else:
-        draw_ladder(left, _by_modality(ranked, polygons), "score by modality")
-    draw_ladder(right, _rungs(ranked), "score")
+        bars = [
+            Rung(f"{name}, {polygon.label}", polygon.values[place])
+            for place, name in enumerate(ranked.modalities)
+            for polygon in polygons
+        ]
+        draw_ladder(left, bars, "score by modality")
+    levels = sorted(ranked.levels.items())
+    rungs = [Rung(f"Level {level}", score, _MEANING[level], level == ranked.reached) for level, score in levels]
+    draw_ladder(right, rungs, "score")
     reached = "none (no score above 0)" if ranked.reached is None else f"{ranked.reached}"
     right.set_title(f"Level reached: {reached}", fontsize=10, loc="left")
     made.supxlabel(_language(ranked), fontsize=8, color="#555555")
     return made
 
 
-def _polygons(ranked: Ranked) -> list[Polygon]:
-    reports = ranked.modalities.values()
-    values = {
-        2: tuple(report.level2 for report in reports),
-        3: tuple(report.level3 for report in reports),
-        4: tuple(report.level4 for report in reports),
-    }
-    return [Polygon(f"level {level}", found) for level, found in values.items() if level in ranked.levels]
-
-
 def _spoke(ranked: Ranked, name: str) -> str:
     """The modality with its exact values, which need no place in the drawing then."""
     report = ranked.modalities[name]
-    levels = {2: report.level2, 3: report.level3, 4: report.level4}
-    return f"{name}\n{' / '.join(f'{value:.1f}' for level, value in levels.items() if level in ranked.levels)}"
-
-
-def _rungs(ranked: Ranked) -> list[Rung]:
-    return [
-        Rung(f"Level {level}", score, _MEANING[level], level == ranked.reached)
-        for level, score in sorted(ranked.levels.items())
-    ]
-
-
-def _by_modality(ranked: Ranked, polygons: list[Polygon]) -> list[Rung]:
-    return [
-        Rung(f"{name}, {polygon.label}", polygon.values[place])
-        for place, name in enumerate(ranked.modalities)
-        for polygon in polygons
-    ]
+    return f"{name}\n{' / '.join(f'{value:.1f}' for level, value in report.levels.items() if level in ranked.levels)}"
 
 
 def _language(ranked: Ranked) -> str:

@@ -87,7 +87,15 @@ def rank_reference(model: str, table: Table, other: Mapping[str, Sequence[Row]] 
     theirs = other if other is not None else specialists()
     if isinstance(theirs, Table):
         theirs = {name: column(sheet, name, SPECIALIST_COLUMN) for name, sheet in theirs.task_sheets.items()}
-    _check_sheets(set(table.task_sheets), set(theirs), table.source)
+    if set(table.task_sheets) != set(theirs):
+        absent, unknown = (
+            sorted(theirs.keys() - table.task_sheets.keys()),
+            sorted(table.task_sheets.keys() - theirs.keys()),
+        )
+        parts = [f"missing: {', '.join(absent)}"] * bool(absent) + [f"unknown: {', '.join(unknown)}"] * bool(unknown)
+        raise DataError(
+            f"{table.source}: the sheets are not those of the specialists' table ({'; '.join(parts)}); {_STOPS}"
+        )
     pairs: dict[str, Pairs] = {}
     warnings: list[str] = []
     for name, sheet in table.task_sheets.items():
@@ -155,10 +163,15 @@ def _ranked(model: str, pairs: Mapping[str, Pairs], warnings: Sequence[str]) -> 
     modalities = {}
     for modality, scores in levels.modalities.items():
         comprehension, generation = (pairs.get(f"{modality}-{part}") for part in ("Comprehension", "Generation"))
+        supports = [one.support for one in (comprehension, generation) if one]
         modalities[modality] = ModalityReport(
             comprehension_rows=len(comprehension.specialists) if comprehension else 0,
             generation_rows=len(generation.specialists) if generation else 0,
-            support=_sum([one.support for one in (comprehension, generation) if one]),
+            support=Support(
+                sum(one.supported for one in supports),
+                sum(one.total for one in supports),
+                sum(one.wins for one in supports),
+            ),
             level2=scores.level2,
             level3=scores.level3,
             level4=scores.level4,
@@ -197,19 +210,6 @@ def _entries(pairs: Pairs) -> tuple[Entry, ...]:
             )
         )
     return tuple(found)
-
-
-def _sum(parts: Sequence[Support]) -> Support:
-    return Support(
-        sum(part.supported for part in parts), sum(part.total for part in parts), sum(part.wins for part in parts)
-    )
-
-
-def _check_sheets(ours: set[str], theirs: set[str], source: str) -> None:
-    if ours != theirs:
-        absent, unknown = sorted(theirs - ours), sorted(ours - theirs)
-        parts = [f"missing: {', '.join(absent)}"] * bool(absent) + [f"unknown: {', '.join(unknown)}"] * bool(unknown)
-        raise DataError(f"{source}: the sheets are not those of the specialists' table ({'; '.join(parts)}); {_STOPS}")
 
 
 def _order_warnings(sheet: str, theirs: Sequence[Row], ours: Sequence[Row]) -> list[str]:

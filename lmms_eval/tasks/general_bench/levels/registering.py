@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lmms_eval.errors import DataError, LmmsEvalError, UsageError
@@ -16,7 +16,6 @@ from lmms_eval.tasks.general_bench.levels.tables import (
     METRIC_COLUMN,
     NAME_COLUMN,
     Cell,
-    Sheet,
     Table,
     exact_number,
     with_column,
@@ -87,15 +86,12 @@ def _sheet_of(result: TaskResult) -> str:
 
 def _places(table: Table, sheet: str) -> list[tuple[Cell, Cell]]:
     content = table.sheets[sheet]
-    name, metric = (_column(content, one, f"{table.source}, sheet {sheet}") for one in (NAME_COLUMN, METRIC_COLUMN))
+    for one in (NAME_COLUMN, METRIC_COLUMN):
+        if one not in content.columns:
+            known = ", ".join(map(repr, filter(None, content.columns))) or "none"
+            raise DataError(f"{table.source}, sheet {sheet}: no column {one!r}; columns: {known}")
+    name, metric = (content.columns.index(one) for one in (NAME_COLUMN, METRIC_COLUMN))
     return [(row[name], row[metric]) for row in content.rows]
-
-
-def _column(sheet: Sheet, name: str, where: str) -> int:
-    if name not in sheet.columns:
-        known = ", ".join(map(repr, filter(None, sheet.columns))) or "none"
-        raise DataError(f"{where}: no column {name!r}; columns: {known}")
-    return sheet.columns.index(name)
 
 
 def _by_paper(model: str, results: Sequence[TaskResult], table: Table) -> Filled:
@@ -118,7 +114,11 @@ def _by_paper(model: str, results: Sequence[TaskResult], table: Table) -> Filled
         sheet, row = rows[task]
         cells.setdefault(sheet, {})[row] = scores[task]
     updated = tuple(name for name in table.sheets if name in cells)
-    warnings = [*unit_warnings(scores), *_coverage(results)]
+    warnings = unit_warnings(scores)
+    for result in results:
+        scored, expected = result.items_scored, result.items_expected
+        if scored is not None and expected is not None and scored < expected:
+            warnings.append(f"{result.label}: {scored} of {expected} items have a score")
     return Filled(with_column(table, model, cells), model, cells, updated, tuple(problems), tuple(warnings))
 
 
@@ -153,12 +153,3 @@ def _in_unit(metric: Metric, value: float, unit: str) -> float:
     if (unit, metric.unit) == ("percent", "fraction"):
         return value / 100
     raise DataError(f"unit {unit!r}: {metric.spellings[0]} is given in {metric.unit!r}")
-
-
-def _coverage(results: Iterable[TaskResult]) -> list[str]:
-    found = []
-    for result in results:
-        scored, expected = result.items_scored, result.items_expected
-        if scored is not None and expected is not None and scored < expected:
-            found.append(f"{result.label}: {scored} of {expected} items have a score")
-    return found

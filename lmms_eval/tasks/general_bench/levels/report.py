@@ -53,6 +53,11 @@ class ModalityReport:
     level3: float
     level4: float
 
+    @property
+    def levels(self) -> dict[int, float]:
+        """The levels by number."""
+        return {2: self.level2, 3: self.level3, 4: self.level4}
+
 
 @dataclass(frozen=True, slots=True)
 class LanguageReport:

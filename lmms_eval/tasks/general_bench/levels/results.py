@@ -57,7 +57,12 @@ def gather(paths: Iterable[Path]) -> Gathered:
             problems.append(str(error))
             continue
         is_empty = not records and path.name.casefold().startswith("prediction")
-        if is_empty or any(_is_prediction(record) for record in records):
+        if is_empty or any(
+            isinstance(record, Mapping)
+            and "score" not in record
+            and any(str(key).startswith("prediction") for key in record)
+            for record in records
+        ):
             predictions.append(path)
             continue
         for place, record in enumerate(records):
@@ -105,14 +110,6 @@ def _records(path: Path) -> list[Any]:
     if not isinstance(content, list):
         raise DataError(f"{path}: a list of results is expected, not {type(content).__name__}")
     return content
-
-
-def _is_prediction(record: Any) -> bool:
-    return (
-        isinstance(record, Mapping)
-        and "score" not in record
-        and any(str(key).startswith("prediction") for key in record)
-    )
 
 
 def _result(record: Any, source: str) -> TaskResult:

@@ -35,34 +35,22 @@ def find_scope(text: str) -> Scope:
         case "A" if not what:
             return Scope("A", sheets(), (2, 3, 4, 5))
         case "B" if what:
-            return _modalities(what)
+            names = [_known("modality", name.strip(), (*MODALITIES, LANGUAGE)) for name in what.split("+")]
+            if set(names) == {LANGUAGE}:
+                raise UsageError(f"scope B:{what}: {LANGUAGE} has no levels of its own; it enters level 5 of scope A")
+            rows = {name: tasks for name, tasks in sheets().items() if name.split("-")[0] in names}
+            return Scope(f"B:{'+'.join(names)}", rows, (2, 3, 4, 5) if LANGUAGE in names else (2, 3, 4))
         case "C" if what:
-            return _paradigm(what)
+            name = _known("sheet", what, [name for name in sheets() if name != LANGUAGE])
+            return Scope(f"C:{name}", {name: sheets()[name]}, (2, 3))
         case "D" if what:
-            return _skill(what)
+            code = _known("skill", what, tuple(skills()))
+            found = {name: tuple(task for task in tasks if task.skill == code) for name, tasks in sheets().items()}
+            rows = {name: tasks for name, tasks in found.items() if tasks}
+            if LANGUAGE in rows:
+                raise UsageError(f"scope D:{code}: a skill of {LANGUAGE}, which has no levels of its own")
+            return Scope(f"D:{code}", rows, (2, 3))
     raise UsageError(f"scope {text!r}: give {_FORMS}")
-
-
-def _modalities(what: str) -> Scope:
-    names = [_known("modality", name.strip(), (*MODALITIES, LANGUAGE)) for name in what.split("+")]
-    if set(names) == {LANGUAGE}:
-        raise UsageError(f"scope B:{what}: {LANGUAGE} has no levels of its own; it enters level 5 of scope A")
-    rows = {name: tasks for name, tasks in sheets().items() if name.split("-")[0] in names}
-    return Scope(f"B:{'+'.join(names)}", rows, (2, 3, 4, 5) if LANGUAGE in names else (2, 3, 4))
-
-
-def _paradigm(what: str) -> Scope:
-    name = _known("sheet", what, [name for name in sheets() if name != LANGUAGE])
-    return Scope(f"C:{name}", {name: sheets()[name]}, (2, 3))
-
-
-def _skill(what: str) -> Scope:
-    code = _known("skill", what, tuple(skills()))
-    rows = {name: tuple(task for task in tasks if task.skill == code) for name, tasks in sheets().items()}
-    rows = {name: tasks for name, tasks in rows.items() if tasks}
-    if LANGUAGE in rows:
-        raise UsageError(f"scope D:{code}: a skill of {LANGUAGE}, which has no levels of its own")
-    return Scope(f"D:{code}", rows, (2, 3))
 
 
 def _known(kind: str, name: str, names: tuple[str, ...] | list[str]) -> str:

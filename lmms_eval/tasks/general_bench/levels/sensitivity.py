@@ -52,7 +52,12 @@ def sensitivity(
     return {
         number: LevelSensitivity(
             interval=_interval(sorted(one[number] for one in sampled), level),
-            missing_rows=sum(entry.raw is None for entry in _entering(ranked, number)),
+            missing_rows=sum(
+                entry.raw is None
+                for name, rows in ranked.entries.items()
+                if number == 5 or name != LANGUAGE
+                for entry in rows
+            ),
             if_at_specialist=filled[number],
             wins_needed=_wins_needed(ranked, number),
         )
@@ -88,10 +93,6 @@ def _interval(values: Sequence[float], level: float) -> Interval | NoInterval:
         return values[below] + (place - below) * (values[above] - values[below])
 
     return Interval(quantile(0.5 - level / 2), quantile(0.5 + level / 2), "bootstrap percentile")
-
-
-def _entering(ranked: Ranked, number: int) -> list[Entry]:
-    return [e for name, rows in ranked.entries.items() if number == 5 or name != LANGUAGE for e in rows]
 
 
 def _filled(entries: Sequence[Entry]) -> GroupMeans:

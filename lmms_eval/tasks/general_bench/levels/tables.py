@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lmms_eval.errors import DataError
@@ -106,12 +106,9 @@ def exact_number(cell: Cell) -> float | None:
 
 def with_column(table: Table, name: str, cells: Mapping[str, Mapping[int, float]]) -> Table:
     """The table with a further column, filled where ``cells`` (by sheet and row) has a score."""
-    filled = {
-        sheet: Sheet((*content.columns, name), _extended(content.rows, cells.get(sheet, {})))
-        for sheet, content in table.sheets.items()
-    }
+    filled = {}
+    for sheet, content in table.sheets.items():
+        given = cells.get(sheet, {})
+        rows = tuple((*row, given.get(place)) for place, row in enumerate(content.rows))
+        filled[sheet] = Sheet((*content.columns, name), rows)
     return Table(table.source, filled)
-
-
-def _extended(rows: Sequence[tuple[Cell, ...]], cells: Mapping[int, float]) -> tuple[tuple[Cell, ...], ...]:
-    return tuple((*row, cells.get(place)) for place, row in enumerate(rows))

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmms_eval.stats.interval import Interval, NoInterval
@@ -42,10 +42,9 @@ def _modalities(ranked: Ranked) -> str:
     numbers = [number for number in ranked.levels if number < 5]
     rows = []
     for name, part in ranked.modalities.items():
-        levels = {2: part.level2, 3: part.level3, 4: part.level4}
         support = part.support
         counts = (str(part.comprehension_rows), str(part.generation_rows), f"{support.supported} of {support.total}")
-        rows.append((name, *counts, str(support.wins), *(two_decimals(levels[number]) for number in numbers)))
+        rows.append((name, *counts, str(support.wins), *(two_decimals(part.levels[number]) for number in numbers)))
     headings = ("modality", "M", "N", "supported", "wins", *(f"level {number}" for number in numbers))
     return _table(headings, rows)
 
@@ -54,24 +53,22 @@ def _levels(ranked: Ranked, found: Sensitivities) -> str:
     rows = []
     for level, score in ranked.levels.items():
         one = found[level]
+        if isinstance(one.interval, NoInterval):
+            between = f"none ({one.interval.reason})"
+        else:
+            between = f"{two_decimals(one.interval.low)} to {two_decimals(one.interval.high)}"
         needed = "out of reach" if one.wins_needed is None else str(one.wins_needed)
         rows.append(
             (
                 str(level),
                 two_decimals(score),
-                _range(one.interval),
+                between,
                 str(one.missing_rows),
                 f"{one.if_at_specialist:.2f}",
                 needed,
             )
         )
     return _table(("level", "score", "95% interval", "no score", "if these at specialist", "wins needed"), rows)
-
-
-def _range(found: Interval | NoInterval) -> str:
-    if isinstance(found, NoInterval):
-        return f"none ({found.reason})"
-    return f"{two_decimals(found.low)} to {two_decimals(found.high)}"
 
 
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -88,14 +85,12 @@ def log(ranked: Ranked, found: Sensitivities) -> str:
     lines += [f"warning: {warning}" for warning in ranked.warnings]
     for name, entries in ranked.entries.items():
         lines += ["", f"{name}: score and specialist, as given -> from 0 to 100"]
-        lines += [_line(entry) for entry in entries]
+        for entry in entries:
+            given = "none" if entry.raw is None else f"{entry.raw:g} -> {entry.counted:.4f}"
+            theirs = f"{entry.raw_specialist:g} -> {entry.specialist:.4f}"
+            win = "; win" if entry.won else ""
+            lines.append(f"  {entry.task} [{entry.metric}]: {given}; specialist {theirs}{win}")
     return "\n".join(lines) + "\n"
-
-
-def _line(entry: Entry) -> str:
-    given = "none" if entry.raw is None else f"{entry.raw:g} -> {entry.counted:.4f}"
-    theirs = f"{entry.raw_specialist:g} -> {entry.specialist:.4f}"
-    return f"  {entry.task} [{entry.metric}]: {given}; specialist {theirs}{'; win' if entry.won else ''}"
 
 
 def as_json(ranked: Ranked, found: Sensitivities) -> str:
@@ -106,9 +101,28 @@ def as_json(ranked: Ranked, found: Sensitivities) -> str:
         "scope": ranked.scope,
         "levels": {f"level{number}": score for number, score in ranked.levels.items()},
         "level_reached": ranked.reached,
-        "modalities": {name: _modality(ranked, name) for name in ranked.modalities},
+        "modalities": {
+            name: {
+                "M": part.comprehension_rows,
+                "N": part.generation_rows,
+                "supported": part.support.supported,
+                "total": part.support.total,
+                "wins": part.support.wins,
+                **{f"level{number}": score for number, score in part.levels.items() if number in ranked.levels},
+            }
+            for name, part in ranked.modalities.items()
+        },
         "language": None,
-        "sensitivity": {f"level{number}": _sensitivity(one) for number, one in found.items()},
+        "sensitivity": {
+            f"level{number}": {
+                "interval": [one.interval.low, one.interval.high] if isinstance(one.interval, Interval) else None,
+                "no_interval": one.interval.reason if isinstance(one.interval, NoInterval) else "",
+                "missing_rows": one.missing_rows,
+                "if_at_specialist": one.if_at_specialist,
+                "wins_needed": one.wins_needed,
+            }
+            for number, one in found.items()
+        },
         "missing": [{"sheet": entry.sheet, "task": entry.task} for entry in ranked.missing],
         "problems": list(ranked.problems),
         "warnings": list(ranked.warnings),
@@ -123,29 +137,6 @@ def as_json(ranked: Ranked, found: Sensitivities) -> str:
             "score": part.score,
         }
     return json.dumps(content, ensure_ascii=False)  # indented, it takes ten times as long
-
-
-def _modality(ranked: Ranked, name: str) -> dict[str, Any]:
-    part = ranked.modalities[name]
-    levels = {2: part.level2, 3: part.level3, 4: part.level4}
-    return {
-        "M": part.comprehension_rows,
-        "N": part.generation_rows,
-        "supported": part.support.supported,
-        "total": part.support.total,
-        "wins": part.support.wins,
-        **{f"level{number}": score for number, score in levels.items() if number in ranked.levels},
-    }
-
-
-def _sensitivity(one: LevelSensitivity) -> dict[str, Any]:
-    return {
-        "interval": [one.interval.low, one.interval.high] if isinstance(one.interval, Interval) else None,
-        "no_interval": one.interval.reason if isinstance(one.interval, NoInterval) else "",
-        "missing_rows": one.missing_rows,
-        "if_at_specialist": one.if_at_specialist,
-        "wins_needed": one.wins_needed,
-    }
 
 
 def _task(entry: Entry) -> dict[str, Any]:
@@ -171,16 +162,12 @@ def as_csv(ranked: Ranked) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("part", "supported", "total", "wins", *(f"level{number}" for number in ranked.levels)))
-    writer.writerows(_csv_rows(ranked))
-    return text.getvalue()
-
-
-def _csv_rows(ranked: Ranked) -> Iterator[list[Any]]:
     for name, part in ranked.modalities.items():
-        levels = {2: part.level2, 3: part.level3, 4: part.level4, 5: ""}
-        counts = [part.support.supported, part.support.total, part.support.wins]
-        yield [name, *counts, *(levels[number] for number in ranked.levels)]
+        levels = {**part.levels, 5: ""}
+        counts = (part.support.supported, part.support.total, part.support.wins)
+        writer.writerow((name, *counts, *(levels[number] for number in ranked.levels)))
     if ranked.language:
-        counts = [ranked.language.support.supported, ranked.language.support.total, ranked.language.support.wins]
-        yield [LANGUAGE, *counts, *("" for _ in ranked.levels)]
-    yield ["all", "", "", "", *ranked.levels.values()]
+        support = ranked.language.support
+        writer.writerow((LANGUAGE, support.supported, support.total, support.wins, *("" for _ in ranked.levels)))
+    writer.writerow(("all", "", "", "", *ranked.levels.values()))
+    return text.getvalue()
