@@ -97,7 +97,7 @@ def _csv_rows(path: Path) -> Iterator[Mapping[str, Cell]]:
 
 
 def _cell(text: str | None) -> Cell:
-    """What a workbook would hold for a text of a CSV file: nothing, a number, or the text."""
+    """Cell of a workbook for a text of a CSV file: nothing, a number, or the text."""
     try:
         return float(text) if text else None
     except ValueError:
@@ -150,7 +150,7 @@ def write_workbook(table: Table, path: Path) -> None:
 
 
 def _xml_errors() -> tuple[type[Exception], ...]:
-    """What lxml, which openpyxl takes where it is installed, raises instead of an ``OSError``."""
+    """Errors that lxml, which openpyxl uses where it is installed, raises in place of an ``OSError``."""
     try:
         return (importlib.import_module("lxml.etree").LxmlError,)
     except ImportError:

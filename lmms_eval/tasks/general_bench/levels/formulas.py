@@ -14,7 +14,7 @@ from lmms_eval.tasks.general_bench.facts import LANGUAGE, MODALITIES
 from lmms_eval.tasks.general_bench.levels.normalise import adjusted_rmse
 
 REFERENCE_EPSILON = 1e-6
-"""What the reference adds to the denominator of level 4."""
+"""Constant that the reference adds to the denominator of level 4."""
 WHOLE_LANGUAGE = 100.0
 """S_total of level 5; the paper does not define it, the reference takes 100."""
 LEVELS = (2, 3, 4, 5)

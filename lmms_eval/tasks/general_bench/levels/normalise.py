@@ -1,4 +1,4 @@
-"""From a metric's value to a score between 0 and 100 (General-Bench specification §6; the paper has the same table).
+"""Mapping of a metric's value to a score from 0 to 100 (General-Bench specification §6; the paper has the same table).
 
 ``map_score`` and ``ranker_score`` are the reference's, quirks included: names are compared in upper case and exactly,
 zero and infinity become 0, values outside the domain are not clipped. ``paper_score`` is the mapping that the paper

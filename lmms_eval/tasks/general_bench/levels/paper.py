@@ -30,7 +30,7 @@ class Units:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Scores of a table by the row they belong to, and what could not be used."""
+    """Scores of a table by the row they belong to, and the values that could not be used."""
 
     scores: Mapping[TaskFacts, float]
     problems: tuple[str, ...]
@@ -90,7 +90,7 @@ class _Reader:
         self.problems: list[str] = []
 
     def read_sheet(self, name: str, model: str) -> bool:
-        """Whether the sheet is there and has the model's column."""
+        """Read a sheet; false if it is missing or lacks the model's column."""
         sheet = self.table.task_sheets.get(name)
         if sheet is None:
             self.problems.append(f"sheet {name} is missing: its {len(sheets()[name])} tasks count as missing")
@@ -152,7 +152,7 @@ def check_range(metric: Metric, value: float) -> None:
 
 
 def unit_warnings(scores: Mapping[TaskFacts, float]) -> list[str]:
-    """What looks like another unit than the one that is taken; nothing is converted for it."""
+    """Warnings of values that look like another unit than the one assumed; nothing is converted."""
     found = []
     percent = {key for key, metric in metrics().items() if metric.unit == "percent"}
     language = [score for task, score in scores.items() if task.sheet == LANGUAGE and task.metric in percent]

@@ -1,4 +1,4 @@
-"""A picture of what ranking a model gave: its levels by modality as a radar, and the ladder of levels 2 to 5."""
+"""A picture of a model's ranking: its levels by modality as a radar, and the ladder of levels 2 to 5."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def draw(ranked: Ranked, path: Path) -> list[Path]:
 
 
 def figure(ranked: Ranked) -> Figure:
-    """Left the modalities (a radar; bars where there are fewer than three), right the ladder.
+    """Draw the modalities on the left (a radar; bars where there are fewer than three), the ladder on the right.
 
     Raises:
         PlotUnavailable: matplotlib is not installed.

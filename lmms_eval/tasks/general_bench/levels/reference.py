@@ -1,8 +1,8 @@
-"""Profile ``reference``: what the reference's ranker computes, defects included (General-Bench specification §8, §9).
+"""Profile ``reference``: the reference's ranker as computed, defects included (General-Bench specification §8, §9).
 
 Rows are paired by position, metric names are compared exactly, negative values of mapped metrics are refused, missing
 mapped values become 0 (and beat a negative specialist), NLP stays raw, and level 4 has an epsilon. Where that program
-would have stopped, a refusal or a warning says so.
+would have stopped, there is a refusal or a warning.
 """
 
 from __future__ import annotations
@@ -221,10 +221,10 @@ def _order_warnings(sheet: str, theirs: Sequence[Row], ours: Sequence[Row]) -> l
 
 
 def _stops(sheet: str, theirs: Sequence[Row], ours: Sequence[Row]) -> list[str]:
-    """What the reference would not have survived, and this harness reads as the specification has it.
+    """Warnings of contents at which the reference stops, and which are read here as the specification has it.
 
-    It compares the language sheet's cells as they stand, so that any text there ends it, and it takes names of sheets
-    of two parts only.
+    The reference compares the language sheet's cells as they stand, so that any text there ends it, and it takes names
+    of sheets of two parts only.
     """
     if sheet != LANGUAGE:
         return [] if sheet.count("-") == 1 else [f"sheet {sheet}: neither {LANGUAGE} nor two parts; {_STOPS}"]

@@ -29,7 +29,7 @@ class Filled:
     table: Table
     model: str
     cells: Mapping[str, Mapping[int, float]]
-    """By sheet and row."""
+    """Scores by sheet and row."""
     updated: tuple[str, ...]
     """Sheets for which there was a result (profile ``reference``: whether or not a row was found)."""
     problems: tuple[str, ...]

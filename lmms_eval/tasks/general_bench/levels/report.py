@@ -1,4 +1,4 @@
-"""What ranking a model gives: levels, counts, missing rows, problems."""
+"""Result of ranking a model: levels, counts, missing rows, problems."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Entry:
     raw: float | None
     """The value of the table; ``None``: there is none."""
     score: float | None
-    """Between 0 and 100 (profile ``reference``: whatever its mapping gives)."""
+    """Score between 0 and 100 (profile ``reference``: whatever its mapping gives)."""
     raw_specialist: float
     specialist: float
     won: bool
@@ -81,7 +81,7 @@ class Ranked:
     """Levels that the scope has, by number."""
     epsilon: float
     entries: Mapping[str, tuple[Entry, ...]] = field(repr=False)
-    """By sheet."""
+    """Entries by sheet."""
     problems: tuple[str, ...] = ()
     """Items that could not be used; each counts as missing."""
     warnings: tuple[str, ...] = ()

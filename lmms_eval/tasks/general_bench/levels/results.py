@@ -1,4 +1,4 @@
-"""Scores of tasks on their way into a result table: what scorers write, and how it is read back."""
+"""Scores of tasks on their way into a result table, as scorers write them, and their reading."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lmms_eval.errors import DataError, UsageError
 
 _NAMES = ("task_name", "task")
 _DEPTHS = ("", "*/", "*/*/", "*/*/*/", "*/*/*/*/")
-"""Where a data set has its files: at the top, or as deep as a task's folder, also below the folder of its sets."""
+"""Depths of a data set's files: the top, and those of a task's folder, also below the folder of its sets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class TaskResult:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """What files hold: results, files with predictions (``folder_scoring`` scores them), and what cannot be read."""
+    """Contents of files: results, files with predictions (``folder_scoring`` scores them), and problems."""
 
     results: tuple[TaskResult, ...]
     predictions: tuple[Path, ...]

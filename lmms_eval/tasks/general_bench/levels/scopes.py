@@ -16,11 +16,11 @@ _FORMS = "A, B:MODALITY[+MODALITY...], C:MODALITY-PARADIGM, D:SKILL"
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Which rows count, and which level can be reached with them."""
+    """Rows that count, and levels that can be reached with them."""
 
     name: str
     rows: Mapping[str, tuple[TaskFacts, ...]]
-    """By sheet."""
+    """Rows by sheet."""
     levels: tuple[int, ...]
 
 

@@ -1,4 +1,4 @@
-"""How far the levels depend on which tasks there are, and on those that have no score."""
+"""Sensitivity of the levels to the choice of tasks, and to those that have no score."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ SEED = 29
 
 @dataclass(frozen=True, slots=True)
 class LevelSensitivity:
-    """What one level hangs on."""
+    """Sensitivity of one level."""
 
     interval: Interval | NoInterval
-    """Of the level over resampled tasks."""
+    """Interval of the level over resampled tasks."""
     missing_rows: int
     """Tasks without a score among those that enter the level."""
     if_at_specialist: float
-    """The level if each of those tasks had the specialist's score: what the missing rows can hold it down by."""
+    """The level if each of those tasks had the specialist's score, which bounds the loss by missing rows."""
     wins_needed: int | None
     """The least number of missing tasks to win for the level to be above zero; 0 where it is; ``None``: they cannot."""
 

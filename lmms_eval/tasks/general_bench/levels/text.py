@@ -1,4 +1,4 @@
-"""What a ranking prints, its log, and its JSON and CSV form."""
+"""Printed summary of a ranking, its log, and its JSON and CSV form."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def log(ranked: Ranked, found: Sensitivities) -> str:
-    """What is printed, every task's score as given and as mapped beside the specialist's, and all remarks."""
+    """The printed summary, every task's score as given and as mapped beside the specialist's, and all remarks."""
     lines = [summary(ranked, found), ""]
     lines += [f"error: {problem}" for problem in ranked.problems]
     lines += [f"warning: {warning}" for warning in ranked.warnings]

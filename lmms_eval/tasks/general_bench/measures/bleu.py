@@ -24,19 +24,19 @@ Tokenizer = Literal["treebank", "white-space"]
 
 
 def word_tokenizer() -> Tokenizer:
-    """Which words BLEU is computed on here: NLTK's where NLTK and its data are found, else those between spaces."""
+    """Name of the tokenizer for BLEU: NLTK's where NLTK and its data are found, else white space."""
     return _installed_tokenizer(os.environ.get("NLTK_DATA", ""))
 
 
 @functools.lru_cache(maxsize=8)
 def _installed_tokenizer(stated: str) -> Tokenizer:
-    """Looked for once: it is asked for with every sentence."""
+    """Tokenizer for a value of ``NLTK_DATA``, looked for once, since every sentence asks for it."""
     is_there = all(find_package(package, stated) for package in PACKAGES) and importlib.util.find_spec("nltk")
     return "treebank" if is_there else "white-space"
 
 
 def tokenizer_label() -> str:
-    """``word_tokenizer`` for the record of a run, with NLTK's release where its words are taken."""
+    """Name of the tokenizer for the record of a run, with NLTK's release where its words are taken."""
     found = word_tokenizer()
     return f"{found} (NLTK {nltk_version()})" if found == "treebank" else found
 
@@ -89,7 +89,7 @@ def clipped_matches(prediction: Sequence[str], reference: Sequence[str], order: 
 
 
 def ngrams(tokens: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
-    """How often each run of ``order`` tokens occurs."""
+    """Count of each n-gram of ``order`` tokens."""
     return Counter(zip(*(tokens[start:] for start in range(order)), strict=False))
 
 

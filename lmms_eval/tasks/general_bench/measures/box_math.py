@@ -37,8 +37,8 @@ def tube_iou(overlaps: NDArray[Any], predicted: NDArray[Any], truth: NDArray[Any
 
     Args:
         overlaps: IoU of each frame.
-        predicted: Whether a frame has a predicted box.
-        truth: Whether it has a reference box.
+        predicted: True for frames with a predicted box.
+        truth: True for frames with a reference box.
     """
     either = int((predicted | truth).sum())
     return math.fsum(overlaps[predicted & truth]) / either if either else 0.0

@@ -33,7 +33,7 @@ class Box3D:
         return self.dx * self.dy * self.dz
 
     def corners(self) -> list[Corner]:
-        """Of its base, anticlockwise."""
+        """Corners of the base, anticlockwise."""
         cos, sin = math.cos(self.yaw), math.sin(self.yaw)
         halves = ((1, 1), (-1, 1), (-1, -1), (1, -1))
         sides = [(across * self.dx / 2, along * self.dy / 2) for across, along in halves]
@@ -41,7 +41,7 @@ class Box3D:
 
 
 def ground_distance(one: Box3D, other: Box3D) -> float:
-    """Of the centres, on the ground plane."""
+    """Distance of the centres on the ground plane."""
     return math.hypot(one.x - other.x, one.y - other.y)
 
 
@@ -57,8 +57,10 @@ def iou3d(one: Box3D, other: Box3D) -> float:
 
 
 def _clipped(one: Box3D, other: Box3D) -> list[Corner]:
-    """The base of ``one`` within that of ``other`` (Sutherland and Hodgman, 1974), about the other's centre: far from
-    the origin areas would lose their digits."""
+    """Clip the base of ``one`` by that of ``other`` (Sutherland and Hodgman, 1974).
+
+    Coordinates are relative to the centre of ``other``: areas far from the origin would lose digits.
+    """
     shape = [Corner(corner.x - other.x, corner.y - other.y) for corner in one.corners()]
     frame = [Corner(corner.x - other.x, corner.y - other.y) for corner in other.corners()]
     for start, end in zip(frame, frame[1:] + frame[:1], strict=True):

@@ -1,4 +1,5 @@
-"""Whether a free answer names the right class, option, number or yes/no: the rules where the benchmark has none.
+"""Matching of free answers with classes, options, numbers and yes/no, by rules of this harness where the benchmark has
+none.
 
 The reference code has no scorer of pictures and point clouds. An answer that goes through the classes hits by none of
 these rules where they are known, and else only if it neither puts them as alternatives nor lists many.
@@ -38,7 +39,7 @@ _LISTED, _SHORT = 4, 3
 def choice_match(
     prediction: str, references: Sequence[str], options: Sequence[str] = (), classes: Sequence[str] = ()
 ) -> bool:
-    """Whether an answer agrees with a reference by the first rule that applies to that reference.
+    """Tell whether an answer agrees with a reference by the first rule that applies to that reference.
 
     1. The texts are equal without case, outer punctuation, and the difference of spaces, hyphens and underscores.
     2. Of several ``options``, the reference is one (by letter or text): the answer names the same
@@ -87,7 +88,7 @@ def _named(answer: str, classes: Iterable[str]) -> set[str]:
 
 
 def _is_entry(prediction: str, wanted: str) -> bool:
-    """Whether an answer gives a text as one of several: beside "or" or a stroke, or in a long list."""
+    """Tell whether an answer gives a text as one of several: beside "or" or a stroke, or in a long list."""
     parts = [] if _ALTERNATIVES.search(wanted) else _entries(_ALTERNATIVES, prediction)
     before, behind = parts[:-1], parts[1:]
     if any(f" {part}".endswith(f" {wanted}") for part in before) or any(
@@ -99,7 +100,7 @@ def _is_entry(prediction: str, wanted: str) -> bool:
 
 
 def _entries(sign: re.Pattern[str], text: str) -> list[str]:
-    """What stands between the signs, folded and without articles."""
+    """Parts of the answer between the separators, folded and without articles."""
     return [_ARTICLE.sub("", entry, count=1) for part in sign.split(text) if (entry := fold_text(part))]
 
 
@@ -120,7 +121,7 @@ def _light(text: str) -> str:
 
 
 def _signed(text: str) -> bool:
-    """Whether a number with a minus: the sign is no outer punctuation."""
+    """Tell whether a text is a number with a minus, which is no outer punctuation."""
     return bool(re.match(r"\s*[-−]\s*[\d.]", text))
 
 

@@ -23,8 +23,8 @@ WEIGHTS = (0.25, 0.25, 0.25, 0.25)
 MAX_CODE = 20_000
 """Characters of an answer."""
 MAX_DEPTH, MAX_NODES = 300, 20_000
-"""Of an answer's syntax tree. The package writes out every subtree, so that its work grows with depth times size; the
-parser's own printing recurses and can end the process."""
+"""Bounds of an answer's syntax tree. The package writes out every subtree, so that its work grows with depth times
+size; the parser's own printing recurses and can end the process."""
 
 
 def code_bleu(predictions: Sequence[str], references: Sequence[str], language: str = "python") -> float:
@@ -55,7 +55,7 @@ def code_bleu(predictions: Sequence[str], references: Sequence[str], language: s
 
 
 def code_fault(text: str, language: str = "python") -> str:
-    """Why a predicted program is not given to the package ("has more than ..."); empty if it is.
+    """Reason not to give a predicted program to the package ("has more than ..."); empty if there is none.
 
     Raises:
         NotEvaluated: the package or the grammar of ``language`` is missing or does not fit.
@@ -83,7 +83,7 @@ def code_fault(text: str, language: str = "python") -> str:
 
 
 class _OrderedSet(dict[Hashable, None]):
-    """What the package asks of a set, with the members in the order in which they came."""
+    """Set as the package uses it, which keeps the order of insertion."""
 
     def __init__(self, members: Iterable[Hashable] = ()) -> None:
         super().__init__(dict.fromkeys(members))
@@ -93,13 +93,13 @@ class _OrderedSet(dict[Hashable, None]):
 
 
 def _encodable(text: str) -> str:
-    """Without halves of surrogate pairs, which JSON can hold and no encoding can."""
+    """Text without lone surrogates, which JSON can hold and no encoding can."""
     return text.encode("utf-8", "replace").decode()
 
 
 @contextlib.contextmanager
 def _package_errors() -> Iterator[None]:
-    """Whatever the package and its parsers raise says that there is no score; none of it is a score of 0."""
+    """Turn errors of the package and its parsers into ``NotEvaluated``; none of them is a score of 0."""
     try:
         yield
     except ImportError as error:
@@ -115,7 +115,7 @@ class _NotFromCodebleu(logging.Filter):
 
 @contextlib.contextmanager
 def _quiet_package() -> Iterator[None]:
-    """The package warns on the root logger, which would give that logger a handler if it had none."""
+    """Silence the package's warnings on the root logger, which would otherwise get a handler by them."""
     root, handler, drop = logging.getLogger(), logging.NullHandler(), _NotFromCodebleu()
     root.addHandler(handler)
     root.addFilter(drop)

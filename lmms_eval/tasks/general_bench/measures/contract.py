@@ -1,4 +1,4 @@
-"""What a metric is here: a state of each item, and a value over the states.
+"""Interface of a metric: a state of each item, and a value over the states.
 
 A state is a JSON value with all that the metric needs of one item (a score; counts; matched detections; an embedding).
 It is kept in the journal of a run, so that nothing is computed twice, and drawn anew for intervals.
@@ -19,7 +19,7 @@ State = Any
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a measure may use beside the item; the same for all items of a run."""
+    """Inputs of a measure beside the item; the same for all items of a run."""
 
     weights: Path | None = None
     """Folder with the weights of networks: a sub-folder (or file) for each, by the name that the measure documents."""
@@ -31,18 +31,18 @@ class Context:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def having(self, **options: Any) -> Context:
-        """The same with further options."""
+        """Copy with further options."""
         return replace(self, options={**self.options, **options})
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """How a metric is computed for a kind of task."""
+    """Computation of a metric for a kind of task."""
 
     name: str
     """Unique; the metric's key, with ``/variant`` where there are several."""
     form: Form
-    """Of prediction and reference."""
+    """Form of prediction and reference."""
     state: Callable[[Any, Item, Context], State]
     """(prediction as in ``prediction.json``, item, context) to the item's state.
 
@@ -61,9 +61,9 @@ class Measure:
     is_costly: bool = False
     """Computing the value takes so long that it is not done anew for an interval."""
     needs: str = ""
-    """What must be there beside Python and NumPy: a package, weights, a program, people; for the table of metrics."""
+    """Requirements beside Python and NumPy (packages, weights, programs, people), for the table of metrics."""
     checked: str = ""
-    """Against what the implementation is checked; for the table of metrics."""
+    """Evidence for the implementation's correctness, for the table of metrics."""
 
 
 def mean(states: Sequence[State]) -> float:

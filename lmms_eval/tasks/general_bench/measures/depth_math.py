@@ -38,7 +38,7 @@ class _Pair:
 
 
 def has_valid_depth(reference: Any) -> bool:
-    """Whether any value lies between 0.001 and 80."""
+    """Tell whether any value lies between 0.001 and 80."""
     return any(bool(((frame > NEAREST) & (frame < FARTHEST)).any()) for frame in reference)
 
 
@@ -114,7 +114,7 @@ def angular_rms(prediction: Any, reference: Any, *, oriented: bool) -> float:
 
 
 def _angles(ours: Floats, theirs: Floats, oriented: bool) -> Floats:
-    """By the arc tangent, which is exact for small angles too."""
+    """Angles in degrees, by the arc tangent, which is exact for small angles too."""
     import numpy as np
 
     if not np.isfinite(ours).all():
@@ -125,7 +125,7 @@ def _angles(ours: Floats, theirs: Floats, oriented: bool) -> Floats:
 
 
 def _fit(prediction: Any, reference: Any) -> Fit:
-    """In two passes, so that large means do not drown the slope; a flat prediction is moved to the reference's mean."""
+    """Least-squares fit in two passes, lest large means drown the slope; a flat prediction gets the reference's mean."""
     _same_shape(prediction, reference)
     ours, theirs, count = [], [], 0
     for pair in _valid_pairs(prediction, reference):

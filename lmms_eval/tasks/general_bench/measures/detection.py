@@ -27,12 +27,12 @@ class ClassHits:
 
     truth: int
     scores: list[float]
-    """Of the predictions, best first."""
+    """Scores of the predictions, best first."""
     hits: list[int]
     """1 where the prediction matched a reference object."""
 
     def as_json(self) -> State:
-        """As a part of a state."""
+        """Part of a state."""
         return {"truth": self.truth, "scores": self.scores, "hits": self.hits}
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 IOUS = (0.25, 0.5)
 DISTANCES_M = (0.5, 1.0, 2.0, 4.0)
 MAX_BOXES = 500
-"""Of one item: those with the highest scores (as nuScenes has it)."""
+"""Boxes of one item that count: those with the highest scores (as nuScenes has it)."""
 _LEAST = 0.1
 """nuScenes leaves out recalls and precisions up to this."""
 _POINTS = 101
@@ -47,17 +47,17 @@ class ClassBoxes:
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """How boxes are compared, from which values on they match, and what area a curve has."""
+    """Rules of matching: similarity of boxes, its thresholds, and the area under a curve."""
 
     similarity: Callable[[Box3D, Box3D], float]
-    """The larger, the nearer."""
+    """Larger for nearer boxes."""
     thresholds: tuple[float, ...]
     area: Callable[[Floats, Floats], float]
-    """Of recalls (rising) and precisions."""
+    """Area of recalls (rising) and precisions."""
 
 
 def match_item(truth: Sequence[Box3D], found: Sequence[Box3D], matching: Matching) -> dict[str, ClassBoxes]:
-    """What of an item's boxes is hit, by class."""
+    """Matches of an item's boxes by class."""
     best = sorted(found, key=lambda box: -box.score)[:MAX_BOXES]
     labels = sorted({box.label for box in (*truth, *best)})
     return {
@@ -69,7 +69,7 @@ def match_item(truth: Sequence[Box3D], found: Sequence[Box3D], matching: Matchin
 
 
 def mean_average_precision(items: Iterable[Mapping[str, ClassBoxes]], matching: Matching) -> float:
-    """Over all items, 0 to 1; only classes that have true boxes count. Without true boxes 0."""
+    """Mean average precision over all items, 0 to 1; only classes that have true boxes count. Without true boxes 0."""
     import numpy as np
 
     classes: dict[str, list[ClassBoxes]] = {}

@@ -1,4 +1,4 @@
-"""Vectors of pictures, videos and texts: from files beside predictions or references, and what is compared of them.
+"""Vectors of pictures, videos and texts: files beside predictions or references, and comparisons.
 
 A prediction ``{"features": "FILE.npy"}`` is used in place of running a network over the predicted file; features of a
 reference (or of its text) are looked for at ``REFERENCE_FEATURES/<task folder>/<item id>.npy`` (the setting
@@ -30,7 +30,7 @@ MAX_ROWS = 20_000
 MAX_DIMENSIONS = 8192
 _MAX_NUMBERS = 2**26
 _DIGITS = 9
-"""Enough to tell any two float32 apart."""
+"""Significant digits that tell any two float32 apart."""
 
 
 def predicted_features(prediction: Any, item: Item, key: str = "features") -> Floats | None:
@@ -110,7 +110,7 @@ def pair_state(rows: Floats, given: Floats, item: Item) -> State:
 
 
 def check_lengths(rows: Floats, given: Floats, item: Item) -> None:
-    """Nothing.
+    """Check that vectors can be compared.
 
     Raises:
         UnreadableAnswer: the vectors are of different lengths, which is the prediction's fault: it holds the features.

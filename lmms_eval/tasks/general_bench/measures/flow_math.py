@@ -8,7 +8,7 @@ from typing import Any
 from lmms_eval.errors import DataError
 
 _ROWS = 256
-"""Worked on at once."""
+"""Rows worked on at once."""
 
 
 def endpoint_error(prediction: Any, reference: Any) -> float:

@@ -1,4 +1,4 @@
-"""Frechet distance of two sets of embeddings: what FID, FAD and FVD compute once their networks have spoken.
+"""Frechet distance of two sets of embeddings: the last step of FID, FAD and FVD.
 
 Two normal distributions are ``|m1 - m2|^2 + tr(S1) + tr(S2) - 2 tr((S1 S2)^(1/2))`` apart (Dowson and Landau, 1982).
 The trace of the root is the sum of the roots of the eigenvalues of ``S1^(1/2) S2 S1^(1/2)``, which is symmetric: unlike

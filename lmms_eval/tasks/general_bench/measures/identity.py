@@ -1,4 +1,4 @@
-"""What tells whether states that were computed earlier are those that would be computed now."""
+"""Fingerprint of the scoring code: states computed earlier are kept only if it is unchanged."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 from lmms_eval.tasks.general_bench.measures.bleu import tokenizer_label
 
 _PACKAGES = ("data", "measures", "networks", "nlp", "prompts", "readers")
-"""Of the benchmark: whatever stands between a reply and its state."""
+"""Packages of the benchmark between a reply and its state."""
 _CAPTIONS = "metrics/captions.py"
-"""Makes states too, for all benchmarks."""
+"""Module outside the benchmark that makes states too."""
 
 
 def scoring_identity(_lmms_eval_specific_kwargs: object = None) -> str:
-    """Changes with the code that makes states of predictions, and with the tokenizer that BLEU finds."""
+    """Fingerprint of the code that makes states of predictions, and of the tokenizer that BLEU finds."""
     return f"{_code()}|{tokenizer_label()}"
 
 

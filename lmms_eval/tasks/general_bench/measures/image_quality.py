@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PEAK = 255.0
 _ROWS = 128
-"""Worked on at once: what bounds memory."""
+"""Rows worked on at once, which bounds memory."""
 _WINDOW, _SIGMA = 11, 1.5
 _K1, _K2 = 0.01, 0.03
 _SCALE_WEIGHTS = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)
@@ -46,7 +46,7 @@ class Similarity:
 
 
 def mean_squared_error(first: Any, second: Any) -> float:
-    """Over all pixels and channels of two arrays of one shape.
+    """Mean squared error over all pixels and channels of two arrays of one shape.
 
     Raises:
         DataError: different shapes, or nothing in them.

@@ -28,7 +28,7 @@ _RIGHT, _WRONG = "1", "0"
 
 
 def question(item: Item, prediction: Any) -> JudgeQuestion:
-    """What the judge is asked about an answer; text only.
+    """Question to the judge about an answer; text only.
 
     Raises:
         UnreadableAnswer: the answer is no text.
@@ -56,7 +56,7 @@ def prompt(asked: str, labels: tuple[str, ...], answer: str) -> str:
 
 
 def is_readable(reply: str) -> bool:
-    """Whether a reply is what was asked for; another one is asked again."""
+    """Tell whether a reply is of the form asked for; for any other, the judge is asked again."""
     return reply in (_RIGHT, _WRONG)
 
 

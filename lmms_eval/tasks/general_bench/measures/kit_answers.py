@@ -1,4 +1,4 @@
-"""What detectors, captioners and networks that were run elsewhere found in a predicted video, and what was wanted."""
+"""Findings of detectors, captioners and networks run elsewhere on a predicted video, and the contents wanted of it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from lmms_eval.tasks.general_bench.readers.limits import as_prediction, regular_
 from lmms_eval.tasks.general_bench.readers.paths import predicted_path
 
 MAX_FRAMES = 256
-"""Sampled for detectors; the toolkit samples 16."""
+"""Frames sampled for detectors; the toolkit samples 16."""
 MAX_OBJECTS = 200
-"""In one frame."""
+"""Objects in one frame."""
 MAX_PAIRS = 4096
 _FARTHEST = 1e9
 _MAX_BYTES = 16 << 20
-"""Of JSON files, whose values take some twenty times as much memory."""
+"""Size of JSON files, whose values take some twenty times as much memory."""
 _MAX_TEXT = 2000
 _MAX_VIDEO = 4 << 30
 _MAX_CLASSES = 10_000
@@ -51,7 +51,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """Two objects and how they should stand."""
+    """Two objects and their wanted positions."""
 
     first: str
     relation: str
@@ -65,14 +65,14 @@ _ENTRIES = frozenset({
     "path", "detections", "action_scores", "video_features", "text_features", "features", "flow_scores", "flows",
     "motion_smoothness",
 })  # fmt: skip
-"""Of a prediction that is an object; one without any of them is no answer."""
+"""Keys of a prediction that is an object; one without any of them is no answer."""
 
 
 def check_answer(prediction: Any, item: Item) -> None:
-    """Nothing. Otherwise one answer without a video would leave the whole task without a score.
+    """Check that a prediction is an answer: one without a video would leave the whole task without a score.
 
     Raises:
-        UnreadableAnswer: the prediction is neither a video that is there nor an object that says something of one.
+        UnreadableAnswer: the prediction is neither an existing video nor an object with findings about one.
     """
     if not isinstance(prediction, Mapping):
         predicted_path(prediction, item)
@@ -120,7 +120,7 @@ def smoothness(prediction: Any, item: Item) -> float:
 
 
 def moves(prediction: Any, item: Item, context: Context) -> bool:
-    """Whether a video moves: by given radii, by given flows, else by RAFT over its frames at about 8 a second.
+    """Tell whether a video moves: by given radii, by given flows, else by RAFT over its frames at about 8 a second.
 
     Raises:
         NotEvaluated: nothing is given, and RAFT is not there.
@@ -207,7 +207,7 @@ def _given(prediction: Any, item: Item, key: str) -> Any:
 
 
 def _needed(prediction: Any, item: Item, key: str, what: str) -> Any:
-    """As ``_given``, but it has to be there."""
+    """The value under a key, which has to be there."""
     value = _given(prediction, item, key)
     if value is None:
         remedy = f'run it elsewhere and give predictions as {{"{key}": "FILE.json"}}'
@@ -278,7 +278,7 @@ def _by_raft(prediction: Any, item: Item, context: Context) -> bool:
 
 
 def _moving(flows: Iterable[Any]) -> bool:
-    """Whether flows, at least one, move."""
+    """Tell whether flows, at least one, show movement."""
     radii = []
     side = 0
     for flow in flows:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 COLOURS = (
     "white", "red", "pink", "blue", "silver", "purple", "orange", "green", "gray", "yellow", "black", "grey",
 )  # fmt: skip
-"""Any of these in a region's caption says that its colour is described."""
+"""Words that count as a description of colour in a region's caption."""
 _OVERLAP = 0.1
 """IoU from which objects that should stand apart lose score."""
 _PEAK = 255.0
@@ -54,8 +54,10 @@ def prompt_of(file_name: str) -> str:
 
 
 def spatial_score(relation: str, first: Sequence[float], second: Sequence[float]) -> float:
-    """How well two boxes ``[x1, y1, x2, y2]`` stand beside (left, right) or above each other (top, bottom): 1 if their
-    centres are further apart along that axis and they hardly overlap, 0.1 / IoU if they overlap more, else 0.
+    """Score of two boxes ``[x1, y1, x2, y2]`` that should stand beside (left, right) or above each other (top, bottom).
+
+    1 if their centres are further apart along that axis and they hardly overlap, 0.1 / IoU if they overlap more,
+    else 0.
 
     As published: on which side the first box stands makes no difference.
 
@@ -87,7 +89,7 @@ def _corner_iou(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def colour_counts(colour: str, name: str, frames: Iterable[Sequence[Region]]) -> ColourCounts:
-    """In how many frames a region labelled ``name`` has a caption with any colour, and with ``colour``."""
+    """Numbers of frames with a region ``name`` whose caption has any colour, and ``colour``."""
     described = wanted = 0
     for regions in frames:
         captions = [region.caption for region in regions if region.label == name]

@@ -18,11 +18,11 @@ class Runs:
 
     height: int
     width: int
-    """For points: 1 and their number (0 where that is not known)."""
+    """Width; for points height 1 and width their number (0 where that is not known)."""
     starts: NDArray[Any]
     """Shape (runs,), int64, rising."""
     ends: NDArray[Any]
-    """Behind each run's last position; every end is below the next start."""
+    """Positions behind each run's last one; every end is below the next start."""
 
     @property
     def size(self) -> tuple[int, int]:
@@ -170,7 +170,7 @@ def shared_areas(one: Runs, others: Sequence[Runs]) -> NDArray[Any]:
 
 
 def _below(runs: Runs, positions: NDArray[Any]) -> NDArray[Any]:
-    """How many set positions lie before each position."""
+    """Number of set positions before each position."""
     import numpy as np
 
     lengths = runs.ends - runs.starts

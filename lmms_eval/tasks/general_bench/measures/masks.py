@@ -147,7 +147,7 @@ def _anomaly_levels(prediction: Any, side: Side, size: tuple[int, int] | None) -
 
 
 def _anomaly_state(prediction: Any, item: Item, context: Context) -> State:  # noqa: ARG001 - the contract's signature
-    """How many anomalous and sound pixels have each score."""
+    """Numbers of anomalous and of sound pixels with each score."""
     import numpy as np
 
     truth = _anomaly_mask(item)

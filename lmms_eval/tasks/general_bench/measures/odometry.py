@@ -21,7 +21,7 @@ _SHORT_STARTS = 1000
 
 @dataclass(frozen=True, slots=True)
 class TranslationErrors:
-    """Of all sub-sequences of one sequence: sum of errors, each a share of its sub-sequence's length."""
+    """Sum over all sub-sequences of one sequence of errors, each a share of its sub-sequence's length."""
 
     total: float
     count: int

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 SEPARATOR = "<p>"
-"""Between the labels of a text."""
+"""Separator of the labels of a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def labels(text: str) -> frozenset[str]:
 
 
 def micro_f1_counts(prediction: str, reference: str) -> Counts:
-    """How the sets of labels of two texts agree."""
+    """Agreement of the sets of labels of two texts."""
     predicted, wanted = labels(prediction), labels(reference)
     common = len(predicted & wanted)
     return Counts(common, len(predicted) - common, len(wanted) - common)

@@ -16,7 +16,7 @@ MATCH = 0.5
 
 @dataclass(slots=True)
 class SegmentCounts:
-    """Of one class."""
+    """Counts of one class."""
 
     overlap: float = 0.0
     """Sum of IoU over matched segments."""
@@ -34,7 +34,7 @@ class _Pair:
 
 @dataclass(frozen=True, slots=True)
 class _Classes:
-    """Of the segments of both sides."""
+    """Classes of the segments of both sides."""
 
     predicted: list[str]
     truth: list[str]

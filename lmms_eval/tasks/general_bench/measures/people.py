@@ -35,20 +35,20 @@ _UNDEFINED = "the benchmark's sources name this metric (E-Acc) without defining 
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """What one person gave to one answer."""
+    """Rating of one answer by one person."""
 
     value: float
     row: str
-    """Where it stands, for messages."""
+    """Place in the file, for messages."""
 
 
 Ratings = Mapping[str, Mapping[str, tuple[Rating, ...]]]
-"""By folded task name and by the item's id as text."""
+"""Ratings by folded task name and by the item's id as text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What a rating may be, and by what their mean is multiplied for the result table."""
+    """Range of a rating, and the factor from the mean to the unit of the result table."""
 
     metric: str
     low: float

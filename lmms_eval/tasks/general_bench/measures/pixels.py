@@ -82,7 +82,7 @@ def _frame_pairs(prediction: Any, item: Item) -> Iterator[Both]:
 
 
 def _predicted_frames(prediction: Any, item: Item) -> Iterator[Any]:
-    """Nothing is looked at before the first frame is asked for: faults of the reference come first."""
+    """Read no frame before the first is asked for: faults of the reference come first."""
     yield from read_frames(predicted_path(prediction, item))
 
 
@@ -174,7 +174,7 @@ def mse_state(prediction: Any, item: Item, _: Context) -> State:
 
 
 def auc_state(prediction: Any, item: Item, _: Context) -> State:
-    """How many positive and negative pixels have each grey value."""
+    """Numbers of positive and of negative pixels with each grey value."""
     import numpy as np
 
     maps = both(read_grey, prediction, item)
@@ -186,7 +186,7 @@ def auc_state(prediction: Any, item: Item, _: Context) -> State:
 
 
 def auc_value(states: Sequence[State]) -> float:
-    """Percent, over the pixels of all items together.
+    """Area under the ROC curve in percent, over the pixels of all items together.
 
     Raises:
         DataError: no reference has a positive pixel, or none a negative one.
@@ -281,4 +281,4 @@ MEASURES: tuple[Measure, ...] = (
         checked="recorded vectors (temporal_flickering)",
     ),
 )
-"""All of this module. Those of errors have no state for an unanswered item."""
+"""Measures of this module. Those of errors have no state for an unanswered item."""

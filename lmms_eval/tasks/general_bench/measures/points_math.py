@@ -42,7 +42,7 @@ def nearest_distances(points: Floats, others: Floats) -> Floats:
 
 
 def all_distances(points: Floats, others: Floats) -> Floats:
-    """As ``nearest_distances``, without SciPy."""
+    """Distances as those of ``nearest_distances``, without SciPy."""
     import numpy as np
 
     middle = others.mean(axis=0)

@@ -1,4 +1,4 @@
-"""Which measure scores a task: ``measures.tsv``, from the top the first line that fits.
+"""Choice of a task's measure: in ``measures.tsv``, from the top, the first line that fits.
 
 Columns: ``metric`` (a key of ``facts.metrics``), ``sheets`` and ``tasks`` (patterns of the sheet's name and of the
 task's id), ``form`` (of its items, or ``*``), ``module`` of this package and the ``measure``'s name in it.

@@ -1,4 +1,4 @@
-"""Relation triplets: how many of the reference's are among the best predictions."""
+"""Relation triplets: recall of the reference's among the best predictions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Triplet:
 
     words: tuple[str, str, str]
     boxes: NDArray[Any] | None
-    """Of subject and object, shape (2, 4), ``x, y, width, height``; ``None`` if it has none."""
+    """Boxes of subject and object, shape (2, 4), ``x, y, width, height``; ``None`` if it has none."""
 
 
 def triplets(value: object, side: Side, most: int | None = None) -> list[Triplet]:
@@ -35,8 +35,8 @@ def triplets(value: object, side: Side, most: int | None = None) -> list[Triplet
     Args:
         value: list of ``[subject, predicate, object]``, each with the boxes of subject and object (``[x, y, w, h]``)
             behind if it has them.
-        side: Whose.
-        most: How many of them to read.
+        side: Prediction or reference.
+        most: Largest number of them to read.
 
     Raises:
         DataError: anything else; ``UnreadableAnswer`` for a prediction.

@@ -114,7 +114,7 @@ def views(prediction: Any, item: Item) -> list[Image.Image]:
 
 
 def wanted_text(item: Item) -> str:
-    """What a generated picture should show: the caption among the item's outputs, else its prompt.
+    """Wanted content of a generated picture: the caption among the item's outputs, else its prompt.
 
     Raises:
         DataError: it has neither.

@@ -21,7 +21,7 @@ FRAME, HOP, FFT = 400, 80, 512
 """Samples: 25 ms (Hann window), 5 ms, and the transform's length."""
 ORDER = 24
 WARP = 0.42
-"""Of the all-pass that bends the frequency axis to nearly mel; the customary value at 16 kHz."""
+"""Coefficient of the all-pass that bends the frequency axis to nearly mel; the customary value at 16 kHz."""
 _FLOOR = 1e-10
 """Least power of a frequency bin: silence has a spectrum too."""
 _GRID = 4096
@@ -88,7 +88,7 @@ def pitch_class_consistency(notes: Iterable[Note]) -> float | None:
 
 @functools.cache
 def _expansion() -> Floats:
-    """From the log amplitudes of a transform's bins to mel-cepstral coefficients, ``(25, bins)``.
+    """Matrix from log amplitudes of a transform's bins to mel-cepstral coefficients, ``(25, bins)``.
 
     Bins give cosine coefficients of the plain frequency, and ``c_k = 2/pi * integral of log|S(w(w~))| cos(k w~) dw~``
     (half of it for k = 0), as a sum over midpoints: exact, since all of it is a finite sum of cosines that the grid

@@ -96,12 +96,12 @@ def audio_distance(states: Sequence[State]) -> float:
 
 
 def error_rate(prediction: Any, item: Item, context: Context) -> State:
-    """Word error rate of what is heard, the least over the references."""
+    """Word error rate of the transcript, the least over the references."""
     return _least_error(_heard(prediction, item, context), item, context)
 
 
 def speech_caption(prediction: Any, item: Item, context: Context) -> State:
-    """What is heard, as a caption."""
+    """Transcript of the predicted sound as a caption."""
     return caption_state(_heard(prediction, item, context), item, context)
 
 
@@ -166,7 +166,7 @@ def _bounded(rows: Floats, item: Item) -> Floats:
 
 
 def _heard(prediction: Any, item: Item, context: Context) -> str:
-    """The prediction's transcript, else what Whisper hears in its sound."""
+    """The prediction's transcript, else that of its sound by Whisper."""
     if isinstance(prediction, Mapping) and "transcript" in prediction:
         return answer_text(prediction["transcript"], item, MAX_CAPTION)
     network = speech_network.speech(context, item)

@@ -60,7 +60,7 @@ def _blocks(prediction: NDArray[Any], truth: NDArray[Any], row: int, column: int
 
 
 def _object_score(values: NDArray[Any]) -> float:
-    """How high and even the values of one side of the object's border are."""
+    """Object-aware score: level and evenness of the values on one side of the object's border."""
     level = float(values.mean())
     spread = float(values.std(ddof=1)) if values.size > 1 else 0.0
     return 2 * level / (level * level + 1 + spread + _TINY)

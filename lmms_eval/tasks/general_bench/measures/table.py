@@ -1,4 +1,4 @@
-"""The table of metrics: for each of the 63, what computes it, what it needs, and against what it is checked."""
+"""The table of metrics: for each of the 63 its implementation, its requirements, and the evidence for it."""
 
 from __future__ import annotations
 

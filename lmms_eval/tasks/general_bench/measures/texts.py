@@ -39,7 +39,7 @@ MAX_SENTENCES = 20_000
 MAX_CAPTION = 5_000
 """Characters: captions stay in the journal."""
 MAX_NUMBER = 1e100
-"""Of a prediction; squares of larger ones have no sum."""
+"""Largest number of a prediction; squares of larger ones have no sum."""
 VECTORS = "the reference's recorded values (text_metrics, nlp_processor)"
 OWN_RULES = "hand cases: the reference has no code for it"
 WITH_JAVA = "Java, for the tokenizer of the caption toolkit"
@@ -47,9 +47,9 @@ BY_TOOLKIT = "computed by the COCO caption toolkit, pycocoevalcap 1.2"
 CANDIDATES = "candidates"
 """Key of ``Context.options``: the classes among which a task's questions choose (``prompts.text_tasks``), if any."""
 LANGUAGES: Mapping[str, str] = MappingProxyType({"python": "python", "java": "java"})
-"""Parsed as what they are; any other language is parsed as Python, as the benchmark does with all."""
+"""Languages with a parser of their own; any other is parsed as Python, as the benchmark does with all."""
 _JAVA_TASKS = frozenset({"Code Repair"})
-"""Their items name no language."""
+"""Tasks in Java whose items name no language."""
 
 TextScore = Callable[[str, list[str]], float]
 
@@ -186,7 +186,7 @@ def _wanted_labels(item: Item) -> frozenset[str]:
 
 
 def _labels(texts: Sequence[str]) -> frozenset[str]:
-    """Neither case nor outer spaces count; of several labels none is empty."""
+    """Labels without case and outer spaces; of several labels none is empty."""
     found = frozenset(text.strip().lower() for text in texts)
     return found - {""} if len(found) > 1 else found
 
@@ -234,7 +234,7 @@ def _code_state(prediction: Any, item: Item, _context: Context) -> State:
 
 
 def code_language(item: Item) -> str:
-    """What an item's program is parsed as: the language that it names, Java for repairs, else Python."""
+    """Language of an item's program: the one that it names, Java for repairs, else Python."""
     named = item.raw.get("language")
     if isinstance(named, str):
         return LANGUAGES.get(named.strip().lower(), "python")
@@ -242,7 +242,7 @@ def code_language(item: Item) -> str:
 
 
 def _code_value(states: Sequence[State]) -> float:
-    """One call for the corpus of a language; of several languages, their mean by numbers of items."""
+    """CodeBLEU, in one call for the corpus of a language; of several languages, their mean by numbers of items."""
     corpora: dict[str, list[State]] = defaultdict(list)
     for state in states:
         corpora[state[2]].append(state)

@@ -21,7 +21,7 @@ DISTANCE_M = 2.0
 RECALLS = 40
 LEAST_RECALL = 0.1
 MAX_STEPS = 40
-"""Of scores at which the tracks of a scene and class are counted; where it has more scores, these are spread evenly."""
+"""Number of scores at which tracks of a scene and class are counted; of more scores, evenly spread ones are taken."""
 _FAR = 1e6
 _ROUNDING = 1e-9
 
@@ -114,7 +114,7 @@ def _step(truth: Frames, found: Frames, tracks: set[str], score: float) -> Step:
 
 
 def _matched(truth: Sequence[Tracked], found: Sequence[Tracked], last: Mapping[str, str]) -> dict[str, str]:
-    """Track by true object."""
+    """Matched track of each true object."""
     if not truth or not found:
         return {}
     import numpy as np

@@ -54,12 +54,12 @@ _CHECKED = "by hand from vectors of a small network; the network itself was not 
 
 
 def background(prediction: Any, item: Item, context: Context) -> State:
-    """Background consistency: how alike the frames' CLIP vectors are."""
+    """Background consistency: likeness of the frames' CLIP vectors."""
     return consistency(_clip_rows(prediction, item, context), item)
 
 
 def subject(prediction: Any, item: Item, context: Context) -> State:
-    """Subject consistency: how alike the frames' DINO vectors are."""
+    """Subject consistency: likeness of the frames' DINO vectors."""
     return consistency(video_kit.subject_rows(prediction, item, context), item)
 
 

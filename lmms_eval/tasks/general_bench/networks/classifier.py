@@ -1,4 +1,4 @@
-"""A classifier of pictures (ViT-B/16 of the 1000 classes of ImageNet): which class a generated picture shows."""
+"""A classifier of pictures (ViT-B/16 of the 1000 classes of ImageNet), for the class of a generated picture."""
 
 from __future__ import annotations
 

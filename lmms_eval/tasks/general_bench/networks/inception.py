@@ -183,7 +183,7 @@ def _convolve(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Positions:
-    """Where output pixels lie along a side: between pixels ``low`` and ``high``, ``share`` of the way."""
+    """Positions of output pixels along a side: between pixels ``low`` and ``high``, ``share`` of the way."""
 
     low: npt.NDArray[np.int64]
     high: npt.NDArray[np.int64]

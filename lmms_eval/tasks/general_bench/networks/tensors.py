@@ -33,11 +33,11 @@ class Colours:
 
 
 OPENAI = Colours((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711))
-"""Of CLIP."""
+"""Colours of CLIP."""
 IMAGENET = Colours((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 KINETICS = Colours((0.43216, 0.394666, 0.37645), (0.22803, 0.22145, 0.216989))
 HALF = Colours((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
-"""From -1 to 1."""
+"""Scaling to -1 to 1."""
 
 
 def batches(values: Iterable[_Value], size: int = BATCH) -> Iterator[list[_Value]]:

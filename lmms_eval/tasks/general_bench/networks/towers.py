@@ -1,4 +1,4 @@
-"""What CLIP and CLAP share: a tower for texts, over whose pooled output lies a projection."""
+"""Tower for texts of CLIP and CLAP: a transformer with a projection over its pooled output."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Where the weights of a network are: in the run's folder of weights, or, only if that was allowed, on the hub.
+"""Location of a network's weights: the run's folder of weights, or, only if that was allowed, the hub.
 
 A network whose weights or packages are absent makes its task *not evaluated*: the one error here names the metric, the
-task, what is missing and the setting that supplies it. Nothing is fetched unless ``Context.download`` says so.
+task, what is missing and the setting that supplies it. Nothing is fetched unless ``Context.download`` is set.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lmms_eval.tasks.general_bench.items import Item
 from lmms_eval.tasks.general_bench.measures.contract import Context
 
 FILE_ENDINGS = (".safetensors", ".pth", ".pt", ".bin", ".npz", ".ckpt")
-"""Of weights that are one file, after the network's key."""
+"""Endings, after the network's key, of weights that are one file."""
 _Loaded = TypeVar("_Loaded")
 
 
@@ -39,7 +39,7 @@ class Network:
 
 
 def locate(network: Network, context: Context, item: Item) -> Path | str:
-    """Where to load a network from: a path in ``context.weights`` (``<key>``, or ``<key>`` with an ending of
+    """Source to load a network from: a path in ``context.weights`` (``<key>``, or ``<key>`` with an ending of
     ``FILE_ENDINGS``), else, if ``context.download``, its name on the hub.
 
     Raises:
@@ -86,7 +86,7 @@ def not_evaluated(item: Item, missing: str, remedy: str) -> NotEvaluated:
 
 
 def load_errors() -> tuple[type[Exception], ...]:
-    """What loading weights raises where files are absent, damaged or of another network."""
+    """Errors of loading weights from files that are absent, damaged or of another network."""
     errors = (OSError, ValueError, KeyError, RuntimeError, ImportError, AttributeError, TypeError, EOFError)
     if not _is_installed("safetensors"):
         return (*errors, pickle.UnpicklingError)

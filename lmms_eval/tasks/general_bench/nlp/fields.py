@@ -11,7 +11,7 @@ from typing import Any
 from lmms_eval.errors import DataError
 
 LETTERS = string.ascii_uppercase
-"""Of the options of a question, in order."""
+"""Letters of the options of a question, in order."""
 
 
 @dataclass(frozen=True, slots=True)

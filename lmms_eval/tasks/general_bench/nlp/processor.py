@@ -29,11 +29,11 @@ from lmms_eval.tasks.general_bench.nlp.types import Metric, type_of
 
 Tokenize = Callable[[str], list[str]]
 _VALUE_KEYS = ("prediction", "prediction_final")
-"""The first that a record has counts."""
+"""Keys of a prediction; the first that a record has counts."""
 _NULL = "None"
 """The text of a null prediction."""
 _UNUSABLE = (ValueError, OverflowError, RecursionError)
-"""What values that no sane file holds can raise: numbers too large to sum or to print, lists nested too deeply."""
+"""Errors by absurd values: numbers too large to sum or to print, lists nested too deeply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +41,13 @@ class LeftOut:
     """An item that is not in the average."""
 
     id: str
-    """As JSON."""
+    """Id of the item as JSON."""
     reason: Literal["no prediction", "no reference"]
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessedTask:
-    """What the scorer says of a task."""
+    """Outcome of the scorer for a task."""
 
     task_name: str
     metric: Metric
@@ -61,7 +61,7 @@ class ProcessedTask:
 
 @dataclass(frozen=True, slots=True)
 class ProcessedFolder:
-    """The scored tasks, sorted by folder, and why others are not."""
+    """The scored tasks, sorted by folder, and the reasons why others have no score."""
 
     results: tuple[ProcessedTask, ...]
     problems: tuple[str, ...]
@@ -69,7 +69,7 @@ class ProcessedFolder:
 
 @dataclass(frozen=True, slots=True)
 class WordTokenizer:
-    """How words are counted for BLEU; belongs into the record of a run, since the scores depend on it."""
+    """Tokenizer for BLEU; part of the record of a run, since the scores depend on it."""
 
     name: Literal["treebank", "fallback"]
     tokens: Tokenize
@@ -225,7 +225,7 @@ def _micro_f1(pairs: Sequence[_Pair], _tokenize: Tokenize) -> float:
 
 
 def _code_bleu(pairs: Sequence[_Pair], _tokenize: Tokenize) -> float:
-    """One call over all items."""
+    """CodeBLEU in one call over all items."""
     return text_scores.code_bleu([_text(pair.prediction) for pair in pairs], [_text(pair.reference) for pair in pairs])
 
 

@@ -19,7 +19,7 @@ from lmms_eval.tasks.general_bench.measures.overlap import SEPARATOR
 from lmms_eval.tasks.general_bench.nlp.types import NlpType, type_of
 
 _LABEL_COMMA = ", "
-"""Between the labels of a reference, and of a reply."""
+"""Separator of the labels of a reference, and of a reply."""
 
 
 def read_nlp_item(facts: TaskFacts, annotation: Annotation, raw: Any, prediction_folder: Path) -> Item:

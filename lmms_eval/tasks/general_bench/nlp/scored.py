@@ -13,14 +13,14 @@ from lmms_eval.tasks.general_bench.nlp.processor import installed_tokenizer, pro
 
 @dataclass(frozen=True, slots=True)
 class LanguageScores:
-    """What the folders gave."""
+    """Scores of the language tasks below a data set's folders."""
 
     results: tuple[TaskResult, ...]
     problems: tuple[str, ...]
     files: int
     """Prediction files below the folders of language tasks."""
     tokenizer: str
-    """By which BLEU counted: ``treebank`` with NLTK's release, or ``fallback``."""
+    """Tokenizer of BLEU: ``treebank`` with NLTK's release, or ``fallback``."""
 
 
 def score_language(dataset: Path, name: str) -> LanguageScores:

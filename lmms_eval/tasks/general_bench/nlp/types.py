@@ -1,4 +1,4 @@
-"""The types of language tasks: how long an answer may be, how it is marked, where its reference stands, its metric.
+"""The types of language tasks: length and marker of answers, place of the reference, metric.
 
 A task's type is the ``type`` of its annotation, compared as it is written (General-Bench specification §2.3, §4.1).
 """
@@ -11,21 +11,21 @@ from types import MappingProxyType
 from typing import Literal
 
 Reading = Literal["path", "summary", "translation", "target", "proof", "label", "labels", "any"]
-"""How the reference is read from an item's ``output``: the text at ``path``; ``summary``, else ``highlights``; the
+"""Reading of the reference from an item's ``output``: the text at ``path``; ``summary``, else ``highlights``; the
 output itself, or its ``translation``; ``target`` as text; steps and conclusion in one text; the first value in lower
 case; the first value in lower case with ``<p>`` between its labels; the first value as it stands."""
 Metric = Literal["ACC", "F1", "ROUGE-1", "BLEU-1", "CodeBLEU", "Micro-F1", "MAE"]
-"""As the workbook spells them."""
+"""Names of metrics as the workbook spells them."""
 SHORT, MEDIUM, LONG, VERY_LONG = 64, 128, 256, 512
 
 
 @dataclass(frozen=True, slots=True)
 class NlpType:
-    """What holds for all tasks of a type."""
+    """Properties of all tasks of a type."""
 
     name: str
     metric: Metric
-    """That of the reference's scorer; the workbook's row may ask for another one."""
+    """Metric of the reference's scorer; the workbook's row may ask for another one."""
     path: tuple[str, ...] = ()
     """Keys below ``output``, outermost first, where ``reading`` is ``path``."""
     reading: Reading = "path"
@@ -45,7 +45,7 @@ class NlpType:
 
 OPEN_QA = NlpType("OpenQA", "F1", ("answer",))
 UNKNOWN = NlpType("", "F1", reading="any")
-"""Of any other type, and of none: asked as ``OpenQA``."""
+"""Type of tasks with any other type or none: asked as ``OpenQA``."""
 _LABEL_TYPES = ("classification", "multiple choice")
 _LABELS_TYPES = ("multi label classification", "ner", "extraction", "relation extraction", "event detection", "parsing")
 _TYPES = (

@@ -19,7 +19,7 @@ MAX_VALUES = 128_000_000
 NUMBERS = "fiu"
 """Kinds of NumPy's types: fractions, integers, integers without sign."""
 _HEADER_ERRORS = (ValueError, TypeError, SyntaxError, EOFError, MemoryError, RecursionError, tokenize.TokenError)
-"""What NumPy raises on headers that it cannot read."""
+"""Errors of NumPy on headers that it cannot read."""
 
 
 def read_array(path: Path, kinds: str = NUMBERS, most: int = MAX_VALUES) -> npt.NDArray[Any]:
@@ -45,7 +45,7 @@ def read_array(path: Path, kinds: str = NUMBERS, most: int = MAX_VALUES) -> npt.
 def parse_array(
     file: IO[bytes], size: int, path: Path, kinds: str = NUMBERS, most: int = MAX_VALUES
 ) -> npt.NDArray[Any]:
-    """As ``read_array``, of an open file (or of one within an archive) of ``size`` bytes.
+    """The numbers of an open ``.npy`` file, or of one within an archive, of ``size`` bytes.
 
     Raises:
         MediaError: as there.

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAX_BOXES = 10_000
-"""Of one answer."""
+"""Boxes of one answer."""
 MAX_FRAMES = 200_000
-"""Of one video; almost two hours."""
+"""Frames of one video; almost two hours."""
 MAX_KEY_POINTS = 1_000
 MAX_LABEL_LENGTH = 300
 
@@ -26,9 +26,9 @@ class Marked:
     """Labels and scores of the objects of an answer."""
 
     labels: tuple[str, ...] | None
-    """Folded, one an object; ``None`` if none of them has one."""
+    """Folded labels, one an object; ``None`` if no object has one."""
     scores: NDArray[Any]
-    """One an object; 1 where none is given."""
+    """Scores, one an object; 1 where none is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def boxes(value: object, side: Side) -> Boxes:
         value: list of ``[x, y, w, h]``, each with a label (text) and a score (number) behind if it has them, or of
             ``{"box": [x, y, w, h], "label": ..., "score": ...}``; a single one may stand alone. In a reference, a
             number behind a box is its label.
-        side: Whose boxes.
+        side: Prediction or reference.
 
     Raises:
         DataError: anything else; ``UnreadableAnswer`` for a prediction.
@@ -132,7 +132,7 @@ def key_points(value: object, side: Side) -> KeyPoints:
 
 
 def objects(value: object, side: Side, most: int) -> list[Any]:
-    """The list itself.
+    """Check that a value is a list of bounded length, and return it.
 
     Raises:
         DataError: it is no list, or too long.

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float32]
 
 DEPTH_SUFFIXES = (".npy", ".png")
-"""Of the files of a folder that stands for a video."""
+"""Suffixes of the files of a folder that stands for a video."""
 _ARRAY_NAMES = ("disparity", "depth")
 _ARCHIVE_ERRORS = (
     OSError, EOFError, KeyError, ValueError, NotImplementedError, RuntimeError, zipfile.BadZipFile,
     zipfile.LargeZipFile, zlib.error, lzma.LZMAError,
 )  # fmt: skip
-"""What archives raise that are damaged, encrypted or packed in an unknown way."""
+"""Errors of archives that are damaged, encrypted or packed in an unknown way."""
 
 
 def read_depth(path: Path) -> Floats:
@@ -139,7 +139,7 @@ def _stacked(folder: Path) -> Floats:
 
 
 def _single(array: npt.NDArray[Any]) -> Floats:
-    """In single precision; what is too large for it becomes infinite, as other values that are not finite."""
+    """Values in single precision; those too large for it become infinite."""
     import numpy as np
 
     with np.errstate(over="ignore"):

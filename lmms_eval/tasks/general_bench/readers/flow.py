@@ -72,7 +72,7 @@ def _flo_size(header: bytes, size: int, path: Path) -> tuple[int, int]:
 
 
 def _read_flo(path: Path) -> Flow:
-    """Looks at the header before it reads the rest."""
+    """Check the header before the rest is read."""
     size = regular_file(path).stat().st_size
     try:
         with open(path, "rb") as file:
@@ -84,7 +84,7 @@ def _read_flo(path: Path) -> Flow:
 
 
 def _read_png(path: Path) -> Flow:
-    """u in the red channel, v in the green one: 32768 + 64 steps a pixel. The blue channel is not looked at."""
+    """Read u from the red channel, v from the green one (32768 + 64 steps a pixel); the blue one is not looked at."""
     import numpy as np
 
     regular_file(path)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MAX_FRAMES = 20_000
 MAX_VIDEO_BYTES = 8 << 30
 MAX_VIDEO_PIXELS = 20_000_000_000
-"""Of all frames together: some ten thousand of 1920x1080."""
+"""Pixels of all frames together: some ten thousand of 1920x1080."""
 PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 
 

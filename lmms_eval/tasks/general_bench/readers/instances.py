@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 MAX_INSTANCES = 1_000
 MAX_RUNS = 20_000_000
-"""Of all instances of an answer together."""
+"""Runs of all instances of an answer together."""
 MAX_INDICES = 5_000_000
-"""In the lists of an answer together."""
+"""Indices in the lists of an answer together."""
 CLASS_STEP = 1_000
 """An id of a panoptic map is ``class * 1000 + number``; below 1000, the class itself."""
 
@@ -32,11 +32,11 @@ class Instances:
     regions: tuple[Runs, ...]
     marked: Marked
     void: Runs | None = None
-    """What a panoptic map leaves open (id 0)."""
+    """Part that a panoptic map leaves open (id 0)."""
 
     @property
     def size(self) -> Size | None:
-        """Of the picture; ``None`` where no region has one (no regions, or sets of indices)."""
+        """Size of the picture; ``None`` where no region has one (no regions, or sets of indices)."""
         return next((region.size for region in self.regions if region.width), None)
 
 
@@ -48,8 +48,8 @@ def instances(value: object, side: Side, truth: Instances | None = None) -> Inst
             ``{"indices": [...] or .npy path}`` (points), each with ``label`` and ``score`` if it has them; or a
             panoptic map: path of a picture or ``.npy`` array of ids, or ``{"map": path, "segments": [{"id": ...,
             "label": ...}, ...]}``.
-        side: Whose.
-        truth: Of a prediction, the reference. Where that has no object, masks are not looked at (all are wrong).
+        side: Prediction or reference.
+        truth: The reference, for a prediction. Where that has no object, masks are not looked at (all are wrong).
 
     Raises:
         DataError: anything else; ``UnreadableAnswer`` for a prediction, also for another size than the reference's.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MAX_CLASS = 65_535
 MAX_CLASSES = 4_096
-"""Different ones in one answer."""
+"""Different classes in one answer."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +36,7 @@ def label_map(value: object, side: Side) -> NDArray[Any]:
 
     Args:
         value: Path of a picture (grey levels of 8 or 16 bits, or palette indices) or of an ``.npy`` array of integers.
-        side: Whose.
+        side: Prediction or reference.
 
     Raises:
         DataError: no such file, or not of that kind; ``UnreadableAnswer`` for a prediction.

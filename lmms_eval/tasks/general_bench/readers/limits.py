@@ -1,4 +1,4 @@
-"""What an answer's file may be: a regular file of bounded size; and whose fault a damaged one is."""
+"""Limits of an answer's file (a regular file of bounded size), and the fault of a damaged one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lmms_eval.errors import DataError, MediaError
 from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
 
 MAX_BYTES = 1 << 30
-"""Of most files: a larger one is refused unread."""
+"""Size of most files: a larger one is refused unread."""
 
 
 def regular_file(path: Path, most: int = MAX_BYTES) -> Path:
@@ -34,7 +34,7 @@ def regular_file(path: Path, most: int = MAX_BYTES) -> Path:
 
 @contextlib.contextmanager
 def as_prediction(item: Item) -> Iterator[None]:
-    """What cannot be read inside is the prediction: raised as ``UnreadableAnswer``, which counts as a wrong answer."""
+    """Turn errors of reading a prediction into ``UnreadableAnswer``, which counts as a wrong answer."""
     try:
         yield
     except UnreadableAnswer:

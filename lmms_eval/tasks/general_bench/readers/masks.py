@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Size = tuple[int, int]
 """Height and width."""
 MAX_COUNTS = 8_000_000
-"""Of one run-length mask: numbers of a list, or characters of a text."""
+"""Length of one run-length mask: numbers of a list, or characters of a text."""
 MAX_VERTICES = 20_000
 MAX_COORDINATE = 1e6
 MAX_VIDEO_FRAMES = 100_000
@@ -66,8 +66,8 @@ def mask(value: object, side: Side, size: Size | None = None) -> Runs:
             points of a cloud); ``{"size": [h, w], "counts": [...] or text}``;
             ``{"size": [h, w], "polygons": [...]}``, or polygons alone (``[[x1, y1, x2, y2, ...], ...]``) if ``size``
             is known.
-        side: Whose.
-        size: What it must have.
+        side: Prediction or reference.
+        size: Required height and width.
 
     Raises:
         DataError: anything else, or another size; ``UnreadableAnswer`` for a prediction.

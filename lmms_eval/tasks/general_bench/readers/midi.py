@@ -18,7 +18,7 @@ _DRUMS = 9
 """Channel 10: its keys are instruments, not pitches."""
 _TIME_SIGNATURE, _END_OF_TRACK = 0x58, 0x2F
 _DATA_BYTES = {0x8: 2, 0x9: 2, 0xA: 2, 0xB: 2, 0xC: 1, 0xD: 1, 0xE: 2}
-"""Of a channel's message, by its upper four bits."""
+"""Data bytes of a channel's message, by its upper four bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class MidiNote:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """From ``tick`` on a bar has ``beats`` quarter notes."""
+    """Time signature: from ``tick`` on, a bar has ``beats`` quarter notes."""
 
     tick: int
     beats: float
@@ -45,7 +45,7 @@ class Midi:
     notes: tuple[MidiNote, ...]
     signatures: tuple[Signature, ...]
     ticks_per_beat: int
-    """Of a quarter note."""
+    """Ticks of a quarter note."""
 
 
 @dataclass(slots=True)
@@ -80,7 +80,7 @@ class _Reader:
 
 @dataclass(slots=True)
 class _Track:
-    """What is known while the events of a track are read."""
+    """State of a track while its events are read."""
 
     tick: int = 0
     status: int = 0

@@ -9,7 +9,7 @@ from lmms_eval.errors import DataError, MediaError
 from lmms_eval.tasks.general_bench.items import Item, MissingAnswer, UnreadableAnswer
 
 MEDIA_FOLDERS = ("", "images", "videos", "audios", "pointclouds", "video", "depth")
-"""Below a task's folder, in the order in which they are looked in."""
+"""Folders below a task's folder, in order of search."""
 
 
 def reference_path(value: object, item: Item, folders: Iterable[str] = MEDIA_FOLDERS) -> Path:

@@ -44,7 +44,7 @@ def grey(path: Path, side: Side, size: tuple[int, int] | None = None) -> Grey:
 
     Args:
         path: The picture.
-        side: Whose.
+        side: Prediction or reference.
         size: Height and width that it must have.
 
     Raises:
@@ -127,7 +127,7 @@ def paired_frames(predicted: Sequence[Path], truth: Sequence[Path], side: Side) 
 
 
 def require_size(found: tuple[int, int], wanted: tuple[int, int], side: Side) -> None:
-    """Nothing.
+    """Check that a size is the wanted one.
 
     Raises:
         DataError: the sizes (height and width) differ; the message names both.
@@ -137,7 +137,7 @@ def require_size(found: tuple[int, int], wanted: tuple[int, int], side: Side) ->
 
 
 def require_bounded(size: tuple[int, int], side: Side) -> None:
-    """Nothing.
+    """Check that a size is within bounds.
 
     Raises:
         DataError: an empty size (height and width), or more than 64 megapixels.

@@ -1,4 +1,4 @@
-"""Which of the two a value is: a prediction, whose faults make an answer unreadable, or a reference, whose do not."""
+"""Sides of an item: the prediction, whose faults make an answer unreadable, and the reference, whose faults do not."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Side:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
-        """What cannot be read inside is this side's fault; such errors that do not name the item get its name."""
+        """Assign errors of reading to this side; those that do not name the item get its name."""
         try:
             yield
         except UnreadableAnswer:
