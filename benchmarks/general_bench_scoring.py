@@ -24,12 +24,12 @@ from typing import Any
 from benchmarks.workload import Finished, run_child
 from lmms_eval.tasks.general_bench.data.annotations import read_annotation
 from lmms_eval.tasks.general_bench.data.field_maps import load_field_maps
-from lmms_eval.tasks.general_bench.data.items import read_items
-from lmms_eval.tasks.general_bench.data.predictions import read_predictions
+from lmms_eval.tasks.general_bench.data.reading import read_items
 from lmms_eval.tasks.general_bench.data.records import id_key
 from lmms_eval.tasks.general_bench.facts import LANGUAGE, TaskFacts, sheets
 from lmms_eval.tasks.general_bench.measures.contract import Context
 from lmms_eval.tasks.general_bench.measures.registry import measure_for
+from lmms_eval.tasks.general_bench.submission import read_predictions
 
 SCRIPT = "lmms_eval/tasks/general_bench/register.py"
 ITEMS = 300

@@ -20,12 +20,12 @@ from lmms_eval.cli.output import complain, emit
 from lmms_eval.utils.arguments import simple_parse_args_string
 
 if TYPE_CHECKING:
-    from lmms_eval.tasks.general_bench.folder_scoring import Asker
     from lmms_eval.tasks.general_bench.levels.report import Ranked
     from lmms_eval.tasks.general_bench.levels.results import Gathered, TaskResult
     from lmms_eval.tasks.general_bench.levels.sensitivity import LevelSensitivity
     from lmms_eval.tasks.general_bench.levels.tables import Table
     from lmms_eval.tasks.general_bench.scoring import TaskScore
+    from lmms_eval.tasks.general_bench.standalone import Asker
 
 OK, HAS_ERRORS, WITHHELD = 0, 2, 3
 
@@ -97,10 +97,10 @@ def _scored(given: argparse.Namespace, gathered: Gathered, name: str) -> Scored:
     if given.profile == "reference":
         return _scored_as_reference(given, gathered.predictions)
     from lmms_eval.errors import UsageError
-    from lmms_eval.tasks.general_bench.folder_scoring import FolderJob, score_folders
     from lmms_eval.tasks.general_bench.levels.files import write_bytes
     from lmms_eval.tasks.general_bench.report import score_table
     from lmms_eval.tasks.general_bench.settings import Settings
+    from lmms_eval.tasks.general_bench.standalone import FolderJob, score_folders
 
     if given.dataset.is_file():
         raise UsageError(f"{given.dataset} holds predictions: give the data set's folder, which has the answers (-d)")

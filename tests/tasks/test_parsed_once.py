@@ -15,8 +15,8 @@ from lmms_eval.tasks.yaml.task import YamlTask
 
 PARSERS = {
     "megabench_demo": "lmms_eval.tasks.megabench.data.Row",
-    "general_bench_demo": "lmms_eval.tasks.general_bench.documents.read_item",
-    "mmie_demo": "lmms_eval.tasks.mmie.data.read_question",
+    "general_bench_demo": "lmms_eval.tasks.general_bench.data.documents.read_item",
+    "mmie_demo": "lmms_eval.tasks.mmie.data.documents.read_question",
     "milebench_demo": "lmms_eval.tasks.milebench.prompts.Sample",
 }
 """What makes the parsed form, by the task that uses it."""

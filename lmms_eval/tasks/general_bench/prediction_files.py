@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.tasks._task_utils.file_utils import model_folder
-from lmms_eval.tasks.general_bench.data import predictions
+from lmms_eval.tasks.general_bench import submission
 from lmms_eval.tasks.general_bench.data.annotations import read_head
-from lmms_eval.tasks.general_bench.documents import folder_of
+from lmms_eval.tasks.general_bench.data.documents import folder_of
 from lmms_eval.tasks.general_bench.facts import skills, tasks_by_id
 from lmms_eval.tasks.general_bench.settings import Settings
 
@@ -35,5 +35,5 @@ def write(records: Sequence[Mapping[str, Any]], args: Any, task: Any) -> Path | 
         return None
     ordered = [record["record"] for record in sorted(records, key=lambda record: int(record["place"]))]
     kind = facts.paradigm or str(read_head(folder.annotation).get("type", ""))
-    predictions.write(path, ordered, settings.prediction_form, folder.task, skills()[facts.skill], kind)
+    submission.write(path, ordered, settings.prediction_form, folder.task, skills()[facts.skill], kind)
     return path.resolve()

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from lmms_eval.api.task import TaskOptions
-from lmms_eval.tasks.general_bench.asking import answer_limit
 from lmms_eval.tasks.general_bench.facts.metrics import metrics
+from lmms_eval.tasks.general_bench.prompts.questions import answer_limit
 from lmms_eval.tasks.general_bench.settings import Settings
 from lmms_eval.tasks.yaml.task import TaskSource, YamlTask
 

@@ -15,12 +15,13 @@ from lmms_eval.api.outcome import BenchmarkReport, Estimate, NotEvaluated, TaskN
 from lmms_eval.errors import DataError, ItemError
 from lmms_eval.tasks._task_utils.file_utils import model_name
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
-from lmms_eval.tasks.general_bench import asking, scoring
+from lmms_eval.tasks.general_bench import scoring
+from lmms_eval.tasks.general_bench.data.documents import item_of
 from lmms_eval.tasks.general_bench.data.records import id_key
-from lmms_eval.tasks.general_bench.documents import item_of
 from lmms_eval.tasks.general_bench.facts import tasks_by_id
 from lmms_eval.tasks.general_bench.measures import registry
 from lmms_eval.tasks.general_bench.measures.identity import scoring_identity
+from lmms_eval.tasks.general_bench.prompts import questions
 from lmms_eval.tasks.general_bench.scoring import ItemOutcome
 from lmms_eval.tasks.general_bench.settings import Settings
 
@@ -37,7 +38,7 @@ def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options =
     """
     settings = Settings.of(lmms_eval_specific_kwargs)
     with _alone():
-        return asking.messages(doc, settings)
+        return questions.messages(doc, settings)
 
 
 def doc_to_text(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> str:
@@ -45,7 +46,7 @@ def doc_to_text(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = Non
     if doc["problem"]:
         return str(doc["problem"])
     try:
-        return asking.text(doc, Settings.of(lmms_eval_specific_kwargs))
+        return questions.text(doc, Settings.of(lmms_eval_specific_kwargs))
     except DataError as error:
         return str(error)
 
@@ -58,7 +59,7 @@ def doc_to_visual(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = N
     """
     settings = Settings.of(lmms_eval_specific_kwargs)
     with _alone():
-        return asking.visuals(doc, settings)
+        return questions.visuals(doc, settings)
 
 
 @contextlib.contextmanager
@@ -82,7 +83,7 @@ def doc_to_target(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = N
 
 def doc_to_gold(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> str:
     """A reply that deserves full marks, for ``--model baseline --model_args strategy=gold``."""
-    return "" if doc["problem"] else asking.gold(doc, Settings.of(lmms_eval_specific_kwargs))
+    return "" if doc["problem"] else questions.gold(doc, Settings.of(lmms_eval_specific_kwargs))
 
 
 def doc_to_judge(
@@ -93,7 +94,7 @@ def doc_to_judge(
 
     settings = Settings.of(lmms_eval_specific_kwargs)
     item = item_of(doc, settings)
-    return [judged.question(item, asking.prediction(asking.record(doc, _reply(results), settings)))]
+    return [judged.question(item, questions.prediction(questions.record(doc, _reply(results), settings)))]
 
 
 @depends_on(scoring_identity)
@@ -110,7 +111,7 @@ def process_results(
     """
     settings = Settings.of(lmms_eval_specific_kwargs)
     item = item_of(doc, settings)
-    made = asking.record(doc, _reply(results), settings)
+    made = questions.record(doc, _reply(results), settings)
     name = item.facts.metric
     record = {"place": int(doc["place"]), "record": made}
     try:
@@ -119,7 +120,7 @@ def process_results(
         if verdicts:
             reply = next(iter(verdicts.values())).text
             context = context.having(verdicts={id_key(item.id): reply})
-        outcome = scoring.score_item(item, asking.prediction(made), measure, context)
+        outcome = scoring.score_item(item, questions.prediction(made), measure, context)
     except NotEvaluated as absent:
         return {name: Unscored(absent.reason), "predictions": record}
     if outcome.status == "failed":

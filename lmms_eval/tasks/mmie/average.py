@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from lmms_eval.tasks.mmie.routing import QUESTIONS
-from lmms_eval.tasks.mmie.score_parsing import HIGHEST
+from lmms_eval.tasks.mmie.data.routing import QUESTIONS
+from lmms_eval.tasks.mmie.scoring import HIGHEST
 
 
 def mean(scores: Sequence[float]) -> float | None:

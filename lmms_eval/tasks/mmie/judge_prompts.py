@@ -16,7 +16,7 @@ from types import MappingProxyType
 from lmms_eval.api.judging import JudgeQuestion
 from lmms_eval.api.messages import ChatContent, ChatImageContent, ChatMessage, ChatMessages, ChatTextContent
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.mmie.score_parsing import is_readable
+from lmms_eval.tasks.mmie.scoring import is_readable
 from lmms_eval.tasks.mmie.view import Piece, View, as_text
 
 OFFICIAL: Mapping[str, str] = MappingProxyType(

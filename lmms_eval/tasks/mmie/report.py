@@ -19,8 +19,8 @@ from lmms_eval.plots.figure import PlotUnavailable, save
 from lmms_eval.stats.interval import NoInterval
 from lmms_eval.storage.atomic import replacing
 from lmms_eval.tasks.mmie.average import percent, weighted_average
-from lmms_eval.tasks.mmie.numbers import OVERALL, Row, Table
-from lmms_eval.tasks.mmie.routing import CATEGORIES, QUESTIONS
+from lmms_eval.tasks.mmie.data.routing import CATEGORIES, QUESTIONS
+from lmms_eval.tasks.mmie.summary import OVERALL, Row, Table
 from lmms_eval.utils.markdown import Column, markdown_table
 
 PARTS = ("mmie_sa", "mmie_pbl", "mmie_msr")

@@ -20,7 +20,7 @@ from lmms_eval import stats
 from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import replacing
 from lmms_eval.storage.json_files import read_json
-from lmms_eval.tasks.mmie.score_parsing import HIGHEST, LOWEST, SCORES, read_score
+from lmms_eval.tasks.mmie.scoring import HIGHEST, LOWEST, SCORES, read_score
 
 COLUMNS = (
     "id", "position", "category", "field", "subfield", "outcome", "score", "answer_chars", "answer_images",

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from lmms_eval.api.judging import JudgeQuestion
+from lmms_eval.tasks.mmie.data.records import Placed, Problem, read_records
+from lmms_eval.tasks.mmie.data.routing import Route, route
 from lmms_eval.tasks.mmie.judge_prompts import JudgePrompts, judge_question
-from lmms_eval.tasks.mmie.numbers import table
-from lmms_eval.tasks.mmie.records import Placed, Problem, read_records
-from lmms_eval.tasks.mmie.resume import FEEDBACK
-from lmms_eval.tasks.mmie.routing import Route, route
-from lmms_eval.tasks.mmie.score_parsing import read_score
+from lmms_eval.tasks.mmie.scoring import read_score
+from lmms_eval.tasks.mmie.submission import FEEDBACK
+from lmms_eval.tasks.mmie.summary import table
 from lmms_eval.tasks.mmie.view import Find, Picture, View, ViewOptions, build_view, processed_record
 
 Outcome = Literal["scored", "unparsable", "unscored", "skipped"]

@@ -10,7 +10,7 @@ from loguru import logger
 
 from lmms_eval.api.task import TaskOptions
 from lmms_eval.tasks.mmie.judge_prompts import JudgePrompts
-from lmms_eval.tasks.mmie.judging import prompts
+from lmms_eval.tasks.mmie.judge_questions import prompts
 from lmms_eval.tasks.yaml.task import TaskSource, YamlTask
 
 PLAIN = "mmie_judge"

@@ -1,4 +1,4 @@
-"""The functions that the YAML files name: document to messages, answer to judge and score, scores to numbers.
+"""The functions that the YAML files name: document to messages, answer to judge and score, scores to summary.
 
 The task options are those of ``settings.Settings``.
 """
@@ -17,8 +17,9 @@ from lmms_eval.errors import DataError, MediaError
 from lmms_eval.tasks._task_utils import file_utils
 from lmms_eval.tasks._task_utils.pictures import image_part, open_image
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
-from lmms_eval.tasks.mmie import data, f1, judging, numbers, scores_file
-from lmms_eval.tasks.mmie.records import Segment
+from lmms_eval.tasks.mmie import f1, judge_questions, scores_file, summary
+from lmms_eval.tasks.mmie.data import documents
+from lmms_eval.tasks.mmie.data.records import Segment
 from lmms_eval.tasks.mmie.settings import Settings
 from lmms_eval.tasks.mmie.view import PLACEHOLDER
 from lmms_eval.utils.picture_marks import INSTRUCTION
@@ -63,10 +64,10 @@ def doc_to_judge(
     doc: Mapping[str, Any], results: Sequence[Any], lmms_eval_specific_kwargs: Options = None
 ) -> list[JudgeQuestion]:
     """The question to the judge."""
-    return judging.questions(doc, results[0] if results else "", Settings.of(lmms_eval_specific_kwargs))
+    return judge_questions.questions(doc, results[0] if results else "", Settings.of(lmms_eval_specific_kwargs))
 
 
-@depends_on(judging.prompts_identity)
+@depends_on(judge_questions.prompts_identity)
 def process_results(
     doc: Mapping[str, Any],
     results: Sequence[Any],
@@ -82,9 +83,9 @@ def process_results(
     """
     settings = Settings.of(lmms_eval_specific_kwargs)
     answer = results[0] if results else ""
-    view = judging.view_of(doc, answer, settings)
-    judged = judging.outcome(view, verdicts or {}, settings)
-    segments = judging.answer_segments(answer)
+    view = judge_questions.view_of(doc, answer, settings)
+    judged = judge_questions.outcome(view, verdicts or {}, settings)
+    segments = judge_questions.answer_segments(answer)
     sample = {
         "id": doc["id"],
         "position": doc["position"],
@@ -100,9 +101,9 @@ def process_results(
         "lost_texts": view.lost_texts,
         "lost_images": view.lost_images,
         "missing_images": len(view.missing),
-        "undrawn": judging.described(answer),
+        "undrawn": judge_questions.described(answer),
     }
-    name = judging.prompts(settings.judge_prompts).metric
+    name = judge_questions.prompts(settings.judge_prompts).metric
     value: Any = {"score": judged.score, "outcome": judged.outcome}
     if judged.outcome in ("unscored", "skipped"):
         value = Unscored(judged.reason)
@@ -127,9 +128,9 @@ def aggregate_judged(samples: Sequence[Mapping[str, Any]], args: Any, task: Any)
     Raises:
         DataError: the file of human scores cannot be used, or a file cannot be written.
     """
-    table = numbers.table(samples)
+    table = summary.table(samples)
     settings = Settings.of(task.prompts.kwargs)
-    used = judging.prompts(settings.judge_prompts)
+    used = judge_questions.prompts(settings.judge_prompts)
     part: dict[str, Any] = {
         "metric": used.metric,
         "prompts": {"source": used.source, "official": used.is_official, "sha256": used.fingerprints()},
@@ -137,9 +138,9 @@ def aggregate_judged(samples: Sequence[Mapping[str, Any]], args: Any, task: Any)
         "t2i": getattr(args, "t2i", None),
         **table.as_dict(),
         "notes": _notes(samples),
-        "sensitivity": numbers.sensitivity(samples),
+        "sensitivity": summary.sensitivity(samples),
     }
-    if (repeats := numbers.repeat_agreement(samples)) is not None:
+    if (repeats := summary.repeat_agreement(samples)) is not None:
         part["repeats"] = repeats
     if settings.human_scores:
         human = scores_file.read_scores(Path(settings.human_scores))
@@ -148,7 +149,7 @@ def aggregate_judged(samples: Sequence[Mapping[str, Any]], args: Any, task: Any)
     if (path := _output(args, f"{task.name}_scores.csv")) is not None:
         _write(lambda: scores_file.write_scores(samples, path), path)
         details["submission_files"] = [str(path)]
-    return Estimate(table.categories[numbers.OVERALL].scored, details=details)
+    return Estimate(table.categories[summary.OVERALL].scored, details=details)
 
 
 def aggregate_answers(records: Sequence[Mapping[str, Any]], args: Any, task: Any) -> Estimate:
@@ -196,9 +197,9 @@ def aggregate_f1(values: Sequence[float]) -> float:
 
 def _question(doc: Mapping[str, Any], settings: Settings) -> list[str | Path]:
     """Texts (trimmed, none empty) and files of pictures in order."""
-    finder = data.image_finder(settings)
+    finder = documents.image_finder(settings)
     pieces: list[str | Path] = []
-    for segment in data.question_of(doc).question:
+    for segment in documents.question_of(doc).question:
         if segment.text and segment.text.strip():
             pieces.append(segment.text.strip())
         if segment.image is None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from lmms_eval.tasks.mmie.records import Record, Segment
+from lmms_eval.tasks.mmie.data.records import Record, Segment
 
 Mode = Literal["official", "full_text"]
 MODES: tuple[Mode, ...] = ("official", "full_text")

@@ -11,7 +11,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from lmms_eval.tasks.general_bench import documents, utils
+from lmms_eval.tasks.general_bench import utils
+from lmms_eval.tasks.general_bench.data import documents
 
 DEMO = Path(utils.__file__).parent / "demo"
 SET = "General-Bench-Openset"

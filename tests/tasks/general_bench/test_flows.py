@@ -14,7 +14,8 @@ from lmms_eval.api.outcome import TaskNumbers
 from lmms_eval.cli import evaluate
 from lmms_eval.cli.general_bench import rank
 from lmms_eval.errors import AbsentDataError, DataError, ItemError, MediaError
-from lmms_eval.tasks.general_bench import documents, utils
+from lmms_eval.tasks.general_bench import utils
+from lmms_eval.tasks.general_bench.data import documents
 from lmms_eval.tasks.general_bench.facts.metrics import metrics
 from lmms_eval.tasks.general_bench.report import JOURNAL, KEY, PREFIX, report, score_table
 from lmms_eval.tasks.general_bench.scoring import TaskScore

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.api.outcome import NotEvaluated
-from lmms_eval.tasks.general_bench.documents import item_of
+from lmms_eval.tasks.general_bench.data.documents import item_of
 from lmms_eval.tasks.general_bench.measures import registry
 from lmms_eval.tasks.general_bench.scoring import combine, score_item
 from lmms_eval.tasks.general_bench.settings import Settings

@@ -9,7 +9,7 @@ import pytest
 
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench import prediction_files
-from lmms_eval.tasks.general_bench.data.predictions import read_predictions
+from lmms_eval.tasks.general_bench.submission import read_predictions
 from tests.tasks.general_bench.demo_kit import SET, copied
 
 DEFECTS = "nlp_code_defect_detection"

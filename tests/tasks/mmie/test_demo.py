@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.media import load_image
-from lmms_eval.tasks.mmie import data, utils
+from lmms_eval.tasks.mmie import utils
+from lmms_eval.tasks.mmie.data import documents
 from lmms_eval.tasks.mmie.settings import Settings
 from lmms_eval.utils.picture_marks import INSTRUCTION
 from tests.tasks.mmie.kit import script
@@ -17,7 +18,7 @@ DEMO = Settings.of(OPTIONS).folder
 
 
 def rows() -> list[dict[str, Any]]:
-    return [dict(row) for row in data.documents(None, OPTIONS).rows]
+    return [dict(row) for row in documents.documents(None, OPTIONS).rows]
 
 
 def test_size_and_variety() -> None:

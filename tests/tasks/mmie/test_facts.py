@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from lmms_eval.tasks.mmie.average import weighted_average
+from lmms_eval.tasks.mmie.data.routing import QUESTIONS
 from lmms_eval.tasks.mmie.facts import PublishedRow, published
-from lmms_eval.tasks.mmie.numbers import Row, Table
-from lmms_eval.tasks.mmie.routing import QUESTIONS
+from lmms_eval.tasks.mmie.summary import Row, Table
 
 TOLERANCE = 0.015
 

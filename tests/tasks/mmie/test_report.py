@@ -9,9 +9,9 @@ import pytest
 
 from lmms_eval.api.outcome import TaskNumbers
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.mmie.numbers import table
 from lmms_eval.tasks.mmie.report import report
-from tests.tasks.mmie.test_numbers import SAMPLES, sample
+from lmms_eval.tasks.mmie.summary import table
+from tests.tasks.mmie.test_summary import SAMPLES, sample
 
 NOTES = {
     "cut_answers": 2, "missing_images": 0, "undrawn_pictures": 3, "answers_with_pictures": 1,

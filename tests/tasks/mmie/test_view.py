@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.tasks.mmie.records import Segment, read_record
+from lmms_eval.tasks.mmie.data.records import Segment, read_record
 from lmms_eval.tasks.mmie.view import Missing, Picture, View, ViewOptions, build_view, in_folder, processed_record
 from tests.tasks.megabench.fuzzing import FUZZ
 

@@ -14,7 +14,7 @@ from lmms_eval.api.task import Answer, TaskOptions
 from lmms_eval.errors import DataError, MediaError
 from lmms_eval.media.policy import MediaPolicy
 from lmms_eval.tasks.data.splits import DataRequest, open_data
-from lmms_eval.tasks.mmie import data as mmie
+from lmms_eval.tasks.mmie.data import documents as mmie
 from lmms_eval.tasks.yaml.task import YamlTask
 from tests.media.draw import encoded, picture
 from tests.tasks.kit import Function, loaded, write_rows

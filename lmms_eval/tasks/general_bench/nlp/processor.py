@@ -20,12 +20,12 @@ from lmms_eval.errors import DataError, LmmsEvalError, UsageError
 from lmms_eval.storage.json_files import read_json
 from lmms_eval.tasks._task_utils.linguistic import nltk_version, open_linguistics
 from lmms_eval.tasks.general_bench.data.annotations import ANNOTATION
-from lmms_eval.tasks.general_bench.data.predictions import FILE_NAME
 from lmms_eval.tasks.general_bench.data.records import id_key
 from lmms_eval.tasks.general_bench.facts import LANGUAGE
 from lmms_eval.tasks.general_bench.measures import text_scores
 from lmms_eval.tasks.general_bench.nlp.schemas import reference_of
 from lmms_eval.tasks.general_bench.nlp.types import Metric, type_of
+from lmms_eval.tasks.general_bench.submission import FILE_NAME
 
 Tokenize = Callable[[str], list[str]]
 _VALUE_KEYS = ("prediction", "prediction_final")

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.mmie.records import ABSENT, Segment, read_question, read_record, read_records, read_segments
+from lmms_eval.tasks.mmie.data.records import ABSENT, Segment, read_question, read_record, read_records, read_segments
 from tests.tasks.megabench.fuzzing import FUZZ
 
 ASKED = {

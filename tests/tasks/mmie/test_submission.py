@@ -1,4 +1,4 @@
-from lmms_eval.tasks.mmie.resume import feedback_from_temporary
+from lmms_eval.tasks.mmie.submission import feedback_from_temporary
 
 RECORDS = [
     {"id": "SA-0", "model": "m", "question": "q", "answer": "a", "gt_answer": None, "images": []},

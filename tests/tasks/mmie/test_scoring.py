@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.tasks.mmie.score_parsing import ScoreReading, is_readable, read_score
+from lmms_eval.tasks.mmie.scoring import ScoreReading, is_readable, read_score
 from tests.tasks.megabench.fuzzing import FUZZ, cpu_limit
 
 REFERENCE = re.compile(r"### Score.*?(-?\d+(?:\.\d+)?)", re.DOTALL)

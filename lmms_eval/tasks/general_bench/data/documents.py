@@ -18,7 +18,7 @@ from lmms_eval.tasks._task_utils.documents import once_per_document
 from lmms_eval.tasks.data.splits import Rows
 from lmms_eval.tasks.general_bench.data.annotations import read_annotation
 from lmms_eval.tasks.general_bench.data.field_maps import FieldMap, FieldMaps, load_field_maps
-from lmms_eval.tasks.general_bench.data.items import Items, read_item, read_items
+from lmms_eval.tasks.general_bench.data.reading import Items, read_item, read_items
 from lmms_eval.tasks.general_bench.data.scanning import TaskFolder, match, media_folder, scan
 from lmms_eval.tasks.general_bench.facts import LANGUAGE, TaskFacts, tasks_by_id
 from lmms_eval.tasks.general_bench.items import Annotation, Item

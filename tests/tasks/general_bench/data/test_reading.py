@@ -13,10 +13,10 @@ from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.tasks.general_bench.data.annotations import read_annotation
 from lmms_eval.tasks.general_bench.data.field_maps import load_field_maps
-from lmms_eval.tasks.general_bench.data.items import Items, read_item, read_items
-from lmms_eval.tasks.general_bench.data.predictions import read_predictions
+from lmms_eval.tasks.general_bench.data.reading import Items, read_item, read_items
 from lmms_eval.tasks.general_bench.facts import find_task
 from lmms_eval.tasks.general_bench.items import Item
+from lmms_eval.tasks.general_bench.submission import read_predictions
 from tests.tasks.general_bench.data.kit import annotation, read
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from lmms_eval.errors import DataError, LmmsEvalError
 from lmms_eval.tasks._task_utils.pictures import open_image
-from lmms_eval.tasks.general_bench.documents import head_of, item_of, lacking
+from lmms_eval.tasks.general_bench.data.documents import head_of, item_of, lacking
 from lmms_eval.tasks.general_bench.facts import LANGUAGE, tasks_by_id
 from lmms_eval.tasks.general_bench.items import Item
 from lmms_eval.tasks.general_bench.nlp.types import type_of

@@ -11,9 +11,9 @@ from lmms_eval.api.messages import ChatImageContent, ChatTextContent
 from lmms_eval.api.outcome import Estimate, Unscored
 from lmms_eval.engine.images import ImageFolder
 from lmms_eval.errors import DataError, MediaError
-from lmms_eval.tasks.mmie import judging, utils
+from lmms_eval.tasks.mmie import judge_questions, utils
+from lmms_eval.tasks.mmie.data.records import Segment
 from lmms_eval.tasks.mmie.judge_prompts import CONSTANTS
-from lmms_eval.tasks.mmie.records import Segment
 from lmms_eval.tasks.mmie.settings import Settings
 from tests.painting import png
 
@@ -57,13 +57,13 @@ def options(folder: Path, **more: Any) -> dict[str, Any]:
 
 def test_segments_of_an_answer(tmp_path: Path) -> None:
     answer = painted(tmp_path, "Step 1\n\n", 1, 2, "\n\nStep <image>a kite</image> 2\n", 3, " \n", "end")
-    found = judging.answer_segments(answer)
+    found = judge_questions.answer_segments(answer)
     assert [segment.text for segment in found] == ["Step 1", None, "Step (picture: a kite) 2", "end"]
     assert [segment.image is not None for segment in found] == [True, True, True, False]
     assert all(Path(str(segment.image)).is_file() for segment in found[:3])
-    assert judging.answer_segments("") == (Segment(""),)
-    assert judging.answer_segments(painted(tmp_path, 1))[0].text is None
-    assert judging.described(answer) == 1
+    assert judge_questions.answer_segments("") == (Segment(""),)
+    assert judge_questions.answer_segments(painted(tmp_path, 1))[0].text is None
+    assert judge_questions.described(answer) == 1
 
 
 def test_the_judge_sees_pictures_of_question_and_answer_in_order(folder: Path) -> None:
@@ -130,16 +130,16 @@ def test_the_record_for_the_script(folder: Path) -> None:
 def test_prompt_texts_of_the_user(tmp_path: Path) -> None:
     file = tmp_path / "prompts.py"
     file.write_text("\n".join(f"{name} = 'our {name}'" for name in CONSTANTS.values()))
-    texts = judging.prompts(str(file))
+    texts = judge_questions.prompts(str(file))
     assert texts.systems["SA"] == "our SA_SYSTEM_PROMPT" and texts.metric == "mmie_judge"
-    assert judging.prompts_identity({"judge_prompts": str(file)}) != judging.prompts_identity(None)
+    assert judge_questions.prompts_identity({"judge_prompts": str(file)}) != judge_questions.prompts_identity(None)
     with pytest.raises(DataError, match=r"none.py"):
-        judging.prompts_identity({"judge_prompts": str(tmp_path / "none.py")})
+        judge_questions.prompts_identity({"judge_prompts": str(tmp_path / "none.py")})
 
 
 def test_settings_reach_the_view(folder: Path) -> None:
     settings = Settings(data_root=str(folder), view="full_text", max_images=2)
-    view = judging.view_of(document("abc"), "x", settings)
+    view = judge_questions.view_of(document("abc"), "x", settings)
     assert len(view.images) == 2 and view.lost_images == 1 and not view.is_skipped
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.general_bench.data.predictions import dumps, read_predictions, write
 from lmms_eval.tasks.general_bench.data.records import id_key
+from lmms_eval.tasks.general_bench.submission import dumps, read_predictions, write
 
 
 def predictions(tmp_path: Path, content: Any) -> Path:

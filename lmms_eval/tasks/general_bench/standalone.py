@@ -16,11 +16,10 @@ from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError, LmmsEvalError
 from lmms_eval.tasks.general_bench import scoring
-from lmms_eval.tasks.general_bench.data.items import Items, read_items
-from lmms_eval.tasks.general_bench.data.predictions import Predictions, read_predictions
+from lmms_eval.tasks.general_bench.data.documents import fields_of, open_annotation, root
+from lmms_eval.tasks.general_bench.data.reading import Items, read_items
 from lmms_eval.tasks.general_bench.data.records import id_key
 from lmms_eval.tasks.general_bench.data.scanning import TaskFolder
-from lmms_eval.tasks.general_bench.documents import fields_of, open_annotation, root
 from lmms_eval.tasks.general_bench.facts import TaskFacts, tasks
 from lmms_eval.tasks.general_bench.items import Item
 from lmms_eval.tasks.general_bench.measures import judged, registry
@@ -29,6 +28,7 @@ from lmms_eval.tasks.general_bench.outcome_journal import OutcomeJournal, hash_o
 from lmms_eval.tasks.general_bench.prompts.text_tasks import candidate_answers
 from lmms_eval.tasks.general_bench.scoring import ItemOutcome, TaskScore
 from lmms_eval.tasks.general_bench.settings import Settings
+from lmms_eval.tasks.general_bench.submission import Predictions, read_predictions
 
 Asker = Callable[[Sequence[JudgeQuestion]], Sequence[Verdict]]
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from lmms_eval import stats
 from lmms_eval.tasks.mmie.average import official_average, percent
-from lmms_eval.tasks.mmie.routing import CATEGORIES
-from lmms_eval.tasks.mmie.score_parsing import SCORES
+from lmms_eval.tasks.mmie.data.routing import CATEGORIES
+from lmms_eval.tasks.mmie.scoring import SCORES
 
 COUNTS = ("scored", "unparsable", "skipped", "unscored")
 OVERALL = "AVG"

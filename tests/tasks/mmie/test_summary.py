@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval.tasks.mmie.numbers import Row, Table, repeat_agreement, sensitivity, table
+from lmms_eval.tasks.mmie.summary import Row, Table, repeat_agreement, sensitivity, table
 
 
 def sample(category: str, score: int | None, outcome: str = "scored", **more: Any) -> dict[str, Any]:

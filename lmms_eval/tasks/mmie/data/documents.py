@@ -21,8 +21,8 @@ from lmms_eval.tasks._task_utils.archives import alone, rename, unpacked
 from lmms_eval.tasks._task_utils.documents import once_per_document
 from lmms_eval.tasks.data.snapshot import hf_home
 from lmms_eval.tasks.data.splits import Rows
-from lmms_eval.tasks.mmie.records import Question, Segment, read_question
-from lmms_eval.tasks.mmie.routing import CATEGORIES, QUESTIONS, route
+from lmms_eval.tasks.mmie.data.records import Question, Segment, read_question
+from lmms_eval.tasks.mmie.data.routing import CATEGORIES, QUESTIONS, route
 from lmms_eval.tasks.mmie.settings import Settings
 from lmms_eval.tasks.mmie.view import Missing, Picture
 from lmms_eval.utils.arguments import comma_list

@@ -12,10 +12,10 @@ from typing import Any, Literal
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.request import GeneratedImage
 from lmms_eval.errors import MediaError
-from lmms_eval.tasks.mmie import data
+from lmms_eval.tasks.mmie.data import documents
+from lmms_eval.tasks.mmie.data.records import Segment
 from lmms_eval.tasks.mmie.judge_prompts import JudgePrompts, built_in, judge_question, load_prompts
-from lmms_eval.tasks.mmie.records import Segment
-from lmms_eval.tasks.mmie.score_parsing import read_score
+from lmms_eval.tasks.mmie.scoring import read_score
 from lmms_eval.tasks.mmie.settings import Settings
 from lmms_eval.tasks.mmie.view import View, build_view
 from lmms_eval.tasks.yaml.judged import repeat_name
@@ -82,8 +82,8 @@ def view_of(doc: Mapping[str, Any], answer: Any, settings: Settings) -> View:
         MediaError: a picture of the question is not there and the settings are strict.
         DataError: the data is not there.
     """
-    finder = data.image_finder(settings)
-    view = build_view(data.question_of(doc).question, answer_segments(answer), finder, settings.view_options)
+    finder = documents.image_finder(settings)
+    view = build_view(documents.question_of(doc).question, answer_segments(answer), finder, settings.view_options)
     if view.missing and settings.strict_images:
         raise MediaError(f"MMIE, {doc['id']}: the picture {view.missing[0]} is not there (strict_images)")
     return view
@@ -94,7 +94,7 @@ def questions(doc: Mapping[str, Any], answer: Any, settings: Settings) -> list[J
     view = view_of(doc, answer, settings)
     if view.is_skipped:
         return []
-    reference = data.question_of(doc).reference_text
+    reference = documents.question_of(doc).reference_text
     return [judge_question(view, str(doc["category"]), reference, prompts(settings.judge_prompts), QUESTION)]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.errors import MediaError
-from lmms_eval.tasks.general_bench import asking
+from lmms_eval.tasks.general_bench.prompts import questions
 from lmms_eval.tasks.general_bench.settings import Settings
 from tests.tasks.general_bench.demo_kit import OPTIONS, SET, copied, edit, rows
 
@@ -24,7 +24,7 @@ POINTS = "3d_comprehension_3d_furniture_classification"
 
 def kinds(name: str) -> list[str]:
     """What the one turn of a task's first question is made of."""
-    (turn,) = asking.messages(rows(name)[0], DEMO)
+    (turn,) = questions.messages(rows(name)[0], DEMO)
     assert turn["role"] == "user"
     return [part["type"] for part in turn["content"]]
 
@@ -33,8 +33,8 @@ def test_a_language_question_is_one_text() -> None:
     assert kinds(CHOICES) == ["text"]
     doc = rows(CHOICES)[0]
     raw = json.loads(doc["item"])["input"]
-    assert raw["question"] in asking.text(doc, DEMO) and raw["options"][1] in asking.text(doc, DEMO)
-    assert asking.visuals(doc, DEMO) == []
+    assert raw["question"] in questions.text(doc, DEMO) and raw["options"][1] in questions.text(doc, DEMO)
+    assert questions.visuals(doc, DEMO) == []
 
 
 @pytest.mark.parametrize(
@@ -45,13 +45,13 @@ def test_media_stand_before_the_text(name: str, media: list[str]) -> None:
     found = [kind for kind in kinds(name) if kind != "text"]
     assert found[: len(media)] == media
     assert kinds(name)[-1] == "text"
-    assert len(asking.visuals(rows(name)[0], DEMO)) == len(found)
+    assert len(questions.visuals(rows(name)[0], DEMO)) == len(found)
 
 
 def test_no_more_frames_than_are_wanted() -> None:
     settings = Settings.of({**OPTIONS, "max_frames": 2})
     doc = rows("video_comprehension_object_color_video_question_answering")[0]
-    (turn,) = asking.messages(doc, settings)
+    (turn,) = questions.messages(doc, settings)
     assert [part["type"] for part in turn["content"]].count("image") == 2
 
 
@@ -60,14 +60,14 @@ def test_no_more_frames_than_are_wanted() -> None:
     [(DEFECTS, 16), (CHOICES, 256), (PROBLEMS, 512), (SERIES, 64), ("nlp_person_recognition", 128)],
 )
 def test_how_long_answers_may_be(name: str, limit: int) -> None:
-    assert asking.answer_limit(rows(name)[0], DEMO) == limit
-    assert asking.question(rows(name)[0], DEMO).max_new_tokens == limit
+    assert questions.answer_limit(rows(name)[0], DEMO) == limit
+    assert questions.question(rows(name)[0], DEMO).max_new_tokens == limit
 
 
 @pytest.mark.parametrize("name", [DETECTION, TRACKING, SPEECH, POINTS])
 def test_the_limit_of_media_tasks_is_that_of_their_questions(name: str) -> None:
     doc = rows(name)[0]
-    assert asking.answer_limit(doc, DEMO) == asking.question(doc, DEMO).max_new_tokens > 0
+    assert questions.answer_limit(doc, DEMO) == questions.question(doc, DEMO).max_new_tokens > 0
 
 
 def test_the_limit_is_told_without_the_media(tmp_path: Path) -> None:
@@ -76,9 +76,9 @@ def test_the_limit_is_told_without_the_media(tmp_path: Path) -> None:
         picture.unlink()
     given = {"data_root": str(root)}
     doc = rows(DETECTION, given)[0]
-    assert asking.answer_limit(doc, Settings.of(given)) == asking.answer_limit(rows(DETECTION)[0], DEMO)
+    assert questions.answer_limit(doc, Settings.of(given)) == questions.answer_limit(rows(DETECTION)[0], DEMO)
     with pytest.raises(MediaError, match=r"0\.png"):
-        asking.question(doc, Settings.of(given))
+        questions.question(doc, Settings.of(given))
 
 
 def test_the_limit_of_an_item_that_cannot_be_read(tmp_path: Path) -> None:
@@ -86,8 +86,8 @@ def test_the_limit_of_an_item_that_cannot_be_read(tmp_path: Path) -> None:
     for folder in ("image/comprehension/Sign-Detection", "nlp/Word-Problems"):
         edit(root / SET / folder / "annotation.json", lambda content: content["data"].insert(0, 5))
     given = {"data_root": str(root)}
-    assert asking.answer_limit(rows(DETECTION, given)[0], Settings.of(given)) == 16
-    assert asking.answer_limit(rows(PROBLEMS, given)[0], Settings.of(given)) == 512
+    assert questions.answer_limit(rows(DETECTION, given)[0], Settings.of(given)) == 16
+    assert questions.answer_limit(rows(PROBLEMS, given)[0], Settings.of(given)) == 512
 
 
 @pytest.mark.parametrize(
@@ -105,35 +105,35 @@ def test_the_limit_of_an_item_that_cannot_be_read(tmp_path: Path) -> None:
 )
 def test_replies_as_records(name: str, reply: str, record: dict[str, Any]) -> None:
     doc = rows(name)[0]
-    made = asking.record(doc, reply, DEMO)
+    made = questions.record(doc, reply, DEMO)
     assert made == {"id": json.loads(doc["item"])["id"], **record}
 
 
 def test_mended_extraction_leaves_what_is_not_there_empty() -> None:
     fixed = Settings.of({**OPTIONS, "extraction": "fixed"})
-    assert asking.record(rows(CHOICES)[0], "no idea", fixed)["prediction"] == ""
-    assert asking.record(rows(CHOICES)[0], "Answer: (b).", fixed)["prediction"] == "B"
-    assert asking.record(rows(SERIES)[0], "about five", fixed)["prediction"] == ""
+    assert questions.record(rows(CHOICES)[0], "no idea", fixed)["prediction"] == ""
+    assert questions.record(rows(CHOICES)[0], "Answer: (b).", fixed)["prediction"] == "B"
+    assert questions.record(rows(SERIES)[0], "about five", fixed)["prediction"] == ""
 
 
 @pytest.mark.parametrize("reply", ["", "\ud800", "[" * 5000, "answer" * 1000, "\x00"])
 def test_no_reply_breaks_a_record(reply: str) -> None:
     for name in (DEFECTS, CHOICES, PROBLEMS, SERIES, DETECTION, TRACKING, SPEECH):
-        assert "id" in asking.record(rows(name)[0], reply, DEMO)
+        assert "id" in questions.record(rows(name)[0], reply, DEMO)
 
 
 def test_what_is_scored_of_a_record() -> None:
-    assert asking.prediction({"prediction": "a", "prediction_final": "b"}) == "a"
-    assert asking.prediction({"prediction_steps": "a", "prediction_final": "b"}) == "b"
-    assert asking.prediction({"id": 1}) is None
+    assert questions.prediction({"prediction": "a", "prediction_final": "b"}) == "a"
+    assert questions.prediction({"prediction_steps": "a", "prediction_final": "b"}) == "b"
+    assert questions.prediction({"id": 1}) is None
 
 
 def test_a_model_names_no_files() -> None:
     doc = rows("image_comprehension_flood_area_segmentation")[0]
-    assert asking.record(doc, "images/mask0.png", DEMO)["prediction"] == {"reply": "images/mask0.png"}
-    found = json.loads(asking.gold(doc, DEMO))
+    assert questions.record(doc, "images/mask0.png", DEMO)["prediction"] == {"reply": "images/mask0.png"}
+    found = json.loads(questions.gold(doc, DEMO))
     assert found["size"] == [48, 64] and sum(found["counts"]) == 48 * 64 and sum(found["counts"][1::2]) == 14 * 12
-    assert asking.record(doc, json.dumps(found), DEMO)["prediction"] == found
+    assert questions.record(doc, json.dumps(found), DEMO)["prediction"] == found
 
 
 def test_gold_of_a_closed_set_is_empty(tmp_path: Path) -> None:
@@ -145,4 +145,4 @@ def test_gold_of_a_closed_set_is_empty(tmp_path: Path) -> None:
 
     edit(root / SET / "nlp/Commonsense-Reasoning/annotation.json", close)
     given = {"data_root": str(root)}
-    assert asking.gold(rows(CHOICES, given)[0], Settings.of(given)) == ""
+    assert questions.gold(rows(CHOICES, given)[0], Settings.of(given)) == ""

@@ -1,6 +1,6 @@
 import pytest
 
-from lmms_eval.tasks.mmie.routing import CATEGORIES, QUESTIONS, route, tag_of
+from lmms_eval.tasks.mmie.data.routing import CATEGORIES, QUESTIONS, route, tag_of
 
 
 @pytest.mark.parametrize(

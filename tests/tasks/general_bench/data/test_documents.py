@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from lmms_eval.errors import AbsentDataError, DataError
-from lmms_eval.tasks.general_bench import documents
-from lmms_eval.tasks.general_bench.documents import item_of
+from lmms_eval.tasks.general_bench.data import documents
+from lmms_eval.tasks.general_bench.data.documents import item_of
 from lmms_eval.tasks.general_bench.facts import find_task
 from lmms_eval.tasks.general_bench.settings import Settings
 from tests.tasks.general_bench.data.kit import write_task

@@ -1,0 +1,1 @@
+"""The data of MMIE: finding and unpacking them, records as documents."""
