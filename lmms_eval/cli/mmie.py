@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval.cli.arguments import CommandParser, command_parser, run_action
 from lmms_eval.cli.output import complain, emit
 from lmms_eval.errors import UsageError
-from lmms_eval.tasks.mmie.data.routing import CATEGORIES
+from lmms_eval.tasks.mmie.facts import CATEGORIES
 
 if TYPE_CHECKING:
     from lmms_eval.judges import Judge, JudgeOptions

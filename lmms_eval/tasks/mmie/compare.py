@@ -1,4 +1,4 @@
-"""How far two judges agree: ``python -m lmms_eval.tasks.mmie.compare FIRST SECOND``, two files of scores."""
+"""Agreement of two judges: ``python -m lmms_eval.tasks.mmie.compare FIRST SECOND``, two files of scores."""
 
 from __future__ import annotations
 

@@ -1,12 +1,20 @@
-"""The published results, as facts (specification §13): percent, which is mean / 6 × 100."""
+"""The published facts: categories with their sizes, and results in percent, which is mean / 6 × 100 (§1, §13)."""
 
 from __future__ import annotations
 
 import csv
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
+CATEGORIES: Mapping[str, str] = MappingProxyType(
+    {"SA": "Situational analysis", "PBL": "Project-based learning", "MSR": "Multi-step reasoning"}
+)
+"""Tag in ids -> name, in the order in which ids are searched."""
+QUESTIONS: Mapping[str, int] = MappingProxyType({"SA": 5005, "PBL": 11482, "MSR": 3616})
+"""Questions of the whole data set, by tag."""
 _FILE = Path(__file__).with_name("published.tsv")
 
 
@@ -29,7 +37,7 @@ class PublishedRow:
 
 @functools.lru_cache(maxsize=1)
 def published() -> tuple[PublishedRow, ...]:
-    """All rows, in the order of the paper's table."""
+    """Reads all rows, in the order of the paper's table."""
     with _FILE.open(encoding="utf-8", newline="") as file:
         return tuple(
             PublishedRow(

@@ -26,10 +26,10 @@ from lmms_eval.storage.json_files import read_json
 from lmms_eval.storage.latest_file import LatestFile
 from lmms_eval.storage.run_folder import RunFolder
 from lmms_eval.tasks.mmie.judge_prompts import JudgePrompts
-from lmms_eval.tasks.mmie.judge_questions import QUESTION
 from lmms_eval.tasks.mmie.scores_file import write_scores
-from lmms_eval.tasks.mmie.standalone import Input, Judgements, OutputText, Sample, sample_rows, summary
-from lmms_eval.tasks.mmie.submission import feedback_from_temporary
+from lmms_eval.tasks.mmie.scoring import QUESTION
+from lmms_eval.tasks.mmie.standalone import Input, Judgements, Sample, sample_rows, summary
+from lmms_eval.tasks.mmie.submission import OutputText, feedback_from_temporary
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""What a judge is told about a sample: our own wording of the paper's criteria, or the user's own texts.
+"""The texts that a judge is given beside a sample: our own wording of the paper's criteria, or the user's own.
 
 The benchmark's own judge was tuned on its authors' exact texts, which are not shipped: ``load_prompts`` reads them
 from a file of the user's. Fingerprints say which texts were used.
@@ -7,17 +7,17 @@ from a file of the user's. Fingerprints say which texts were used.
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
-from lmms_eval.api.judging import JudgeQuestion
-from lmms_eval.api.messages import ChatContent, ChatImageContent, ChatMessage, ChatMessages, ChatTextContent
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.mmie.scoring import is_readable
-from lmms_eval.tasks.mmie.view import Piece, View, as_text
+from lmms_eval.tasks.mmie.settings import Settings
 
 OFFICIAL: Mapping[str, str] = MappingProxyType(
     {
@@ -30,8 +30,7 @@ OFFICIAL: Mapping[str, str] = MappingProxyType(
 CONSTANTS: Mapping[str, str] = MappingProxyType(
     {"SA": "SA_SYSTEM_PROMPT", "PBL": "PBL_SYSTEM_PROMPT", "MSR": "MSR_PROMPT", "lead_in": "MSR_LEAD_IN"}
 )
-"""What the texts are called in a user's file."""
-MAX_NEW_TOKENS = 1024
+"""Names of the texts in a user's file."""
 
 _TASK = """You judge how well a model has answered. You are given a question and the model's answer; both may hold \
 pictures, which stand where "Image-<number>:" names them.
@@ -93,12 +92,12 @@ class JudgePrompts:
     systems: Mapping[str, str]
     """Text before the sample, by tag."""
     lead_in: str
-    """What stands before the reference answer."""
+    """The words before the reference answer."""
     source: str
     """``built-in`` or the user's file."""
 
     def fingerprints(self) -> dict[str, str]:
-        """SHA-256 of every text, for the results."""
+        """Returns the SHA-256 of every text, for the results."""
         return {
             **{tag: _sha256(text) for tag, text in self.systems.items()},
             "lead_in": _sha256(self.lead_in),
@@ -106,22 +105,41 @@ class JudgePrompts:
 
     @property
     def is_official(self) -> bool:
-        """The three texts are those of the published scores."""
+        """True where the three texts are those of the published scores."""
         return all(_sha256(self.systems[tag]) == expected for tag, expected in OFFICIAL.items())
 
     @property
     def metric(self) -> str:
-        """What a score under these texts is called."""
+        """Name of a score under these texts."""
         return "mmie_score" if self.is_official else "mmie_judge"
 
 
+def prompts(file: str) -> JudgePrompts:
+    """Returns the judge's texts: those of ``--judge_prompts FILE``, which are read again when it changes, else ours.
+
+    Raises:
+        DataError: the file cannot be read, or lacks a text.
+    """
+    return _prompts(file, os.stat(file).st_mtime_ns if file and os.path.exists(file) else 0)
+
+
+@functools.lru_cache(maxsize=4)
+def _prompts(file: str, changed: int) -> JudgePrompts:  # noqa: ARG001 - a changed file is read again
+    return load_prompts(Path(file)) if file else built_in()
+
+
+def prompts_identity(kwargs: Mapping[str, Any] | None) -> str:
+    """Names what scores depend on beside document and answer. Raises ``DataError`` as ``prompts``."""
+    return " ".join(prompts(Settings.of(kwargs).judge_prompts).fingerprints().values())
+
+
 def built_in() -> JudgePrompts:
-    """Our own wording."""
+    """Returns our own wording."""
     return JudgePrompts(MappingProxyType({"SA": _SA, "PBL": _PBL, "MSR": _MSR}), _LEAD_IN, "built-in")
 
 
 def load_prompts(path: Path) -> JudgePrompts:
-    """The texts of a user's Python file, which is parsed and never run.
+    """Reads the texts from a user's Python file, which is parsed and never run.
 
     Raises:
         DataError: the file cannot be read or parsed, or lacks one of ``CONSTANTS`` as a text at its top level.
@@ -149,63 +167,8 @@ def load_prompts(path: Path) -> JudgePrompts:
     return JudgePrompts(MappingProxyType(systems), texts[CONSTANTS["lead_in"]], str(path))
 
 
-def judge_pieces(view: View, category: str, reference: str | None, prompts: JudgePrompts) -> list[Piece]:
-    """The whole prompt in its order; the reference answer belongs to MSR alone, and is empty where there is none."""
-    correct = ["\n### Correct Answer\n", prompts.lead_in, reference or ""] if category == "MSR" else []
-    return _joined(
-        [
-            prompts.systems[category],
-            "### Question\n",
-            *view.question_pieces,
-            "\n### Answer\n",
-            *view.answer_pieces,
-            *correct,
-            "\n### Feedback\n",
-        ]
-    )
-
-
-def judge_text(view: View, category: str, reference: str | None, prompts: JudgePrompts) -> str:
-    """The prompt as one text, a placeholder for each picture."""
-    return as_text(judge_pieces(view, category, reference, prompts))
-
-
-def judge_question(
-    view: View, category: str, reference: str | None, prompts: JudgePrompts, name: str = "mmie"
-) -> JudgeQuestion:
-    """One user turn of texts and pictures in their order, answered without sampling."""
-    pieces = judge_pieces(view, category, reference, prompts)
-
-    def build() -> ChatMessages:
-        parts = [_part(piece) for piece in pieces]
-        return ChatMessages(messages=[ChatMessage(role="user", content=parts)])
-
-    generation = {"max_new_tokens": MAX_NEW_TOKENS, "do_sample": False, "temperature": 0}
-    return JudgeQuestion(name, build, is_readable, generation, {"category": category})
-
-
-def _part(piece: Piece) -> ChatContent:
-    """Raises ``MediaError`` for what is no picture: no judge is asked about it, whether or not it would look."""
-    from lmms_eval.media import header
-
-    if isinstance(piece, str):
-        return ChatTextContent(text=piece)
-    header(piece.value)
-    return ChatImageContent(url=piece.value)
-
-
-def _joined(pieces: Sequence[Piece]) -> list[Piece]:
-    """Neighbouring texts made one, empty ones left out."""
-    found: list[Piece] = []
-    for piece in pieces:
-        if isinstance(piece, str) and found and isinstance(found[-1], str):
-            found[-1] += piece
-        elif piece != "":
-            found.append(piece)
-    return found
-
-
 def _assigned(statement: ast.stmt) -> list[tuple[str, ast.expr]]:
+    """Returns the names that a statement assigns, each with its value."""
     if isinstance(statement, ast.Assign):
         return [(target.id, statement.value) for target in statement.targets if isinstance(target, ast.Name)]
     if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value is not None:
@@ -214,7 +177,7 @@ def _assigned(statement: ast.stmt) -> list[tuple[str, ast.expr]]:
 
 
 def _constant(value: ast.expr) -> str | None:
-    """A text, or texts joined by plus."""
+    """Returns a text, or texts joined by plus; ``None`` for any other expression."""
     if isinstance(value, ast.Constant):
         return value.value if isinstance(value.value, str) else None
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):

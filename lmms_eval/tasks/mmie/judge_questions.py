@@ -1,70 +1,62 @@
-"""From a model's answer to the judge's questions, and from verdicts to how a sample came out."""
+"""From a question and a model's answer to the question for the judge (MMIE specification §5)."""
 
 from __future__ import annotations
 
-import functools
-import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any
 
-from lmms_eval.api.judging import JudgeQuestion, Verdict
+from lmms_eval.api.judging import JudgeQuestion
+from lmms_eval.api.messages import ChatContent, ChatImageContent, ChatMessage, ChatMessages, ChatTextContent
 from lmms_eval.api.request import GeneratedImage
 from lmms_eval.errors import MediaError
-from lmms_eval.tasks.mmie.data import documents
+from lmms_eval.tasks.mmie.data.documents import question_of
+from lmms_eval.tasks.mmie.data.files import image_finder
 from lmms_eval.tasks.mmie.data.records import Segment
-from lmms_eval.tasks.mmie.judge_prompts import JudgePrompts, built_in, judge_question, load_prompts
-from lmms_eval.tasks.mmie.scoring import read_score
+from lmms_eval.tasks.mmie.judge_prompts import JudgePrompts, prompts
+from lmms_eval.tasks.mmie.scoring import QUESTION, is_readable
 from lmms_eval.tasks.mmie.settings import Settings
-from lmms_eval.tasks.mmie.view import View, build_view
-from lmms_eval.tasks.yaml.judged import repeat_name
+from lmms_eval.tasks.mmie.view import Piece, View, build_view
 from lmms_eval.utils.picture_marks import count_marks, in_words
 
-Outcome = Literal["scored", "unparsable", "skipped", "unscored"]
-QUESTION = "mmie"
-"""Name of the judge's question."""
-NO_JUDGE = "no judge: give --judge_model"
+MAX_NEW_TOKENS = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """How a sample came out."""
-
-    outcome: Outcome
-    score: int | None = None
-    """Of the first asking."""
-    repeats: tuple[int | None, ...] = ()
-    """The score of every asking, where the judge was asked more than once."""
-    reason: str = ""
-    """Why there is no score."""
-
-
-def prompts(file: str) -> JudgePrompts:
-    """Read the judge's texts: those of ``--judge_prompts FILE``, else our own.
+def questions(doc: Mapping[str, Any], answer: Any, settings: Settings) -> list[JudgeQuestion]:
+    """Returns the question to the judge; none about a sample that is skipped.
 
     Raises:
-        DataError: the file cannot be read, or lacks a text.
+        MediaError: a picture of the question is not there and the settings are strict.
+        DataError: the data is not there, or the judge's texts cannot be read.
     """
-    return _prompts(file, os.stat(file).st_mtime_ns if file and os.path.exists(file) else 0)
+    view = view_of(doc, answer, settings)
+    if view.is_skipped:
+        return []
+    reference = question_of(doc).reference_text
+    return [judge_question(view, str(doc["category"]), reference, prompts(settings.judge_prompts))]
 
 
-@functools.lru_cache(maxsize=4)
-def _prompts(file: str, changed: int) -> JudgePrompts:  # noqa: ARG001 - a changed file is read again
-    return load_prompts(Path(file)) if file else built_in()
+def view_of(doc: Mapping[str, Any], answer: Any, settings: Settings) -> View:
+    """Returns the judge's view of a document and its answer.
 
-
-def prompts_identity(kwargs: Mapping[str, Any] | None) -> str:
-    """Name what scores depend on beside document and answer. Raises ``DataError`` as ``prompts``."""
-    return " ".join(prompts(Settings.of(kwargs).judge_prompts).fingerprints().values())
+    Raises:
+        MediaError: a picture of the question is not there and the settings are strict.
+        DataError: the data is not there.
+    """
+    finder = image_finder(settings)
+    view = build_view(question_of(doc).question, answer_segments(answer), finder, settings.view_options)
+    if view.missing and settings.strict_images:
+        raise MediaError(f"MMIE, {doc['id']}: the picture {view.missing[0]} is not there (strict_images)")
+    return view
 
 
 def answer_segments(answer: Any) -> tuple[Segment, ...]:
-    """Texts and pictures of an answer in order, each picture with the text before it; descriptions that nobody drew
-    stand in words, since a judge takes a mark for a picture."""
+    """Returns texts and pictures of an answer in order, each picture with the text before it.
+
+    Descriptions that nobody drew stand in words, since a judge takes a mark for a picture.
+    """
     segments: list[Segment] = []
     text: str | None = None
-    for part in getattr(answer, "parts", ()) or (str(answer),):
+    for part in _parts(answer):
         if isinstance(part, GeneratedImage):
             segments.append(Segment(text, part.path))
             text = None
@@ -75,56 +67,55 @@ def answer_segments(answer: Any) -> tuple[Segment, ...]:
     return tuple(segments)
 
 
-def view_of(doc: Mapping[str, Any], answer: Any, settings: Settings) -> View:
-    """What the judge sees of a document and its answer.
-
-    Raises:
-        MediaError: a picture of the question is not there and the settings are strict.
-        DataError: the data is not there.
-    """
-    finder = documents.image_finder(settings)
-    view = build_view(documents.question_of(doc).question, answer_segments(answer), finder, settings.view_options)
-    if view.missing and settings.strict_images:
-        raise MediaError(f"MMIE, {doc['id']}: the picture {view.missing[0]} is not there (strict_images)")
-    return view
-
-
-def questions(doc: Mapping[str, Any], answer: Any, settings: Settings) -> list[JudgeQuestion]:
-    """The question to the judge; none about a sample that is skipped."""
-    view = view_of(doc, answer, settings)
-    if view.is_skipped:
-        return []
-    reference = documents.question_of(doc).reference_text
-    return [judge_question(view, str(doc["category"]), reference, prompts(settings.judge_prompts), QUESTION)]
-
-
-def outcome(view: View, verdicts: Mapping[str, Verdict], settings: Settings) -> Judged:
-    """Read the verdicts of a sample."""
-    if view.is_skipped:
-        return Judged("skipped", reason=f"skipped: {len(view.images)} pictures, more than {settings.max_images}")
-    asked = _askings(verdicts)
-    if not asked or asked[0].text is None:
-        return Judged("unscored", reason=f"the judge gave no reply: {asked[0].error}" if asked else NO_JUDGE)
-    found = [_score(verdict) for verdict in asked]
-    repeats = tuple(found) if len(found) > 1 else ()
-    if found[0] is None:
-        return Judged("unparsable", repeats=repeats, reason="the judge's reply holds no score from 0 to 6")
-    return Judged("scored", found[0], repeats)
-
-
 def described(answer: Any) -> int:
-    """Pictures that the answer describes and nobody drew."""
-    return sum(count_marks(part) for part in getattr(answer, "parts", ()) or (str(answer),) if isinstance(part, str))
+    """Counts the pictures that the answer describes and nobody drew."""
+    return sum(count_marks(part) for part in _parts(answer) if isinstance(part, str))
 
 
-def _askings(verdicts: Mapping[str, Verdict]) -> Sequence[Verdict]:
-    """The verdicts of the first asking and of its repeats."""
-    found: list[Verdict] = []
-    while (name := repeat_name(QUESTION, len(found) + 1)) in verdicts:
-        found.append(verdicts[name])
+def _parts(answer: Any) -> tuple[Any, ...]:
+    return tuple(getattr(answer, "parts", ())) or (str(answer),)
+
+
+def judge_question(view: View, category: str, reference: str | None, prompts: JudgePrompts) -> JudgeQuestion:
+    """Makes one user turn of texts and pictures in their order, answered without sampling."""
+    pieces = judge_pieces(view, category, reference, prompts)
+
+    def build() -> ChatMessages:
+        parts = [_part(piece) for piece in pieces]
+        return ChatMessages(messages=[ChatMessage(role="user", content=parts)])
+
+    generation = {"max_new_tokens": MAX_NEW_TOKENS, "do_sample": False, "temperature": 0}
+    return JudgeQuestion(QUESTION, build, is_readable, generation, {"category": category})
+
+
+def _part(piece: Piece) -> ChatContent:
+    """Raises ``MediaError`` for what is no picture: no judge is asked about it, whether or not it would look."""
+    from lmms_eval.media import header
+
+    if isinstance(piece, str):
+        return ChatTextContent(text=piece)
+    header(piece.value)
+    return ChatImageContent(url=piece.value)
+
+
+def judge_pieces(view: View, category: str, reference: str | None, prompts: JudgePrompts) -> list[Piece]:
+    """Returns the whole prompt in its order, neighbouring texts as one, without empty ones.
+
+    The reference answer belongs to MSR alone, and is empty where there is none.
+    """
+    correct = ["\n### Correct Answer\n", prompts.lead_in, reference or ""] if category == "MSR" else []
+    found: list[Piece] = []
+    for piece in (
+        prompts.systems[category],
+        "### Question\n",
+        *view.question_pieces,
+        "\n### Answer\n",
+        *view.answer_pieces,
+        *correct,
+        "\n### Feedback\n",
+    ):
+        if isinstance(piece, str) and found and isinstance(found[-1], str):
+            found[-1] += piece
+        elif piece != "":
+            found.append(piece)
     return found
-
-
-def _score(verdict: Verdict) -> int | None:
-    reading = read_score(verdict.text or "")
-    return reading.score if reading.counted else None

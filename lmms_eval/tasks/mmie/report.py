@@ -1,4 +1,4 @@
-"""What a run prints and writes of MMIE as a whole: AVG and the categories on both scales, fields and subfields."""
+"""The report of a run on MMIE as a whole: AVG and the categories on both scales, fields and subfields."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from lmms_eval.plots.bars import Bar, Panel, bar_panels
 from lmms_eval.plots.figure import PlotUnavailable, save
 from lmms_eval.stats.interval import NoInterval
 from lmms_eval.storage.atomic import replacing
-from lmms_eval.tasks.mmie.average import percent, weighted_average
-from lmms_eval.tasks.mmie.data.routing import CATEGORIES, QUESTIONS
-from lmms_eval.tasks.mmie.summary import OVERALL, Row, Table
+from lmms_eval.tasks.mmie.facts import CATEGORIES, QUESTIONS
+from lmms_eval.tasks.mmie.summary import OVERALL, Row, Table, percent, weighted_average
 from lmms_eval.utils.markdown import Column, markdown_table
 
 PARTS = ("mmie_sa", "mmie_pbl", "mmie_msr")
@@ -31,7 +30,7 @@ FEW = 10
 
 
 def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkReport | None:
-    """A table for each set of the run: ``mmie`` (or its three categories joined), and the demonstration data.
+    """Makes a table for each set of the run: ``mmie`` (or its three categories joined), and the demonstration data.
 
     With ``stem``, CSV, JSON and a plot go to ``STEM_SET/``.
 
@@ -55,7 +54,7 @@ def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkRepo
 
 
 def _sets(tasks: Mapping[str, TaskNumbers]) -> dict[str, dict[str, Mapping[str, Any]]]:
-    """Tasks with numbers, by the set that they make."""
+    """Returns the tasks with numbers, by the set that they make."""
     found = {name: numbers.details["mmie"] for name, numbers in tasks.items() if "mmie" in numbers.details}
     whole = {"mmie": found["mmie"]} if "mmie" in found else {name: found[name] for name in PARTS if name in found}
     others = {name: {name: part} for name, part in found.items() if name not in ("mmie", *PARTS)}
@@ -63,7 +62,7 @@ def _sets(tasks: Mapping[str, TaskNumbers]) -> dict[str, dict[str, Mapping[str, 
 
 
 def _gaps(found: Table, members: Mapping[str, Any], tasks: Mapping[str, TaskNumbers]) -> list[str]:
-    """Why these are not the benchmark's published kind of numbers; empty if they are."""
+    """Names the reasons why these are not the benchmark's published kind of numbers; empty if they are."""
     gaps = [tasks[name].withheld for name in members if tasks[name].withheld]
     if not all(part["prompts"]["official"] for part in members.values()):
         gaps.append("judged with other texts than the benchmark's")
@@ -107,7 +106,7 @@ def _text(name: str, found: Table, content: Mapping[str, Any]) -> str:
 
 
 def _table(rows: Mapping[str, Row]) -> str:
-    """Means on both scales, the strict ones beside the official ones, with their counts."""
+    """Lays out means on both scales, the strict ones beside the official ones, with their counts."""
     columns = {
         "": [*rows],
         "Mean (0-6)": [_number(row.official, 3) for row in rows.values()],
@@ -124,7 +123,7 @@ def _table(rows: Mapping[str, Row]) -> str:
 
 
 def _remarks(task: str, part: Mapping[str, Any]) -> Iterator[str]:
-    """What the table does not show."""
+    """Yields a line for each thing that the table does not show."""
     notes = part["notes"]
     if notes["skipped_ids"]:
         ids = notes["skipped_ids"]

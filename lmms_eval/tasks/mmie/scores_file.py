@@ -1,16 +1,14 @@
-"""Files of scores by sample: what a run writes, what another judge's run gives, and what people have scored.
+"""Files of scores by sample: those of a run, of another judge, and of people, and how far they agree.
 
 Three forms are read: CSV with the columns ``id`` and ``score`` (and perhaps ``position``, which tells records of one id
 apart), a JSON list of such mappings, and the result file of ``main.py``, whose judge replies are read where it has no
-scores. What has no score is passed over.
+scores. Samples without a score are passed over.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import json
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +19,7 @@ from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import replacing
 from lmms_eval.storage.json_files import read_json
 from lmms_eval.tasks.mmie.scoring import HIGHEST, LOWEST, SCORES, read_score
+from lmms_eval.tasks.mmie.summary import percent
 
 COLUMNS = (
     "id", "position", "category", "field", "subfield", "outcome", "score", "answer_chars", "answer_images",
@@ -45,7 +44,7 @@ class JudgeComparison:
 
 
 def write_scores(samples: Iterable[Mapping[str, Any]], path: Path) -> None:
-    """A row for each sample. Raises ``OSError``."""
+    """Writes a row for each sample. Raises ``OSError``."""
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, COLUMNS, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
@@ -54,27 +53,8 @@ def write_scores(samples: Iterable[Mapping[str, Any]], path: Path) -> None:
         file.write(text.getvalue().encode("utf-8", "replace"))
 
 
-def write_answers(records: Iterable[Mapping[str, Any]], model: str, path: Path) -> None:
-    """The list that ``main.py`` judges. Raises ``OSError``.
-
-    Pictures of questions are named as the data set names them, those of answers by their place beside the file.
-    """
-    content = [
-        {**record, "answer": [_beside(segment, path.parent) for segment in record["answer"]], "model": model}
-        for record in records
-    ]
-    with replacing(path) as file:
-        file.write(json.dumps(content, indent=1).encode("utf-8", "replace"))
-
-
-def _beside(segment: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """A segment with its picture relative to the folder."""
-    image = segment["image"]
-    return {**segment, "image": None if image is None else Path(os.path.relpath(image, folder)).as_posix()}
-
-
 def read_scores(path: Path) -> dict[Key, float]:
-    """Scores by id and position (``None`` where the file has none).
+    """Reads scores by id and position (``None`` where the file has none).
 
     Raises:
         DataError: the file cannot be read, has another form, a score that is no number from 0 to 6, or two scores of
@@ -94,12 +74,12 @@ def read_scores(path: Path) -> dict[Key, float]:
 
 
 def find_score(scores: Mapping[Key, float], sample: Mapping[str, Any]) -> float | None:
-    """The score of a sample: by id and position, else by the id alone."""
+    """Finds the score of a sample: by id and position, else by the id alone."""
     return scores.get((sample["id"], sample["position"]), scores.get((sample["id"], None)))
 
 
 def compare_judges(first: Path, second: Path) -> JudgeComparison:
-    """How far two judges agree about the same answers.
+    """Measures the agreement of two judges about the same answers.
 
     Raises:
         DataError: as ``read_scores``.
@@ -120,7 +100,7 @@ def compare_judges(first: Path, second: Path) -> JudgeComparison:
 
 
 def calibration(samples: Sequence[Mapping[str, Any]], human: Mapping[Key, float]) -> dict[str, Any]:
-    """The judge against people over the samples that both have scored, and the mean corrected for its bias."""
+    """Compares the judge with people over the samples that both have scored, and corrects the mean for its bias."""
     judge_of_both: list[float] = []
     human_of_both: list[float] = []
     judged: list[float] = []
@@ -148,7 +128,7 @@ def calibration(samples: Sequence[Mapping[str, Any]], human: Mapping[Key, float]
         if corrected is None
         else {
             "mean": corrected.value,
-            "percent": corrected.value / HIGHEST * 100,
+            "percent": percent(corrected.value),
             "stderr": corrected.stderr,
             "interval": None if around is None else [around.low, around.high],
             "weight": corrected.weight,

@@ -1,33 +1,44 @@
-"""The score in a judge's reply (MMIE specification §8)."""
+"""From the judge's reply to a score, and from the replies about a sample to its outcome (MMIE specification §8)."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
+from lmms_eval.api.judging import Verdict
+from lmms_eval.tasks.mmie.settings import Settings
+from lmms_eval.tasks.mmie.view import View
+from lmms_eval.tasks.yaml.judged import repeat_name
 from lmms_eval.utils.numbers import ScoreRange
 
 LOWEST, HIGHEST = 0, 6
 SCORES = ScoreRange(LOWEST, HIGHEST)
+QUESTION = "mmie"
+"""Name of the judge's question."""
+NO_JUDGE = "no judge: give --judge_model"
+NO_SCORE = "the judge's reply holds no score from 0 to 6"
 _MARKER = "### Score"
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+Outcome = Literal["scored", "unparsable", "skipped", "unscored"]
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreReading:
-    """What stands behind the marker."""
+    """The number behind the marker."""
 
     score: int | None
-    """The number, rounded; ``None`` if there is none."""
+    """Rounded; ``None`` if there is none."""
 
     @property
     def counted(self) -> bool:
-        """It is one of 0 ... 6 and enters the averages."""
+        """True for 0 ... 6, the scores that enter the averages."""
         return self.score is not None and LOWEST <= self.score <= HIGHEST
 
 
 def read_score(reply: str) -> ScoreReading:
-    """The first number behind the first marker, rounded to the nearest integer, ties to even.
+    """Reads the first number behind the first marker, rounded to the nearest integer, ties to even.
 
     A number too large for a float is no score.
     """
@@ -42,5 +53,35 @@ def read_score(reply: str) -> ScoreReading:
 
 
 def is_readable(reply: str) -> bool:
-    """The reply holds a score that counts; any other may be asked again."""
+    """Returns True for a reply that holds a score that counts; any other may be asked again."""
     return read_score(reply).counted
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The outcome of a sample."""
+
+    outcome: Outcome
+    score: int | None = None
+    """Of the first asking."""
+    repeats: tuple[int | None, ...] = ()
+    """The score of every asking, where the judge was asked more than once."""
+    reason: str = ""
+    """The reason why there is no score."""
+
+
+def judged(view: View, verdicts: Mapping[str, Verdict], settings: Settings) -> Judged:
+    """Reads the verdicts about a sample: of the first asking, and of its repeats."""
+    if view.is_skipped:
+        return Judged("skipped", reason=f"skipped: {len(view.images)} pictures, more than {settings.max_images}")
+    asked: list[Verdict] = []
+    while (name := repeat_name(QUESTION, len(asked) + 1)) in verdicts:
+        asked.append(verdicts[name])
+    if not asked or asked[0].text is None:
+        return Judged("unscored", reason=f"the judge gave no reply: {asked[0].error}" if asked else NO_JUDGE)
+    readings = [read_score(verdict.text or "") for verdict in asked]
+    found = [reading.score if reading.counted else None for reading in readings]
+    repeats = tuple(found) if len(found) > 1 else ()
+    if found[0] is None:
+        return Judged("unparsable", repeats=repeats, reason=NO_SCORE)
+    return Judged("scored", found[0], repeats)

@@ -1,4 +1,4 @@
-"""What a task of MMIE can be told: ``lmms_eval_specific_kwargs``, or ``--task_kwargs`` on the command line."""
+"""The options of MMIE's tasks: ``lmms_eval_specific_kwargs``, or ``--task_kwargs`` on the command line."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class Settings(BenchmarkOptions):
     benchmark: ClassVar[str] = _NAME
 
     view: Mode = "official"
-    """What the judge sees of an answer: cut after the third picture as the benchmark does, or all texts."""
+    """The judge's view of an answer: cut after the third picture as the benchmark does, or all texts."""
     max_images: int = MAX_IMAGES
     """Samples with more pictures are skipped (``official``); pictures beyond are left out (``full_text``)."""
     strict_images: bool = False
     """A picture that is not there fails its sample; else it is left out and counted."""
     category_by: Literal["id", "name"] = "id"
-    """What decides where a record's id and its category disagree."""
+    """The one that decides where a record's id and its category disagree."""
     ask_pictures: bool | str = False
     """Ask for described pictures (``<image>description</image>``); a text in place of our own wording."""
     pre_prompt: str = ""

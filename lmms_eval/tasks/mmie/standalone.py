@@ -1,30 +1,29 @@
-"""A file of answers as the stand-alone script judges it: samples, the benchmark's files, our own summary."""
+"""A file of answers as the stand-alone script judges it: its samples, their outcomes and the summary."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from lmms_eval.api.judging import JudgeQuestion
-from lmms_eval.tasks.mmie.data.records import Placed, Problem, read_records
 from lmms_eval.tasks.mmie.data.routing import Route, route
-from lmms_eval.tasks.mmie.judge_prompts import JudgePrompts, judge_question
-from lmms_eval.tasks.mmie.scoring import read_score
-from lmms_eval.tasks.mmie.submission import FEEDBACK
+from lmms_eval.tasks.mmie.judge_prompts import JudgePrompts
+from lmms_eval.tasks.mmie.judge_questions import judge_question
+from lmms_eval.tasks.mmie.scoring import NO_SCORE, Outcome, read_score
+from lmms_eval.tasks.mmie.submission import Placed, Problem, processed_record, read_records
 from lmms_eval.tasks.mmie.summary import table
-from lmms_eval.tasks.mmie.view import Find, Picture, View, ViewOptions, build_view, processed_record
+from lmms_eval.tasks.mmie.view import Find, Picture, View, ViewOptions, build_view
 
-Outcome = Literal["scored", "unparsable", "unscored", "skipped"]
 NAMED: tuple[Outcome, ...] = ("unparsable", "unscored", "skipped")
 """Outcomes whose samples the summary names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How a file is read."""
+    """The options by which a file is read."""
 
     find: Find
     view: ViewOptions = field(default_factory=ViewOptions)
@@ -70,7 +69,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """What is in a file."""
+    """The samples of a file."""
 
     samples: tuple[Sample, ...]
     """Those that are shown to a judge or would be, in the order of the file."""
@@ -93,17 +92,17 @@ class Input:
 
 @dataclass(slots=True)
 class Judgements:
-    """What the judge said, by index of the sample; an index is in one of the three at most."""
+    """The judge's replies by index of the sample; an index is in one of the three at most."""
 
     feedback: dict[int, str] = field(default_factory=dict)
     unanswered: dict[int, str] = field(default_factory=dict)
-    """No reply came, and why."""
+    """Reasons why no reply came."""
     unreadable: dict[int, str] = field(default_factory=dict)
-    """A picture could not be read, and why."""
+    """Reasons why a picture could not be read."""
 
 
 def read_input(content: Any, where: str, reading: Reading) -> Input:
-    """The samples of a file's content.
+    """Reads the samples of a file's content.
 
     Raises:
         DataError: the top level is no list.
@@ -119,48 +118,19 @@ def read_input(content: Any, where: str, reading: Reading) -> Input:
         sample = Sample(place, view, route(source.id, source.category, reading.category_by_name), seen[name])
         seen[name] += 1
         (skipped if view.is_skipped else samples).append(sample)
-        reason = _problem(sample, reading)
-        if reason:
-            problems.append(Problem(place.position, source.id, reason))
+        if sample.route.category is None:
+            reason = f"id {source.id!r} belongs to no category: it holds none of SA, PBL, MSR (upper case)"
+        elif reading.strict_images and view.missing:
+            reason = f"{', '.join(view.missing)} not found (--strict_images)"
+        else:
+            continue
+        problems.append(Problem(place.position, source.id, reason))
     problems.sort(key=lambda problem: problem.position)
-    return Input(tuple(samples), tuple(skipped), tuple(problems), len(placed) + _unread(problems, placed))
-
-
-def _unread(problems: Sequence[Problem], placed: Sequence[Placed]) -> int:
-    return len({problem.position for problem in problems} - {place.position for place in placed})
-
-
-def _problem(sample: Sample, reading: Reading) -> str | None:
-    if sample.route.category is None:
-        return f"id {sample.id!r} belongs to no category: it holds none of SA, PBL, MSR (upper case)"
-    if reading.strict_images and sample.view.missing:
-        return f"{', '.join(sample.view.missing)} not found (--strict_images)"
-    return None
-
-
-class OutputText:
-    """The benchmark's output and temporary file, written again and again: every record is rendered once."""
-
-    def __init__(self, records: Sequence[Mapping[str, Any]]) -> None:
-        self._records = records
-        self._texts = [_indented(record) for record in records]
-
-    def judged(self, index: int, feedback: str) -> None:
-        """From now on the record has this feedback."""
-        self._texts[index] = _indented({**self._records[index], FEEDBACK: feedback})
-
-    def snapshot(self) -> Callable[[], bytes]:
-        """Gives the text as it is now, whenever it is called: as ``json.dumps`` with an indent of 4, ASCII only."""
-        texts = tuple(self._texts)
-        return lambda: ("[\n" + ",\n".join(texts) + "\n]" if texts else "[]").encode("ascii")
-
-
-def _indented(record: Mapping[str, Any]) -> str:
-    return "    " + json.dumps(record, indent=4).replace("\n", "\n    ")
+    return Input(tuple(samples), tuple(skipped), tuple(problems), len(content))
 
 
 def sample_rows(data: Input, judgements: Judgements) -> list[dict[str, Any]]:
-    """A row for each sample that can be judged, in the order of the file; failed ones are not among them."""
+    """Returns a row for each sample that can be judged, in the order of the file; failed ones are not among them."""
     bad = {problem.position for problem in data.problems}
     rows = [
         {**_row(sample, "skipped"), "reason": f"{len(sample.view.images)} pictures"}
@@ -168,18 +138,15 @@ def sample_rows(data: Input, judgements: Judgements) -> list[dict[str, Any]]:
         if sample.placed.position not in bad
     ]
     for index, sample in enumerate(data.samples):
-        if sample.placed.position not in bad and index not in judgements.unreadable:
-            rows.append(_judged_row(sample, index, judgements))
+        if sample.placed.position in bad or index in judgements.unreadable:
+            continue
+        if index not in judgements.feedback:
+            rows.append({**_row(sample, "unscored"), "reason": judgements.unanswered.get(index, "")})
+        elif (reading := read_score(judgements.feedback[index])).counted:
+            rows.append({**_row(sample, "scored"), "score": reading.score})
+        else:
+            rows.append({**_row(sample, "unparsable"), "reason": NO_SCORE})
     return sorted(rows, key=lambda row: int(row["position"]))
-
-
-def _judged_row(sample: Sample, index: int, judgements: Judgements) -> dict[str, Any]:
-    if index not in judgements.feedback:
-        return {**_row(sample, "unscored"), "reason": judgements.unanswered.get(index, "")}
-    reading = read_score(judgements.feedback[index])
-    if not reading.counted:
-        return {**_row(sample, "unparsable"), "reason": "the judge's reply holds no score from 0 to 6"}
-    return {**_row(sample, "scored"), "score": reading.score}
 
 
 def _row(sample: Sample, outcome: Outcome) -> dict[str, Any]:
@@ -202,15 +169,23 @@ def _row(sample: Sample, outcome: Outcome) -> dict[str, Any]:
 
 
 def summary(data: Input, rows: Sequence[Mapping[str, Any]], judgements: Judgements) -> dict[str, Any]:
-    """Scores with their counts, and every record that is not simply scored, by name."""
-    problems = [*data.problems, *(_named(data, index, text) for index, text in sorted(judgements.unreadable.items()))]
+    """Sums up the scores with their counts, and names every record that is not simply scored."""
+    problems = list(data.problems)
+    for index, text in judgements.unreadable.items():
+        sample = data.samples[index]
+        problems.append(Problem(sample.placed.position, sample.id, text))
     problems.sort(key=lambda problem: problem.position)
+    named: dict[str, list[dict[str, Any]]] = {outcome: [] for outcome in NAMED}
+    for row in rows:
+        if row["outcome"] in named:
+            keys = ("position", "id", "reason") if row["reason"] else ("position", "id")
+            named[row["outcome"]].append({key: row[key] for key in keys})
     everyone = data.everyone()
     return {
         "records": data.n_records,
         **table(rows).as_dict(),
         "failed": [{"position": one.position, "id": one.id, "error": one.message} for one in problems],
-        **{outcome: [_of(row) for row in rows if row["outcome"] == outcome] for outcome in NAMED},
+        **named,
         "cut": [
             {**_place(sample), "texts": sample.view.lost_texts, "images": sample.view.lost_images}
             for sample in everyone
@@ -223,13 +198,8 @@ def summary(data: Input, rows: Sequence[Mapping[str, Any]], judgements: Judgemen
     }
 
 
-def _of(row: Mapping[str, Any]) -> dict[str, Any]:
-    found = {"position": row["position"], "id": row["id"]}
-    return {**found, "reason": row["reason"]} if row["reason"] else found
-
-
 def warnings(data: Input) -> list[str]:
-    """What is odd about records that are judged all the same."""
+    """Returns a remark for each odd thing about records that are judged all the same."""
     found = []
     for sample in data.everyone():
         where = f"record {sample.placed.position}"
@@ -244,8 +214,3 @@ def warnings(data: Input) -> list[str]:
 
 def _place(sample: Sample) -> dict[str, Any]:
     return {"position": sample.placed.position, "id": sample.id}
-
-
-def _named(data: Input, index: int, text: str) -> Problem:
-    sample = data.samples[index]
-    return Problem(sample.placed.position, sample.id, text)

@@ -1,18 +1,151 @@
-"""What the benchmark's own temporary file knows already: feedback by id and position (specification §7)."""
+"""The files of answers that MMIE's users exchange: written by a run, read and written by ``main.py`` (§3, §7).
+
+A record is a question with a model's answer. The output of ``main.py`` and its temporary file hold each record as its
+judge saw it, with the judge's reply as ``gpt_feedback``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+from lmms_eval.errors import DataError
+from lmms_eval.storage.atomic import replacing
+from lmms_eval.tasks.mmie.data.records import Question, Segment, json_kind, needed, read_question, read_segments
+from lmms_eval.tasks.mmie.view import View
 
 FEEDBACK = "gpt_feedback"
 _CONTENT = ("model", "question", "answer", "gt_answer", "images")
 
 
 @dataclass(frozen=True, slots=True)
+class Record:
+    """A question with a model's answer: what a judge is asked about."""
+
+    source: Question
+    answer: tuple[Segment, ...]
+    model: Any
+    """Name of the model, copied through."""
+
+    @property
+    def id(self) -> Any:
+        return self.source.id
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A record that cannot be used."""
+
+    position: int
+    """In the file, from 0."""
+    id: Any
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A record and its position in its file, from 0."""
+
+    position: int
+    record: Record
+
+
+def read_records(content: Any, where: str) -> tuple[list[Placed], list[Problem]]:
+    """Reads the records of a file of answers, and names those that cannot be used.
+
+    Raises:
+        DataError: the top level is no list.
+    """
+    if not isinstance(content, list):
+        raise DataError(f"{where}: a JSON list of records is needed, not {json_kind(content)}")
+    placed, problems = [], []
+    for position, entry in enumerate(content):
+        try:
+            placed.append(Placed(position, read_record(entry)))
+        except DataError as error:
+            name = entry.get("id") if isinstance(entry, Mapping) else None
+            problems.append(Problem(position, name, str(error)))
+    return placed, problems
+
+
+def read_record(entry: Any) -> Record:
+    """Reads a record with its answer; the question may have either shape.
+
+    Raises:
+        DataError: a key is missing, or the value is no record.
+    """
+    source = read_question(entry)
+    return Record(source, read_segments(needed(entry, "answer"), "answer"), needed(entry, "model"))
+
+
+def answer_record(doc: Mapping[str, Any], answer: Sequence[Segment]) -> dict[str, Any]:
+    """Returns a document and its answer as a record of the file that ``main.py`` judges, without the model's name."""
+    return {
+        "id": doc["id"],
+        "question": [dict(segment) for segment in doc["question"]],
+        "answer": [{"text": segment.text, "image": segment.image} for segment in answer],
+        "gt_answer": [dict(segment) for segment in doc["gt_answer"]],
+        "category": doc["category"],
+        "field": doc["field"],
+        "subfield": doc["subfield"],
+    }
+
+
+def write_answers(records: Iterable[Mapping[str, Any]], model: str, path: Path) -> None:
+    """Writes the list that ``main.py`` judges. Raises ``OSError``.
+
+    Pictures of questions are named as the data set names them, those of answers by their place beside the file.
+    """
+
+    def beside(segment: Mapping[str, Any]) -> dict[str, Any]:
+        image = segment["image"]
+        return {**segment, "image": None if image is None else Path(os.path.relpath(image, path.parent)).as_posix()}
+
+    content = [{**record, "answer": [*map(beside, record["answer"])], "model": model} for record in records]
+    with replacing(path) as file:
+        file.write(json.dumps(content, indent=1).encode("utf-8", "replace"))
+
+
+def processed_record(record: Record, view: View) -> dict[str, Any]:
+    """Returns the sample as ``main.py``'s files have it, without feedback."""
+    return {
+        "id": record.id,
+        "model": record.model,
+        "question": view.question,
+        "answer": view.answer,
+        "gt_answer": record.source.reference_text,
+        "images": list(view.images),
+    }
+
+
+class OutputText:
+    """The output and temporary file of ``main.py``, written again and again: every record is rendered once."""
+
+    def __init__(self, records: Sequence[Mapping[str, Any]]) -> None:
+        self._records = records
+        self._texts = [_indented(record) for record in records]
+
+    def judged(self, index: int, feedback: str) -> None:
+        """Adds the feedback to a record from now on."""
+        self._texts[index] = _indented({**self._records[index], FEEDBACK: feedback})
+
+    def snapshot(self) -> Callable[[], bytes]:
+        """Returns a function that makes the file as it is now: ``json.dumps`` with an indent of 4, ASCII only."""
+        texts = tuple(self._texts)
+        return lambda: ("[\n" + ",\n".join(texts) + "\n]" if texts else "[]").encode("ascii")
+
+
+def _indented(record: Mapping[str, Any]) -> str:
+    return "    " + json.dumps(record, indent=4).replace("\n", "\n    ")
+
+
+@dataclass(frozen=True, slots=True)
 class Taken:
-    """What could be taken over."""
+    """Feedback that is taken over from a temporary file."""
 
     feedback: Mapping[int, str]
     """Position in the list of records -> feedback; an empty text is feedback too."""
@@ -21,7 +154,7 @@ class Taken:
 
 
 def feedback_from_temporary(entries: Any, records: Sequence[Mapping[str, Any]]) -> Taken:
-    """Feedback of the judged entries at the start of a temporary file, for the records at the same positions.
+    """Takes the feedback of the judged entries at the start of a temporary file, for the records at their positions.
 
     Reading ends at the first entry without feedback. An entry counts for a record of the same id only, and, as far as
     it says what was judged, of the same content.
@@ -31,12 +164,13 @@ def feedback_from_temporary(entries: Any, records: Sequence[Mapping[str, Any]]) 
     for position, entry in enumerate(entries if isinstance(entries, Sequence) else ()):
         if not isinstance(entry, Mapping) or not isinstance(entry.get(FEEDBACK), str):
             break
-        if position < len(records) and _is_same(entry, records[position]):
+        record = records[position] if position < len(records) else None
+        if (
+            record is not None
+            and entry.get("id") == record["id"]
+            and all(entry[key] == record[key] for key in _CONTENT if key in entry)
+        ):
             found[position] = entry[FEEDBACK]
         else:
             mismatches += 1
     return Taken(found, mismatches)
-
-
-def _is_same(entry: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
-    return entry.get("id") == record["id"] and all(entry[key] == record[key] for key in _CONTENT if key in entry)

@@ -1,4 +1,4 @@
-"""From judged samples to the benchmark's numbers: official and strict means with honest counts."""
+"""From judged samples to the benchmark's numbers: official and strict means with their counts (§9)."""
 
 from __future__ import annotations
 
@@ -9,17 +9,41 @@ from itertools import combinations
 from typing import Any
 
 from lmms_eval import stats
-from lmms_eval.tasks.mmie.average import official_average, percent
-from lmms_eval.tasks.mmie.data.routing import CATEGORIES
-from lmms_eval.tasks.mmie.scoring import SCORES
+from lmms_eval.tasks.mmie.facts import CATEGORIES, QUESTIONS
+from lmms_eval.tasks.mmie.scoring import HIGHEST, SCORES
 
 COUNTS = ("scored", "unparsable", "skipped", "unscored")
 OVERALL = "AVG"
 
 
+def mean(scores: Sequence[float]) -> float | None:
+    """Returns the plain mean; ``None`` of nothing."""
+    return math.fsum(scores) / len(scores) if scores else None
+
+
+def official_average(scores: Sequence[float]) -> float | None:
+    """Returns the mean rounded to three decimals by numpy's rule: times 1,000, to the nearest integer, back.
+
+    Ties go to even. A mean of 0.0005 gives 0.0 so, where rounding of its exact decimal value gives 0.001.
+    """
+    found = mean(scores)
+    return None if found is None else round(found * 1000) / 1000
+
+
+def percent(value: float | None) -> float | None:
+    """Returns a mean of scores on the scale of the published tables: share of the highest score, times 100."""
+    return None if value is None else value / HIGHEST * 100
+
+
+def weighted_average(by_category: Mapping[str, float]) -> float:
+    """Returns the published AVG from the values of the three categories: the mean over all questions of the data."""
+    total = sum(QUESTIONS.values())
+    return math.fsum(QUESTIONS[tag] * by_category[tag] for tag in QUESTIONS) / total
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The samples of one category, field or subfield; made of sums, so that rows of several tasks can be joined."""
+    """The samples of one category, field or subfield, as sums, so that rows of several tasks can be joined."""
 
     scored: int = 0
     """Samples with a score: the official mean is over these."""
@@ -74,7 +98,7 @@ class Row:
         return None if isinstance(found, stats.NoInterval) else [found.low, found.high]
 
     def as_dict(self) -> dict[str, Any]:
-        """For the results file, means on both scales; ``from_dict`` reads it."""
+        """Returns the row for the results file, means on both scales; ``from_dict`` reads it."""
         around = self.ends
         return {
             "n": self.n,
@@ -98,7 +122,7 @@ class Row:
 
     @classmethod
     def of(cls, sample: Mapping[str, Any]) -> Row:
-        """One sample, by its ``outcome`` and ``score``."""
+        """Makes the row of one sample, by its ``outcome`` and ``score``."""
         score = sample["score"] or 0
         return cls(**{sample["outcome"]: 1}, total=score, squares=score * score)
 
@@ -137,7 +161,7 @@ class Table:
 
 
 def table(samples: Iterable[Mapping[str, Any]]) -> Table:
-    """The rows of all samples; AVG is over samples, not over categories."""
+    """Sums up all samples; AVG is over samples, not over categories."""
     categories: dict[str, Row] = {}
     fields: dict[str, Row] = {}
     subfields: dict[str, Row] = {}
@@ -154,7 +178,7 @@ def table(samples: Iterable[Mapping[str, Any]]) -> Table:
 
 
 def repeat_agreement(samples: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """How far the askings of one question agree (``--judge_repeats``); ``None`` where it was asked once.
+    """Measures the agreement of the askings of one question (``--judge_repeats``); ``None`` where it was asked once.
 
     Cohen's κ with quadratic weights is the mean over pairs of askings, over samples with a score in both.
     """
@@ -169,18 +193,12 @@ def repeat_agreement(samples: Sequence[Mapping[str, Any]]) -> dict[str, Any] | N
         "all_alike": sum(len(set(unit)) == 1 for unit in units) / len(units),
         "weighted_kappa": math.fsum(kappas) / len(kappas) if kappas else None,
         "krippendorff_alpha": stats.krippendorff_alpha(units),
-        "means": [row_mean([unit[number] for unit in units]) for number in range(askings)],
+        "means": [mean([unit[number] for unit in units if unit[number] is not None]) for number in range(askings)],
     }
 
 
-def row_mean(scores: Sequence[int | None]) -> float | None:
-    """The mean of those that are there."""
-    found = [score for score in scores if score is not None]
-    return math.fsum(found) / len(found) if found else None
-
-
 def sensitivity(samples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Correlation of the score with the answer's length in characters and with its number of pictures."""
+    """Correlates the score with the answer's length in characters and with its number of pictures."""
     scored = [sample for sample in samples if sample["score"] is not None]
     scores = [sample["score"] for sample in scored]
     return {

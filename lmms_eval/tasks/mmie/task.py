@@ -1,16 +1,13 @@
-"""MMIE as a task: the metric carries the name that the judge's texts earn it."""
+"""MMIE as a task, whose metric is named by the judge's texts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from loguru import logger
 
 from lmms_eval.api.task import TaskOptions
-from lmms_eval.tasks.mmie.judge_prompts import JudgePrompts
-from lmms_eval.tasks.mmie.judge_questions import prompts
+from lmms_eval.tasks.mmie.judge_prompts import prompts
 from lmms_eval.tasks.yaml.task import TaskSource, YamlTask
 
 PLAIN = "mmie_judge"
@@ -26,11 +23,16 @@ class MmieTask(YamlTask):
 
     def __init__(self, source: TaskSource, options: TaskOptions) -> None:
         texts = prompts(options.run_options.get("judge_prompts", ""))
-        raw = {**source.raw, "metric_list": [_named(entry, texts) for entry in source.raw.get("metric_list") or ()]}
-        super().__init__(replace(source, raw=raw), options)
+        entries = []
+        for entry in source.raw.get("metric_list") or ():
+            name = str(entry.get("metric", ""))
+            entries.append(
+                {**entry, "metric": texts.metric + name.removeprefix(PLAIN) if name.startswith(PLAIN) else name}
+            )
+        super().__init__(replace(source, raw={**source.raw, "metric_list": entries}), options)
 
     def load(self) -> None:
-        """As every task; says once what this score is not."""
+        """Loads the documents, and says once how this score differs from lmms-eval's of the same name."""
         is_new = self._documents is None
         super().load()
         if is_new:
@@ -39,8 +41,3 @@ class MmieTask(YamlTask):
                 "calls mmie is the task mmie_f1",
                 self.name,
             )
-
-
-def _named(entry: Mapping[str, Any], texts: JudgePrompts) -> dict[str, Any]:
-    metric = str(entry.get("metric", ""))
-    return {**entry, "metric": texts.metric + metric.removeprefix(PLAIN) if metric.startswith(PLAIN) else metric}

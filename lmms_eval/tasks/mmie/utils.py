@@ -1,28 +1,22 @@
-"""The functions that the YAML files name: document to messages, answer to judge and score, scores to summary.
+"""The functions that the YAML files name: document to messages, answer to judge and score, scores to numbers.
 
 The task options are those of ``settings.Settings``.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from lmms_eval import stats
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.outcome import BenchmarkReport, Estimate, TaskNumbers, Unscored
-from lmms_eval.errors import DataError, MediaError
+from lmms_eval.errors import DataError
 from lmms_eval.tasks._task_utils import file_utils
-from lmms_eval.tasks._task_utils.pictures import image_part, open_image
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
-from lmms_eval.tasks.mmie import f1, judge_questions, scores_file, summary
-from lmms_eval.tasks.mmie.data import documents
-from lmms_eval.tasks.mmie.data.records import Segment
+from lmms_eval.tasks.mmie import f1, judge_prompts, judge_questions, prompts, scores_file, scoring, submission, summary
 from lmms_eval.tasks.mmie.settings import Settings
-from lmms_eval.tasks.mmie.view import PLACEHOLDER
-from lmms_eval.utils.picture_marks import INSTRUCTION
 
 Options = Mapping[str, Any] | None
 
@@ -33,26 +27,17 @@ def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options =
     Raises:
         MediaError: a picture cannot be read, or is not there and the settings are strict.
     """
-    settings = Settings.of(lmms_eval_specific_kwargs)
-    content: list[dict[str, Any]] = []
-    for piece in _question(doc, settings):
-        content.append({"type": "text", "text": piece} if isinstance(piece, str) else image_part(piece))
-    if asking := _asking(settings):
-        content.append({"type": "text", "text": asking})
-    return [{"role": "user", "content": content}]
+    return prompts.messages(doc, Settings.of(lmms_eval_specific_kwargs))
 
 
 def doc_to_text(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> str:
     """The question with ``<image>`` in place of each picture that is there."""
-    settings = Settings.of(lmms_eval_specific_kwargs)
-    lines = [piece if isinstance(piece, str) else PLACEHOLDER for piece in _question(doc, settings)]
-    return "\n".join([*lines, *([asking] if (asking := _asking(settings)) else [])])
+    return prompts.text(doc, Settings.of(lmms_eval_specific_kwargs))
 
 
 def doc_to_visual(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> list[Any]:
     """The pictures of the question, opened (RGB), in order."""
-    pieces = _question(doc, Settings.of(lmms_eval_specific_kwargs))
-    return [open_image(piece) for piece in pieces if isinstance(piece, Path)]
+    return prompts.visuals(doc, Settings.of(lmms_eval_specific_kwargs))
 
 
 def doc_to_target(doc: Mapping[str, Any]) -> str:
@@ -67,7 +52,7 @@ def doc_to_judge(
     return judge_questions.questions(doc, results[0] if results else "", Settings.of(lmms_eval_specific_kwargs))
 
 
-@depends_on(judge_questions.prompts_identity)
+@depends_on(judge_prompts.prompts_identity)
 def process_results(
     doc: Mapping[str, Any],
     results: Sequence[Any],
@@ -84,7 +69,7 @@ def process_results(
     settings = Settings.of(lmms_eval_specific_kwargs)
     answer = results[0] if results else ""
     view = judge_questions.view_of(doc, answer, settings)
-    judged = judge_questions.outcome(view, verdicts or {}, settings)
+    judged = scoring.judged(view, verdicts or {}, settings)
     segments = judge_questions.answer_segments(answer)
     sample = {
         "id": doc["id"],
@@ -103,12 +88,12 @@ def process_results(
         "missing_images": len(view.missing),
         "undrawn": judge_questions.described(answer),
     }
-    name = judge_questions.prompts(settings.judge_prompts).metric
+    name = judge_prompts.prompts(settings.judge_prompts).metric
     value: Any = {"score": judged.score, "outcome": judged.outcome}
     if judged.outcome in ("unscored", "skipped"):
         value = Unscored(judged.reason)
     strict = {"score": judged.score or 0, "outcome": judged.outcome}
-    return {name: value, f"{name}_strict": strict, "judged": sample, "answers": _record(doc, segments)}
+    return {name: value, f"{name}_strict": strict, "judged": sample, "answers": submission.answer_record(doc, segments)}
 
 
 def aggregate_official(values: Sequence[Mapping[str, Any]]) -> Estimate:
@@ -130,14 +115,20 @@ def aggregate_judged(samples: Sequence[Mapping[str, Any]], args: Any, task: Any)
     """
     table = summary.table(samples)
     settings = Settings.of(task.prompts.kwargs)
-    used = judge_questions.prompts(settings.judge_prompts)
+    used = judge_prompts.prompts(settings.judge_prompts)
     part: dict[str, Any] = {
         "metric": used.metric,
         "prompts": {"source": used.source, "official": used.is_official, "sha256": used.fingerprints()},
         "view": settings.view,
         "t2i": getattr(args, "t2i", None),
         **table.as_dict(),
-        "notes": _notes(samples),
+        "notes": {
+            "cut_answers": sum(sample["lost_texts"] > 0 or sample["lost_images"] > 0 for sample in samples),
+            "missing_images": sum(sample["missing_images"] for sample in samples),
+            "undrawn_pictures": sum(sample["undrawn"] for sample in samples),
+            "answers_with_pictures": sum(sample["answer_images"] > 0 for sample in samples),
+            "skipped_ids": [sample["id"] for sample in samples if sample["outcome"] == "skipped"],
+        },
         "sensitivity": summary.sensitivity(samples),
     }
     if (repeats := summary.repeat_agreement(samples)) is not None:
@@ -162,7 +153,7 @@ def aggregate_answers(records: Sequence[Mapping[str, Any]], args: Any, task: Any
     if path is None:
         return Estimate(None)
     model = file_utils.shared_model_name(args)
-    _write(lambda: scores_file.write_answers(records, model, path), path)
+    _write(lambda: submission.write_answers(records, model, path), path)
     return Estimate(None, details={"submission_files": [str(path)]})
 
 
@@ -192,60 +183,12 @@ def f1_process_results(doc: Mapping[str, Any], results: Sequence[Any]) -> dict[s
 
 def aggregate_f1(values: Sequence[float]) -> float:
     """The plain mean; 0 of nothing."""
-    return math.fsum(values) / len(values) if values else 0.0
-
-
-def _question(doc: Mapping[str, Any], settings: Settings) -> list[str | Path]:
-    """Texts (trimmed, none empty) and files of pictures in order."""
-    finder = documents.image_finder(settings)
-    pieces: list[str | Path] = []
-    for segment in documents.question_of(doc).question:
-        if segment.text and segment.text.strip():
-            pieces.append(segment.text.strip())
-        if segment.image is None:
-            continue
-        found = finder.find(segment.image)
-        if found is not None:
-            pieces.append(Path(found))
-        elif settings.strict_images:
-            raise MediaError(f"MMIE, {doc['id']}: the picture {segment.image} is not there (strict_images)")
-    return pieces
-
-
-def _asking(settings: Settings) -> str:
-    """What is added to the question for models that cannot draw."""
-    if isinstance(settings.ask_pictures, str):
-        return settings.ask_pictures
-    return INSTRUCTION if settings.ask_pictures else ""
-
-
-def _record(doc: Mapping[str, Any], segments: Sequence[Segment]) -> dict[str, Any]:
-    """What ``main.py`` needs of a sample, but for the model's name."""
-    return {
-        "id": doc["id"],
-        "question": [dict(segment) for segment in doc["question"]],
-        "answer": [{"text": segment.text, "image": segment.image} for segment in segments],
-        "gt_answer": [dict(segment) for segment in doc["gt_answer"]],
-        "category": doc["category"],
-        "field": doc["field"],
-        "subfield": doc["subfield"],
-    }
-
-
-def _notes(samples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the judge did not see, in samples; ids of the skipped ones."""
-    return {
-        "cut_answers": sum(sample["lost_texts"] > 0 or sample["lost_images"] > 0 for sample in samples),
-        "missing_images": sum(sample["missing_images"] for sample in samples),
-        "undrawn_pictures": sum(sample["undrawn"] for sample in samples),
-        "answers_with_pictures": sum(sample["answer_images"] > 0 for sample in samples),
-        "skipped_ids": [sample["id"] for sample in samples if sample["outcome"] == "skipped"],
-    }
+    return summary.mean(values) or 0.0
 
 
 def _mean(scores: Sequence[float]) -> Estimate:
     error = stats.mean_stderr(scores) if len(scores) > 1 else None
-    return Estimate(math.fsum(scores) / len(scores) if scores else None, error)
+    return Estimate(summary.mean(scores), error)
 
 
 def _output(args: Any, name: str) -> Path | None:
@@ -254,7 +197,8 @@ def _output(args: Any, name: str) -> Path | None:
     return None if not folder else (Path(folder) / "submissions" / name).resolve()
 
 
-def _write(write: Any, path: Path) -> None:
+def _write(write: Callable[[], None], path: Path) -> None:
+    """Runs what writes a file. Raises ``DataError`` where that fails."""
     try:
         write()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What a judge sees of a sample: text with numbered pictures, cut and skipped as the benchmark does (specification §4).
+"""The judge's view of a sample: text with numbered pictures, cut and skipped as the benchmark does (specification §4).
 
 Nothing is cut, left out or skipped without a trace: a ``View`` says what its judge will not see.
 """
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from lmms_eval.tasks.mmie.data.records import Record, Segment
+from lmms_eval.tasks.mmie.data.records import Segment
 
 Mode = Literal["official", "full_text"]
 MODES: tuple[Mode, ...] = ("official", "full_text")
@@ -36,12 +36,12 @@ class Missing:
 
 Piece = str | Picture
 Find = Callable[[Any], Picture | Missing]
-"""From what a segment has as its picture to what the judge is shown."""
+"""From a segment's picture to the one that the judge is shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class ViewOptions:
-    """How much of a sample is shown."""
+    """The bounds within which a sample is shown."""
 
     mode: Mode = "official"
     """``official``: nothing of the answer after the third picture, samples of too many pictures skipped.
@@ -52,7 +52,7 @@ class ViewOptions:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is shown of a sample."""
+    """The question and the answer as the judge is shown them."""
 
     question_pieces: tuple[Piece, ...]
     answer_pieces: tuple[Piece, ...]
@@ -81,17 +81,17 @@ class View:
 
     @property
     def is_cut(self) -> bool:
-        """Something of a sample that is shown is not shown."""
+        """True where a sample is shown, but not all of it."""
         return not self.is_skipped and bool(self.lost_texts or self.lost_images)
 
 
 def as_text(pieces: Sequence[Piece]) -> str:
-    """The pieces as one text, a placeholder for each picture."""
+    """Joins the pieces to one text, a placeholder for each picture."""
     return "".join(piece if isinstance(piece, str) else PLACEHOLDER for piece in pieces)
 
 
 def in_folder(folder: str, further: str | None = None) -> Find:
-    """Pictures by their paths relative to ``folder``, or absolute, as the benchmark joins them; else to ``further``."""
+    """Finds pictures by paths relative to ``folder``, or absolute, as the benchmark joins them; else to ``further``."""
 
     def find(image: Any) -> Picture | Missing:
         path = os.path.join(folder, str(image))
@@ -106,7 +106,7 @@ def in_folder(folder: str, further: str | None = None) -> Find:
 def build_view(
     question: Sequence[Segment], answer: Sequence[Segment], find: Find, options: ViewOptions | None = None
 ) -> View:
-    """The judge's view of a question and an answer."""
+    """Builds the judge's view of a question and an answer."""
     options = options or ViewOptions()
     builder = _Builder(find, options)
     shown_question = builder.question(question)
@@ -119,18 +119,6 @@ def build_view(
         lost_images=builder.lost_images,
         is_skipped=options.mode == "official" and builder.n_images > options.max_images,
     )
-
-
-def processed_record(record: Record, view: View) -> dict[str, Any]:
-    """The sample as the benchmark's files have it, without feedback."""
-    return {
-        "id": record.id,
-        "model": record.model,
-        "question": view.question,
-        "answer": view.answer,
-        "gt_answer": record.source.reference_text,
-        "images": list(view.images),
-    }
 
 
 class _Builder:

@@ -10,7 +10,8 @@ from lmms_eval.judges import JudgeOptions, ask, open_judge
 from lmms_eval.judges.internvl.loading import usable_dtype
 from lmms_eval.judges.internvl.tiling import choose_grid
 from lmms_eval.media import header
-from lmms_eval.tasks.mmie.judge_prompts import built_in, judge_question
+from lmms_eval.tasks.mmie.judge_prompts import built_in
+from lmms_eval.tasks.mmie.judge_questions import judge_question
 from lmms_eval.tasks.mmie.view import Picture, View
 
 from . import checkpoint

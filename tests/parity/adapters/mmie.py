@@ -11,13 +11,12 @@ from typing import Any
 from lmms_eval.errors import ModelError
 from lmms_eval.judges.internvl.placement import device_map
 from lmms_eval.judges.internvl.tiling import choose_grid
-from lmms_eval.tasks.mmie.average import official_average
-from lmms_eval.tasks.mmie.data.records import read_records
 from lmms_eval.tasks.mmie.data.routing import route
 from lmms_eval.tasks.mmie.judge_prompts import OFFICIAL
 from lmms_eval.tasks.mmie.scoring import read_score
-from lmms_eval.tasks.mmie.submission import feedback_from_temporary
-from lmms_eval.tasks.mmie.view import build_view, in_folder, processed_record
+from lmms_eval.tasks.mmie.submission import feedback_from_temporary, processed_record, read_records
+from lmms_eval.tasks.mmie.summary import official_average
+from lmms_eval.tasks.mmie.view import build_view, in_folder
 from tests.parity.keys import Keys, keyed
 from tests.parity.vectors import GOLDEN_DIR, PASSED, Vector, Verdict, deviates, failed, line_adapter, path_adapter
 

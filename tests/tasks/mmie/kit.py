@@ -14,6 +14,14 @@ from typing import Any
 from lmms_eval.tasks.mmie.judge_prompts import CONSTANTS
 from tests.servers.stub import StubServer
 
+ASKED: dict[str, Any] = {
+    "id": "SA-1",
+    "question": [{"text": "q", "image": "a.png"}],
+    "answer": "yes",
+    "model": "m",
+    "gt_answer": [{"text": "r", "image": None}, {"text": "s", "image": None}],
+}
+"""A record to evaluate."""
 REPOSITORY = Path(__file__).parents[3]
 UNREADABLE = 5
 """Every so many records the judge's reply holds no score."""

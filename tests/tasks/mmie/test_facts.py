@@ -2,10 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from lmms_eval.tasks.mmie.average import weighted_average
-from lmms_eval.tasks.mmie.data.routing import QUESTIONS
-from lmms_eval.tasks.mmie.facts import PublishedRow, published
-from lmms_eval.tasks.mmie.summary import Row, Table
+from lmms_eval.tasks.mmie.facts import QUESTIONS, PublishedRow, published
+from lmms_eval.tasks.mmie.summary import Row, Table, weighted_average
 
 TOLERANCE = 0.015
 

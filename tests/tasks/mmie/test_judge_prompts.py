@@ -2,23 +2,11 @@ import hashlib
 import re
 
 import pytest
-from PIL import Image
 
-from lmms_eval.api.messages import ChatImageContent, ChatTextContent
-from lmms_eval.errors import DataError, MediaError
+from lmms_eval.errors import DataError
 from lmms_eval.tasks.mmie import judge_prompts
-from lmms_eval.tasks.mmie.judge_prompts import (
-    JudgePrompts,
-    built_in,
-    judge_pieces,
-    judge_question,
-    judge_text,
-    load_prompts,
-)
-from lmms_eval.tasks.mmie.view import Picture, View
+from lmms_eval.tasks.mmie.judge_prompts import CONSTANTS, built_in, load_prompts, prompts, prompts_identity
 
-PICTURE = Picture(Image.new("RGB", (2, 2)))
-VIEW = View(("q <image>\n", "Image-0: ", PICTURE, "\n"), ("r\n",))
 FILE = '''
 """A user's file."""
 import os
@@ -60,38 +48,6 @@ def test_our_texts_ask_for_the_criteria_and_the_form():
     assert built_in().metric == "mmie_judge"
 
 
-def test_the_prompt_in_its_order():
-    prompts = JudgePrompts({"SA": "S\n", "PBL": "P\n", "MSR": "M\n"}, "It is ", "x")
-    body = "### Question\nq <image>\nImage-0: <image>\n\n### Answer\nr\n"
-    assert judge_text(VIEW, "SA", "ref", prompts) == f"S\n{body}\n### Feedback\n"
-    assert judge_text(VIEW, "MSR", "ref", prompts) == f"M\n{body}\n### Correct Answer\nIt is ref\n### Feedback\n"
-    assert judge_text(VIEW, "MSR", None, prompts).endswith("### Correct Answer\nIt is \n### Feedback\n")
-
-
-def test_the_question_is_one_turn_with_the_pictures_in_their_places():
-    question = judge_question(VIEW, "SA", None, built_in())
-    (message,) = question.build_messages().messages
-    first, picture, rest = message.content
-    assert message.role == "user"
-    assert isinstance(first, ChatTextContent)
-    assert first.text.endswith("q <image>\nImage-0: ")
-    assert isinstance(picture, ChatImageContent)
-    assert picture.url is PICTURE.value
-    assert rest.text == "\n\n### Answer\nr\n\n### Feedback\n"
-    assert question.accepts("### Score\n3")
-    assert not question.accepts("### Score\n9")
-    assert question.generation == {"max_new_tokens": 1024, "do_sample": False, "temperature": 0}
-    assert all(isinstance(piece, Picture) or piece for piece in judge_pieces(View((), ()), "SA", None, built_in()))
-
-
-def test_what_is_no_picture_is_refused_before_any_judge_is_asked(tmp_path):
-    (tmp_path / "a.png").write_text("no picture")
-    for value in (str(tmp_path / "a.png"), str(tmp_path), str(tmp_path / "none.png")):
-        question = judge_question(View((Picture(value),), ()), "SA", None, built_in())
-        with pytest.raises(MediaError):
-            question.build_messages()
-
-
 def test_a_users_texts_are_read_and_never_run(written):
     prompts = load_prompts(written(FILE))
     assert dict(prompts.systems) == {"SA": "story\n", "PBL": "how-to\nx", "MSR": "maths"}
@@ -127,3 +83,13 @@ def test_what_is_refused(written, text, said):
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(DataError, match="cannot be read"):
         load_prompts(tmp_path / "none.py")
+
+
+def test_prompt_texts_of_the_user(tmp_path):
+    file = tmp_path / "prompts.py"
+    file.write_text("\n".join(f"{name} = 'our {name}'" for name in CONSTANTS.values()))
+    texts = prompts(str(file))
+    assert texts.systems["SA"] == "our SA_SYSTEM_PROMPT" and texts.metric == "mmie_judge"
+    assert prompts_identity({"judge_prompts": str(file)}) != prompts_identity(None)
+    with pytest.raises(DataError, match=r"none.py"):
+        prompts_identity({"judge_prompts": str(tmp_path / "none.py")})

@@ -4,18 +4,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from lmms_eval.api.interleaved import InterleavedText, generated_image
 from lmms_eval.api.judging import Verdict
 from lmms_eval.api.messages import ChatImageContent, ChatTextContent
 from lmms_eval.api.outcome import Estimate, Unscored
 from lmms_eval.engine.images import ImageFolder
-from lmms_eval.errors import DataError, MediaError
+from lmms_eval.errors import MediaError
 from lmms_eval.tasks.mmie import judge_questions, utils
 from lmms_eval.tasks.mmie.data.records import Segment
-from lmms_eval.tasks.mmie.judge_prompts import CONSTANTS
+from lmms_eval.tasks.mmie.judge_prompts import JudgePrompts, built_in
 from lmms_eval.tasks.mmie.settings import Settings
+from lmms_eval.tasks.mmie.view import Picture, View, as_text
 from tests.painting import png
+
+PICTURE = Picture(Image.new("RGB", (2, 2)))
+VIEW = View(("q <image>\n", "Image-0: ", PICTURE, "\n"), ("r\n",))
 
 
 def verdict(text: str | None, name: str = "mmie", error: str | None = None) -> Verdict:
@@ -127,16 +132,6 @@ def test_the_record_for_the_script(folder: Path) -> None:
     assert record["gt_answer"] == [{"text": "Reference", "image": None}]
 
 
-def test_prompt_texts_of_the_user(tmp_path: Path) -> None:
-    file = tmp_path / "prompts.py"
-    file.write_text("\n".join(f"{name} = 'our {name}'" for name in CONSTANTS.values()))
-    texts = judge_questions.prompts(str(file))
-    assert texts.systems["SA"] == "our SA_SYSTEM_PROMPT" and texts.metric == "mmie_judge"
-    assert judge_questions.prompts_identity({"judge_prompts": str(file)}) != judge_questions.prompts_identity(None)
-    with pytest.raises(DataError, match=r"none.py"):
-        judge_questions.prompts_identity({"judge_prompts": str(tmp_path / "none.py")})
-
-
 def test_settings_reach_the_view(folder: Path) -> None:
     settings = Settings(data_root=str(folder), view="full_text", max_images=2)
     view = judge_questions.view_of(document("abc"), "x", settings)
@@ -153,3 +148,41 @@ def test_aggregates() -> None:
     ]
     assert utils.aggregate_strict(strict).value == pytest.approx(4 / 3)
     assert utils.aggregate_strict(strict[2:]) == Estimate(None)
+
+
+def test_the_prompt_in_its_order() -> None:
+    def shown(view: View, category: str, reference: str | None, prompts: JudgePrompts) -> str:
+        return as_text(judge_questions.judge_pieces(view, category, reference, prompts))
+
+    prompts = JudgePrompts({"SA": "S\n", "PBL": "P\n", "MSR": "M\n"}, "It is ", "x")
+    body = "### Question\nq <image>\nImage-0: <image>\n\n### Answer\nr\n"
+    assert shown(VIEW, "SA", "ref", prompts) == f"S\n{body}\n### Feedback\n"
+    assert shown(VIEW, "MSR", "ref", prompts) == f"M\n{body}\n### Correct Answer\nIt is ref\n### Feedback\n"
+    assert shown(VIEW, "MSR", None, prompts).endswith("### Correct Answer\nIt is \n### Feedback\n")
+
+
+def test_the_question_is_one_turn_with_the_pictures_in_their_places() -> None:
+    question = judge_questions.judge_question(VIEW, "SA", None, built_in())
+    (message,) = question.build_messages().messages
+    first, picture, rest = message.content
+    assert message.role == "user"
+    assert isinstance(first, ChatTextContent)
+    assert first.text.endswith("q <image>\nImage-0: ")
+    assert isinstance(picture, ChatImageContent)
+    assert picture.url is PICTURE.value
+    assert rest.text == "\n\n### Answer\nr\n\n### Feedback\n"
+    assert question.accepts("### Score\n3")
+    assert not question.accepts("### Score\n9")
+    assert question.generation == {"max_new_tokens": 1024, "do_sample": False, "temperature": 0}
+    assert all(
+        isinstance(piece, Picture) or piece
+        for piece in judge_questions.judge_pieces(View((), ()), "SA", None, built_in())
+    )
+
+
+def test_what_is_no_picture_is_refused_before_any_judge_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_text("no picture")
+    for value in (str(tmp_path / "a.png"), str(tmp_path), str(tmp_path / "none.png")):
+        question = judge_questions.judge_question(View((Picture(value),), ()), "SA", None, built_in())
+        with pytest.raises(MediaError):
+            question.build_messages()

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from lmms_eval.tasks.mmie.judge_prompts import built_in
-from lmms_eval.tasks.mmie.standalone import Judgements, OutputText, Reading, read_input, sample_rows, summary
+from lmms_eval.tasks.mmie.standalone import Judgements, Reading, read_input, sample_rows, summary
 from lmms_eval.tasks.mmie.view import Missing, Picture
 
 
@@ -71,14 +71,3 @@ def test_every_record_comes_out_once_and_is_named():
     assert [one["position"] for one in found["unparsable"]] == [1]
     assert len(found["warnings"]) == 2
     assert json.loads(json.dumps(found)) == found
-
-
-def test_the_output_is_what_json_writes():
-    records = [{"id": "é", "images": [], "x": {"y": [1, "a\nb"]}}, {"id": 2, "images": ["p"]}]
-    text = OutputText(records)
-    before = text.snapshot()
-    text.judged(1, "fine\n")
-    assert before() == json.dumps(records, indent=4).encode()
-    records[1]["gpt_feedback"] = "fine\n"
-    assert text.snapshot()() == json.dumps(records, indent=4).encode()
-    assert OutputText([]).snapshot()() == b"[]"

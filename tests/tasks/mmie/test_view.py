@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.tasks.mmie.data.records import Segment, read_record
-from lmms_eval.tasks.mmie.view import Missing, Picture, View, ViewOptions, build_view, in_folder, processed_record
+from lmms_eval.tasks.mmie.data.records import Segment
+from lmms_eval.tasks.mmie.view import Missing, Picture, ViewOptions, build_view, in_folder
 from tests.tasks.megabench.fuzzing import FUZZ
 
 FULL = ViewOptions("full_text")
@@ -84,20 +84,6 @@ def test_pictures_of_the_data_set_lie_elsewhere(tmp_path):
     assert finder("a.png") == Picture(f"{tmp_path}/here/a.png")
     assert finder("b.png") == Picture(f"{tmp_path}/there/b.png")
     assert finder("c.png") == Missing(f"{tmp_path}/here/c.png")
-
-
-def test_the_record_of_the_benchmarks_files():
-    record = read_record({"id": 7, "question": "q", "answer": "a", "model": "m", "gt_answer": None})
-    found = processed_record(record, View(("q\n",), ("a\n", Picture("p"))))
-    assert found == {
-        "id": 7,
-        "model": "m",
-        "question": "q\n",
-        "answer": "a\n<image>",
-        "gt_answer": None,
-        "images": ["p"],
-    }
-    assert list(found) == ["id", "model", "question", "answer", "gt_answer", "images"]
 
 
 @FUZZ

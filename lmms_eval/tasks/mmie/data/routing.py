@@ -1,19 +1,12 @@
-"""Which of the three categories a sample belongs to (MMIE specification §1, §6)."""
+"""The category of a sample, by its id or by its record (MMIE specification §1, §6)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
-CATEGORIES: Mapping[str, str] = MappingProxyType(
-    {"SA": "Situational analysis", "PBL": "Project-based learning", "MSR": "Multi-step reasoning"}
-)
-"""Tag in ids -> name, in the order in which ids are searched."""
-QUESTIONS: Mapping[str, int] = MappingProxyType({"SA": 5005, "PBL": 11482, "MSR": 3616})
-"""Questions of the whole data set, by tag."""
+from lmms_eval.tasks.mmie.facts import CATEGORIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +21,7 @@ class Route:
 
 
 def route(sample_id: Any, named: str | None = None, by_name: bool = False) -> Route:
-    """The category by the first tag that the id holds (upper case, anywhere in it).
+    """Finds the category by the first tag that the id holds (upper case, anywhere in it).
 
     Args:
         sample_id: only texts hold a tag.
@@ -48,7 +41,7 @@ def route(sample_id: Any, named: str | None = None, by_name: bool = False) -> Ro
 
 
 def tag_of(name: str | None) -> str | None:
-    """The tag that a category's name stands for: the tag itself or the name, whatever its case and hyphens."""
+    """Returns the tag that a category's name stands for: tag or full name, whatever its case and hyphens."""
     letters = _letters(name or "")
     return next((tag for tag, full in CATEGORIES.items() if letters in (_letters(tag), _letters(full))), None)
 

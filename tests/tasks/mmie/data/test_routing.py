@@ -1,6 +1,7 @@
 import pytest
 
-from lmms_eval.tasks.mmie.data.routing import CATEGORIES, QUESTIONS, route, tag_of
+from lmms_eval.tasks.mmie.data.routing import route, tag_of
+from lmms_eval.tasks.mmie.facts import CATEGORIES, QUESTIONS
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,142 @@
+"""The files of MMIE: finding, fetching and unpacking them, and from a picture's name to its file.
+
+The data set is gated: ``data.json`` (all questions) and ``images.tar.gz`` come from the hub after accepting its terms.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from lmms_eval.errors import DataError
+from lmms_eval.tasks._task_utils.archives import alone, rename, unpacked
+from lmms_eval.tasks.data.snapshot import hf_home
+from lmms_eval.tasks.mmie.settings import Settings
+from lmms_eval.tasks.mmie.view import Missing, Picture
+
+REPOSITORY = "MMIE/MMIE"
+FILES = ("data.json", "overview.json")
+"""All questions, or the excerpt that shows the format."""
+ARCHIVE, IMAGES = "images.tar.gz", "images"
+FOLDER = "mmie_data"
+"""Below ``HF_HOME``: where pictures are unpacked, and where data is looked for."""
+ROOT_VARIABLE = "MMIE_IMAGE_ROOT"
+"""Further folders that paths of pictures start from."""
+ACCESS = (
+    f"The data set {REPOSITORY} is gated: open its page on the hub while logged in and accept the terms (access is "
+    f"granted at once), then set HF_TOKEN or run `hf auth login`, and fetch it with `hf download {REPOSITORY} "
+    f"--repo-type dataset`: it is then found by itself. Or give a folder that holds {FILES[0]} and {IMAGES}/ with "
+    "--data_root DIR"
+)
+
+
+def data_file(settings: Settings) -> Path:
+    """Finds the records: in the settings' own folder, below ``--data_root``, in ``$HF_HOME/mmie_data``, or on the hub.
+
+    Raises:
+        DataError: they are nowhere, and cannot be fetched.
+    """
+    if settings.folder is not None:
+        folders = [settings.folder]
+    elif settings.data_root is not None:
+        root = Path(settings.data_root).expanduser()
+        names = (REPOSITORY, REPOSITORY.replace("/", "__"), REPOSITORY.split("/")[1])
+        folders = [root, *(root / name for name in names)]
+    else:
+        cache = Path(os.environ.get("HF_HUB_CACHE") or hf_home() / "hub") / f"datasets--{REPOSITORY.replace('/', '--')}"
+        folders = [hf_home() / FOLDER, *sorted(cache.glob("snapshots/*"))]
+    for folder in folders:
+        for name in FILES:
+            if (folder / name).is_file():
+                return folder / name
+    tried = ", ".join(str(folder / FILES[0]) for folder in folders)
+    if settings.data_root is not None or settings.folder is not None:
+        raise DataError(f"the records of MMIE are not there; looked for {tried}. {ACCESS}")
+    return _fetch(tried)
+
+
+def _fetch(tried: str) -> Path:
+    """Fetches the data set from the hub, archive of pictures included, and returns its file of records."""
+    from huggingface_hub import snapshot_download
+
+    try:
+        folder = Path(
+            snapshot_download(repo_id=REPOSITORY, repo_type="dataset", allow_patterns=[*FILES, ARCHIVE, f"{IMAGES}/*"])
+        )
+    except Exception as error:  # network and hub errors have no common class
+        raise DataError(
+            f"the records of MMIE are not there (looked for {tried}) and cannot be fetched: {type(error).__name__}: "
+            f"{error}. {ACCESS}"
+        ) from error
+    for name in FILES:
+        if (folder / name).is_file():
+            return folder / name
+    raise DataError(f"{REPOSITORY} on the hub holds none of {', '.join(FILES)}. {ACCESS}")
+
+
+class ImageFinder:
+    """Finds the file of a picture by the name that a record has for it."""
+
+    def __init__(self, roots: list[Path]) -> None:
+        self.roots = roots
+
+    def __call__(self, image: Any) -> Picture | Missing:
+        """Returns the picture for the judge's view."""
+        found = self.find(image)
+        return Missing(str(image)) if found is None else Picture(found)
+
+    def find(self, image: Any) -> str | None:
+        """Returns the file, or ``None``; absolute paths are taken as they are."""
+        name = str(image)
+        if not name:
+            return None
+        for root in self.roots:
+            for path in (root / name, root / name.removeprefix(f"{IMAGES}/")):
+                if path.is_file():
+                    return str(path)
+        return None
+
+
+def image_finder(settings: Settings) -> ImageFinder:
+    """Returns the finder of the pictures that these settings' records name, after unpacking them where needed.
+
+    Raises:
+        DataError: the records cannot be found, or the archive cannot be unpacked.
+    """
+    roots = os.environ.get(ROOT_VARIABLE, ""), settings.media_root
+    return _finder(str(data_file(settings).parent.absolute()), str(hf_home()), roots)
+
+
+@functools.lru_cache(maxsize=16)
+def _finder(folder: str, home: str, roots: tuple[str, ...]) -> ImageFinder:
+    beside, unpacked_here = Path(folder), Path(home) / FOLDER
+    given = [Path(root).expanduser().absolute() for root in roots if root]
+    if not (beside / IMAGES).is_dir() and (beside / ARCHIVE).is_file() and not (unpacked_here / IMAGES).is_dir():
+        unpack(beside / ARCHIVE, unpacked_here)
+    return ImageFinder([beside, *given, *([unpacked_here] if (unpacked_here / IMAGES).is_dir() else [])])
+
+
+def unpack(archive: Path, target: Path) -> None:
+    """Unpacks the pictures so that ``target/images`` exists, complete or not at all.
+
+    Raises:
+        DataError: the archive is damaged or holds names that lead outside, or the disk is full.
+    """
+    with alone(target):
+        if not (target / IMAGES).is_dir():  # else another process was faster
+            with unpacked(archive, target) as folder:
+                rename(_pictures(folder), target / IMAGES)
+
+
+def _pictures(folder: Path) -> Path:
+    """Returns the folder of pictures in what was unpacked; an archive without one holds what belongs into it."""
+    if (folder / IMAGES).is_dir():
+        return folder / IMAGES
+    entries, made = list(folder.iterdir()), Path(tempfile.mkdtemp(dir=folder))
+    made.chmod(folder.parent.stat().st_mode)
+    for entry in entries:
+        rename(entry, made / entry.name)
+    return made
