@@ -62,29 +62,23 @@ def _evaluate_one(name: str, given: argparse.Namespace) -> int:
         annotation = reference.load_reference(given.data_dir, name, given.adv)
         found = standalone.evaluate_dataset(annotation, submission.read_predictions(path), given.allow_partial)
         if not (given.allow_partial and found.result.n_scored) and found.failures:
-            return _withheld(found, name)
+            hint = "--allow_partial scores the others" if found.result.n_scored else "no sample is left to score"
+            complain(
+                f"error: {name}: {len(found.failures)} samples of {found.where} failed: {found.failure_text()}; {hint}"
+            )
+            return WITHHELD
         standalone.write_evaluation(found, folder, submission.fingerprint(path))
     except DataError as error:
         complain(f"error: {name}: {error}")
         return HAS_ERRORS
-    _report(found, name, given.result_dir.absolute().name)
-    return OK
-
-
-def _withheld(found: Evaluation, name: str) -> int:
-    hint = "--allow_partial scores the others" if found.result.n_scored else "no sample is left to score"
-    complain(f"error: {name}: {len(found.failures)} samples of {found.where} failed: {found.failure_text()}; {hint}")
-    return WITHHELD
-
-
-def _report(found: Evaluation, name: str, model: str) -> None:
-    emit(f"{model}:  {name}:  {found.result.as_eval()}")
+    emit(f"{given.result_dir.absolute().name}:  {name}:  {found.result.as_eval()}")
     for warning in found.warnings:
         complain(f"warning: {name}: {warning}")
     if found.failures:
         complain(f"warning: {name}: {len(found.failures)} samples failed: {found.failure_text()}")
     if found.coverage < 1:
         complain(f"warning: {name}: scored {found.result.n_scored} of {found.n_samples} samples ({found.coverage:.1%})")
+    return OK
 
 
 def score(words: Sequence[str]) -> int:

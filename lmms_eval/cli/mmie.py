@@ -110,7 +110,9 @@ def judge_file(given: argparse.Namespace, open_it: Callable[[], Judge]) -> int:
     from lmms_eval.tasks.mmie.judge_file import Judging, Places
     from lmms_eval.tasks.mmie.judge_prompts import built_in, load_prompts
 
-    _check(given)
+    for name, least in (("save_step", 1), ("judge_retries", 0), ("max_images", 1)):
+        if getattr(given, name) < least:
+            raise UsageError(f"--{name} must be at least {least}, not {getattr(given, name)}")
     prompts = load_prompts(given.judge_prompts) if given.judge_prompts else built_in()
     data = _read(given)
     places = Places.of(Path(given.output_dir), given.output_name)
@@ -118,13 +120,9 @@ def judge_file(given: argparse.Namespace, open_it: Callable[[], Judge]) -> int:
     finished = judging.finish(open_it, given.judge_retries, given.force)
     _show_scores(given, finished, prompts)
     _show_notices(finished.summary, places)
-    return _exit_code(finished.summary)
-
-
-def _check(given: argparse.Namespace) -> None:
-    for name, least in (("save_step", 1), ("judge_retries", 0), ("max_images", 1)):
-        if getattr(given, name) < least:
-            raise UsageError(f"--{name} must be at least {least}, not {getattr(given, name)}")
+    if finished.summary["failed"]:
+        return HAS_ERRORS
+    return WITHHELD if finished.summary["unscored"] else OK
 
 
 def _read(given: argparse.Namespace) -> Input:
@@ -183,12 +181,6 @@ def _list(kind: str, lines: Sequence[str]) -> None:
         complain(f"{kind}: {line}")
     if len(lines) > SHOWN:
         complain(f"{kind}: {len(lines) - SHOWN} more, in the summary file")
-
-
-def _exit_code(summary: Mapping[str, Any]) -> int:
-    if summary["failed"]:
-        return HAS_ERRORS
-    return WITHHELD if summary["unscored"] else OK
 
 
 ACTIONS: Mapping[str, Callable[[Sequence[str]], int]] = {"judge": judge}

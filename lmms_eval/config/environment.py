@@ -23,11 +23,8 @@ def environment_defaults(environ: Mapping[str, str]) -> dict[str, EnvironmentDef
     for option in options():
         for variable in option.variables:
             if text := environ.get(variable, "").strip():
-                found[option.name] = EnvironmentDefault(variable, _adapt(variable, text))
+                found[option.name] = EnvironmentDefault(
+                    variable, os.path.join(text, "datasets") if variable == "HF_HOME" else text
+                )
                 break
     return found
-
-
-def _adapt(variable: str, text: str) -> str:
-    """``HF_HOME`` names the folder above the data sets' cache."""
-    return os.path.join(text, "datasets") if variable == "HF_HOME" else text

@@ -33,7 +33,15 @@ def parse_flags(arguments: Sequence[str]) -> dict[str, Any]:
     """
     parser = FlagParser()
     for option in options():
-        _add(parser, option)
+        names = spellings(option)
+        if option.is_switch:
+            parser.add_argument(*names, dest=option.name, action="store_true")
+            off = dict.fromkeys((f"--no_{option.name}", f"--no-{option.name.replace('_', '-')}"))
+            parser.add_argument(*off, dest=option.name, action="store_false")
+        elif option.optional_value:
+            parser.add_argument(*names, dest=option.name, nargs="?", const=True)
+        else:
+            parser.add_argument(*names, dest=option.name)
     namespace, rest = parser.parse_known_args(list(arguments))
     if rest:
         raise ConfigError(_unknown(rest[0], flag_names()))
@@ -54,18 +62,6 @@ def spellings(option: Option) -> list[str]:
             names["--" + name[2:].replace("-", "_")] = None
             names["--" + name[2:].replace("_", "-")] = None
     return list(names)
-
-
-def _add(parser: argparse.ArgumentParser, option: Option) -> None:
-    names = spellings(option)
-    if option.is_switch:
-        parser.add_argument(*names, dest=option.name, action="store_true")
-        off = dict.fromkeys((f"--no_{option.name}", f"--no-{option.name.replace('_', '-')}"))
-        parser.add_argument(*off, dest=option.name, action="store_false")
-    elif option.optional_value:
-        parser.add_argument(*names, dest=option.name, nargs="?", const=True)
-    else:
-        parser.add_argument(*names, dest=option.name)
 
 
 def _unknown(word: str, known: Iterable[str]) -> str:

@@ -113,7 +113,10 @@ def _nearest(key: str, known: Mapping[str, Option]) -> str:
 
 def _resolve(given: Mapping[str, Any], item: FileItem | None, environ: Mapping[str, str]) -> RunConfig:
     table = option_table()
-    layered = {name: _Given(found.text, f"{found.variable} (environment)") for name, found in _environment(environ)}
+    layered = {
+        name: _Given(found.text, f"{found.variable} (environment)")
+        for name, found in list(environment_defaults(environ).items())
+    }
     if item is not None:
         if item.values.get("config"):
             raise ConfigError(f"{item.place}: config: a configuration file cannot name another one")
@@ -126,10 +129,6 @@ def _resolve(given: Mapping[str, Any], item: FileItem | None, environ: Mapping[s
     values = {name: _converted(table[name], entry) for name, entry in layered.items()}
     config = _validated(values, layered)
     return dataclasses.replace(config, log_samples=True) if config.predict_only else config
-
-
-def _environment(environ: Mapping[str, str]) -> list[tuple[str, Any]]:
-    return list(environment_defaults(environ).items())
 
 
 def _converted(option: Option, entry: _Given) -> Any:
@@ -160,14 +159,12 @@ def _validated(values: Mapping[str, Any], layered: Mapping[str, _Given]) -> RunC
     try:
         return _adapter().validate_python(dict(values))
     except ValidationError as error:
-        raise ConfigError(_message(error, layered)) from None  # the original would show values, secrets among them
-
-
-def _message(error: ValidationError, layered: Mapping[str, _Given]) -> str:
-    first = error.errors(include_url=False)[0]
-    name = str(first["loc"][0])
-    what = first["msg"].replace("Input should be", "should be")
-    return f"{layered[name].source}: {what}; got {redact({name: layered[name].value})[name]!r}"
+        first = error.errors(include_url=False)[0]
+        name = str(first["loc"][0])
+        what = first["msg"].replace("Input should be", "should be")
+        raise ConfigError(
+            f"{layered[name].source}: {what}; got {redact({name: layered[name].value})[name]!r}"
+        ) from None  # the original would show values, secrets among them
 
 
 def resolved_cli_args(config: RunConfig) -> dict[str, Any]:

@@ -102,7 +102,12 @@ class Run:
         check_config(self._config)
         with self._opened as opened:
             opened.enter_context(exported(self._config))
-            self._check_paths()
+            # Say now what would else be said after the last answer
+            if self._config.output_path:
+                check_output_path(Path(self._config.output_path))
+            check_cache(self._config)
+            if self._config.baseline:
+                read_baseline(Path(self._config.baseline))
             self._team = this_team(self._config.processes)
             opened.push(self._tell_others)
             _seed(self._config)
@@ -111,14 +116,6 @@ class Run:
         if ends:
             report.end()
         return report
-
-    def _check_paths(self) -> None:
-        """Say now what would else be said after the last answer."""
-        if self._config.output_path:
-            check_output_path(Path(self._config.output_path))
-        check_cache(self._config)
-        if self._config.baseline:
-            read_baseline(Path(self._config.baseline))
 
     def _tell_others(
         self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
@@ -143,7 +140,10 @@ class Run:
         options = _engine_options(config, team)
         judge = open_setup(config, collected.judge, record.folder.path, rank, options.stream, opened)
         if config.write_out and rank == 0:
-            _log_prompts(collected)
+            for plan in collected.plans:
+                if plan.requested:
+                    requests = plan.task.exchange(plan.doc_ids[0], 0).open()
+                    logger.info("{}: prompt of document {}:\n{}", plan.task.name, plan.doc_ids[0], requests[0].context)
         share = None if team is None else Share(team, record.shares_files)
         options = replace(options, cache=cache, judge=judge)
         result = evaluate(collected.plans, collected.selection, collected.model, store, options, share)
@@ -193,10 +193,3 @@ def _seed(config: RunConfig) -> None:
         numpy.random.seed(numpy_seed)
     if torch is not None and torch_seed is not None:
         torch.manual_seed(torch_seed)
-
-
-def _log_prompts(collected: Collected) -> None:
-    for plan in collected.plans:
-        if plan.requested:
-            requests = plan.task.exchange(plan.doc_ids[0], 0).open()
-            logger.info("{}: prompt of document {}:\n{}", plan.task.name, plan.doc_ids[0], requests[0].context)

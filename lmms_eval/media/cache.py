@@ -55,7 +55,9 @@ class ByteLRU(Generic[Value]):
         """Keep ``value``; drops the least recently used ones that no longer fit."""
         size = self._size_of(value)
         with self._lock:
-            self._discard(key)
+            entry = self._entries.pop(key, None)
+            if entry is not None:
+                self._nbytes -= entry[1]
             if size > self._max_bytes:
                 return
             self._entries[key] = (value, size)
@@ -85,11 +87,6 @@ class ByteLRU(Generic[Value]):
     def info(self) -> CacheInfo:
         with self._lock:
             return CacheInfo(len(self._entries), self._nbytes, self._max_bytes, self._hits, self._misses)
-
-    def _discard(self, key: Hashable) -> None:
-        entry = self._entries.pop(key, None)
-        if entry is not None:
-            self._nbytes -= entry[1]
 
     def _shrink(self) -> None:
         while self._nbytes > self._max_bytes:

@@ -115,7 +115,10 @@ def _wired(ref: MediaRef, options: WireOptions) -> tuple[str, EncodedImage]:
     if ref.kind == "image" and ref.image is not None:
         original = original_of(ref.image)
         if original is not None and _fits(len(original.data), original.size, options):
-            return original.sha256, ENCODED.get_or_make((original.sha256, options), lambda: _untouched(original))
+            return original.sha256, ENCODED.get_or_make(
+                (original.sha256, options),
+                lambda: _encoded(original.mime, original.data, original.size, untouched=True),
+            )
         key = digest(ref)
         return key, ENCODED.get_or_make((key, options), lambda: _encode_fitting(load_image(ref), options, ref))
     data, key = content(ref)
@@ -172,10 +175,6 @@ def _fits(nbytes: int, size: tuple[int, int], options: WireOptions) -> bool:
     return (options.max_bytes is None or nbytes <= options.max_bytes) and (
         options.max_pixels is None or size[0] * size[1] <= options.max_pixels
     )
-
-
-def _untouched(original: Original) -> EncodedImage:
-    return _encoded(original.mime, original.data, original.size, untouched=True)
 
 
 def _wire_bytes(data: bytes, options: WireOptions, ref: MediaRef) -> EncodedImage:

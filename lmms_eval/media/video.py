@@ -178,7 +178,11 @@ def _read(ref: MediaRef, sampling: Sampling) -> VideoFrames:
     wanted = select(info, sampling)
     found, there = collect_frames(ref, wanted, info)
     if wanted[-1] >= there:
-        info = _shorter(ref, info, there, sampling)
+        told = f"the header of video {ref.describe()} tells {info.frames} frames, of which only {there} can be decoded"
+        if sampling.indices is not None or there == 0:
+            raise MediaError(f"{told}: check the file")
+        _warn(f"{told}: frames are chosen among these")
+        info = info.of_length(there)
         wanted = select(info, sampling)
         found, _ = collect_frames(ref, wanted, info)
     kept = tuple(index for index in wanted if index in found)
@@ -189,15 +193,6 @@ def _read(ref: MediaRef, sampling: Sampling) -> VideoFrames:
     array = np.stack([_sized(found[index], found[kept[0]]) for index in kept])
     array.setflags(write=False)
     return VideoFrames(array, kept, info.fps)
-
-
-def _shorter(ref: MediaRef, info: VideoInfo, there: int, sampling: Sampling) -> VideoInfo:
-    """What is true of a video that ended early. Raises ``MediaError`` where given frames were wanted, or none is."""
-    told = f"the header of video {ref.describe()} tells {info.frames} frames, of which only {there} can be decoded"
-    if sampling.indices is not None or there == 0:
-        raise MediaError(f"{told}: check the file")
-    _warn(f"{told}: frames are chosen among these")
-    return info.of_length(there)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -42,7 +42,7 @@ class Baseline(Model):
     def __init__(
         self, strategy: str = "gold", text: str = "A", options: str | Sequence[str] = (), no_media: bool = False
     ) -> None:
-        strategies = self._strategies()
+        strategies = {"gold": self._gold, "random_choice": self._random_choice, "constant": self._constant}
         if strategy not in strategies:
             known = ", ".join(strategies)
             raise ModelError(f"baseline has no strategy {strategy!r} (--model_args strategy=...); it has {known}")
@@ -65,9 +65,6 @@ class Baseline(Model):
 
     def identity(self) -> Mapping[str, Any]:
         return {"strategy": self.strategy, "text": self.text, "options": list(self.options)}
-
-    def _strategies(self) -> Mapping[str, Callable[[Request], Response]]:
-        return {"gold": self._gold, "random_choice": self._random_choice, "constant": self._constant}
 
     def _gold(self, request: Request) -> Response:
         if request.kind != "loglikelihood":

@@ -178,16 +178,12 @@ class LegacyAdapter(Model):
         }
         arguments = tuple(task.legacy_arguments(request, self.chat))
         if not self.chat and wants_chat_template(request.task):
-            arguments = (self._templated(task.legacy_context_turns(request)), *arguments[1:])
+            render = getattr(self.plugin, "apply_chat_template", None)
+            if not callable(render):
+                name = type(self.plugin).__name__
+                raise ModelError(f"model {name} has no apply_chat_template: leave out --apply_chat_template")
+            arguments = (render(list(task.legacy_context_turns(request))), *arguments[1:])
         return Prepared(request, arguments, metadata)
-
-    def _templated(self, turns: Sequence[Mapping[str, str]]) -> Any:
-        """The context by the plugin's own ``apply_chat_template`` (``--apply_chat_template``)."""
-        render = getattr(self.plugin, "apply_chat_template", None)
-        if not callable(render):
-            name = type(self.plugin).__name__
-            raise ModelError(f"model {name} has no apply_chat_template: leave out --apply_chat_template")
-        return render(list(turns))
 
     def _ask(self, items: Sequence[Prepared], worker: Worker) -> Generator[Response, None, CallEnd]:
         """One call; where the plugin turns out to unpack five elements, a second one without the context."""
@@ -208,18 +204,15 @@ class LegacyAdapter(Model):
         yield from call.responses()
         self._hook.attach(None)
         end = call.end()
-        self._raise_if_final(kind, end.error)
-        return end
-
-    def _raise_if_final(self, kind: RequestKind, error: BaseException | None) -> None:
-        """Errors that asking again or other requests cannot mend."""
+        # Errors that asking again or other requests cannot mend
         name = type(self.plugin).__name__
-        if isinstance(error, NotImplementedError) and (kind != "generate_until" or _raised_by(kind, error)):
-            raise ModelError(f"model {name} does not implement {kind}: {error or 'no message'}; choose other tasks")
-        if isinstance(error, SystemExit):
-            raise LmmsEvalError(f"model {name} ended the process (sys.exit) in {kind}") from error
-        if error is not None and not isinstance(error, Exception):
-            raise error
+        if isinstance(end.error, NotImplementedError) and (kind != "generate_until" or _raised_by(kind, end.error)):
+            raise ModelError(f"model {name} does not implement {kind}: {end.error or 'no message'}; choose other tasks")
+        if isinstance(end.error, SystemExit):
+            raise LmmsEvalError(f"model {name} ended the process (sys.exit) in {kind}") from end.error
+        if end.error is not None and not isinstance(end.error, Exception):
+            raise end.error
+        return end
 
 
 def _batch_size(plugin: lmms, batch_size: int | str | None) -> int:

@@ -65,7 +65,12 @@ class LiteLLM(ChatModel):
         if parsed.base_url:
             self._url, shown = read_address(parsed.base_url, "")
             if is_loopback(self._url):
-                _exempt_from_proxies(self._url)
+                # The package makes its clients itself, for each provider another one: only the environment reaches them all
+                host = urlsplit(self._url).hostname or ""
+                for name in ("no_proxy", "NO_PROXY"):
+                    hosts = [item.strip() for item in os.environ.get(name, "").split(",") if item.strip()]
+                    if host not in hosts:
+                        os.environ[name] = ",".join([*hosts, host])
         try:
             self._sdk.get_llm_provider(parsed.model, api_base=self._url)
         except self._error as error:
@@ -121,12 +126,3 @@ class LiteLLM(ChatModel):
         if not headers:
             headers = getattr(getattr(error, "response", None), "headers", None) or {}
         return self._failures.of_status(status, body, headers)
-
-
-def _exempt_from_proxies(url: str) -> None:
-    """The package makes its clients itself, for each provider another one: only the environment reaches them all."""
-    host = urlsplit(url).hostname or ""
-    for name in ("no_proxy", "NO_PROXY"):
-        hosts = [item.strip() for item in os.environ.get(name, "").split(",") if item.strip()]
-        if host not in hosts:
-            os.environ[name] = ",".join([*hosts, host])

@@ -39,7 +39,17 @@ class SamplesBook(AnswerBook):
         self._parts: dict[int, list[Any]] = {}
         for number, line in enumerate(_read_text(path).split("\n"), 1):
             if line.strip():
-                self._add(line, number)
+                try:
+                    row = json.loads(line)
+                    doc_id = int(row["doc_id"])
+                except (ValueError, KeyError, TypeError) as error:
+                    raise ModelError(f"replay: {self._path} line {number} is no samples row: {error!r}") from error
+                key = next((key for key in RAW_KEYS if row.get(key) is not None), None)
+                if key is not None and not row.get("error"):
+                    value = row[key]
+                    self._answers.setdefault(doc_id, value if isinstance(value, list) else [value])
+                    if isinstance(row.get("parts"), list):
+                        self._parts.setdefault(doc_id, row["parts"])
 
     def response(self, request: Request) -> Response:
         held = self._answers.get(request.doc_id)
@@ -51,23 +61,15 @@ class SamplesBook(AnswerBook):
         if parts is not None:
             return _interleaved(request, parts, self._path)
         if request.task.output_type in ROUND_TASKS:
-            return _round(request, held, self._path)
+            rounds = _rounds_of(request, held)
+            if request.kind == "generate_until_multi_round" and rounds:
+                return Response(request.id, rounds=tuple(rounds))
+            if request.round >= len(rounds):
+                return _missing(request, self._path)
+            return Response(request.id, text=rounds[request.round], finish_reason="stop")
         if request.repeat >= len(held) or held[request.repeat] is None:
             return _missing(request, self._path)
         return Response(request.id, text=str(held[request.repeat]), finish_reason="stop")
-
-    def _add(self, line: str, number: int) -> None:
-        try:
-            row = json.loads(line)
-            doc_id = int(row["doc_id"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise ModelError(f"replay: {self._path} line {number} is no samples row: {error!r}") from error
-        key = next((key for key in RAW_KEYS if row.get(key) is not None), None)
-        if key is not None and not row.get("error"):
-            value = row[key]
-            self._answers.setdefault(doc_id, value if isinstance(value, list) else [value])
-            if isinstance(row.get("parts"), list):
-                self._parts.setdefault(doc_id, row["parts"])
 
 
 class SubmissionBook(AnswerBook):
@@ -135,15 +137,6 @@ def _likelihood(request: Request, held: Sequence[Any], path: Path) -> Response:
     except (IndexError, ValueError, TypeError):
         return _missing(request, path)
     return Response(request.id, loglikelihood=loss, is_greedy=str(greedy) == "True", is_loss=True)
-
-
-def _round(request: Request, held: Sequence[Any], path: Path) -> Response:
-    rounds = _rounds_of(request, held)
-    if request.kind == "generate_until_multi_round" and rounds:
-        return Response(request.id, rounds=tuple(rounds))
-    if request.round >= len(rounds):
-        return _missing(request, path)
-    return Response(request.id, text=rounds[request.round], finish_reason="stop")
 
 
 def _rounds_of(request: Request, held: Sequence[Any]) -> list[str]:

@@ -70,7 +70,13 @@ def results_document(
         document["groups"] = aggregating
     document |= _task_parts(selection, tasks, run.groups)
     document["config"] = dict(facts.config)
-    document |= _provenance(facts)
+    commit, branch = facts.git.commit, facts.git.branch
+    document |= {
+        "git_hash": commit,
+        "git_branch": branch,
+        "lmms_eval_version": f"{branch or 'unknown'}@{(commit or 'unknown')[:8]}",
+        "date": facts.date,
+    }
     document |= _measurements(run, facts)
     document["task_hashes"] = {name: result.task_hash for name, result in tasks.items()}
     document |= _model_part(facts)
@@ -138,16 +144,6 @@ def _task_parts(selection: Selection, tasks: Mapping[str, TaskResult], groups: S
             name: {"original": result.plan.original, "effective": result.plan.requested}
             for name, result in tasks.items()
         },
-    }
-
-
-def _provenance(facts: RunFacts) -> dict[str, Any]:
-    commit, branch = facts.git.commit, facts.git.branch
-    return {
-        "git_hash": commit,
-        "git_branch": branch,
-        "lmms_eval_version": f"{branch or 'unknown'}@{(commit or 'unknown')[:8]}",
-        "date": facts.date,
     }
 
 

@@ -24,7 +24,11 @@ COUNTS = {
 
 def judge_part(judge: Mapping[str, Any], tasks: Sequence[TaskResult], report: AskReport) -> dict[str, Any]:
     """Counts over all documents of the run, resumed ones included; ``asked`` and ``cache`` are of this start alone."""
-    by_task = {result.task.name: _counts(result.tally) for result in tasks if result.task.is_judged}
+    by_task = {
+        result.task.name: {key: getattr(result.tally, name) for key, name in COUNTS.items()}
+        for result in tasks
+        if result.task.is_judged
+    }
     totals = {key: sum(counts[key] for counts in by_task.values()) for key in COUNTS}
     part: dict[str, Any] = {**judge, "asked": report.judge_asked, **totals, "by_task": by_task}
     if report.judge_give_up:
@@ -43,7 +47,3 @@ def judge_usage(tally: TaskTally) -> dict[str, int]:
         "total_tokens": tally.judge_input_tokens + tally.judge_output_tokens,
         "n_api_calls": tally.judge_replies,
     }
-
-
-def _counts(tally: TaskTally) -> dict[str, int]:
-    return {key: getattr(tally, name) for key, name in COUNTS.items()}

@@ -73,7 +73,10 @@ def notes(run: RunResult, facts: ReportFacts) -> list[str]:
         lines.append("interrupted: what was finished is kept")
     if run.state != "complete" and not (run.broken and run.is_finished):
         lines.append(f"to ask only what is missing or failed, run the same command again:\n  {facts.command}")
-    return lines + _written([*facts.files, *_submissions(run)])
+    metrics = [metric for result in run.tasks for metric in result.metrics]
+    return lines + _written(
+        [*facts.files, *[path for metric in metrics for path in metric.details.get("submission_files", ())]]
+    )
 
 
 def _unscored_alike(tasks: Sequence[TaskResult]) -> dict[str, list[TaskResult]]:
@@ -118,12 +121,6 @@ def _written(paths: Sequence[str]) -> list[str]:
                 f"written: {len(alike)} files {kind} below {_shown(os.path.commonpath(map(os.path.abspath, alike)))}"
             )
     return lines
-
-
-def _submissions(run: RunResult) -> list[str]:
-    """Files that the tasks' own aggregations have written."""
-    metrics = [metric for result in run.tasks for metric in result.metrics]
-    return [path for metric in metrics for path in metric.details.get("submission_files", ())]
 
 
 def _task_notes(result: TaskResult) -> list[str]:

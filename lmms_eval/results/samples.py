@@ -88,7 +88,9 @@ def _row(record: Mapping[str, Any], score: Mapping[str, Any], is_likelihood: boo
         row["resps"] = resps
     row["filtered_resps"] = filtered
     row |= _interleaved(answers)
-    row["token_counts"] = _token_counts(first)
+    keys = ("input_tokens", "output_tokens", "reasoning_tokens")
+    counts = first.get("usage") or [None]
+    row["token_counts"] = [dict(zip(keys, item, strict=False)) if item else None for item in counts]
     row["doc_hash"] = record["doc_hash"]
     if record["media"]:
         row["input_media"] = record["media"]
@@ -138,11 +140,12 @@ def _parts(value: Any, parts: Any) -> list[Any]:
     if isinstance(value, list):
         return [_parts(item, of_item) for item, of_item in zip(value, parts or [None] * len(value), strict=True)]
     pieces = parts_from_record(parts or ([] if value is None else [value]))
-    return [{"type": "text", "text": piece} if isinstance(piece, str) else _picture(piece) for piece in pieces]
-
-
-def _picture(image: GeneratedImage) -> dict[str, str]:
-    return {"type": "image", "path": f"{FOLDER}/{image.file_name}", "sha256": image.sha256}
+    return [
+        {"type": "text", "text": piece}
+        if isinstance(piece, str)
+        else {"type": "image", "path": f"{FOLDER}/{piece.file_name}", "sha256": piece.sha256}
+        for piece in pieces
+    ]
 
 
 def _answer_facts(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -165,12 +168,6 @@ def _logged(value: Any) -> Any:
 
 def _unwrapped(values: Any) -> Any:
     return values[0] if isinstance(values, list) and len(values) == 1 else values
-
-
-def _token_counts(answer: Mapping[str, Any]) -> list[dict[str, int] | None]:
-    keys = ("input_tokens", "output_tokens", "reasoning_tokens")
-    counts = answer.get("usage") or [None]
-    return [dict(zip(keys, item, strict=False)) if item else None for item in counts]
 
 
 def _plain(value: Any) -> Any:

@@ -43,7 +43,16 @@ class PowerResult:
     min_detectable_effect: float | None = None
 
 
-def _check(question: PowerQuestion, current_n: int | None) -> None:
+def power_analysis(question: PowerQuestion, current_n: int | None = None) -> PowerResult:
+    """n = ⌈((z_{1−α/2} + z_power) σ_d / effect)²⌉ with σ_d² = σ_a² + σ_b² − 2ρσ_aσ_b.
+
+    For ``current_n`` documents: power = Φ(effect √n/σ_d − z_{1−α/2}) and the smallest detectable effect
+    (z + z) σ_d/√n, both rounded to 4 digits. Where the differences do not spread at all (σ_d = 0), two
+    documents show any difference.
+
+    Raises:
+        UsageError: a parameter is out of its range.
+    """
     complaints = {
         "effect size must be a number above 0": 0 < question.effect_size < math.inf,
         "alpha must lie between 0 and 1": 0 < question.alpha < 1,
@@ -57,19 +66,6 @@ def _check(question: PowerQuestion, current_n: int | None) -> None:
     for complaint, is_fine in complaints.items():
         if not is_fine:
             raise UsageError(f"power analysis: {complaint}")
-
-
-def power_analysis(question: PowerQuestion, current_n: int | None = None) -> PowerResult:
-    """n = ⌈((z_{1−α/2} + z_power) σ_d / effect)²⌉ with σ_d² = σ_a² + σ_b² − 2ρσ_aσ_b.
-
-    For ``current_n`` documents: power = Φ(effect √n/σ_d − z_{1−α/2}) and the smallest detectable effect
-    (z + z) σ_d/√n, both rounded to 4 digits. Where the differences do not spread at all (σ_d = 0), two
-    documents show any difference.
-
-    Raises:
-        UsageError: a parameter is out of its range.
-    """
-    _check(question, current_n)
     given_a, given_b = question.std_a, question.std_b
     std_a = given_a if given_a is not None else given_b if given_b is not None else _DEFAULT_STD
     std_b = given_b if given_b is not None else std_a

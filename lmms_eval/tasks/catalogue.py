@@ -153,16 +153,15 @@ class Catalogue:
     def _add(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
             if entry.name in self.tasks or entry.name in self.groups:
-                self._forget(entry.name)
+                self.tasks.pop(entry.name, None)
+                self.groups.pop(entry.name, None)
+                kept = {
+                    tag: [member for member in members if member != entry.name] for tag, members in self.tags.items()
+                }
+                self.tags = {tag: members for tag, members in kept.items() if members}
             (self.tasks if entry.kind == "task" else self.groups)[entry.name] = entry
             for tag in entry.tags:
                 self.tags.setdefault(tag, []).append(entry.name)
-
-    def _forget(self, name: str) -> None:
-        self.tasks.pop(name, None)
-        self.groups.pop(name, None)
-        kept = {tag: [member for member in members if member != name] for tag, members in self.tags.items()}
-        self.tags = {tag: members for tag, members in kept.items() if members}
 
 
 def _of_table(data: dict[str, Any], file: Path) -> list[Entry]:

@@ -50,7 +50,8 @@ def _layout(column: Column) -> _Layout:
     if all_numbers:
         decimals = max(len(_trimmed(cell).partition(".")[2]) for cell in cells if cell.strip())
         cells = tuple(
-            f"{float(cell):.{decimals}f}" if cell and ("." in cell or decimals) else cell for cell in _blanked(cells)
+            f"{float(cell):.{decimals}f}" if cell and ("." in cell or decimals) else cell
+            for cell in [cell if cell.strip() else "" for cell in cells]
         )
     elif filled and filled[0]:
         cells = tuple(_trimmed(cell) if number else cell for cell, number in zip(cells, is_number, strict=True))
@@ -58,10 +59,6 @@ def _layout(column: Column) -> _Layout:
         is_number = [False] * len(cells)
     width = max(_MIN_WIDTH, display_width(column.heading), *(display_width(cell) for cell in cells))
     return _Layout(cells, tuple(is_number), all_numbers, width)
-
-
-def _blanked(cells: Sequence[str]) -> list[str]:
-    return [cell if cell.strip() else "" for cell in cells]
 
 
 def _padded(text: str, width: int, right: bool) -> str:

@@ -19,7 +19,9 @@ def place_of(error: BaseException, function: Callable[..., Any]) -> str:
     These are all in the folder of its module and below, installed packages apart. Where no frame does (a call with the
     wrong number of arguments), the place where the function is defined; empty where it has no file.
     """
-    home = _home(function)
+    target = getattr(function, "func", function)  # of a functools.partial
+    file = getattr(sys.modules.get(getattr(target, "__module__", None) or ""), "__file__", None)
+    home = Path(file).resolve().parent if file else None
     if home is None:
         return ""
     frames = traceback.extract_tb(error.__traceback__)
@@ -28,12 +30,6 @@ def place_of(error: BaseException, function: Callable[..., Any]) -> str:
         return f"{own[-1].filename}:{own[-1].lineno}"
     code = getattr(inspect.unwrap(function), "__code__", None)
     return "" if code is None else f"{code.co_filename}:{code.co_firstlineno}"
-
-
-def _home(function: Callable[..., Any]) -> Path | None:
-    target = getattr(function, "func", function)  # of a functools.partial
-    file = getattr(sys.modules.get(getattr(target, "__module__", None) or ""), "__file__", None)
-    return Path(file).resolve().parent if file else None
 
 
 def _is_below(name: str, home: Path) -> bool:

@@ -108,7 +108,8 @@ def _remote(options: InternVLOptions, config: Mapping[str, Any]) -> tuple[Any, A
     device = resolve_device(options.device)
     place: Any = {"": device}
     if options.spread:
-        place = device_map(torch.cuda.device_count(), _layers(config))
+        language = config.get("llm_config") or config.get("text_config") or config
+        place = device_map(torch.cuda.device_count(), int(language.get("num_hidden_layers", 32)))
     where = {"revision": options.revision} if options.revision else {}
     arguments: dict[str, Any] = {"dtype": usable_dtype(device, options.dtype), "low_cpu_mem_usage": True, **where}
     if device.type != "cpu" or options.spread:
@@ -125,8 +126,3 @@ def _remote(options: InternVLOptions, config: Mapping[str, Any]) -> tuple[Any, A
     if not callable(getattr(model, "chat", None)):
         raise ModelError(f"internvl: {type(model).__name__} of {options.pretrained} has no method chat")
     return model, tokenizer
-
-
-def _layers(config: Mapping[str, Any]) -> int:
-    language = config.get("llm_config") or config.get("text_config") or config
-    return int(language.get("num_hidden_layers", 32))

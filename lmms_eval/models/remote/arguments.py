@@ -146,7 +146,10 @@ def _merge(kind: type[RemoteArguments], given: Mapping[str, Any]) -> dict[str, A
                 f"model argument {name!r} of the {kind.backend} back end is not in this version: leave it out"
             )
         if SAME.get(name, name) not in kind.model_fields:
-            raise ModelError(_unknown(kind, name))
+            known = sorted({*kind.model_fields, *SAME})
+            close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+            answer = f"did you mean {', '.join(close)}?" if close else f"it takes: {', '.join(known)}"
+            raise ModelError(f"the {kind.backend} back end has no model argument {name!r}; {answer}")
     return first_names(given, SAME)
 
 
@@ -165,10 +168,3 @@ def first_names(given: Mapping[str, Any], same: Mapping[str, str]) -> dict[str, 
             raise ModelError(f"model argument {target!r} is given twice with different values, once as {name!r}")
         merged[target] = value
     return merged
-
-
-def _unknown(kind: type[RemoteArguments], name: str) -> str:
-    known = sorted({*kind.model_fields, *SAME})
-    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    answer = f"did you mean {', '.join(close)}?" if close else f"it takes: {', '.join(known)}"
-    return f"the {kind.backend} back end has no model argument {name!r}; {answer}"

@@ -61,7 +61,20 @@ class DirectPost:
         async with asyncio.timeout(self._timeout.total):
             connection = await self._connect()
             try:
-                answer = await self._exchange(connection, body)
+                protocol = connection.protocol
+                protocol.set_response_params(read_until_eof=True)
+                connection.transport.write(b"%b%d\r\n\r\n%b" % (self._head, len(body), body))
+                try:
+                    message, content = await protocol.read()
+                    while message.code in CONTINUES:
+                        message, content = await protocol.read()
+                except HttpProcessingError as error:
+                    raise aiohttp.ClientResponseError(
+                        self._like.request_info, (), status=error.code, message=error.message
+                    ) from error
+                answer = Answer(
+                    message.code, message.headers, await read_whole(content, self._max_bytes, self._address)
+                )
             except BaseException:
                 connection.close()
                 raise
@@ -73,17 +86,3 @@ class DirectPost:
             return await self._connector.connect(self._like, [], self._timeout)
         except TimeoutError as error:
             raise aiohttp.ConnectionTimeoutError(f"Connection timeout to host {self._address}") from error
-
-    async def _exchange(self, connection: Any, body: bytes) -> Answer:
-        protocol = connection.protocol
-        protocol.set_response_params(read_until_eof=True)
-        connection.transport.write(b"%b%d\r\n\r\n%b" % (self._head, len(body), body))
-        try:
-            message, content = await protocol.read()
-            while message.code in CONTINUES:
-                message, content = await protocol.read()
-        except HttpProcessingError as error:
-            raise aiohttp.ClientResponseError(
-                self._like.request_info, (), status=error.code, message=error.message
-            ) from error
-        return Answer(message.code, message.headers, await read_whole(content, self._max_bytes, self._address))

@@ -48,10 +48,17 @@ class ImagesApi:
         from lmms_eval.models.openai.client import Client
         from lmms_eval.models.openai.concurrency import Gate
 
+        from dataclasses import replace
+
         own = {name: arguments[name] for name in FIELDS if name in arguments}
         rest = {name: value for name, value in arguments.items() if name not in FIELDS}
         settings = parse_arguments({**rest, "model": model}, os.environ)
-        self._endpoint = _images_endpoint(find_endpoint(settings, os.environ))
+        endpoint = find_endpoint(settings, os.environ)
+
+        chat = PATHS["chat"]
+        head, _, query = endpoint.url.partition("?")
+        url = head.removesuffix(chat) + PATH + (f"?{query}" if query else "")
+        self._endpoint = replace(endpoint, url=url, shown=endpoint.shown.removesuffix(chat) + PATH)
         default = {} if model.startswith(_ALWAYS_BASE64) else {"response_format": "b64_json"}
         self._body = {"model": model, "n": 1, **default, **own, **settings.extra_body}
         self.concurrency = settings.ceiling
@@ -109,15 +116,6 @@ class ImagesApi:
         # No document of a run stands behind this request, and its body is made already.
         request = Request("text-to-image", "generate_until", cast("Task", None), 0, _no_messages)
         return request.with_payload(body, len(body))
-
-
-def _images_endpoint(endpoint: Endpoint) -> Endpoint:
-    from dataclasses import replace
-
-    chat = PATHS["chat"]
-    head, _, query = endpoint.url.partition("?")
-    url = head.removesuffix(chat) + PATH + (f"?{query}" if query else "")
-    return replace(endpoint, url=url, shown=endpoint.shown.removesuffix(chat) + PATH)
 
 
 def _read(raw: bytes, url: str) -> Reply:

@@ -124,7 +124,10 @@ def hub_copy(folder: Path, name: str | None, where: str) -> FilesBySplit:
         files = _below(place, recursive=place in places) if place.is_dir() else []
         files = files or (_below(place, recursive=True) if place == folder and not name else [])
         if files:
-            return _by_split(files, place)
+            found: FilesBySplit = {}
+            for file in files:
+                found.setdefault(_split_of(file, place), []).append(file)
+            return found
     wanted = f"{folder}/{name}/*.parquet or {folder}/*.parquet" if name else f"{folder}/*.parquet"
     kinds = ", ".join(SUFFIXES)
     raise DataError(f"{where}: no data files found: looked for {wanted} (and {kinds} files); {_contents(folder)}")
@@ -156,24 +159,16 @@ def _below(folder: Path, recursive: bool) -> list[Path]:
     files = [
         file
         for file in sorted(found)
-        if file.suffix in SUFFIXES and file.is_file() and file.name not in _IGNORED and not _hidden(file, folder)
+        if file.suffix in SUFFIXES
+        and file.is_file()
+        and file.name not in _IGNORED
+        and not any(part.startswith(".") for part in file.relative_to(folder).parts)
     ]
     for builder in dict.fromkeys(SUFFIXES.values()):
         same = [file for file in files if SUFFIXES[file.suffix] == builder]
         if same:
             return same
     return []
-
-
-def _hidden(file: Path, folder: Path) -> bool:
-    return any(part.startswith(".") for part in file.relative_to(folder).parts)
-
-
-def _by_split(files: Iterable[Path], folder: Path) -> FilesBySplit:
-    found: FilesBySplit = {}
-    for file in files:
-        found.setdefault(_split_of(file, folder), []).append(file)
-    return found
 
 
 def _split_of(file: Path, folder: Path) -> str:
@@ -204,16 +199,13 @@ def _card_files(folder: Path, name: str | None) -> FilesBySplit:
     configs = head.get("configs") if isinstance(head, Mapping) else None
     for config in configs if isinstance(configs, list) else []:
         if isinstance(config, Mapping) and config.get("config_name") == (name or "default"):
-            return _card_splits(folder, config.get("data_files"))
+            stated = config.get("data_files")
+            entries = stated if isinstance(stated, list) else [{"split": "train", "path": stated}] if stated else []
+            found: FilesBySplit = {}
+            for entry in entries:
+                if isinstance(entry, Mapping) and entry.get("path"):
+                    files = [file for path in _listed(entry["path"]) for file in sorted(folder.glob(str(path)))]
+                    if files:
+                        found.setdefault(str(entry.get("split", "train")), []).extend(files)
+            return found
     return {}
-
-
-def _card_splits(folder: Path, stated: Any) -> FilesBySplit:
-    entries = stated if isinstance(stated, list) else [{"split": "train", "path": stated}] if stated else []
-    found: FilesBySplit = {}
-    for entry in entries:
-        if isinstance(entry, Mapping) and entry.get("path"):
-            files = [file for path in _listed(entry["path"]) for file in sorted(folder.glob(str(path)))]
-            if files:
-                found.setdefault(str(entry.get("split", "train")), []).extend(files)
-    return found

@@ -210,12 +210,11 @@ def _in_folder(folder: Path, request: DataRequest) -> FilesBySplit:
     if not stated:
         return hub_copy(folder, request.name, request.where)
     by_split = stated if isinstance(stated, Mapping) else {"train": stated}
-    inside = {split: _inside(value, folder) for split, value in by_split.items()}
+    inside = {
+        split: [str(folder / str(item)) for item in (value if isinstance(value, list) else [value])]
+        for split, value in by_split.items()
+    }
     return data_files(inside, str(folder), [], request.where)
-
-
-def _inside(value: Any, folder: Path) -> list[str]:
-    return [str(folder / str(item)) for item in (value if isinstance(value, list) else [value])]
 
 
 def _in_data_root(request: DataRequest, split: str) -> DataSet:

@@ -210,7 +210,7 @@ class Costs:
         documents = self._documents
         for name in documents.media_columns if self._has_media else ():
             stored = documents.source.media(name, indices)
-            kind = _kind_of_feature(documents.source.features.get(name))
+            kind = "audio" if "'Audio'" in repr(documents.source.features.get(name)) else "image"
             yield _Column([0.0] * len(indices), [[Medium(kind, item) for item in items] for items in stored])
         for name in documents.text_columns:
             cells = documents.source.cells(name, indices)
@@ -262,7 +262,3 @@ def _names_media(column: pa.ChunkedArray) -> bool:
             return False
         found = found or bool(media)
     return found
-
-
-def _kind_of_feature(feature: object) -> Kind:
-    return "audio" if "'Audio'" in repr(feature) else "image"

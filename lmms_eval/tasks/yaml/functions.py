@@ -131,7 +131,16 @@ def _module(name: str, folder: Path, where: str) -> ModuleType:
     with _LOCK:
         if path.is_file():
             return _from_file(path.resolve(), where)
-        return _installed(name, path, where)
+        with _without_current_folder():
+            try:
+                found = name in sys.modules or importlib.util.find_spec(name) is not None
+            except (ImportError, ValueError):
+                found = False
+            if not found:
+                close = difflib.get_close_matches(path.stem, [file.stem for file in path.parent.glob("*.py")], n=3)
+                hint = f"; did you mean {', '.join(close)}?" if close else ""
+                raise TaskError(f"{where}: there is neither {path} nor an installed module {name!r}{hint}")
+            return _import(name, where)
 
 
 def _from_file(path: Path, where: str) -> ModuleType:
@@ -155,20 +164,6 @@ def _execute(path: Path, where: str) -> ModuleType:
         del sys.modules[name]
         raise TaskError(f"{where}: {path} cannot be imported: {type(error).__name__}: {error}") from error
     return module
-
-
-def _installed(name: str, path: Path, where: str) -> ModuleType:
-    """An installed module; ``path`` is where the YAML's own folder would have it."""
-    with _without_current_folder():
-        try:
-            found = name in sys.modules or importlib.util.find_spec(name) is not None
-        except (ImportError, ValueError):
-            found = False
-        if not found:
-            close = difflib.get_close_matches(path.stem, [file.stem for file in path.parent.glob("*.py")], n=3)
-            hint = f"; did you mean {', '.join(close)}?" if close else ""
-            raise TaskError(f"{where}: there is neither {path} nor an installed module {name!r}{hint}")
-        return _import(name, where)
 
 
 def _import(name: str, where: str) -> ModuleType:

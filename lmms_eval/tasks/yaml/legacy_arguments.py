@@ -24,7 +24,8 @@ def arguments_of(requests: RequestFactory, request: Request, chat: bool) -> tupl
     """
     task = requests.task
     place = (request.doc_id, task.name, task.split)
-    visual = _doc_to_visual(requests, request)
+    show, policy = _visuals(requests, request), requests.prompts.media
+    visual = show if policy is None else lambda doc: policy.media(show(doc))
     if request.kind == "loglikelihood":
         if chat:
             raise TaskError(
@@ -39,13 +40,12 @@ def arguments_of(requests: RequestFactory, request: Request, chat: bool) -> tupl
     if chat:
         return (request.context, _doc_to_messages(requests, request), generation, *place)
     if request.kind == "generate_until_multi_round":
-        return (request.context, generation, visual, _doc_to_text(requests), *place)
+
+        def doc_to_text(doc: Doc, **rounds: Any) -> Any:
+            return call_text(requests.config.doc_to_text, doc, requests.prompts.kwargs, **rounds)
+
+        return (request.context, generation, visual, doc_to_text, *place)
     return (request.context, generation, visual, *place)
-
-
-def _doc_to_visual(requests: RequestFactory, request: Request) -> Callable[[Doc], Any]:
-    show, policy = _visuals(requests, request), requests.prompts.media
-    return show if policy is None else lambda doc: policy.media(show(doc))
 
 
 def _visuals(requests: RequestFactory, request: Request) -> Callable[[Doc], Any]:
@@ -54,15 +54,6 @@ def _visuals(requests: RequestFactory, request: Request) -> Callable[[Doc], Any]
         own = builder.own
         return lambda doc: [part["url"] for turn in own(doc) for part in turn["content"] if part["type"] != "text"]
     return requests.prompts.visuals
-
-
-def _doc_to_text(requests: RequestFactory) -> Callable[..., Any]:
-    """``doc_to_text`` for later rounds, with the task's prompt settings filled in."""
-
-    def doc_to_text(doc: Doc, **rounds: Any) -> Any:
-        return call_text(requests.config.doc_to_text, doc, requests.prompts.kwargs, **rounds)
-
-    return doc_to_text
 
 
 def _doc_to_messages(requests: RequestFactory, request: Request) -> Callable[..., Any]:

@@ -52,19 +52,16 @@ class YamlReader:
         if path in above:
             chain = " -> ".join(str(item) for item in (*above[above.index(path) :], path))
             raise TaskError(f"{path}: include cycle: {chain}; take one of these include lines out")
-        own = self._parse(path, above)
+        if path not in self._parsed:
+            text = read_text(path, included_by=above[-1] if above else None)
+            self._parsed[path] = parse_text(_only_keys(text, self._keys) if self._keys else text, path)
+        own = self._parsed[path]
         merged: dict[str, Any] = {}
         for entry in reversed(_entries(own.get("include"), path)):
             merged.update(self._read((path.parent / entry).resolve(), (*above, path)))
         merged.update(own)
         merged.pop("include", None)
         return merged
-
-    def _parse(self, path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
-        if path not in self._parsed:
-            text = read_text(path, included_by=above[-1] if above else None)
-            self._parsed[path] = parse_text(_only_keys(text, self._keys) if self._keys else text, path)
-        return self._parsed[path]
 
 
 def read_text(path: Path, included_by: Path | None = None) -> str:
@@ -106,7 +103,10 @@ def parse_text(text: str, path: Path) -> dict[str, Any]:
     try:
         data = load_bounded(text, loader)
     except yaml.YAMLError as error:
-        raise TaskError(_syntax_message(path, error)) from error
+        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+        line = f", line {mark.line + 1}" if mark is not None else ""
+        problem = getattr(error, "problem", None) or str(error)
+        raise TaskError(f"{path}{line}: not valid task YAML: {problem}") from error
     except ValueError as error:  # a date such as 2024-13-45, which YAML reads as one
         raise TaskError(f"{path}: {error}; put values that look like dates in quotes") from error
     if data is None:
@@ -114,13 +114,6 @@ def parse_text(text: str, path: Path) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise TaskError(f"{path}: a task file must be a mapping of keys, not a {type(data).__name__}")
     return _stated(data, path)
-
-
-def _syntax_message(path: Path, error: yaml.YAMLError) -> str:
-    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    line = f", line {mark.line + 1}" if mark is not None else ""
-    problem = getattr(error, "problem", None) or str(error)
-    return f"{path}{line}: not valid task YAML: {problem}"
 
 
 def _entries(include: Any, path: Path) -> list[str]:

@@ -188,7 +188,13 @@ class AnswerScorer:
         if self.config.process_results is not None:
             return self._processed(doc, results, verdicts)
         if self.config.output_type in GENERATING:
-            return self._text_metrics(doc, results)
+            answer = results[0] if results else ""
+            if isinstance(answer, list):
+                answer = answer[-1] if answer else ""
+            targets = self._targets(doc)
+            return {
+                metric.name: score_text(metric, self.config.output_type, targets, answer) for metric in self.metrics
+            }
         if self.config.output_type == "multiple_choice":
             return self._choice_metrics(doc, results)
         return self._likelihood_metrics(doc, results)
@@ -216,13 +222,6 @@ class AnswerScorer:
             raise RenderError(f"process_results must return a mapping of metrics, not a {type(made).__name__}")
         return made
 
-    def _text_metrics(self, doc: Doc, results: Sequence[Any]) -> dict[str, Any]:
-        answer = results[0] if results else ""
-        if isinstance(answer, list):
-            answer = answer[-1] if answer else ""
-        targets = self._targets(doc)
-        return {metric.name: score_text(metric, self.config.output_type, targets, answer) for metric in self.metrics}
-
     def _targets(self, doc: Doc) -> list[Any]:
         """The reference answers of a document: a list gives several, numbers name choices."""
         value, choices = self.prompts.target(doc), self.prompts.choices(doc)
@@ -232,21 +231,18 @@ class AnswerScorer:
         return [_choice(choices, item) for item in found]
 
     def _choice_metrics(self, doc: Doc, results: Sequence[Any]) -> dict[str, Any]:
-        item = self._choice_item(doc, results)
+        choices = self.prompts.choices(doc) or []
+        losses, greedy = [loss for loss, _ in results], [is_greedy for _, is_greedy in results]
+        bare: Sequence[float] = ()
+        if len(results) == 2 * len(choices):
+            losses, greedy, bare = losses[::2], greedy[::2], losses[1::2]
+        item = ChoiceItem(tuple(losses), tuple(greedy), tuple(choices), self._gold(doc, choices), tuple(bare))
         made = {}
         for metric in self.metrics:
             function = metric_function(metric.name, self.config.output_type)
             if function is not None:
                 made[metric.name] = function(item, **metric.arguments)
         return made
-
-    def _choice_item(self, doc: Doc, results: Sequence[Any]) -> ChoiceItem:
-        choices = self.prompts.choices(doc) or []
-        losses, greedy = [loss for loss, _ in results], [is_greedy for _, is_greedy in results]
-        bare: Sequence[float] = ()
-        if len(results) == 2 * len(choices):
-            losses, greedy, bare = losses[::2], greedy[::2], losses[1::2]
-        return ChoiceItem(tuple(losses), tuple(greedy), tuple(choices), self._gold(doc, choices), tuple(bare))
 
     def _gold(self, doc: Doc, choices: Sequence[str]) -> tuple[int, ...]:
         value = self.prompts.text(doc) if self.config.doc_to_text is not None else None

@@ -120,7 +120,13 @@ def _table(encoded: str, where: str, path: Path, state: tuple[int, int]) -> Task
     """Hundreds of tasks of one table ask for it one after the other."""
     spec = decode(json.loads(encoded))
     rows = _chosen(_read_table(path, state), spec.get("where") or {}, where)
-    named = _named(rows, spec["task"], where)
+    template = spec["task"]
+    named: dict[str, Row] = {}
+    for row in rows:
+        name = _text(template, row, f"{where}: {TABLE_KEY}.task")
+        if name in named:
+            raise TaskError(f"{where}: {TABLE_KEY} gives two tasks the name {name!r}")
+        named[name] = row
     return TaskTable(where, named, spec.get("set") or {}, dict(_groups(named, spec.get("groups") or [], where)))
 
 
@@ -162,16 +168,6 @@ def _chosen(rows: Sequence[Row], wanted: Any, where: str) -> Sequence[Row]:
     if not isinstance(wanted, Mapping) or any(column not in row for row in rows[:1] for column in wanted):
         raise TaskError(f"{where}: {TABLE_KEY}.where must map columns of the table to texts, not {wanted!r:.80}")
     return [row for row in rows if all(row[column] == str(text) for column, text in wanted.items())]
-
-
-def _named(rows: Sequence[Row], template: str, where: str) -> dict[str, Row]:
-    named: dict[str, Row] = {}
-    for row in rows:
-        name = _text(template, row, f"{where}: {TABLE_KEY}.task")
-        if name in named:
-            raise TaskError(f"{where}: {TABLE_KEY} gives two tasks the name {name!r}")
-        named[name] = row
-    return named
 
 
 def _groups(named: Mapping[str, Row], levels: Sequence[Any], where: str) -> Iterator[tuple[str, Mapping[str, Any]]]:

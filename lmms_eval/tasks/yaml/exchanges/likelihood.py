@@ -25,10 +25,6 @@ class LikelihoodExchange(TaskExchange):
                 return [self._request(Ask(self._first(), builder, "loglikelihood", target))]
             return self._choices(doc)
 
-    @property
-    def _wants_mutual_info(self) -> bool:
-        return any(metric.name == "acc_mutual_info" for metric in self.requests.task.metrics)
-
     def advance(self, responses: Sequence[Response]) -> Sequence[Request]:
         self._responses += responses
         return ()
@@ -49,7 +45,7 @@ class LikelihoodExchange(TaskExchange):
         for number, choice in enumerate(choices):
             builder = MessageBuilder(self.requests, self.doc_id)
             requests.append(self._likelihood(context, builder, delimiter + choice, number))
-            if self._wants_mutual_info:
+            if any(metric.name == "acc_mutual_info" for metric in self.requests.task.metrics):
                 nothing = MessageBuilder(self.requests, self.doc_id, lambda _doc: build_user_turn([], ""), bare=True)
                 requests.append(self._likelihood("", nothing, delimiter + choice, len(choices) + number))
         return requests
