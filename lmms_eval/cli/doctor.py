@@ -112,10 +112,11 @@ def _accelerators() -> list[str]:
 
 def _machine(environ: Mapping[str, str]) -> list[str]:
     home = Path(environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
     return [
-        f"CPU cores: {_cores()}",
+        f"CPU cores: {cores}",
         f"memory: {memory / _GIB:.1f} GiB, unused {free / _GIB:.1f} GiB",
         _disk("current folder", Path.cwd()),
         _disk("HF home", home) + ("" if home.exists() else ", not there yet"),
@@ -133,10 +134,6 @@ def _sandbox() -> list[str]:
     if missing:
         return [*lines, f"programs of models are refused: nothing confines their {' and '.join(missing)}; {REMEDY}"]
     return [*lines, "programs of models are run, confined"]
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _disk(name: str, folder: Path) -> str:

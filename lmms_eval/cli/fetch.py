@@ -23,14 +23,17 @@ class FetchError(LmmsEvalError):
 
 
 def run(arguments: Sequence[str]) -> int:
+    from lmms_eval.tasks._task_utils.linguistic import data_folders
+
     parser = command_parser("fetch", "install data that scoring needs; nothing is ever fetched while scoring")
     parser.add_argument("what", choices=("nltk",), help="nltk: English sentences (punkt_tab) and nouns (wordnet)")
     parser.add_argument("--to", metavar="DIR", help="folder (default: the first of NLTK_DATA, else ~/nltk_data)")
     given = parser.parse_args(list(arguments))
-    folder = Path(given.to or _default_folder()).expanduser().absolute()
+    default = os.environ.get("NLTK_DATA", "").split(os.pathsep)[0] or "~/nltk_data"
+    folder = Path(given.to or default).expanduser().absolute()
     fetch_nltk(folder)
     emit(f"NLTK's data: {folder}")
-    if given.to and folder not in _searched():
+    if given.to and folder not in [searched.absolute() for searched in data_folders()]:
         emit(f"give --nltk_data {folder} to evaluations, or set NLTK_DATA")
     return 0
 
@@ -71,13 +74,3 @@ def _downloader() -> Any:
     except ImportError as error:
         raise UsageError("fetch nltk: nltk is missing; pip install 'lmms_eval[metrics]'") from error
     return Downloader()
-
-
-def _default_folder() -> str:
-    return os.environ.get("NLTK_DATA", "").split(os.pathsep)[0] or "~/nltk_data"
-
-
-def _searched() -> list[Path]:
-    from lmms_eval.tasks._task_utils.linguistic import data_folders
-
-    return [folder.absolute() for folder in data_folders()]

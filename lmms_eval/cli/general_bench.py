@@ -84,7 +84,7 @@ def register(words: Sequence[str]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """What scoring the predictions of a data set's folder gave."""
+    """Results of scoring the predictions of a data set's folder."""
 
     results: tuple[TaskResult, ...] = ()
     problems: tuple[str, ...] = ()
@@ -106,7 +106,8 @@ def _scored(given: argparse.Namespace, gathered: Gathered, name: str) -> Scored:
         raise UsageError(f"{given.dataset} holds predictions: give the data set's folder, which has the answers (-d)")
     settings = Settings.of({**simple_parse_args_string(given.task_kwargs), "data_root": str(given.dataset)})
     others = frozenset(Path(result.source).resolve() for result in gathered.results)
-    job = FolderJob(settings, given.prediction, given.output / ".scores" / name, _asker(given), _judge(given), others)
+    judge = f"{given.judge_model} {given.judge_base_url} {given.judge_args}"
+    job = FolderJob(settings, given.prediction, given.output / ".scores" / name, _asker(given), judge, others)
     found = score_folders(job, progress=lambda score: complain(f"{score.task}: {score.status}"))
     emit(score_table(found.scores))
     target = given.output / f"{name}_scores.json"
@@ -127,10 +128,6 @@ def _scored(given: argparse.Namespace, gathered: Gathered, name: str) -> Scored:
 def _unanswered(score: TaskScore) -> str:
     why = f"; {score.notes[0]}" if score.notes else ""
     return f"{score.facts.name}: {score.answered} of {score.expected} items answered, the others count as wrong{why}"
-
-
-def _judge(given: argparse.Namespace) -> str:
-    return f"{given.judge_model} {given.judge_base_url} {given.judge_args}"
 
 
 def _asker(given: argparse.Namespace) -> Asker | None:
@@ -276,14 +273,14 @@ def steps(words: Sequence[str]) -> int:
 
 
 def tasks(words: Sequence[str]) -> int:
-    """What a data set's folder holds."""
+    """List what a data set's folder holds."""
     from lmms_eval.cli.general_bench_steps import list_tasks
 
     return list_tasks(words)
 
 
 def metrics(words: Sequence[str]) -> int:
-    """What computes each metric."""
+    """List the metrics, with the part that computes each."""
     from lmms_eval.cli.general_bench_steps import list_metrics
 
     return list_metrics(words)

@@ -95,7 +95,7 @@ def _ranking(given: argparse.Namespace, name: str) -> list[str]:
 
 
 def _model_name(given: argparse.Namespace) -> str:
-    """What the model's arguments call it, else its back end.
+    """Return the model's name in its arguments, else its back end.
 
     Raises:
         UsageError: nothing names it.

@@ -60,7 +60,7 @@ def score_task_submission(words: Sequence[str]) -> int:
 
 
 def add_scoring_flags(parser: CommandParser) -> None:
-    """What ``evaluate`` here and ``lmms-eval score`` have in common."""
+    """Add the flags that ``evaluate`` here and ``lmms-eval score`` have in common."""
     parser.add_argument("--data_root", "--data-root", metavar="DIR", help="local copy of the data set")
     parser.add_argument(
         "--dataset_name", "--dataset-name", metavar="NAME", help="the data set's name, or a folder like --data_root"

@@ -12,7 +12,7 @@ from lmms_eval.cli.output import complain, emit
 from lmms_eval.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from lmms_eval.tasks.milebench.standalone import Evaluation
+    pass
 
 OK, HAS_ERRORS, WITHHELD = 0, 2, 3
 

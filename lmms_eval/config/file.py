@@ -59,19 +59,15 @@ def read_config_file(path: str) -> list[FileItem]:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"--config: cannot read {path}: {error}") from error
     except yaml.YAMLError as error:
-        raise ConfigError(f"--config: {path} is no valid YAML: {_yaml_problem(error)}") from None
+        mark = getattr(error, "problem_mark", None)
+        place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        problem = getattr(error, "problem", None) or type(error).__name__  # not the line itself: it may hold a secret
+        raise ConfigError(f"--config: {path} is no valid YAML: {place}{problem}") from None
     except ConfigError as error:
         raise ConfigError(f"--config: {path}, {error}") from error
     if isinstance(content, list) and content:
         return [_item(entry, f"{path}, run {number}") for number, entry in enumerate(content, start=1)]
     return [_item(content, path)]
-
-
-def _yaml_problem(error: yaml.YAMLError) -> str:
-    """Say what is wrong and where, without the line itself: it may hold a secret."""
-    mark = getattr(error, "problem_mark", None)
-    place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-    return f"{place}{getattr(error, 'problem', None) or type(error).__name__}"
 
 
 def _item(content: Any, place: str) -> FileItem:

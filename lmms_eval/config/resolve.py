@@ -20,7 +20,7 @@ from lmms_eval.errors import ConfigError
 from lmms_eval.utils.redaction import REDACTED, learn_secrets, redact
 
 if TYPE_CHECKING:
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import TypeAdapter
 
 RUN_ONLY_MODEL_ARGS = frozenset(
     {
@@ -115,7 +115,7 @@ def _resolve(given: Mapping[str, Any], item: FileItem | None, environ: Mapping[s
     table = option_table()
     layered = {
         name: _Given(found.text, f"{found.variable} (environment)")
-        for name, found in list(environment_defaults(environ).items())
+        for name, found in environment_defaults(environ).items()
     }
     if item is not None:
         if item.values.get("config"):

@@ -98,20 +98,16 @@ def collect(
     registry = ModelRegistry(config.plugin_packages)
     choice = choose_model(config, registry, given) if start.recorded is None else start.recorded.choice
     _refuse_check(config, choice, place)
-    folders = [str(folder) for folder in registry.plugin_task_folders()]
-    known = start.catalogue or Catalogue([*config.include_paths, *folders])
+    known = start.catalogue or Catalogue([*config.include_paths, *map(str, registry.plugin_task_folders())])
     selection = load_tasks(select_tasks(config.task_names, known, task_options(config, choice)))
     plans = tuple(plan_task(task, config.limit, config.offset) for task in selection.tasks)
     judge = build_judge(config, plans, _own_device(place))
     if judge is not None:
         opened.callback(judge.close)
-    model = _open_model(config, registry, choice, place, opened) if start.recorded is None else start.recorded.model
-    _check_kinds(model, choice, plans)
-    _refuse_check(config, choice, place, model.collective_forward)
-    if place.size > 1 and isinstance(model, LegacyAdapter):
-        model.set_world(place.rank, place.size)
-    if config.t2i and start.recorded is None:
-        model = _illustrated(config, model, place, opened)
+    if start.recorded is None:
+        model = _answering(config, registry, choice, plans, place, opened)
+    else:
+        model = start.recorded.model
     is_resumable = _is_known(config, choice, model)
     keys = _keys(config, choice, plans, judge_key(config, judge))
     identity = {"model": redact(dict(model.identity())), "object": None if is_resumable else _launch_name(place)}
@@ -219,12 +215,22 @@ def _open_model(
     return model
 
 
-def _illustrated(config: RunConfig, model: Model, place: Place, opened: ExitStack) -> Model:
-    """Return the model with the pictures drawn that its answers describe.
+def _answering(
+    config: RunConfig, registry: ModelRegistry, choice: ModelChoice, plans: tuple[TaskPlan, ...], place: Place,
+    opened: ExitStack,
+) -> Model:  # fmt: skip
+    """Open the model for these tasks and this process, with the pictures drawn that its answers describe (``--t2i``).
 
     Raises:
-        ModelError: what draws cannot be built.
+        ModelError: it, or what draws, cannot be built; or it cannot answer what is asked.
     """
+    model = _open_model(config, registry, choice, place, opened)
+    _check_kinds(model, choice, plans)
+    _refuse_check(config, choice, place, model.collective_forward)
+    if place.size > 1 and isinstance(model, LegacyAdapter):
+        model.set_world(place.rank, place.size)
+    if not config.t2i:
+        return model
     from lmms_eval.models.text_to_image.illustrated import IllustratedModel
     from lmms_eval.models.text_to_image.opening import open_text_to_image
 

@@ -112,7 +112,10 @@ def rescore(place: Path, given: Mapping[str, Any], command: str = "", ends: bool
             + ", ".join(f"--{name}" for name in GIVEN)
         )
     folder = run_folder(place)
-    record = _recorded(folder)
+    try:
+        record = RunFolder(folder).read()
+    except DamagedRecord as error:
+        raise UsageError(f"score: {error}; the run's own command writes it anew") from error
     config = _config(folder, record, given)
     # What is missing is asked by the run's own command, not by this one.
     start = Start(str(record.get("command") or command or this_command()), recorded=_model(folder, record, config))
@@ -148,14 +151,6 @@ def _read(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise UsageError(f"score: {path} is no record of a run")
     return content
-
-
-def _recorded(folder: Path) -> dict[str, Any]:
-    """``run.json``, whose checksum fits."""
-    try:
-        return RunFolder(folder).read()
-    except DamagedRecord as error:
-        raise UsageError(f"score: {error}; the run's own command writes it anew") from error
 
 
 def _config(folder: Path, record: Mapping[str, Any], given: Mapping[str, Any]) -> RunConfig:

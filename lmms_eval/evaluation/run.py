@@ -102,7 +102,7 @@ class Run:
         check_config(self._config)
         with self._opened as opened:
             opened.enter_context(exported(self._config))
-            # Say now what would else be said after the last answer
+            # Say now what would otherwise be said after the last answer.
             if self._config.output_path:
                 check_output_path(Path(self._config.output_path))
             check_cache(self._config)

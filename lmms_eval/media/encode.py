@@ -23,7 +23,7 @@ from lmms_eval.media.image import (
     shrink,
     to_rgb,
 )
-from lmms_eval.media.originals import Original, original_of
+from lmms_eval.media.originals import original_of
 from lmms_eval.media.reference import MediaRef, Root, content, digest, known_digest, resolve
 from lmms_eval.media.sent import note_file, note_picture
 
@@ -61,7 +61,7 @@ class EncodedImage:
 
 @dataclass(frozen=True, slots=True)
 class WireOptions:
-    """What an API back end asks of pictures.
+    """Requirements of an API back end on pictures.
 
     ``image_format`` is used where a picture has to be encoded: PNG (lossless, default), WEBP (lossless), or JPEG
     with ``quality``, which loses detail. Originals stay as they are unless a limit is exceeded.
@@ -126,7 +126,7 @@ def _wired(ref: MediaRef, options: WireOptions) -> tuple[str, EncodedImage]:
 
 
 def image_url(value: Any, options: WireOptions | None = None, root: Root = None) -> str:
-    """What stands in an ``image_url`` part: the address of a remote picture as it is, a data URL of any other.
+    """Return the text of an ``image_url`` part: the address of a remote picture as it is, a data URL of any other.
 
     Raises:
         MediaError: as :func:`wire_image`.

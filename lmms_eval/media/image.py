@@ -33,7 +33,7 @@ _DECODED_MAX_BYTES = 32 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class ImageHeader:
-    """What the first bytes of a picture say; sizes in pixels, before any rotation."""
+    """Facts in the first bytes of a picture; sizes in pixels, before any rotation."""
 
     width: int
     height: int
@@ -56,7 +56,7 @@ class ImageHeader:
 
 
 def read_errors() -> tuple[type[BaseException], ...]:
-    """What Pillow raises on files that are no pictures, are cut short or are damaged."""
+    """List the errors that Pillow raises on files that are no pictures, are cut short or are damaged."""
     from PIL import Image
 
     return (
@@ -290,8 +290,8 @@ def reason(error: BaseException) -> str:
 
 
 def memory_bytes(image: Image.Image) -> int:
-    """What a decoded picture takes, its original included. Pillow keeps four bytes for each pixel of all but grey and
-    palette pictures."""
+    """Count the bytes of a decoded picture, its original included: Pillow keeps four for each pixel of all but grey
+    and palette pictures."""
     original = carried(image)
     per_pixel = 1 if image.mode in ("1", "L", "P") else 2 if image.mode.startswith("I;16") else 4
     return image.width * image.height * per_pixel + (0 if original is None else len(original.data))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
 KEEPING: ContextVar[bool] = ContextVar("keeping_originals", default=True)
-"""Whether a picture that ``Image.open`` opens is to know its bytes: not one that we ourselves open and decode."""
+"""True while pictures that ``Image.open`` opens keep their bytes: not for those that this package opens and decodes."""
 _KEY = "lmms_eval_original"
 """Of an ``Original`` in the ``info`` of a picture. Pillow writes only what it knows of ``info`` into files."""
 

@@ -1,4 +1,4 @@
-"""Which files and addresses the documents of a data set may name, where the data set came from a stranger."""
+"""Files and addresses that the documents of a data set may name, where the data set came from a stranger."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class MediaPolicy:
         return [self.medium(value) for value in values]
 
     def medium(self, value: Any) -> Any:
-        """What a document shows: a path, an address, a mapping with one of these, or media in memory.
+        """Check what a document shows: a path, an address, a mapping with one of these, or media in memory.
 
         Raises:
             MediaError: as ``turns``.
@@ -97,7 +97,11 @@ class MediaPolicy:
             raise self._refused(f"the path {path!r}")
         inside = self._folders.get(folder)
         if inside is None:
-            inside = self._remember(folder, self._holds(os.path.realpath(folder)))
+            inside = self._holds(os.path.realpath(folder))
+            with self._lock:
+                if len(self._folders) >= _KNOWN:
+                    self._folders.clear()
+                self._folders[folder] = inside
         if inside and not os.path.islink(path):
             return
         if not self._holds(os.path.realpath(path)):
@@ -159,13 +163,6 @@ class MediaPolicy:
     def _holds(self, real: str) -> bool:
         return any(real == root or real.startswith(root.rstrip("/") + "/") for root in self.roots)
 
-    def _remember(self, folder: str, inside: bool) -> bool:
-        with self._lock:
-            if len(self._folders) >= _KNOWN:
-                self._folders.clear()
-            self._folders[folder] = inside
-        return inside
-
     def _refused(self, what: str) -> MediaError:
         return MediaError(
             f"{self.where}: a document names {what}: refused, as the data came from the hub. If you trust it, allow "
@@ -174,7 +171,7 @@ class MediaPolicy:
 
 
 def private_reason(host: str) -> str:
-    """Why nothing may be fetched from a host: empty for one in the public network, or that has no address here."""
+    """Tell why nothing may be fetched from a host: empty for one in the public network, or without an address here."""
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
@@ -235,7 +232,7 @@ class _Https(urllib.request.HTTPSHandler):
 
 
 def _needs_check(policy: MediaPolicy, request: urllib.request.Request) -> bool:
-    """Whether the connection is to be checked: not for what is allowed, nor where it ends at the user's own proxy.
+    """Tell whether to check the connection: not for what is allowed, nor where it ends at the user's own proxy.
 
     Raises:
         MediaError: the address that the proxy is to be asked for is refused.

@@ -1,4 +1,4 @@
-"""Where a picture, video or sound comes from: finding it, reading its bytes, hashing its content."""
+"""Sources of pictures, videos and sounds: finding them, reading their bytes, hashing their content."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class MediaRef:
     image: Image.Image | None = None
     url: str = ""
     policy: MediaPolicy | None = None
-    """What is checked when the address is fetched; ``None``: nothing, it is the user's own."""
+    """Checks the address when it is fetched; ``None`` for the user's own, which is not checked."""
     array: Any = None
     """Samples of a sound, float or int, ``(samples,)``, ``(samples, channels)`` or ``(channels, samples)``."""
     sampling_rate: int = 0

@@ -1,4 +1,4 @@
-"""Which frames of a video are looked at. Integers only: nothing is decoded here."""
+"""Choice of the frames of a video. Integers only: nothing is decoded here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which media a request really sent: noted by the functions that read and encode them, while somebody records."""
+"""Record of the media that a request really sent: noted by the functions that read and encode them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_HASHED_BYTES = 64 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Where in a video a picture comes from."""
+    """Place of a picture in the video that it comes from."""
 
     video: SentMedia
     index: int
@@ -70,7 +70,7 @@ class unrecorded:
 
 
 def source_of(ref: MediaRef, kind: Kind, sha256: str = "") -> SentMedia:
-    """Where a medium comes from; ``sha256`` where it is known already."""
+    """Describe the source of a medium; ``sha256`` where it is known already."""
     if ref.kind == "path" and ref.path is not None:
         return SentMedia(kind, path=os.path.abspath(ref.path), sha256=sha256)
     if ref.kind == "url":

@@ -28,7 +28,7 @@ _TRUSTED_FRAMES = 2**14
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Which frames are wanted: the given ``indices``, else each ``step``-th, else ``count`` evenly spaced ones, else
+    """Frames to take of a video: the given ``indices``, else each ``step``-th, else ``count`` evenly spaced ones, else
     ``fps`` a second with at most ``count``, else all. ``start`` and ``end`` (seconds) narrow the part that ``count``,
     ``fps`` and ``step`` look at.
     """
@@ -156,7 +156,7 @@ def select(info: VideoInfo, sampling: Sampling) -> list[int]:
 
 
 def _count(total: int, info: VideoInfo, sampling: Sampling) -> int:
-    """How many of ``total`` frames are wanted."""
+    """Count the wanted frames among ``total``."""
     if sampling.step is not None:
         return total // sampling.step
     limit = total if sampling.count is None else sampling.count

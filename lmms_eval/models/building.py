@@ -15,7 +15,7 @@ from lmms_eval.models.resolved import ResolvedModel
 
 log = logging.getLogger(__name__)
 CONSTRUCTOR_ERRORS = (TypeError, ValueError, AssertionError, LookupError, OSError, ImportError, RuntimeError)
-"""What a constructor raises for arguments, files, packages or devices that do not fit."""
+"""Errors of a constructor about arguments, files, packages or devices that do not fit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,7 +204,7 @@ class LegacyAdapter(Model):
         yield from call.responses()
         self._hook.attach(None)
         end = call.end()
-        # Errors that asking again or other requests cannot mend
+        # Errors that neither asking again nor other requests can mend end the run.
         name = type(self.plugin).__name__
         if isinstance(end.error, NotImplementedError) and (kind != "generate_until" or _raised_by(kind, end.error)):
             raise ModelError(f"model {name} does not implement {kind}: {end.error or 'no message'}; choose other tasks")

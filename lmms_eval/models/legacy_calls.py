@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.api.instance import Instance, TokenCounts, unwrap_generation_output
+from lmms_eval.api.instance import Instance, unwrap_generation_output
 from lmms_eval.api.interleaved import generated_image
 from lmms_eval.api.model import CacheHook
 from lmms_eval.api.request import ErrorKind, GeneratedImage, Request, Response, Usage
@@ -166,7 +166,8 @@ def _generation_response(request: Request, output: Any, latency: float) -> Respo
     if output is None:
         raise UnusableOutput(f"the plugin's {request.kind} returned None for a request; it must return a text")
     unwrapped = unwrap_generation_output(output)
-    usage = _usage(unwrapped.token_counts)
+    counts = unwrapped.token_counts
+    usage = None if counts is None else Usage(counts.input_tokens, counts.output_tokens, counts.reasoning_tokens)
     if request.kind == MULTI_ROUND:
         rounds = tuple(unwrapped.text) if isinstance(unwrapped.text, list) else (unwrapped.text,)
         return Response(request.id, rounds=rounds, usage=usage, latency=latency)
@@ -199,12 +200,6 @@ def _picture(part: Any) -> GeneratedImage:
     if not hasattr(part, "save"):
         raise MediaError(f"type {type(part).__name__}: give bytes, a Path or a PIL image")
     return generated_image(encode_image(part))
-
-
-def _usage(counts: TokenCounts | None) -> Usage | None:
-    if counts is None:
-        return None
-    return Usage(counts.input_tokens, counts.output_tokens, counts.reasoning_tokens)
 
 
 def _shown(output: Any) -> str:

@@ -65,7 +65,7 @@ class LiteLLM(ChatModel):
         if parsed.base_url:
             self._url, shown = read_address(parsed.base_url, "")
             if is_loopback(self._url):
-                # The package makes its clients itself, for each provider another one: only the environment reaches them all
+                # The package makes its own clients, another one for each provider: only the environment reaches them.
                 host = urlsplit(self._url).hostname or ""
                 for name in ("no_proxy", "NO_PROXY"):
                     hosts = [item.strip() for item in os.environ.get(name, "").split(",") if item.strip()]

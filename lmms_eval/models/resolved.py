@@ -51,7 +51,9 @@ def _import_class(model_id: str, path: str) -> Any:
         missing = error.name or ""
         if module_name == missing or module_name.startswith(f"{missing}."):
             raise ModelError(f"model {model_id!r} is registered as {path}, but there is no module {missing}") from error
-        raise ModelError(f"model {model_id!r} needs the package {missing!r}: {_install_hint(missing)}") from error
+        root = missing.partition(".")[0]
+        hint = f"pip install '{INSTALL_NAMES.get(root, root)}'"
+        raise ModelError(f"model {model_id!r} needs the package {missing!r}: {hint}") from error
     except ImportError as error:
         raise ModelError(f"model {model_id!r} ({path}) cannot be imported: {error}") from error
     for part in attribute.split("."):
@@ -59,11 +61,6 @@ def _import_class(model_id: str, path: str) -> Any:
             raise ModelError(f"model {model_id!r} is registered as {path}, but {module_name} has no {attribute!r}")
         value = getattr(value, part)
     return value
-
-
-def _install_hint(module: str) -> str:
-    root = module.partition(".")[0]
-    return f"pip install '{INSTALL_NAMES.get(root, root)}'"
 
 
 def _checked_class(model_id: str, path: str, cls: Any, kind: Kind) -> type[Any]:

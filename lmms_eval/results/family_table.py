@@ -60,6 +60,7 @@ def _rows(results: Mapping[str, Any], part: str, task: str) -> Iterator[TableRow
         if key == _BLANK_METRIC:
             yield TableRow(task, alias, shots=shots, scored=outcome.get("scored"), answers=_answers(outcome))
             continue
+        around = about("intervals").get(key) or {}
         yield TableRow(
             name=task,
             alias=alias,
@@ -71,7 +72,7 @@ def _rows(results: Mapping[str, Any], part: str, task: str) -> Iterator[TableRow
             stderr=entry.get(f"{metric}_{_STDERR},{pipeline}", NOT_AVAILABLE),
             numbers={name: entry.get(f"{metric}_{name},{pipeline}", NOT_AVAILABLE) for name in OPTIONAL.values()},
             comparison=_comparison(entry, about("paired").get(key, {}) if "paired" in results else None),
-            interval=_interval(about("intervals").get(key) or {}),
+            interval=interval_text(around.get("low"), around.get("high"), str(around.get("reason", ""))),
             scored=outcome.get("scored"),
             answers=_answers(outcome),
             is_file=key in outcome.get("wrote_files", ()),
@@ -86,10 +87,6 @@ def _absent(outcome: Mapping[str, Any], key: str) -> str:
     has_no_answer = 0 < outcome.get("answers", 0) == outcome.get("blank", 0) + outcome.get("filtered", 0)
     counts = {name: outcome.get(name, 0) for name in ("unscored", "failed", "not_asked")}
     return withheld(**counts, has_no_answer=has_no_answer, is_counted=known is not None)
-
-
-def _interval(found: Mapping[str, Any]) -> str:
-    return interval_text(found.get("low"), found.get("high"), str(found.get("reason", "")))
 
 
 def _answers(outcome: Mapping[str, Any]) -> str:

@@ -6,9 +6,8 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any
 
-from lmms_eval.engine.aggregate import MetricResult, TaskResult
+from lmms_eval.engine.aggregate import TaskResult
 from lmms_eval.engine.evaluate import RunResult
 
 MAX_SHOWN_REASONS = 3
@@ -147,18 +146,12 @@ def _task_notes(result: TaskResult) -> list[str]:
             "task scores them by its own rule"
         )
     for metric in result.metrics:
-        if metric.value is None and metric.partial is not None and not isinstance(metric.partial, dict | list):
+        partial, interval = metric.partial, metric.interval
+        if metric.value is None and partial is not None and not isinstance(partial, dict | list):
+            number = f"{partial:.4f}" if isinstance(partial, float) else str(partial)
+            around = "" if interval is None else f" [{interval.low:.4f}, {interval.high:.4f}]"
             lines.append(
                 f"{name}: {metric.metric} is withheld ({metric.withheld_reason}); "
-                f"partial value over {metric.n} documents, not a score: {_number(metric.partial)}{_around(metric)}"
+                f"partial value over {metric.n} documents, not a score: {number}{around}"
             )
     return lines
-
-
-def _around(metric: MetricResult) -> str:
-    interval = metric.interval
-    return "" if interval is None else f" [{interval.low:.4f}, {interval.high:.4f}]"
-
-
-def _number(value: Any) -> str:
-    return f"{value:.4f}" if isinstance(value, float) else str(value)

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.api.request import GeneratedImage
 from lmms_eval.engine.aggregate import TaskResult
 from lmms_eval.engine.images import FOLDER, parts_from_record
 from lmms_eval.engine.store import RunStore

@@ -13,6 +13,7 @@ from lmms_eval.api.request import Request, Response
 from lmms_eval.errors import MediaError
 from lmms_eval.judges.internvl.options import InternVLOptions
 from lmms_eval.judges.internvl.tiling import cut, tensor_of
+from lmms_eval.media import load_image
 
 PLACEHOLDER = "<image>"
 """Stands for a picture in a question; one that a text holds is taken for one too."""
@@ -94,7 +95,7 @@ class ChatJudge(Model):
                     said += part.text
                 elif isinstance(part, ChatImageContent):
                     said += PLACEHOLDER
-                    own = self._tiles(part.url)
+                    own = cut(load_image(part.url, rotate=False).convert("RGB"), self._options.max_tiles)
                     counts.append(len(own))
                     tiles += own
                 else:
@@ -102,11 +103,6 @@ class ChatJudge(Model):
             texts.append(said)
         tensor = tensor_of(tiles).to(self._dtype) if tiles else None
         return Turn("\n".join(texts), tensor, tuple(counts))
-
-    def _tiles(self, picture: Any) -> list[Any]:
-        from lmms_eval.media import load_image
-
-        return cut(load_image(picture, rotate=False).convert("RGB"), self._options.max_tiles)
 
     def _answer(self, request: Request, started: float) -> Response:
         import torch

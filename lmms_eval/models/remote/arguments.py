@@ -73,7 +73,7 @@ class RemoteArguments(CommonArguments):
         return {"JPG": "JPEG"}.get(value.upper(), value.upper()) if isinstance(value, str) else value
 
     def wire_options(self, takes_webp: bool) -> WireOptions:
-        """How pictures are encoded and how large they may be. Lossless WebP takes half the time of PNG, but only a
+        """Give the encoding of pictures and their largest size. Lossless WebP takes half the time of PNG, but only a
         server that ``takes_webp`` for certain gets it unasked."""
         from lmms_eval.media.encode import WireOptions
 
@@ -133,7 +133,7 @@ def read_arguments(kind: type[T], given: Mapping[str, Any], environment: Mapping
 
 
 def wrong_values(backend: str, error: ValidationError) -> ModelError:
-    """What is wrong with which argument, without the values: one of them may be a key."""
+    """Name the wrong arguments and their faults, without the values: one of them may be a key."""
     problems = "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors())
     return ModelError(f"model arguments of the {backend} back end: {problems}")
 

@@ -11,7 +11,7 @@ from lmms_eval.models.openai.generation import LENGTHS, READ, WITHOUT_MEANING, s
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What one request asks for."""
+    """Generation options of one request."""
 
     max_new_tokens: int
     temperature: float | None

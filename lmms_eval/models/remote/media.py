@@ -44,7 +44,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """How videos are sent: as ``count`` frames at most, evenly spaced or ``fps`` a second, or whole.
+    """Form in which videos are sent: as ``count`` frames at most, evenly spaced or ``fps`` a second, or whole.
 
     A part of a video (one with time bounds) always goes as frames.
     """

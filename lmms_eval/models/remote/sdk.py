@@ -1,4 +1,4 @@
-"""What the back ends over vendors' packages share: arguments, key, address, attempts, prompt, options in vain."""
+"""Parts that the back ends over vendors' packages share: arguments, key, address, attempts, prompt, options in vain."""
 
 from __future__ import annotations
 
@@ -79,11 +79,11 @@ class SdkModel(RemoteModel, Generic[A]):
         raise NotImplementedError
 
     def read(self, answer: Any) -> Reply:
-        """What the package returned. Raises ``AttemptError``."""
+        """Read what the package returned. Raises ``AttemptError``."""
         raise NotImplementedError
 
     def errors(self) -> tuple[type[Exception], ...]:
-        """What a call of the package raises."""
+        """Errors that a call of the package raises."""
         raise NotImplementedError
 
     def failure(self, error: Exception) -> AttemptError:

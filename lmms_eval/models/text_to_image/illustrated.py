@@ -52,7 +52,8 @@ class IllustratedModel(Model):
         if not wanted:
             return response
         try:
-            pictures = iter(self._painter.draw(wanted, _seed(response.request_id)))
+            seed = int.from_bytes(hashlib.sha256(response.request_id.encode()).digest()[:4])  # the same on every start
+            pictures = iter(self._painter.draw(wanted, seed))
         except DrawingError as error:
             return Response.failure(response.request_id, error.kind, str(error), response.attempts)
         parts: tuple[Part, ...] = tuple(piece if isinstance(piece, str) else next(pictures) for piece in pieces)
@@ -121,8 +122,3 @@ class IllustratedModel(Model):
 async def _generator(responses: AsyncIterator[Response]) -> AsyncGenerator[Response, None]:
     async for response in responses:
         yield response
-
-
-def _seed(request_id: str) -> int:
-    """The same on every start."""
-    return int.from_bytes(hashlib.sha256(request_id.encode()).digest()[:4])

@@ -13,7 +13,7 @@ import orjson
 
 from lmms_eval.api.request import GeneratedImage, Request, Response
 from lmms_eval.errors import MediaError
-from lmms_eval.models.openai.arguments import PATHS, Endpoint, find_endpoint, parse_arguments
+from lmms_eval.models.openai.arguments import PATHS, find_endpoint, parse_arguments
 from lmms_eval.models.openai.errors import AttemptError, error_in_body
 from lmms_eval.models.openai.reply import Reply, picture_of_base64, picture_of_url, read_tokens
 from lmms_eval.models.text_to_image.protocol import DrawingError
@@ -44,11 +44,11 @@ class ImagesApi:
     """
 
     def __init__(self, model: str, arguments: Mapping[str, Any]) -> None:
+        from dataclasses import replace
+
         from lmms_eval.models.openai.asking import Asker, RetryPolicy, Tally
         from lmms_eval.models.openai.client import Client
         from lmms_eval.models.openai.concurrency import Gate
-
-        from dataclasses import replace
 
         own = {name: arguments[name] for name in FIELDS if name in arguments}
         rest = {name: value for name, value in arguments.items() if name not in FIELDS}

@@ -31,7 +31,7 @@ MAX_RATIO = 200
 """Unpacked size over packed size, above ``RATIO_FREE_BYTES``: what compresses better than this is no media."""
 RATIO_FREE_BYTES = 4 * 2**30
 _BLOCK = 4096
-"""What the smallest file takes on a disk."""
+"""Bytes that the smallest file takes on a disk."""
 _MAX_HEADER = 2**20
 """Bytes of a long name or of extended attributes in a tar: tarfile reads them as a whole."""
 _HEADERS = (
@@ -40,7 +40,7 @@ _HEADERS = (
 
 
 def is_archive(path: Path) -> bool:
-    """Whether a file is one of these, by its name."""
+    """Tell by its name whether a file is an archive of a known kind."""
     return path.name.casefold().endswith(SUFFIXES)
 
 
@@ -128,7 +128,7 @@ def _refused(archive: Path, target: Path, error: Exception, remedy: str) -> Data
 
 
 class _Content:
-    """What is unpacked of an archive: counted, and refused before it is written where it is too much."""
+    """Content of an archive: counted as it is unpacked, and refused before it is written where it is too much."""
 
     def __init__(self, archive: Path, target: Path, packed: int) -> None:
         self.archive, self._target, self._packed = archive, target, packed

@@ -1,4 +1,4 @@
-"""Where the files go that a task writes."""
+"""Places of the files that a task writes."""
 
 from __future__ import annotations
 

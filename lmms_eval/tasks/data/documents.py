@@ -45,7 +45,7 @@ class Source(Protocol):
         """Sizes or places of the media in some rows of a media column; nothing is read for it."""
 
     def identity(self) -> str:
-        """What changes when the data changes."""
+        """Identity of the data: it changes when the data changes."""
 
     def dataset(self) -> Any:
         """The rows as a ``datasets.Dataset``."""

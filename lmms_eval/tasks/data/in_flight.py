@@ -14,7 +14,7 @@ from typing import Any
 MAX_BYTES = 64 * 2**20
 """Of all rows of the process that are kept: about the texts of ten thousand documents."""
 _ROW_BYTES = 1024
-"""What a row weighs beside its texts."""
+"""Bytes of a row beside its texts."""
 
 
 @dataclass(slots=True)

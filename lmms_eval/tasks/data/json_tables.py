@@ -60,7 +60,7 @@ class Shapes:
 
 @dataclass(slots=True)
 class _Shape:
-    """What the values of a column, of a key or of a list have in common."""
+    """Common form of the values of a column, of a key or of a list."""
 
     kind: Literal["object", "list", "scalar"] | None = None
     parts: dict[str, _Shape] = field(default_factory=dict)

@@ -1,11 +1,11 @@
-"""Which files hold which split: ``data_files``, folders in the layout of the hub, ``--data_root``."""
+"""Search for the files of each split: ``data_files``, folders in the layout of the hub, ``--data_root``."""
 
 from __future__ import annotations
 
 import difflib
 import logging
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +141,7 @@ def _contents(folder: Path) -> str:
 
 
 def data_root_folders(root: Path, path: str, where: str) -> list[Path]:
-    """Where below ``--data_root`` a local copy of a hub repository may lie, most particular first.
+    """List the folders below ``--data_root`` that may hold a copy of a hub repository, most particular first.
 
     Raises:
         DataError: there is no such folder.

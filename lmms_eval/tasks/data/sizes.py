@@ -1,4 +1,4 @@
-"""What a column's cells weigh, from Arrow offsets and file metadata alone: nothing is decoded, read or copied."""
+"""Sizes of a column's cells, from Arrow offsets and file metadata alone: nothing is decoded, read or copied."""
 
 from __future__ import annotations
 

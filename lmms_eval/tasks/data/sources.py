@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 TEXT_BLOCK_BYTES = 8 * 2**20
 """A row group whose texts are larger is read in batches of about this size."""
 MAX_RESTARTS = 2
-"""How often the batches of a row group are begun anew before it is read as a whole: its rows are read at random."""
+"""Number of times that a row group is begun anew before it is read as a whole, since its rows are read at random."""
 IN_MEMORY_BYTES = 2**30
 
 

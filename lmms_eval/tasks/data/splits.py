@@ -29,7 +29,7 @@ _OWN_KEYS = (
 
 @dataclass(frozen=True, slots=True)
 class DataRequest:
-    """What a task says about its data."""
+    """A task's description of its data."""
 
     path: Any
     """Builder, folder or hub name; or a function that gives the rows (``of_function``)."""
@@ -42,12 +42,12 @@ class DataRequest:
     settings: Any = None
     """``lmms_eval_specific_kwargs`` of the run, for a function that gives the rows."""
     media: MediaPolicy | None = None
-    """What documents may name if they come from the hub."""
+    """Files and addresses that documents from the hub may name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What a function in the place of ``dataset_path`` returns: the documents of one split."""
+    """Documents of one split, as a function in the place of ``dataset_path`` returns them."""
 
     rows: Sequence[Mapping[str, Any]]
     """Each with the same columns, the values of a column of one type (or ``None``)."""
@@ -63,7 +63,7 @@ class DataSet:
     ) -> None:
         self._openers, self.where = openers, where
         self.media = media
-        """What the documents may name; ``None`` for the user's own data."""
+        """Files and addresses that the documents may name; ``None`` for the user's own data."""
         self._process: Callable[[Any], Any] | None = None
         self._processed: frozenset[str] = frozenset()
         self._documents: dict[str, Documents] = {}
@@ -108,7 +108,7 @@ class DataSet:
 
 
 class _Processed(hub.DatasetSource):
-    """What ``process_docs`` made of a source; identified by the files it came from."""
+    """Documents that ``process_docs`` made of a source, identified by the files they came from."""
 
     def __init__(self, dataset: Any, origin: Source) -> None:
         super().__init__(dataset, origin.where)

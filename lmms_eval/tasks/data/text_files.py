@@ -31,7 +31,7 @@ IN_MEMORY_BYTES = 8 * 2**20
 """Larger files of JSON lines are read in blocks."""
 MAX_UNPACKED_BYTES = 2**30
 MAX_RATIO = 100
-"""How many times a gzip file may grow, above ``MAX_UNPACKED_BYTES``: text does not compress better."""
+"""Growth that a gzip file is allowed above ``MAX_UNPACKED_BYTES``: text does not compress better."""
 
 
 def read_json(files: Sequence[Path], kwargs: Mapping[str, Any]) -> TableSource | JsonLinesSource:
@@ -66,7 +66,10 @@ def read_text(files: Sequence[Path], _kwargs: Mapping[str, Any]) -> TableSource:
 
     tables: list[tuple[pa.Table, dict[str, Any]]] = []
     for file in files:
-        lines = _decoded(file).splitlines()
+        try:
+            lines = read_bytes(file).decode("utf-8-sig").splitlines()
+        except UnicodeDecodeError as error:
+            raise DataError(f"{file}: is not UTF-8 text: {error}") from error
         tables.append((pa.table({"text": pa.array(lines, type=pa.string())}), {}))
     return _source(tables, files)
 
@@ -125,13 +128,6 @@ def read_bytes(file: Path) -> bytes:
     if len(content) > most:
         raise DataError(f"{file}: {len(data)} bytes grow to more than {most} when unpacked; unpack it yourself")
     return content
-
-
-def _decoded(file: Path) -> str:
-    try:
-        return read_bytes(file).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{file}: is not UTF-8 text: {error}") from error
 
 
 def _json_table(file: Path, field: Any) -> tuple[pa.Table, dict[str, Any]]:

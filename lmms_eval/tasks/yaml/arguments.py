@@ -109,7 +109,7 @@ def arguments_of(function: Callable[..., Any], without: Iterable[str]) -> list[s
 
 
 def wrong_value(function: Callable[..., Any], given: Mapping[str, Any]) -> str:
-    """What is wrong with the first value that is not of the type stated for its parameter; empty if none is."""
+    """Describe the first value that is not of the type stated for its parameter; empty if all are."""
     from pydantic import TypeAdapter, ValidationError
 
     stated = typing.get_type_hints(function)

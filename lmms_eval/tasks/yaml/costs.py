@@ -1,4 +1,4 @@
-"""What a document costs to answer, guessed before anything is rendered: from lengths of columns and sizes of files.
+"""Costs of answering documents, guessed before anything is rendered: from lengths of columns and sizes of files.
 
 The unit is roughly one token of a prompt. The guesses order documents (costliest first) and say how much larger one
 request is than another; they are never results.
@@ -61,7 +61,7 @@ _ADDRESSES = ("http://", "https://")
 
 
 def kind_of_name(name: str) -> Kind | None:
-    """What a path or URL names by its ending."""
+    """Tell the kind of medium from the ending of a path or URL."""
     suffix = name.split("?")[0].rpartition(".")[2].lower()
     if suffix in IMAGE_SUFFIXES:
         return "image"
@@ -210,7 +210,7 @@ class Costs:
         documents = self._documents
         for name in documents.media_columns if self._has_media else ():
             stored = documents.source.media(name, indices)
-            kind = "audio" if "'Audio'" in repr(documents.source.features.get(name)) else "image"
+            kind: Kind = "audio" if "'Audio'" in repr(documents.source.features.get(name)) else "image"
             yield _Column([0.0] * len(indices), [[Medium(kind, item) for item in items] for items in stored])
         for name in documents.text_columns:
             cells = documents.source.cells(name, indices)
@@ -228,7 +228,7 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """What a column adds to each document: tokens of text, and media."""
+    """Share of a column in each document's cost: tokens of text, and media."""
 
     text: Sequence[float]
     media: Sequence[Sequence[Medium]]

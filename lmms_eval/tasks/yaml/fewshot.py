@@ -1,4 +1,4 @@
-"""Which documents stand as examples in front of a question."""
+"""Choice of the documents that stand as examples in front of a question."""
 
 from __future__ import annotations
 

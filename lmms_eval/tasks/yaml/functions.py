@@ -57,7 +57,11 @@ class FunctionRef:
         try:
             return getattr(module, attribute)
         except AttributeError:
-            raise TaskError(f"{where}: {_no_function(module, attribute)}") from None
+            names = [name for name, value in vars(module).items() if callable(value) and not name.startswith("__")]
+            close = difflib.get_close_matches(attribute, names, n=3, cutoff=0.4)
+            hint = f"; did you mean {', '.join(close)}?" if close else ""
+            file = getattr(module, "__file__", module.__name__)
+            raise TaskError(f"{where}: {file} has no function {attribute!r}{hint}") from None
 
 
 def named(function: Any, key: str) -> Any:
@@ -117,13 +121,6 @@ def module_source(function: Any) -> str:
     if not file or not Path(file).is_file():
         return ""
     return Path(file).read_text(encoding="utf-8", errors="replace")
-
-
-def _no_function(module: ModuleType, attribute: str) -> str:
-    names = [name for name, value in vars(module).items() if callable(value) and not name.startswith("__")]
-    close = difflib.get_close_matches(attribute, names, n=3, cutoff=0.4)
-    hint = f"; did you mean {', '.join(close)}?" if close else ""
-    return f"{getattr(module, '__file__', module.__name__)} has no function {attribute!r}{hint}"
 
 
 def _module(name: str, folder: Path, where: str) -> ModuleType:

@@ -1,4 +1,4 @@
-"""Where the files that a task's documents name may lie."""
+"""Folders that may hold the files that a task's documents name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the documents of a task's data set may name, where the data came from the hub."""
+"""Files and addresses that the documents of a task may name, where the data came from the hub."""
 
 from __future__ import annotations
 

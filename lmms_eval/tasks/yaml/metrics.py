@@ -24,7 +24,7 @@ BYPASS = "bypass"
 DEFAULTS = {"multiple_choice": ("acc", "acc_norm"), "loglikelihood": ("perplexity", "acc")}
 """Metrics without ``metric_list``; ``exact_match`` for generating tasks."""
 _CALLED_WITH = ("references", "predictions", "item")
-"""What a metric's function is called with beside its arguments."""
+"""Parameters of a metric's function beside its own arguments."""
 _OWN_KEYS = frozenset({"metric", "aggregation", "higher_is_better", "range"})
 _ALL_TARGETS = frozenset({"anls", "bleu", "chrf", "ter"})
 """Metrics that take all reference answers at once."""

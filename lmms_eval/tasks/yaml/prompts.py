@@ -38,11 +38,11 @@ class Prompts:
     def __init__(self, config: TaskConfig, options: TaskOptions, where: str) -> None:
         self.config, self.options, self.where = config, options, where
         self.kwargs = specific_kwargs(config, options)
-        """What the prompt functions get, with the run's ``data_root`` where one is given."""
+        """Settings for the prompt functions, with the run's ``data_root`` where one is given."""
         if isinstance(self.kwargs, dict) and options.data_root is not None:
             self.kwargs.setdefault("data_root", options.data_root)
         self.media: MediaPolicy | None = None
-        """What documents from the hub may show, where the data is theirs."""
+        """Limits on what documents may show, where the data comes from the hub."""
         self._target_kwargs = target_kwargs(config.model_specific_target_kwargs, options)
 
     def text(self, doc: Doc) -> Any:
@@ -239,7 +239,7 @@ class PromptBuilder:
 
 
 def as_turns(value: Any, where: str) -> list[Turn]:
-    """What ``doc_to_messages`` gave, as a list of mappings.
+    """Return what ``doc_to_messages`` gave as a list of mappings.
 
     Raises:
         RenderError: it is neither a list of messages nor ``ChatMessages``.

@@ -79,7 +79,7 @@ def call_messages(function: Callable[..., Any], doc: Doc, kwargs: Any, **more: A
 
 
 def _keep_originals() -> None:
-    """What the function opens by ``Image.open`` is to be sent as the file that it is."""
+    """Keep the bytes of what the function opens by ``Image.open``, which is sent as the file that it is."""
     from lmms_eval.media.opened import keep_originals
 
     keep_originals()

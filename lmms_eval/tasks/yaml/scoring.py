@@ -32,7 +32,7 @@ Tags = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a task scores."""
+    """Filters and metrics by which a task scores."""
 
     pipelines: tuple[FilterPipeline | None, ...]
     """``None`` is the default pipeline: every answer as it is, the value of a document is their mean."""
@@ -200,7 +200,7 @@ class AnswerScorer:
         return self._likelihood_metrics(doc, results)
 
     def _results(self, filtered: Sequence[Any]) -> list[Any]:
-        """What ``process_results`` gets: for generating tasks trimmed texts."""
+        """Return the results for ``process_results``: for generating tasks trimmed texts."""
         if self.config.output_type not in GENERATING:
             return list(filtered)
         value = filtered[0] if filtered else ""

@@ -27,7 +27,12 @@ def specific_kwargs(config: TaskConfig, options: TaskOptions) -> Any:
     Raises:
         TaskError: there is no such option of the run.
     """
-    stated, asked = config.lmms_eval_specific_kwargs, _asked(config, options)
+    stated, wanted = config.lmms_eval_specific_kwargs, config.run_options or []
+    known = [option.name for option in run_options() if option.for_tasks]
+    for name in wanted:
+        if name not in known:
+            raise TaskError(f"task {config.task}: run_options: there is no {name!r}; there is: {', '.join(known)}")
+    asked = {name: options.run_options[name] for name in wanted if name in options.run_options}
     if stated is None and not options.task_kwargs and not asked:
         return None
     stated = stated or {}
@@ -41,16 +46,6 @@ def specific_kwargs(config: TaskConfig, options: TaskOptions) -> Any:
     return {**made, "data_root": options.data_root} if options.data_root else made
 
 
-def _asked(config: TaskConfig, options: TaskOptions) -> dict[str, str]:
-    """Those of the run's options that the task asks for, as far as they are given."""
-    wanted = config.run_options or []
-    known = [option.name for option in run_options() if option.for_tasks]
-    for name in wanted:
-        if name not in known:
-            raise TaskError(f"task {config.task}: run_options: there is no {name!r}; there is: {', '.join(known)}")
-    return {name: options.run_options[name] for name in wanted if name in options.run_options}
-
-
 def spread(stated: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The items that hold for every model: of ``default``, else of ``dataset``."""
     for key in ("default", "dataset"):
@@ -61,7 +56,7 @@ def spread(stated: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def recorded_specific_kwargs(stated: Mapping[str, Any] | None, options: TaskOptions) -> dict[str, Any] | None:
-    """What ``configs`` records: the mapping as written, with the default items spread where they are used."""
+    """Return what ``configs`` records: the mapping as written, with the default items spread where they are used."""
     if stated is None and not options.task_kwargs:
         return None
     recorded = dict(stated or {})

@@ -45,7 +45,7 @@ _TEMPLATES = ("doc_to_text", "doc_to_target", "doc_to_choice", "description")
 
 @dataclass(frozen=True, slots=True)
 class TaskSource:
-    """Where a task comes from: enough to build it again in another process."""
+    """Origin of a task: enough to build it again in another process."""
 
     name: str
     file: str
@@ -53,13 +53,13 @@ class TaskSource:
     raw: Mapping[str, Any]
     """Keys and values, functions as references."""
     overrides: Mapping[str, Any] | None = None
-    """What groups and inline mappings put over the file's keys; ``None`` if the configuration is not from a file."""
+    """Keys of groups and inline mappings, over those of the file; ``None`` if the configuration is not from a file."""
     standalone: bool = False
     """``overrides`` is the whole configuration: the task stands inside the file of a group."""
     base: str = ""
     """The name under which the file has it, where it runs under another one."""
     documents: Mapping[str, Any] | None = None
-    """What is known of the documents, where another process hands them over (``data.carried``)."""
+    """Description of the documents, where another process hands them over (``data.carried``)."""
 
 
 class YamlTask(Task):
@@ -297,7 +297,7 @@ class YamlTask(Task):
         return self.documents.text_view(doc_id)
 
     def legacy_arguments(self, request: Request, chat: bool) -> tuple[Any, ...]:
-        """What a plugin of the class interface unpacks from ``Instance.args`` (``docs/model_guide.md``)."""
+        """Return what a plugin of the class interface unpacks from ``Instance.args`` (``docs/model_guide.md``)."""
         return arguments_of(self.requests, request, chat)
 
     def legacy_metadata(self, request: Request) -> Mapping[str, Any]:
@@ -312,7 +312,7 @@ class YamlTask(Task):
         return self.requests.builder.text_turns(request.doc_id)
 
     def _check(self) -> None:
-        """What can be told without data."""
+        """Check all that can be told without data."""
         config = self.config
         for key in _TEMPLATES:
             value = getattr(config, key)

@@ -140,7 +140,7 @@ def read_table(path: Path) -> Sequence[Row]:
 
 
 def _state(path: Path) -> tuple[int, int]:
-    """What changes when a file does."""
+    """Return the time and size of a file, which change when it does."""
     try:
         found = path.stat()
     except OSError as error:
