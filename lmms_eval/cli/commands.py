@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from lmms_eval.errors import UsageError
 
 Action = Callable[[Sequence[str]], int]
-"""From the words behind it to the exit code."""
+"""Function from the words behind the command to the exit code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,4 +61,4 @@ COMMANDS = {
         Command("mcp", "tool server for assistants"),
     )
 }
-"""By name, in the order of the help."""
+"""Commands by name, in the order of the help."""

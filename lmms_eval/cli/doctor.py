@@ -53,7 +53,7 @@ def doctor_lines(environ: Mapping[str, str]) -> list[str]:
 
 
 def optional_parts(requirements: Sequence[str]) -> list[str]:
-    """For each extra of the package: present, or the command that installs what is missing."""
+    """List the extras of the package: present, or the command that installs what is missing."""
     wanted: dict[str, list[str]] = {}
     for line in requirements:
         package, extra = _REQUIREMENT.match(line), _EXTRA.search(line)

@@ -19,7 +19,7 @@ from lmms_eval.engine.launch_store import HOST, StoreServer
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 POLL_S = 0.02
 PATIENCE_S = 30.0
-"""For the others when one has failed; after that they are killed."""
+"""Seconds for the others when one has failed; after that they are killed."""
 
 
 def run_processes(arguments: Sequence[str], count: int) -> int:

@@ -25,7 +25,7 @@ class TaskSource:
     plugins: tuple[str, ...] = ()
     data_root: str | None = None
     run_options: Mapping[str, str] = field(default_factory=dict)
-    """Those that tasks may ask for."""
+    """Options that tasks may ask for."""
 
     @classmethod
     def of_config(cls, config: RunConfig) -> TaskSource:

@@ -1,4 +1,4 @@
-"""From defaults, environment, file and command line to checked ``RunConfig`` objects."""
+"""Checked ``RunConfig`` objects from defaults, environment, file and command line."""
 
 from __future__ import annotations
 

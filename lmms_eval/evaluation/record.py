@@ -49,7 +49,7 @@ class RunRecord:
     images: ImageFolder
     """Pictures that the model makes: beside the samples, or in the folder of the journals."""
     shares_files: bool = True
-    """This process writes into the folder of the launch's first process."""
+    """True where this process writes into the folder of the launch's first process."""
     report: Mapping[str, Any] | None = None
     """Report of the completed run that an earlier start of the same command, killed before its end, had to show."""
 

@@ -50,7 +50,7 @@ class RunReport:
     results: dict[str, Any] = field(default_factory=dict)
     """The results document (``results.json``)."""
     end: Callable[[], None] = field(default=lambda: None, repr=False, compare=False)
-    """To be called when whoever asked has got everything: a completed run then begins anew on the next start, and
+    """Called when whoever asked has got everything: a completed run then begins anew on the next start, and
     until then is only shown again."""
 
     def as_json(self) -> bytes:

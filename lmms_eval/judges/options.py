@@ -31,11 +31,11 @@ class JudgeOptions:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of the judge's back end; they win."""
     device: str | None = None
-    """Of a local judge."""
+    """Device of a local judge."""
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> JudgeOptions:
-        """For scripts without options: MEGA-Bench's own variables; ``OPENAI_API_KEY`` alone means the default model."""
+        """Read MEGA-Bench's own variables, for scripts without options; ``OPENAI_API_KEY`` alone: the default model."""
         model = environ.get(MODEL_VARIABLE) or None
         url = environ.get(URL_VARIABLE) or None
         if model is None and url is None and environ.get("OPENAI_API_KEY"):

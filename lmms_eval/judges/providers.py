@@ -1,4 +1,4 @@
-"""From the options of a judge to the model that judges."""
+"""Opening of the model that the options of a judge name."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Judge:
 
     model: Model
     name: str
-    """Its name without the provider: what verdicts and results call it."""
+    """Name without the provider, as verdicts and results call it."""
     provider: str
     base_url: str | None = None
-    """Without user, password and query."""
+    """Address without user, password and query."""
     arguments: Mapping[str, Any] | None = None
     """Arguments as given, without secrets."""
 
@@ -42,7 +42,7 @@ class Judge:
         return {"provider": self.provider, "name": self.name, "arguments": arguments, "identity": identity}
 
     def describe(self) -> dict[str, Any]:
-        """For the results."""
+        """Describe the judge for the results."""
         return {"model": self.name, "provider": self.provider, "base_url": self.base_url}
 
     def close(self) -> None:

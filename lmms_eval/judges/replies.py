@@ -67,7 +67,7 @@ READERS: Mapping[str, Callable[[str], bool]] = MappingProxyType(
         "json": lambda text: bool(parse_json(text)),
     }
 )
-"""By name: whether a reply can be read so."""
+"""Tests of replies by name: can the text be read so?"""
 
 
 def reader(named: Any, where: str) -> Callable[[str], bool]:

@@ -11,7 +11,7 @@ from lmms_eval.api.request import Request, Response, ResponseError
 from lmms_eval.errors import UnknownNameError
 
 Script = Callable[[ChatMessages, Request], str | ResponseError]
-"""From the rendered prompt and its request to the reply, or to the error that it ends with."""
+"""Function from the rendered prompt and its request to the reply, or to the error that it ends with."""
 _SCRIPTS: dict[str, Script] = {}
 
 

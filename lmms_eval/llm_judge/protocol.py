@@ -45,7 +45,7 @@ class Request:
     images: Sequence[Any] | None = None
     """PIL images, paths, or base64 texts; they follow the text of the last user message."""
     config: ServerConfig | None = None
-    """In place of the server's own."""
+    """Configuration in place of the server's own."""
     question: str | None = None
     answer: str | None = None
     prediction: str | None = None

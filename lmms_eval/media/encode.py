@@ -50,7 +50,7 @@ class EncodedImage:
     nbytes: int
     """Size of the encoded picture, before base64."""
     untouched: bool = False
-    """These are the bytes of the source."""
+    """True for the bytes of the source."""
     size: tuple[int, int] = (0, 0)
     """Width and height in pixels."""
 

@@ -48,7 +48,7 @@ class ImageHeader:
     nbytes: int
     """Encoded size; 0 for a picture in memory."""
     frames: int = 1
-    """More than one in an animated PNG or WebP."""
+    """Number of frames, above one in an animated PNG or WebP."""
 
     @property
     def pixels(self) -> int:

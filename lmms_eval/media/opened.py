@@ -186,7 +186,7 @@ _Factory = Callable[[IO[bytes], str | bytes], ImageFile.ImageFile]
 
 
 def keep_originals() -> None:
-    """From now on pictures that ``Image.open`` gives know the bytes that they were opened from."""
+    """Let pictures that ``Image.open`` gives know, from now on, the bytes that they were opened from."""
     with _INSTALLING:
         _install()
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 KEEPING: ContextVar[bool] = ContextVar("keeping_originals", default=True)
 """True while pictures that ``Image.open`` opens keep their bytes: not for those that this package opens and decodes."""
 _KEY = "lmms_eval_original"
-"""Of an ``Original`` in the ``info`` of a picture. Pillow writes only what it knows of ``info`` into files."""
+"""Key of an ``Original`` in the ``info`` of a picture. Pillow writes only what it knows of ``info`` into files."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,13 @@ class Original:
     """Width and height in pixels."""
     mime: str
     path: str = ""
-    """Of the file that the data were read from, where it is known."""
+    """Path of the file that the data were read from, where it is known."""
     pixels: bytes = b""
     """``pixel_digest`` as decoded; empty where nobody has decoded it yet."""
 
     @functools.cached_property
     def sha256(self) -> str:
-        """Of the data, hexadecimal: names the picture in tables, keys and records."""
+        """Digest of the data, hexadecimal: names the picture in tables, keys and records."""
         return hashlib.sha256(self.data).hexdigest()
 
     def __repr__(self) -> str:

@@ -44,7 +44,7 @@ class MediaPolicy:
     """
 
     where: str
-    """Whose documents these are, for messages."""
+    """Owner of the documents, for messages."""
     roots: tuple[str, ...]
     """Real paths of folders and files."""
     addresses: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ class MediaPolicy:
         return [{**turn, "content": [self._part(part) for part in turn["content"]]} for turn in turns]
 
     def media(self, values: Iterable[Any]) -> list[Any]:
-        """As ``turns``, of media alone."""
+        """Check media alone, as ``turns`` does."""
         return [self.medium(value) for value in values]
 
     def medium(self, value: Any) -> Any:
@@ -207,7 +207,7 @@ class _Connection(http.client.HTTPConnection):
 
 
 class _TlsConnection(http.client.HTTPSConnection, _Connection):
-    """As ``_Connection``, checked before the handshake."""
+    """Connection like ``_Connection``, checked before the handshake."""
 
 
 class _Http(urllib.request.HTTPHandler):

@@ -48,7 +48,7 @@ class MediaRef:
     sampling_rate: int = 0
     """Samples per second, with ``array``."""
     mime: str = ""
-    """As the source declares it (data URL), or empty."""
+    """Media type as the source declares it (data URL), or empty."""
     name: str = field(default="", repr=False)
     """The name that a hub feature gave along with the bytes."""
 

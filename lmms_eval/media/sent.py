@@ -37,7 +37,7 @@ class Frame:
 class _Notes:
     media: list[SentMedia] = field(default_factory=list)
     videos: set[SentMedia] = field(default_factory=set)
-    """Those whose frames were noted together when they were read."""
+    """Videos whose frames were noted together when they were read."""
 
 
 _NOTES: ContextVar[_Notes | None] = ContextVar("sent_media", default=None)

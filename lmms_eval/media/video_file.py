@@ -13,7 +13,7 @@ from lmms_eval.media.containers import open_container
 from lmms_eval.media.reference import MediaRef
 
 MAX_FRAME_PIXELS = 2**27
-"""Of one frame; 16 times 4K. What a header claims beyond it is refused before memory is taken."""
+"""Pixels of one frame; 16 times 4K. What a header claims beyond it is refused before memory is taken."""
 
 
 @dataclass(frozen=True, slots=True)

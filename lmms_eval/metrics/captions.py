@@ -61,8 +61,9 @@ def caption_tokens(texts: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def _tokenised(texts: list[str]) -> list[tuple[str, ...]]:
-    """By the toolkit's program, not by its Python wrapper: that one writes into its own package, and takes a program
-    that failed for empty captions.
+    """Tokenise by the toolkit's program, not by its Python wrapper.
+
+    The wrapper writes into its own package, and takes a program that failed for empty captions.
     """
     from pycocoevalcap.tokenizer import ptbtokenizer as toolkit
 

@@ -53,7 +53,7 @@ def acc(item: ChoiceItem) -> float:
 
 
 def acc_norm(item: ChoiceItem) -> float:
-    """As ``acc`` with each loss divided by the number of characters of its choice; an empty choice never wins."""
+    """Score as ``acc`` does, each loss divided by the number of characters of its choice; an empty choice never wins."""
     per_character = [
         loss / len(choice) if choice else math.inf for loss, choice in zip(item.losses, item.choices, strict=True)
     ]
@@ -61,7 +61,7 @@ def acc_norm(item: ChoiceItem) -> float:
 
 
 def acc_mutual_info(item: ChoiceItem) -> float:
-    """As ``acc`` with the loss without context subtracted.
+    """Score as ``acc`` does, with the loss without context subtracted.
 
     Raises:
         UsageError: not one unconditional loss for each choice.

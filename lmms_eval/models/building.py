@@ -1,4 +1,4 @@
-"""From a resolved name and its arguments to a model object."""
+"""Construction of model objects from resolved names and arguments."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ class PluginCall:
             yield from self._final()
 
     def end(self) -> CallEnd:
-        """After ``responses`` is used up."""
+        """Return how the call ended, once ``responses`` is used up."""
         unanswered = (item for position, item in enumerate(self._items) if position not in self._answered)
         return CallEnd(self._error, tuple(unanswered))
 

@@ -86,7 +86,7 @@ class Replay(Model):
 
 
 def _is_submission(file: Path, in_folder: bool) -> bool:
-    """In a folder the name decides, so that results files are passed over; a file given by name must be one."""
+    """Tell submissions in a folder by their names, so as to pass results over; a file given by name must be one."""
     if in_folder:
         return file.name.endswith(SUBMISSION_SUFFIX)
     read_submission(file)

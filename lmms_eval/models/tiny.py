@@ -20,7 +20,7 @@ VISION_START, VISION_END, IMAGE_PAD, VIDEO_PAD = "<|vision_start|>", "<|vision_e
 MAX_POSITIONS = 32768
 VOCABULARY = 400
 END_WEIGHT = 1.3
-"""Of the end token against any other: some answers end by themselves, most do not."""
+"""Weight of the end token against any other: some answers end by themselves, most do not."""
 
 _WORDS = (
     "the of and a to in is it that was for on are as with his they at be this from have or by one had not but what "

@@ -102,7 +102,7 @@ def _draw(axes: Axes, panel: CurvePanel) -> None:
 
 
 def _band(axes: Axes, curve: Curve, colour: str) -> None:
-    """Over neighbouring points that have intervals; a point alone gets a bar: a band has no width there."""
+    """Draw a band over neighbouring points that have intervals; a point alone gets a bar: a band has no width there."""
     for is_known, run in itertools.groupby(curve.points, lambda point: None not in (point.low, point.high)):
         if not is_known:
             continue

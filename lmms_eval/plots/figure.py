@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 INSTALL = "install matplotlib (pip install 'lmms_eval[plots]')"
 COLOURS = ("#4c72b0", "#dd8452", "#55a868", "#8172b3", "#c44e52", "#937860", "#64b5cd", "#ccb974")
-"""Of series and panels, in this order."""
+"""Colours of series and panels, in this order."""
 _METADATA: dict[str, dict[str, Any]] = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
-"""Without dates and versions: the same numbers give the same files."""
+"""Metadata without dates and versions: the same numbers give the same files."""
 
 
 class PlotUnavailable(UsageError):

@@ -35,7 +35,7 @@ class Rung:
     label: str
     value: float
     note: str = ""
-    """After the value."""
+    """Text after the value."""
     is_marked: bool = False
 
 

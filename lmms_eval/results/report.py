@@ -15,7 +15,7 @@ MAX_SHOWN_FILES = 12
 MAX_SHOWN_ALIKE = 5
 _HINT_BLANK = "; the same command asks them again, --allow_blank gives the number as it is"
 SAMPLES = "_samples_"
-"""In the names of samples files."""
+"""Mark in the names of samples files."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ class TableRow:
     """Text as printed, or the reason why there is no number."""
     stderr: Any = ""
     numbers: Mapping[str, Any] = field(default_factory=dict)
-    """Those of ``OPTIONAL``, by name."""
+    """Numbers of ``OPTIONAL``, by name."""
     comparison: Comparison | None = None
     interval: str = ""
     scored: int | None = None

@@ -33,7 +33,7 @@ class Setup:
     """Folders that can be imported beside the standard library."""
     namespaces: bool = False
     enclosed: bool = False
-    """It was started inside namespaces (bubblewrap)."""
+    """True for a child that was started inside namespaces (bubblewrap)."""
     landlock: bool = False
     seccomp: bool = False
     threads: bool = False
@@ -74,7 +74,7 @@ def enclose(setup: Setup) -> int | None:
 
 
 def restrict(setup: Setup, limits: Mapping[str, int], bound: threads.Bound | None) -> None:
-    """For every program, in its own process, the last thing before it runs. Nothing of it can be undone."""
+    """Restrict a program, in its own process and just before it runs. Nothing of it can be undone."""
     threads.hold(bound)
     if sys.platform == "linux":
         prctl(PR_SET_PDEATHSIG, SIGKILL)  # which a change of user would take back

@@ -23,7 +23,7 @@ def abi() -> int:
 
 
 def restrict(folders: Iterable[str], listable: Iterable[str], devices: Iterable[str]) -> None:
-    """From now on only ``folders`` can be read, ``listable`` listed and ``devices`` read and written.
+    """Allow from now on only ``folders`` to be read, ``listable`` to be listed, ``devices`` to be read and written.
 
     Nothing else can be opened, made, removed or run, no TCP port be used, and no process outside be signalled (as far
     as the kernel's version goes). Needs no_new_privs. Raises ``OSError``.

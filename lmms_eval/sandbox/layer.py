@@ -27,7 +27,7 @@ class Layer:
     name: str
     active: bool
     detail: str
-    """Its effect on this machine, or why it cannot be used."""
+    """Effect of the layer on this machine, or the reason why it cannot be used."""
 
     @property
     def confines(self) -> tuple[Confined, ...]:

@@ -18,7 +18,7 @@ _THREAD_OF_THIS_PROCESS = 0x50F00
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _stacks: list[ctypes.Array[ctypes.c_char]] = []
-"""Of bare threads, which end with the process."""
+"""Stacks of bare threads, which end with the process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Architecture:
     audit: int
     """``AUDIT_ARCH_...``, by which a seccomp filter tells system call tables apart."""
     column: int
-    """Of the tables of system calls in ``seccomp.py``."""
+    """Column in the tables of system calls in ``seccomp.py``."""
     capget: int
     capset: int
     pivot_root: int
@@ -41,7 +41,7 @@ _ARCHITECTURES = {
 
 
 def architecture() -> Architecture:
-    """Of this machine. Raises ``OSError`` where its numbers are not known."""
+    """Return this machine's architecture. Raises ``OSError`` where its numbers are not known."""
     found = _ARCHITECTURES.get(platform.machine())
     if found is None or ctypes.sizeof(ctypes.c_void_p) != 8:
         raise OSError(f"no table of system calls for {platform.machine()}")

@@ -21,7 +21,10 @@ class Leak(RuntimeError):
 
 
 def probe(setup: Setup, port: int) -> Mapping[str, str]:
-    """By layer why it cannot be used, empty where it works. ``port``: a server listens there on the loopback device."""
+    """Try each layer and say why it cannot be used, empty where it works.
+
+    A server listens on ``port`` of the loopback device.
+    """
     attempts: dict[str, Callable[[], None]] = {
         "namespaces": lambda: _try_namespaces(setup, port),
         "landlock": lambda: _try_landlock(setup),
@@ -99,7 +102,7 @@ def _try_no_new_privileges() -> None:
 
 
 def _try_threads(setup: Setup) -> None:
-    """In the surroundings that programs will have."""
+    """Try the limit in the surroundings that programs will have."""
     user = enclose(replace(setup, threads=True))
     problem = in_fork(lambda: _make_threads(threads.find_bound(user, setup.readable)))
     if problem:
@@ -113,7 +116,7 @@ def _make_threads(bound: threads.Bound) -> None:
 
 
 def _overstep(bound: threads.Bound) -> None:
-    """More threads than ``bound`` allows, by the bare system call."""
+    """Start more threads than ``bound`` allows, by the bare system call."""
     threads.hold(bound)
     for made in range(bound.most):  # the process's first thread is one of them
         try:

@@ -39,7 +39,7 @@ class Limits:
     """Address space."""
     output_bytes: int = 1 << 20
     source_bytes: int = 1 << 20
-    """Of the program and its input together; more is refused."""
+    """Bytes of the program and its input together; more is refused."""
     open_files: int = 64
 
 
@@ -55,7 +55,7 @@ class Outcome:
     status: int | None = None
     """Exit status, or minus the signal."""
     stdout: bytes = b""
-    """At most ``output_bytes``."""
+    """Output, at most ``output_bytes`` of it."""
     stderr: bytes = b""
     """The end of it."""
     cpu_s: float = 0.0

@@ -54,7 +54,7 @@ _THREAD = 0x00010000
 _NEW_NAMESPACES = 0x7E020000
 _TERMINAL_AND_PIPE_QUESTIONS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 _FILE_COMMANDS = (0, 1, 2, 3, 4, 5, 6, 7, 1030)
-"""Not those that have the kernel send signals."""
+"""File commands, without those that have the kernel send signals."""
 _NAMES_OF_THREADS_AND_MEMORY = (15, 16, 0x53564D41)
 
 
@@ -119,7 +119,7 @@ def _instruction(code: int, value: int, skip_if: int = 0, skip_unless: int = 0) 
 
 
 def _numbers(table: str, column: int) -> dict[str, int]:
-    """By name, without the calls that this processor lacks."""
+    """Return the numbers by name, without the calls that this processor lacks."""
     found = {}
     for entry in table.split():
         name, _, numbers = entry.partition("=")

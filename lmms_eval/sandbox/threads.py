@@ -33,7 +33,7 @@ _SANDBOX_ALONE = 4
 _MOST_UNBOUND = 256
 """The limit where it is not known to hold: it still holds the processes of most users."""
 _MOST_OF_ALL = 1 << 22
-"""So many threads a kernel can have."""
+"""Threads that a kernel can have."""
 _UNUSED_FROM, _UNUSED_BITS = 0x70000000, 27
 """User numbers above those that systemd and container managers give away."""
 
@@ -47,7 +47,7 @@ class Bound:
     user: int | None = None
     """The user that a program's process becomes; ``None``: it stays the sandbox child's."""
     reads_as_root: bool = False
-    """It becomes that user only in the kernel's count, and reaches files as root (without capabilities)."""
+    """True where it becomes that user only in the kernel's count, and reaches files as root (without capabilities)."""
 
 
 def is_held() -> bool:
@@ -67,7 +67,7 @@ def unused_user() -> int:
 
 
 def find_bound(user: int | None, readable: Iterable[str]) -> Bound:
-    """In the sandbox child: the bound for its programs. ``user``: whom they become, ``None`` where the child is held.
+    """Find the bound for programs, in the sandbox child. ``user``: whom they become, ``None`` where the child is held.
 
     Where it is held, its own forks fail from now on as soon as the user has so many threads that a program would have
     less than ``ROOM``; the bound must then be found again.
@@ -113,7 +113,7 @@ def _become(user: int) -> None:
 
 
 def _bound_as(user: int, readable: Iterable[str]) -> Bound:
-    """Tried, since a program whose process failed at this would seem to have failed itself."""
+    """Try to become the user, since a program whose process failed at this would seem to have failed itself."""
     bound = Bound(1 + ROOM, user)
     # This process must be able to end what has become another user's.
     if has_capability(CAP_KILL) and not in_fork(lambda: _read_under(bound, readable)):
@@ -140,7 +140,9 @@ def _drop_capabilities() -> None:
 
 
 def _count_threads() -> int:
-    """Of this user and a process that it starts, as the kernel counts: the lowest limit under which it can start one.
+    """Count the threads of this user and of a process that it starts, as the kernel does.
+
+    The number is the lowest limit under which the process can start one.
 
     ``/proc`` would not show those of the same user in another container, and is not there in the namespaces.
     """

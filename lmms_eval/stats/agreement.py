@@ -58,7 +58,7 @@ def pearson(first: Sequence[float], second: Sequence[float]) -> float | None:
 
 
 def covariance(first: Sequence[float], second: Sequence[float]) -> float:
-    """With denominator n; NaN for no items."""
+    """Covariance with denominator n; NaN for no items."""
     n = len(first)
     if not n:
         return math.nan

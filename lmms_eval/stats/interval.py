@@ -18,7 +18,7 @@ from lmms_eval.stats.student import t_ppf
 from lmms_eval.utils.numbers import ScoreRange
 
 MANY = 30
-"""From so many documents on, the quantile is the normal one."""
+"""Number of documents from which on the quantile is the normal one."""
 ANY_NUMBER = ScoreRange()
 _ROUNDING = 1e-12
 """Squares that differ by less, relatively, are the same."""
@@ -56,14 +56,14 @@ class Spread:
     is_binary: bool = False
     """Every score is the least or the greatest that there can be: right or wrong."""
     is_mean: bool = True
-    """Of a mean; else of another statistic, whose spread no range bounds."""
+    """True for a mean; else another statistic, whose spread no range bounds."""
     silent: float = 0.0
     """The share of 1/n that belongs to parts whose scores are all alike, which say nothing of their spread: 1/size or 0
     of a plain sample, Σ w² silent of strata."""
 
     @classmethod
     def of_scores(cls, scores: Sequence[float], within: ScoreRange = ANY_NUMBER) -> Spread:
-        """Of the mean of documents drawn independently."""
+        """Spread of the mean of documents drawn independently."""
         n = len(scores)
         is_bounded = math.isfinite(within.high - within.low)
         is_binary = is_bounded and all(x in (within.low, within.high) for x in scores)
@@ -84,7 +84,7 @@ class Spread:
 
     @classmethod
     def clustered(cls, scores: Sequence[float], clusters: Sequence[Hashable]) -> Spread:
-        """Of the mean of documents that come in clusters, these drawn independently."""
+        """Spread of the mean of documents that come in clusters, these drawn independently."""
         members: dict[Hashable, list[float]] = {}
         for score, cluster in zip(scores, clusters, strict=True):
             members.setdefault(cluster, []).append(score)
@@ -97,7 +97,7 @@ class Spread:
 
     @classmethod
     def stratified(cls, parts: Sequence[Spread], weights: Sequence[float]) -> Spread:
-        """Of a weighted mean of at least one mean, each over documents drawn within its own part.
+        """Spread of a weighted mean of at least one mean, each over documents drawn within its own part.
 
         The error is √(Σ w² se²) with weights that sum to 1, its degrees of freedom Satterthwaite's (1946, "An
         approximate distribution of estimates of variance components", Biometrics Bulletin 2). A part of one document
@@ -162,7 +162,7 @@ def score_interval(
 
 @functools.lru_cache(maxsize=1024)
 def quantile(freedom: float, level: float = 0.95) -> float:
-    """Of Student's t, two-sided, below 30 documents; the normal one from there (1.96 for 95 %)."""
+    """Quantile of Student's t, two-sided, below 30 documents; the normal one from there (1.96 for 95 %)."""
     return _z(level) if freedom >= MANY - 1 else t_ppf(0.5 + level / 2, max(1.0, freedom))
 
 
@@ -198,7 +198,7 @@ def _within_two_ends(share: float, spread: Spread, within: ScoreRange, level: fl
 
 
 def _share_interval(share: float, n: float, q: float, level: float) -> Interval:
-    """From 0 to 1, for a share of n."""
+    """Interval within 0 and 1 for a share of n."""
     low, high = _wilson_limits(share, n, q)
     rare, common = _rare_limit(share * n, n, 1 - level) / n, 1 - _rare_limit((1 - share) * n, n, 1 - level) / n
     if 0 < share < 1 and (rare < low or common > high):

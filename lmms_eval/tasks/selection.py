@@ -1,4 +1,4 @@
-"""From the value of ``--tasks`` to the tasks of a run: names, wildcards, groups, tags, folders and files."""
+"""Tasks of a run from the value of ``--tasks``: names, wildcards, groups, tags, folders and files."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Window:
 
 
 def requests_before_decision(current: int) -> int:
-    """After how many completions the next decision falls."""
+    """Count the completions after which the next decision falls."""
     return max(4, current)
 
 

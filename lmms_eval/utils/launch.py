@@ -16,7 +16,7 @@ LAUNCHER_VARIABLES = frozenset({
     "ROLE_WORLD_SIZE", "ROLE_NAME", "MASTER_ADDR", "MASTER_PORT", STORE_PORT, STORE_TOKEN,
 })  # fmt: skip
 GPU_DRIVERS = ("/dev/nvidiactl", "/dev/nvhost-gpu", "/dev/kfd", "/dev/dxg")
-"""Of NVIDIA's cards, its boards, AMD's cards, and Windows below Linux."""
+"""Devices of NVIDIA's cards, its boards, AMD's cards, and Windows below Linux."""
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 _OF_MPI = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE")
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 MAX_DESCRIPTION_CHARS = 1000
-"""Of the text before a mark without description: its end says what the picture shows."""
+"""Characters of the text before a mark without description: its end says what the picture shows."""
 INSTRUCTION = (
     "Where a picture helps, describe it on a line of its own as <image>description of the picture</image>: a "
     "description that stands by itself, in one or two sentences. The picture is drawn from it and put in that place."

@@ -100,7 +100,7 @@ def mask_known(text: str) -> str:
 
 
 def redact_text(text: str) -> str:
-    """As ``mask_known``, and mask the value of ``…token=…`` and its like, and whatever looks like a key."""
+    """Mask as ``mask_known`` does, and the value of ``…token=…`` and its like, and whatever looks like a key."""
     # Before the known values: one that is a part of a longer key would leave the rest of it.
     text = _FREE_TOKEN.sub(REDACTED, _BEARER.sub(rf"\1{REDACTED}", text))
     return _ASSIGNMENT.sub(rf"\1\2{REDACTED}", mask_known(text))
@@ -137,7 +137,7 @@ def _normal(name: str) -> str:
 
 
 def _least(name: str) -> int:
-    """From how many characters on the value of this name is a secret; 0 if it is none."""
+    """Return the number of characters from which on the value of this name is a secret; 0 if it is none."""
     lowered = _normal(name)
     if is_secret_key(name) or lowered in _MORE_KEYS or lowered.endswith(_MORE_ENDINGS):
         return LEAST_KNOWN
@@ -176,7 +176,7 @@ def _of_text(text: str) -> Iterator[str]:
 
 
 def _of_address(address: str) -> Iterator[str]:
-    """Its password, or the user alone; values of secret names in its query; parts of its path that look like keys."""
+    """List an address's password (or user), values of secret names in its query, parts of its path like keys."""
     address = address.partition(",")[0]  # an argument's end, where the text is k=v,k=v
     try:
         parts = urlsplit(address)

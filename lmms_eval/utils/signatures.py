@@ -14,7 +14,7 @@ class Parameters:
     """The parameters of a function."""
 
     names: tuple[str, ...]
-    """Of those that can be given by keyword."""
+    """Names of those that can be given by keyword."""
     positional: int
     """Number of those that can be given by position."""
     any_positional: bool

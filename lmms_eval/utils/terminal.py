@@ -40,7 +40,7 @@ def guard_standard_error() -> None:
 
 
 def shown(text: str) -> str:
-    """As ``printable``, secrets redacted."""
+    """Make a text printable as ``printable`` does, with secrets redacted."""
     from lmms_eval.utils.redaction import redact
 
     return printable(redact(text))

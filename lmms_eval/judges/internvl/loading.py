@@ -1,4 +1,4 @@
-"""From the name of an InternVL checkpoint to the judge: by its own code, or in the form of transformers."""
+"""Loading of an InternVL checkpoint as a judge: by its own code, or in the form of transformers."""
 
 from __future__ import annotations
 

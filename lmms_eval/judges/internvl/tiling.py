@@ -14,7 +14,7 @@ TILE = 448
 """Side of a tile, in pixels."""
 MAX_TILES = 12
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-"""Of the channels red, green and blue (ImageNet)."""
+"""Values of the channels red, green and blue (ImageNet)."""
 
 
 @dataclass(frozen=True, slots=True)

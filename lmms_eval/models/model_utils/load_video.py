@@ -47,7 +47,7 @@ read_video_pyav = read_video
 def load_video_decord(
     video_path: Any, max_frames_num: int, fps: float | None = None, force_include_last_frame: bool = False
 ) -> npt.NDArray[np.uint8]:
-    """As :func:`read_video`, by the name and argument order of its older form. Decord itself is not used.
+    """Read as :func:`read_video` does, by the name and argument order of its older form. Decord itself is not used.
 
     A list or tuple of paths means its first entry.
     """

@@ -34,7 +34,7 @@ def encode_image_to_data_url(
     convert_rgb: bool = False,
     quality: int | None = None,
 ) -> str:
-    """As :func:`encode_image_to_base64`, with the ``data:`` prefix in front; ``mime_type`` overrides the media type."""
+    """Put the ``data:`` prefix before :func:`encode_image_to_base64`; ``mime_type`` overrides the media type."""
     encoded = _encode(image, image_format, convert_rgb, quality)
     return f"data:{mime_type or encoded.mime};base64,{encoded.base64}"
 

@@ -58,7 +58,7 @@ class Frames:
 class Conversation:
     system: str
     turns: tuple[Turn, ...]
-    """Without the system messages."""
+    """Turns without the system messages."""
 
     @property
     def pictures(self) -> int:

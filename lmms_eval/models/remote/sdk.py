@@ -31,7 +31,7 @@ class Service:
     """A vendor's service and the package for it."""
 
     name: str
-    """Of the back end, and of the extra that installs the package."""
+    """Name of the back end, and of the extra that installs the package."""
     module: str
     base_url: str
     base_url_variable: str

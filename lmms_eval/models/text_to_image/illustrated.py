@@ -35,7 +35,7 @@ class IllustratedModel(Model):
         return self._inner.prepare(request)
 
     def respond(self, stream: RequestStream) -> Iterator[Response] | AsyncIterator[Response]:
-        """As the inner model does; beside an asynchronous one pictures are drawn in threads."""
+        """Answer as the inner model does; beside an asynchronous one pictures are drawn in threads."""
         responses = self._inner.respond(stream)
         if isinstance(responses, AsyncGenerator):
             return self._draw_beside(responses)
@@ -60,7 +60,7 @@ class IllustratedModel(Model):
         return replace(response, text="".join(part for part in parts if isinstance(part, str)), parts=parts)
 
     def identity(self) -> Mapping[str, Any]:
-        """Empty where the inner model's is: nothing tells such an object from others."""
+        """Return the identity, empty where the inner model's is: nothing tells such an object from others."""
         inner = self._inner.identity()
         return {**inner, "t2i": dict(self._painter.identity())} if inner else {}
 

@@ -1,4 +1,4 @@
-"""From ``--t2i`` to what draws."""
+"""Opening of the text-to-image model that ``--t2i`` names."""
 
 from __future__ import annotations
 

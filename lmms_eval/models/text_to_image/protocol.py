@@ -32,7 +32,7 @@ class TextToImage(Protocol):
         """Everything that determines its pictures: part of the run key."""
 
     def describe(self) -> Mapping[str, Any]:
-        """Its description in the results."""
+        """Describe it for the results."""
 
     def close(self) -> None:
         """Free what it holds."""

@@ -25,7 +25,7 @@ from typing import Any
 from lmms_eval.api.outcome import NotEvaluated
 
 MAX_FILE_BYTES = 64 * 2**20
-"""Of one file of the data; the largest, WordNet's list of nouns, has 5 MB."""
+"""Bytes of one file of the data; the largest, WordNet's list of nouns, has 5 MB."""
 REMEDY = "install it with `lmms-eval fetch nltk` or give --nltk_data DIR"
 NOUN_ENDINGS = (
     ("s", ""), ("ses", "s"), ("ves", "f"), ("xes", "x"), ("zes", "z"), ("ches", "ch"), ("shes", "sh"), ("men", "man"),

@@ -18,7 +18,7 @@ class BenchmarkOptions:
     """Base of a benchmark's options: where its data lie."""
 
     benchmark: ClassVar[str]
-    """Its name, for messages."""
+    """Name of the benchmark, for messages."""
 
     data_root: str | None = None
     """The run's local data (``--data_root``)."""

@@ -139,7 +139,7 @@ def apply_process_docs(function: Any, dataset: Any, where: str) -> Any:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without the progress bars of ``datasets``."""
+    """Switch the progress bars of ``datasets`` off."""
     from datasets.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
     if are_progress_bars_disabled():

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MAX_BYTES = 64 * 2**20
-"""Of all rows of the process that are kept: about the texts of ten thousand documents."""
+"""Bytes of all rows of the process that are kept: about the texts of ten thousand documents."""
 _ROW_BYTES = 1024
 """Bytes of a row beside its texts."""
 
@@ -22,7 +22,7 @@ class Row:
     """The columns of a document that hold no media."""
 
     values: Mapping[str, Any]
-    """As stored; columns that are decoded when they are read stand here undecoded."""
+    """Values as stored; columns that are decoded when they are read stand here undecoded."""
     nested: tuple[str, ...]
     """Columns of lists and mappings, which each reader gets a copy of."""
     parsed: dict[Hashable, Any] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class RowsInFlight:
 
 
 ROWS = RowsInFlight()
-"""Those of this process, of all tasks together."""
+"""Rows of this process, of all tasks together."""
 
 
 def _copied(value: Any) -> Any:

@@ -64,7 +64,7 @@ class _Shape:
 
     kind: Literal["object", "list", "scalar"] | None = None
     parts: dict[str, _Shape] = field(default_factory=dict)
-    """Of objects, by key; of lists, that of all items under an empty key."""
+    """Shapes of objects by key; of lists, that of all items under an empty key."""
     is_mixed: bool = False
 
     def add(self, value: Any) -> None:

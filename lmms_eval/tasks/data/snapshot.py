@@ -13,7 +13,7 @@ from lmms_eval.errors import DataError
 from lmms_eval.tasks._task_utils.archives import merge, unpacked
 
 MARKER = ".lmms_eval_unpacked"
-"""In every folder that was unpacked here: holds the name of the repository. Nothing without it is ever removed."""
+"""File in every folder that was unpacked here: holds the name of the repository. Nothing without it is ever removed."""
 
 _PART = re.compile(r"(?:[_.-](?:part)?\d+|[_.-]part[a-z]*)$")
 

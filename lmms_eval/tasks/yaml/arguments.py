@@ -12,7 +12,7 @@ from typing import Any
 from lmms_eval.errors import TaskError
 
 NEAR = 0.8
-"""From this likeness on (``difflib``), an unknown name is taken for a misspelt one."""
+"""Likeness (``difflib``) from which on an unknown name is taken for a misspelt one."""
 
 
 def _is_number(value: Any) -> bool:

@@ -43,7 +43,7 @@ class TaskMetric:
 
     @property
     def is_ours(self) -> bool:
-        """Its function is not one that was registered."""
+        """True if its function is not one that was registered."""
         return self.name not in ADDED_METRICS
 
 
@@ -124,7 +124,7 @@ def _defaults(name: str) -> tuple[str | None, bool | None]:
 
 
 def _range(entry: Mapping[str, Any], registered: str | None, where: str) -> ScoreRange | None:
-    """As the entry states it, else that of the registered aggregation, or of the registered metric it averages."""
+    """Return the range that the entry states, else that of the registered aggregation or of the metric it averages."""
     stated, name = entry.get("range"), entry["metric"]
     if stated is not None:
         return _stated_range(stated, f"{where}: key 'metric_list', range of metric {name}")

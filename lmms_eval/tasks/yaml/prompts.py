@@ -1,4 +1,4 @@
-"""From documents to prompts: the text context of a document and the chat messages with media, examples included."""
+"""Prompts of documents: the text context of a document and the chat messages with media, examples included."""
 
 from __future__ import annotations
 

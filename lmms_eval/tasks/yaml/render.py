@@ -95,7 +95,7 @@ def field_value(spec: Any, doc: Doc, where: str, call: Callable[[Any], Any]) -> 
 
 
 def text_or_index(value: Any, spec: Any, doc: Doc, has_choices: bool) -> Any:
-    """After rendering a template: all digits are a number where there are choices, ``[...]`` is a list."""
+    """Read a rendered template: all digits are a number where there are choices, ``[...]`` is a list."""
     if not isinstance(value, str) or not isinstance(spec, str) or spec in doc:
         return value
     if has_choices and value.isdigit():

@@ -1,4 +1,4 @@
-"""From the answers of a document to its scores: reasoning tags, filter pipelines, ``process_results`` or defaults."""
+"""Scores of a document's answers: reasoning tags, filter pipelines, ``process_results`` or defaults."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Plan:
     pipelines: tuple[FilterPipeline | None, ...]
     """``None`` is the default pipeline: every answer as it is, the value of a document is their mean."""
     tags: Tags
-    """Stripped after the filters."""
+    """Reasoning tags that are stripped after the filters."""
     first_tags: Tags
-    """Stripped before the filters (``auto_strip_thinking``)."""
+    """Reasoning tags that are stripped before the filters (``auto_strip_thinking``)."""
 
     @property
     def names(self) -> tuple[str, ...]:
