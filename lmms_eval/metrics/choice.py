@@ -53,7 +53,7 @@ def acc(item: ChoiceItem) -> float:
 
 
 def acc_norm(item: ChoiceItem) -> float:
-    """Score as ``acc`` does, each loss divided by the number of characters of its choice; an empty choice never wins."""
+    """Score as ``acc`` does, each loss divided by the number of characters of its choice; an empty one never wins."""
     per_character = [
         loss / len(choice) if choice else math.inf for loss, choice in zip(item.losses, item.choices, strict=True)
     ]
