@@ -27,19 +27,6 @@ if TYPE_CHECKING:
 BY_COCO = "pycocotools' COCOeval (without its limit of 100 detections a picture) on random"
 
 
-def _box_state(least: float) -> Callable[[Any, Item, Context], State]:
-    def state(prediction: Any, item: Item, context: Context) -> State:  # noqa: ARG001 - the contract's signature
-        truth = boxes(item.reference, reference_of(item))
-        found = boxes(prediction, prediction_of(item))
-
-        def overlaps(number: int, others: NDArray[Any]) -> NDArray[Any]:
-            return paired_iou(found.xywh[number], truth.xywh[others])
-
-        return match_classes(found.marked, len(truth.xywh), truth.marked.labels, overlaps, least)
-
-    return state
-
-
 def instance_state(prediction: Any, item: Item, context: Context) -> State:  # noqa: ARG001 - the contract's signature
     """Objects as sets of pixels or points, matched at IoU 0.5."""
     truth = instances(item.reference, reference_of(item))
@@ -111,7 +98,15 @@ def _tube_overlap(prediction: Any, item: Item, context: Context) -> State:  # no
 
 
 def _detection(percent: int) -> Measure:
-    state = _box_state(percent / 100)
+    def state(prediction: Any, item: Item, context: Context) -> State:  # noqa: ARG001 - the contract's signature
+        truth = boxes(item.reference, reference_of(item))
+        found = boxes(prediction, prediction_of(item))
+
+        def overlaps(number: int, others: NDArray[Any]) -> NDArray[Any]:
+            return paired_iou(found.xywh[number], truth.xywh[others])
+
+        return match_classes(found.marked, len(truth.xywh), truth.marked.labels, overlaps, percent / 100)
+
     return Measure(
         f"detection_ap@{percent}", "boxes", state, mean_average_precision, all_missed(state), checked=f"{BY_COCO} boxes"
     )

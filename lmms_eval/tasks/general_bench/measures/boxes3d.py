@@ -51,7 +51,9 @@ def iou3d(one: Box3D, other: Box3D) -> float:
     reach = (math.hypot(one.dx, one.dy) + math.hypot(other.dx, other.dy)) / 2
     if height <= 0 or ground_distance(one, other) >= reach:
         return 0.0
-    common = min(_area(_clipped(one, other)) * height, one.volume, other.volume)
+    shape = _clipped(one, other)
+    area = abs(math.fsum(a.x * b.y - b.x * a.y for a, b in zip(shape, shape[1:] + shape[:1], strict=True))) / 2
+    common = min(area * height, one.volume, other.volume)
     union = one.volume + other.volume - common
     return common / union if union > 0 else 0.0
 
@@ -77,8 +79,3 @@ def _clipped(one: Box3D, other: Box3D) -> list[Corner]:
                 kept.append(corner)
         shape = kept
     return shape
-
-
-def _area(shape: list[Corner]) -> float:
-    pairs = zip(shape, shape[1:] + shape[:1], strict=True)
-    return abs(math.fsum(one.x * other.y - other.x * one.y for one, other in pairs)) / 2

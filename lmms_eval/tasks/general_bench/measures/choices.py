@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import string
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmms_eval.tasks.milebench.scoring.fixed_choice import occurs, read_choice
@@ -78,13 +78,11 @@ def _agrees(prediction: str, reference: str, options: Sequence[str], classes: Se
     if len(answer.split()) > len(wanted.split()) + MAX_WORDS_AROUND or not occurs(wanted, answer):
         return False
     known = {fold_text(one) for one in classes}
-    return _named(answer, known) == {wanted} if wanted in known else not _is_entry(prediction, wanted)
-
-
-def _named(answer: str, classes: Iterable[str]) -> set[str]:
-    """The classes that a folded answer names; one within the name of another that is there does not count."""
-    found = [one for one in classes if one and one in answer and occurs(one, answer)]
-    return {one for one in found if not any(one != other and occurs(one, other) for other in found)}
+    if wanted not in known:
+        return not _is_entry(prediction, wanted)
+    found = [one for one in known if one and one in answer and occurs(one, answer)]
+    # a class within the name of another that is there does not count
+    return {one for one in found if not any(one != other and occurs(one, other) for other in found)} == {wanted}
 
 
 def _is_entry(prediction: str, wanted: str) -> bool:
@@ -158,19 +156,17 @@ def options_of(raw: Mapping[str, Any], prompt: str) -> list[str]:
                 listed = list(listed.values())
             if isinstance(listed, list) and listed and all(isinstance(one, str) for one in listed):
                 return [_without_letter(one, index) for index, one in enumerate(listed[:_MAX_OPTIONS])]
-    return _prompt_options(prompt)
+    run: list[re.Match[str]] = []
+    for mark in _MARK.finditer(prompt):
+        if mark.group(1) == chr(ord("A") + len(run)):
+            run.append(mark)
+    if len(run) < 2:
+        return []
+    ends = [*(mark.start() for mark in run[1:]), len(prompt)]
+    texts = [prompt[mark.end() : end].strip() for mark, end in zip(run, ends, strict=True)]
+    return [text.split("\n")[0].rstrip(" ,;") for text in texts]
 
 
 def _without_letter(option: str, index: int) -> str:
     mark = _MARK.match(option.strip())
     return option.strip()[mark.end() :] if mark and mark.group(1) == chr(ord("A") + index) else option.strip()
-
-
-def _prompt_options(prompt: str) -> list[str]:
-    run: list[re.Match[str]] = []
-    for mark in _MARK.finditer(prompt):
-        if mark.group(1) == chr(ord("A") + len(run)):
-            run.append(mark)
-    ends = [*(mark.start() for mark in run[1:]), len(prompt)]
-    texts = [prompt[mark.end() : end].strip() for mark, end in zip(run, ends, strict=True)] if run else []
-    return [text.split("\n")[0].rstrip(" ,;") for text in texts] if len(texts) > 1 else []

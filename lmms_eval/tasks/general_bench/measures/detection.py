@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -118,6 +118,8 @@ def mean_average_precision(states: Sequence[State]) -> float:
     A task whose reference has one class (or no labels) takes predictions without (with any) labels as of that class.
     Without any reference object: 100 if nothing was predicted, else 0.
     """
+    import numpy as np
+
     classes = sorted({label for state in states for label, hits in state.items() if hits["truth"]})
     if not classes:
         return 0.0 if any(states) else 100.0
@@ -132,16 +134,10 @@ def mean_average_precision(states: Sequence[State]) -> float:
             or (label == wanted and hits["truth"])
             or (sole and UNNAMED in (label, wanted))
         ]
-        values.append(_class_precision(taken))
+        scores = np.concatenate([np.array(hits["scores"], dtype=np.float64) for hits in taken])
+        matched = np.concatenate([np.array(hits["hits"], dtype=bool) for hits in taken])
+        values.append(interpolated_precision(scores, matched, sum(hits["truth"] for hits in taken)))
     return 100 * mean(values)
-
-
-def _class_precision(parts: Sequence[Mapping[str, Any]]) -> float:
-    import numpy as np
-
-    scores = np.concatenate([np.array(part["scores"], dtype=np.float64) for part in parts])
-    hits = np.concatenate([np.array(part["hits"], dtype=bool) for part in parts])
-    return interpolated_precision(scores, hits, sum(part["truth"] for part in parts))
 
 
 def interpolated_precision(scores: NDArray[Any], hits: NDArray[Any], truth: int) -> float:

@@ -83,7 +83,10 @@ def mean_average_precision(items: Iterable[Mapping[str, ClassBoxes]], matching: 
             continue
         found = sorted((one for part in parts for one in part.found), key=lambda one: -one.score)
         hits = np.array([one.hits for one in found], dtype=bool).reshape(len(found), len(matching.thresholds))
-        values += [_average_precision(hits[:, column], objects, matching) for column in range(hits.shape[1])]
+        for column in hits.T:
+            true = np.cumsum(column)
+            area = matching.area(true / objects, true / np.arange(1, len(column) + 1)) if column.any() else 0.0
+            values.append(area)
     return math.fsum(values) / len(values) if values else 0.0
 
 
@@ -106,15 +109,6 @@ def area_above_tenth(recalls: Floats, precisions: Floats) -> float:
     return float(np.maximum(values - _LEAST, 0).mean() / (1 - _LEAST))
 
 
-def _average_precision(hits: Flags, objects: int, matching: Matching) -> float:
-    import numpy as np
-
-    if not hits.any():
-        return 0.0
-    true = np.cumsum(hits)
-    return matching.area(true / objects, true / np.arange(1, len(hits) + 1))
-
-
 def _match_class(truth: Sequence[Box3D], found: Sequence[Box3D], matching: Matching) -> ClassBoxes:
     free = [[True] * len(truth) for _ in matching.thresholds]
     matched: list[Found] = []
@@ -131,9 +125,7 @@ def _match_class(truth: Sequence[Box3D], found: Sequence[Box3D], matching: Match
     return ClassBoxes(len(truth), tuple(matched))
 
 
-def _nearness(one: Box3D, other: Box3D) -> float:
-    return -ground_distance(one, other)
-
-
 BY_OVERLAP = Matching(iou3d, IOUS, interpolated_area)
-BY_CENTRE = Matching(_nearness, tuple(-distance for distance in DISTANCES_M), area_above_tenth)
+BY_CENTRE = Matching(
+    lambda one, other: -ground_distance(one, other), tuple(-distance for distance in DISTANCES_M), area_above_tenth
+)

@@ -45,10 +45,6 @@ def _odometry_state(prediction: Any, item: Item, context: Context) -> State:
     return dataclasses.asdict(errors)
 
 
-def _odometry_value(states: Sequence[State]) -> float:
-    return relative_translation_error([TranslationErrors(**state) for state in states])
-
-
 def _tracking_state(prediction: Any, item: Item, context: Context) -> State:
     del context
     try:
@@ -141,7 +137,7 @@ MEASURES: tuple[Measure, ...] = (
         name="rte",
         form="poses",
         state=_odometry_state,
-        value=_odometry_value,
+        value=lambda states: relative_translation_error([TranslationErrors(**state) for state in states]),
         checked="tracks with known errors, a second computation by loops; no recorded vectors",
     ),
     Measure(

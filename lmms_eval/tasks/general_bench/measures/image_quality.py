@@ -29,14 +29,6 @@ LEAST_SIDE = _WINDOW * 2 ** (len(_SCALE_WEIGHTS) - 1)
 """Pixels: a smaller picture has no fifth scale."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Strip:
-    """Rows of two pictures of one shape."""
-
-    first: Floats
-    second: Floats
-
-
 @dataclass(frozen=True, slots=True)
 class Similarity:
     """Means over a picture of SSIM and of its factors without luminance."""
@@ -118,15 +110,6 @@ def _differences(first: Any, second: Any) -> Iterator[Floats]:
         yield first[row : row + _ROWS].astype(np.float64) - second[row : row + _ROWS]
 
 
-def _strips(first: Any, second: Any) -> Iterator[_Strip]:
-    """Overlapping, so that each window lies in exactly one of them."""
-    import numpy as np
-
-    for row in range(0, len(first) - _WINDOW + 1, _ROWS):
-        rows = slice(row, row + _ROWS + _WINDOW - 1)
-        yield _Strip(first[rows].astype(np.float64), second[rows].astype(np.float64))
-
-
 def similarity(first: Any, second: Any, peak: float) -> Similarity:
     """Structural similarity of two grey pictures ``(height, width)`` (Wang, Bovik, Sheikh and Simoncelli, 2004).
 
@@ -135,14 +118,18 @@ def similarity(first: Any, second: Any, peak: float) -> Similarity:
     Raises:
         DataError: different shapes, or a side below 11 pixels.
     """
+    import numpy as np
+
     if first.shape != second.shape or first.ndim != 2 or min(first.shape) < _WINDOW:
         raise DataError(f"SSIM needs grey pictures of one size, at least {_WINDOW} pixels wide and high")
     stable1, stable2 = (_K1 * peak) ** 2, (_K2 * peak) ** 2
     wholes, contrasts, count = [], [], 0
-    for strip in _strips(first, second):
-        mean1, mean2 = _blurred(strip.first), _blurred(strip.second)
-        variances = _blurred(strip.first**2) + _blurred(strip.second**2) - mean1**2 - mean2**2
-        covariance = _blurred(strip.first * strip.second) - mean1 * mean2
+    for row in range(0, len(first) - _WINDOW + 1, _ROWS):
+        rows = slice(row, row + _ROWS + _WINDOW - 1)  # strips overlap, so that each window lies in exactly one
+        strip1, strip2 = first[rows].astype(np.float64), second[rows].astype(np.float64)
+        mean1, mean2 = _blurred(strip1), _blurred(strip2)
+        variances = _blurred(strip1**2) + _blurred(strip2**2) - mean1**2 - mean2**2
+        covariance = _blurred(strip1 * strip2) - mean1 * mean2
         contrast = (2 * covariance + stable2) / (variances + stable2)
         luminance = (2 * mean1 * mean2 + stable1) / (mean1**2 + mean2**2 + stable1)
         wholes.append(float((contrast * luminance).sum()))

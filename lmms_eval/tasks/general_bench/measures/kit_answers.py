@@ -90,7 +90,14 @@ def detections(prediction: Any, item: Item) -> Detections:
     value = _needed(prediction, item, "detections", "the objects that GRiT finds in the video")
     if not isinstance(value, list) or not 0 < len(value) <= MAX_FRAMES:
         raise UnreadableAnswer(f"{item.where}: detections must be a list of 1 to {MAX_FRAMES} frames")
-    return [_frame(frame, item) for frame in value]
+    found: Detections = []
+    for frame in value:
+        if not isinstance(frame, list) or len(frame) > MAX_OBJECTS:
+            raise UnreadableAnswer(
+                f"{item.where}: a frame of detections must be a list of at most {MAX_OBJECTS} objects"
+            )
+        found.append([_found(one, item) for one in frame])
+    return found
 
 
 def action_scores(prediction: Any, item: Item) -> dict[str, float]:
@@ -215,16 +222,11 @@ def _needed(prediction: Any, item: Item, key: str, what: str) -> Any:
     return value
 
 
-def _frame(value: Any, item: Item) -> list[Found]:
-    if not isinstance(value, list) or len(value) > MAX_OBJECTS:
-        raise UnreadableAnswer(f"{item.where}: a frame of detections must be a list of at most {MAX_OBJECTS} objects")
-    return [_found(one, item) for one in value]
-
-
 def _found(value: Any, item: Item) -> Found:
     given = value if isinstance(value, Mapping) else {}
     label, caption, box = given.get("label"), given.get("caption", ""), given.get("box", [0, 0, 0, 0])
-    if not _is_text(label) or not _is_text(caption) or not _is_box(box):
+    is_box = isinstance(box, list) and len(box) == 4 and all(is_number(one) and abs(one) <= _FARTHEST for one in box)
+    if not _is_text(label) or not _is_text(caption) or not is_box:
         raise UnreadableAnswer(f"{item.where}: {value!r:.80} is no object {{label, caption, box: [x, y, w, h]}}")
     x, y, width, height = map(float, box)
     return Found(label, caption, (x, y, x + width, y + height))
@@ -232,12 +234,6 @@ def _found(value: Any, item: Item) -> Found:
 
 def _is_text(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and len(value) <= _MAX_TEXT
-
-
-def _is_box(value: object) -> TypeGuard[list[float]]:
-    if not isinstance(value, list) or len(value) != 4:
-        return False
-    return all(is_number(one) and abs(one) <= _FARTHEST for one in value)
 
 
 def _is_size(value: object) -> TypeGuard[int]:

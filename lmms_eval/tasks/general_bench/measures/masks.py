@@ -24,7 +24,7 @@ from lmms_eval.tasks.general_bench.measures.structure import structure_measure
 from lmms_eval.tasks.general_bench.readers.boxes import fold_label
 from lmms_eval.tasks.general_bench.readers.instances import instances
 from lmms_eval.tasks.general_bench.readers.labels import MAX_CLASS, ignored_classes, label_map, label_pair, option
-from lmms_eval.tasks.general_bench.readers.masks import FramePair, frames_of, mask, paired, video_masks
+from lmms_eval.tasks.general_bench.readers.masks import frames_of, mask, paired, video_masks
 from lmms_eval.tasks.general_bench.readers.pictures import grey
 from lmms_eval.tasks.general_bench.readers.sides import Side, brief, finite, prediction_of, reference_of
 
@@ -108,13 +108,12 @@ def _saliency(prediction: Any, item: Item, context: Context) -> State:  # noqa: 
     frames = paired(frames_of(prediction, side), side, frames_of(item.reference, other))
     if not frames:
         raise other.refuse("has no frame")
-    return 100 * mean([_frame_structure(frame, side, other) for frame in frames])
-
-
-def _frame_structure(frame: FramePair, side: Side, other: Side) -> float:
-    truth = _saliency_of(frame.truth, other, None)
-    predicted = _saliency_of(frame.predicted, side, (truth.shape[0], truth.shape[1]))
-    return structure_measure(predicted, truth > 0.5)
+    values = []
+    for frame in frames:
+        truth = _saliency_of(frame.truth, other, None)
+        predicted = _saliency_of(frame.predicted, side, (truth.shape[0], truth.shape[1]))
+        values.append(structure_measure(predicted, truth > 0.5))
+    return 100 * mean(values)
 
 
 def _saliency_of(frame: object, side: Side, size: tuple[int, int] | None) -> NDArray[Any]:
@@ -215,10 +214,6 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _image_missed(item: Item, context: Context) -> State:  # noqa: ARG001 - the contract's signature
-    return {"score": None, "truth": _image_truth(item)}
-
-
 def _image_precision(states: Sequence[State]) -> float:
     """Area under the precision-recall curve over pictures, in percent; those without a score rank worst."""
     import numpy as np
@@ -253,7 +248,8 @@ MEASURES: tuple[Measure, ...] = (
     ),
     Measure("average_precision", "map", _anomaly_state, _pixel_precision, _anomaly_missed, checked=_BY_SKLEARN),
     Measure(
-        "average_precision/image", "number", _image_state, _image_precision, _image_missed, checked=_BY_SKLEARN
+        "average_precision/image", "number", _image_state, _image_precision,
+        lambda item, _: {"score": None, "truth": _image_truth(item)}, checked=_BY_SKLEARN,
     ),
     Measure(
         "panoptic_quality", "instances", _segment_state, panoptic_quality, all_missed(_segment_state),

@@ -131,7 +131,10 @@ def _state(scale: Scale) -> Callable[[Any, Item, Context], State]:
     def state(prediction: Any, item: Item, context: Context) -> State:
         if context.ratings is None:
             raise NotEvaluated(f"{scale.metric}: {scale.what} are needed: give ratings=FILE")
-        _check_answer(prediction, item)
+        if item.form == "notes":  # what people rated must be there
+            predicted_notes(prediction, item)
+        else:
+            predicted_path(media_of(prediction), item)
         by_task = read_ratings(context.ratings)
         names = (item.facts.name, item.facts.short_name, item.folder.name)
         ratings = next((by_task[fold(name)] for name in names if fold(name) in by_task), None)
@@ -142,14 +145,6 @@ def _state(scale: Scale) -> Callable[[Any, Item, Context], State]:
         return mean_rating(ratings[str(item.id)], scale)
 
     return state
-
-
-def _check_answer(prediction: Any, item: Item) -> None:
-    """What people rated is there. Raises ``UnreadableAnswer``."""
-    if item.form == "notes":
-        predicted_notes(prediction, item)
-    else:
-        predicted_path(media_of(prediction), item)
 
 
 def _undefined_state(prediction: Any, item: Item, context: Context) -> State:

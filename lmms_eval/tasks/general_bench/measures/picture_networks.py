@@ -27,7 +27,7 @@ from lmms_eval.tasks.general_bench.measures.seen import (
     views,
     wanted_text,
 )
-from lmms_eval.tasks.general_bench.networks.classifier import Classifier, classifier
+from lmms_eval.tasks.general_bench.networks.classifier import classifier
 from lmms_eval.tasks.general_bench.networks.clip import B32, clip
 from lmms_eval.tasks.general_bench.networks.inception import inception
 from lmms_eval.tasks.general_bench.networks.weights import not_evaluated
@@ -100,8 +100,12 @@ def class_hit(prediction: Any, item: Item, context: Context) -> State:
     if isinstance(given, str | int) and wanted is not None:
         return 100.0 if _fold(given) == _fold(wanted) else 0.0
     network = classifier(context, item)
-    picture = predicted_picture(prediction, item)
-    return 100.0 if network.classify(picture) == _wanted_class(network, wanted, item) else 0.0
+    found = network.classify(predicted_picture(prediction, item))
+    if wanted is None:
+        return 100.0 if found == network.classify(reference_pictures(item.reference, item)[0]) else 0.0
+    if (number := network.find(wanted)) is None:
+        raise DataError(f"{item.where}: the classifier has no class {wanted!r:.80}")
+    return 100.0 if found == number else 0.0
 
 
 def _predicted(prediction: Any, item: Item, context: Context) -> Floats:
@@ -126,16 +130,6 @@ def _label(item: Item) -> str | int | None:
         if isinstance(value, str | int) and not isinstance(value, bool) and str(value).strip():
             return value
     return None
-
-
-def _wanted_class(network: Classifier, wanted: str | int | None, item: Item) -> int:
-    """The class of the item's label; of an item without one, the class that its reference picture is put into."""
-    if wanted is None:
-        return network.classify(reference_pictures(item.reference, item)[0])
-    found = network.find(wanted)
-    if found is None:
-        raise DataError(f"{item.where}: the classifier has no class {wanted!r:.80}")
-    return found
 
 
 def _fold(label: str | int) -> str:

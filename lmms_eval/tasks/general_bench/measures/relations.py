@@ -54,13 +54,13 @@ def recall(predicted: Sequence[Triplet], truth: Sequence[Triplet]) -> float:
     named: dict[tuple[str, str, str], list[Triplet]] = {}
     for one in predicted:
         named.setdefault(one.words, []).append(one)
-    return sum(any(_placed(one, wanted) for one in named.get(wanted.words, ())) for wanted in truth) / len(truth)
-
-
-def _placed(one: Triplet, other: Triplet) -> bool:
-    if one.boxes is None or other.boxes is None:
-        return True
-    return bool((paired_iou(one.boxes, other.boxes) >= MATCH).all())
+    hits = 0
+    for wanted in truth:
+        hits += any(
+            one.boxes is None or wanted.boxes is None or bool((paired_iou(one.boxes, wanted.boxes) >= MATCH).all())
+            for one in named.get(wanted.words, ())
+        )
+    return hits / len(truth)
 
 
 def _triplet(entry: object, place: int, side: Side) -> Triplet:

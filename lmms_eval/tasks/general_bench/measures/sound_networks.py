@@ -78,7 +78,10 @@ def audio_pair(prediction: Any, item: Item, context: Context) -> State:
     if rows is None:
         rows = _embedded(lambda rate: predicted_sound(media_of(prediction), item, rate).samples, item, context)
     check_lengths(rows, given, item)
-    return [[as_state(row) for row in _bounded(part, item)] for part in (rows, given)]
+    for part in (rows, given):
+        if len(part) > MAX_ROWS:
+            raise UnreadableAnswer(f"{item.where}: {len(part)} vectors of one sound; at most {MAX_ROWS} are read")
+    return [[as_state(row) for row in part] for part in (rows, given)]
 
 
 def audio_distance(states: Sequence[State]) -> float:
@@ -159,12 +162,6 @@ def _reference_samples(item: Item, sampling_rate: int) -> Floats:
     return reference_sound(item, sampling_rate).samples
 
 
-def _bounded(rows: Floats, item: Item) -> Floats:
-    if len(rows) > MAX_ROWS:
-        raise UnreadableAnswer(f"{item.where}: {len(rows)} vectors of one sound; at most {MAX_ROWS} are read")
-    return rows
-
-
 def _heard(prediction: Any, item: Item, context: Context) -> str:
     """The prediction's transcript, else that of its sound by Whisper."""
     if isinstance(prediction, Mapping) and "transcript" in prediction:
@@ -192,11 +189,6 @@ def _splitter(context: Context) -> Callable[[str], list[str]]:
             raise ConfigError(f"wer_words: {other!r} is neither 'spoken' nor 'written'")
 
 
-def _silent(item: Item, context: Context) -> State:
-    """Nothing was said: every word is missing."""
-    return _least_error("", item, context)
-
-
 _CLAP = "CLAP (torch, transformers; weights `clap-htsat-unfused`), or vectors of sounds and texts"
 _WHISPER = "Whisper (torch, transformers; weights `whisper-large-v3-turbo`), or transcripts"
 _SMALL = "cosines computed by torch from the same small network; the network itself was not run here"
@@ -218,7 +210,7 @@ MEASURES: tuple[Measure, ...] = (
         "audio",
         error_rate,
         mean,
-        _silent,
+        lambda item, context: _least_error("", item, context),  # nothing was said: every word is missing
         needs=_WHISPER,
         checked=f"word error rate: the recorded vectors; transcript: {_GREEDY}",
     ),

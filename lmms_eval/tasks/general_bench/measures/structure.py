@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,16 +10,6 @@ if TYPE_CHECKING:
 
 _TINY = 2.220446049250313e-16
 _OBJECT_WEIGHT = 0.5
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Block:
-    """A quarter of the picture."""
-
-    prediction: NDArray[Any]
-    truth: NDArray[Any]
-    weight: float
-    """Its share of the area."""
 
 
 def structure_measure(prediction: NDArray[Any], truth: NDArray[Any]) -> float:
@@ -39,24 +27,18 @@ def structure_measure(prediction: NDArray[Any], truth: NDArray[Any]) -> float:
     if share == 1:
         return float(prediction.mean())
     inside = share * _object_score(prediction[truth]) + (1 - share) * _object_score(1 - prediction[~truth])
-    row, column = _centroid(truth)
-    blocks = _blocks(prediction, truth, math.floor(row + 1.5), math.floor(column + 1.5))
-    region = math.fsum(block.weight * _similarity(block) for block in blocks if block.truth.size)
+    row, column = (math.floor(float(places.mean()) + 1.5) for places in truth.nonzero())  # of the object's centroid
+    quarters = [
+        (down, across)
+        for down in (slice(None, row), slice(row, None))
+        for across in (slice(None, column), slice(column, None))
+    ]
+    region = math.fsum(
+        truth[quarter].size / truth.size * _similarity(prediction[quarter], truth[quarter])
+        for quarter in quarters
+        if truth[quarter].size
+    )
     return max(0.0, _OBJECT_WEIGHT * inside + (1 - _OBJECT_WEIGHT) * region)
-
-
-def _centroid(truth: NDArray[Any]) -> tuple[float, float]:
-    import numpy as np
-
-    rows, columns = np.nonzero(truth)
-    return float(rows.mean()), float(columns.mean())
-
-
-def _blocks(prediction: NDArray[Any], truth: NDArray[Any], row: int, column: int) -> Iterator[_Block]:
-    for down in (slice(None, row), slice(row, None)):
-        for across in (slice(None, column), slice(column, None)):
-            part = truth[down, across]
-            yield _Block(prediction[down, across], part, part.size / truth.size)
 
 
 def _object_score(values: NDArray[Any]) -> float:
@@ -66,9 +48,9 @@ def _object_score(values: NDArray[Any]) -> float:
     return 2 * level / (level * level + 1 + spread + _TINY)
 
 
-def _similarity(block: _Block) -> float:
+def _similarity(prediction: NDArray[Any], truth: NDArray[Any]) -> float:
     """Structural similarity of a quarter, without constants."""
-    x, y = block.prediction, block.truth.astype(block.prediction.dtype)
+    x, y = prediction, truth.astype(prediction.dtype)
     mean_x, mean_y = float(x.mean()), float(y.mean())
     count = x.size - 1 + _TINY
     spread = (float(((x - mean_x) ** 2).sum()) + float(((y - mean_y) ** 2).sum())) / count

@@ -36,8 +36,4 @@ def metric_rows() -> list[tuple[str, ...]]:
 def markdown() -> str:
     """The table as Markdown."""
     rows = [HEADINGS, tuple("---" for _ in HEADINGS), *metric_rows()]
-    return "".join(_line(row) for row in rows)
-
-
-def _line(cells: tuple[str, ...]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |\n" for row in rows)

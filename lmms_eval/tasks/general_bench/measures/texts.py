@@ -89,27 +89,15 @@ def _averaged(name: str, score: TextScore, checked: str, needs: str = "") -> Mea
     return Measure(name, "text", state, mean, is_mean=True, needs=needs, checked=checked)
 
 
-def _folded_exact(text: str, references: list[str]) -> float:
-    return exact_match(text.lower(), [reference.lower() for reference in references])
-
-
 def _substring(text: str, references: list[str]) -> float:
     answer = text.lower()
     return float(any(reference.strip().lower() in answer for reference in _not_blank(references)))
-
-
-def _contains(text: str, references: list[str]) -> float:
-    return video_contains(text, _not_blank(references))
 
 
 def _not_blank(references: list[str]) -> list[str]:
     if not all(reference.strip() for reference in references):
         raise DataError("a reference is empty, and every text contains it")
     return references
-
-
-def _first_answer(text: str, references: list[str]) -> float:
-    return float(first_answer_match(text, references))
 
 
 def _rouge(kind: RougeKind) -> TextScore:
@@ -144,10 +132,6 @@ def _macro_state(prediction: Any, item: Item, context: Context) -> State:
     return [references_of(item)[0], _choice_state(prediction, item, context) / PERCENT]
 
 
-def _macro_unanswered(item: Item, _context: Context) -> State:
-    return [references_of(item)[0], 0.0]
-
-
 def _macro_value(states: Sequence[State]) -> float:
     hits: dict[str, list[float]] = defaultdict(list)
     for label, hit in states:
@@ -163,22 +147,10 @@ def _video_state(prediction: Any, item: Item, _context: Context) -> State:
     return dict(bleu_counts(words, references, 1))
 
 
-def _video_unanswered(item: Item, context: Context) -> State:
-    return _video_state("", item, context)
-
-
-def _video_value(states: Sequence[State]) -> float:
-    return PERCENT * corpus_bleu(states, 1)
-
-
 def _micro_state(prediction: Any, item: Item, _context: Context) -> State:
     predicted, wanted = _labels(answer_text(prediction, item).split(SEPARATOR)), _wanted_labels(item)
     common = len(predicted & wanted)
     return [common, len(predicted) - common, len(wanted) - common]
-
-
-def _micro_unanswered(item: Item, _context: Context) -> State:
-    return [0, 0, len(_wanted_labels(item))]
 
 
 def _wanted_labels(item: Item) -> frozenset[str]:
@@ -272,19 +244,26 @@ def _difference(prediction: Any, item: Item, _context: Context) -> State:
     return abs(found - wanted)
 
 
-def _root_mean_square(states: Sequence[State]) -> float:
-    return math.sqrt(mean([difference * difference for difference in states]))
-
-
 _STEMMER = "nltk (extra metrics)"
 MEASURES: tuple[Measure, ...] = (
     _averaged("accuracy", exact_match, VECTORS),
-    _averaged("accuracy/exact", _folded_exact, VECTORS + ", but for case"),
+    _averaged(
+        "accuracy/exact",
+        lambda text, wanted: exact_match(text.lower(), [one.lower() for one in wanted]),
+        VECTORS + ", but for case",
+    ),
     _averaged("accuracy/substring", _substring, VECTORS + ", but for case"),
-    _averaged("accuracy/contains", _contains, VECTORS),
+    _averaged("accuracy/contains", lambda text, wanted: video_contains(text, _not_blank(wanted)), VECTORS),
     Measure("accuracy/choice", "text", _choice_state, mean, is_mean=True, checked=OWN_RULES),
-    Measure("macro_accuracy", "text", _macro_state, _macro_value, _macro_unanswered, checked=OWN_RULES),
-    _averaged("exact_match", _first_answer, OWN_RULES),
+    Measure(
+        "macro_accuracy",
+        "text",
+        _macro_state,
+        _macro_value,
+        lambda item, _: [references_of(item)[0], 0.0],
+        checked=OWN_RULES,
+    ),
+    _averaged("exact_match", lambda text, wanted: float(first_answer_match(text, wanted)), OWN_RULES),
     _averaged("f1", token_f1, VECTORS),
     _averaged("anls", anls, OWN_RULES),
     _averaged("rouge1", _rouge("rouge1"), VECTORS, _STEMMER),
@@ -298,7 +277,14 @@ MEASURES: tuple[Measure, ...] = (
         needs="nltk and its data; without them words are split at spaces",
         checked=VECTORS + "; nltk 3.10",
     ),
-    Measure("bleu1/corpus", "text", _video_state, _video_value, _video_unanswered, checked=f"{VECTORS}; {BY_TOOLKIT}"),
+    Measure(
+        "bleu1/corpus",
+        "text",
+        _video_state,
+        lambda states: PERCENT * corpus_bleu(states, 1),
+        lambda item, context: _video_state("", item, context),
+        checked=f"{VECTORS}; {BY_TOOLKIT}",
+    ),
     Measure("bleu4", "text", caption_state, _bleu4_value, no_caption, needs=WITH_JAVA, checked=BY_TOOLKIT),
     Measure(
         name="cider",
@@ -310,7 +296,14 @@ MEASURES: tuple[Measure, ...] = (
         needs=WITH_JAVA,
         checked=f"{BY_TOOLKIT} (CIDEr-D)",
     ),
-    Measure("micro_f1", "text", _micro_state, _micro_value, _micro_unanswered, checked=VECTORS),
+    Measure(
+        "micro_f1",
+        "text",
+        _micro_state,
+        _micro_value,
+        lambda item, _: [0, 0, len(_wanted_labels(item))],
+        checked=VECTORS,
+    ),
     Measure(
         name="codebleu",
         form="text",
@@ -321,5 +314,7 @@ MEASURES: tuple[Measure, ...] = (
         checked=VECTORS,
     ),
     Measure("mae", "number", _difference, mean, checked=VECTORS),
-    Measure("rmse", "number", _difference, _root_mean_square, checked=VECTORS),
+    Measure(
+        "rmse", "number", _difference, lambda states: math.sqrt(mean([one * one for one in states])), checked=VECTORS
+    ),
 )

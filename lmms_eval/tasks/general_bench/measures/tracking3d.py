@@ -119,31 +119,22 @@ def _matched(truth: Sequence[Tracked], found: Sequence[Tracked], last: Mapping[s
         return {}
     import numpy as np
 
-    distances = _distances(truth, found)
+    true_places, places = (np.array([(one.x, one.y) for one in side]) for side in (truth, found))
+    distances: npt.NDArray[np.float64] = np.linalg.norm(true_places[:, None] - places[None], axis=2)
     near = distances <= DISTANCE_M
-    places = {one.id: number for number, one in enumerate(found)}
+    columns = {one.id: number for number, one in enumerate(found)}
     pairs: dict[str, str] = {}
     for row, true in enumerate(truth):
-        column = places.get(last.get(true.id, ""))
+        column = columns.get(last.get(true.id, ""))
         if column is not None and near[row, column]:
             pairs[true.id] = found[column].id
             near[row, :] = near[:, column] = False
     if near.any():
         from scipy.optimize import linear_sum_assignment
 
-        rows, columns = linear_sum_assignment(np.where(near, distances, _FAR))
-        pairs |= {
-            truth[row].id: found[column].id for row, column in zip(rows, columns, strict=True) if near[row, column]
-        }
+        assigned = zip(*linear_sum_assignment(np.where(near, distances, _FAR)), strict=True)
+        pairs |= {truth[row].id: found[column].id for row, column in assigned if near[row, column]}
     return pairs
-
-
-def _distances(truth: Sequence[Tracked], found: Sequence[Tracked]) -> npt.NDArray[np.float64]:
-    import numpy as np
-
-    true_places, places = (np.array([(one.x, one.y) for one in side]) for side in (truth, found))
-    distances: npt.NDArray[np.float64] = np.linalg.norm(true_places[:, None] - places[None], axis=2)
-    return distances
 
 
 def _class_amota(scenes: Sequence[ClassCounts]) -> float:

@@ -96,7 +96,9 @@ def colour(prediction: Any, item: Item) -> State:
     """Share of the frames in which the object is described with a colour that say the wanted one; such frames may be
     missing, then the video is left out.
     """
-    counts = kit_math.colour_counts(wanted_colour(item), wanted_object(item), _regions(detections(prediction, item)))
+    frames = detections(prediction, item)
+    regions = [[kit_math.Region(found.caption, found.label) for found in frame] for frame in frames]
+    counts = kit_math.colour_counts(wanted_colour(item), wanted_object(item), regions)
     return [counts.wanted / counts.described, 1] if counts.described else [0.0, 0]
 
 
@@ -165,10 +167,6 @@ def composite(states: Sequence[State]) -> float:
 
 def _labels(frames: Detections) -> list[list[str]]:
     return [[found.label for found in frame] for frame in frames]
-
-
-def _regions(frames: Detections) -> list[list[kit_math.Region]]:
-    return [[kit_math.Region(found.caption, found.label) for found in frame] for frame in frames]
 
 
 _GRIT = "GRiT's objects of 16 frames of each video (no maintained package), with the predictions"
