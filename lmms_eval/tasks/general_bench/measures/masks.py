@@ -135,22 +135,17 @@ def _anomaly_mask(item: Item) -> Runs | None:
     return mask(value, reference_of(item))
 
 
-def _anomaly_levels(prediction: Any, side: Side, size: tuple[int, int] | None) -> NDArray[Any]:
-    """Scores of the pixels as levels of 16 bits: a grey picture, or a mask of what is anomalous."""
-    import numpy as np
-
-    if isinstance(prediction, str):
-        picture = grey(side.file(prediction), side, size)
-        return np.asarray(picture.levels.astype(np.int32) * (_FULL // picture.full))
-    return np.asarray(as_pixels(mask(prediction, side, size)).astype(np.int32) * _FULL)
-
-
 def _anomaly_state(prediction: Any, item: Item, context: Context) -> State:  # noqa: ARG001 - the contract's signature
     """Numbers of anomalous and of sound pixels with each score."""
     import numpy as np
 
     truth = _anomaly_mask(item)
-    levels = _anomaly_levels(prediction, prediction_of(item), None if truth is None else truth.size)
+    side, size = prediction_of(item), None if truth is None else truth.size
+    if isinstance(prediction, str):  # a grey picture, else a mask of what is anomalous
+        picture = grey(side.file(prediction), side, size)
+        levels = np.asarray(picture.levels.astype(np.int32) * (_FULL // picture.full))
+    else:
+        levels = np.asarray(as_pixels(mask(prediction, side, size)).astype(np.int32) * _FULL)
     positive = levels[as_pixels(truth)] if truth is not None else levels[:0]
     all_of, right = (np.bincount(part.ravel(), minlength=_FULL + 1) for part in (levels, positive))
     known = np.flatnonzero(all_of)

@@ -56,14 +56,13 @@ def video_contains(prediction: str, references: Sequence[str]) -> float:
 
     Case matters unless ``yes`` or ``no`` occurs in the lower-cased reference.
     """
-    return float(any(_video_contains_one(prediction.strip(), reference.strip()) for reference in references))
-
-
-def _video_contains_one(prediction: str, reference: str) -> bool:
-    folded = reference.lower()
-    if "yes" in folded or "no" in folded:
-        return folded in prediction.lower()
-    return reference in prediction
+    answer = prediction.strip()
+    for reference in map(str.strip, references):
+        folded = reference.lower()
+        wanted, text = (folded, answer.lower()) if "yes" in folded or "no" in folded else (reference, answer)
+        if wanted in text:
+            return 1.0
+    return 0.0
 
 
 def judge_accuracy(verdicts: Sequence[str]) -> float:

@@ -28,15 +28,12 @@ def token_f1(prediction: str, references: Sequence[str]) -> float:
     """
     tokens = prediction.split()
     distinct = set(tokens)
-    return max((_f1(distinct, len(tokens), reference.split()) for reference in references), default=0.0)
-
-
-def _f1(distinct: set[str], n_predicted: int, wanted: Sequence[str]) -> float:
-    overlap = len(distinct.intersection(wanted))
-    if not overlap:
-        return 0.0
-    precision, recall = overlap / n_predicted, overlap / len(wanted)
-    return 2 * precision * recall / (precision + recall)
+    best = 0.0
+    for wanted in map(str.split, references):
+        if overlap := len(distinct.intersection(wanted)):
+            precision, recall = overlap / len(tokens), overlap / len(wanted)
+            best = max(best, 2 * precision * recall / (precision + recall))
+    return best
 
 
 def labels(text: str) -> frozenset[str]:

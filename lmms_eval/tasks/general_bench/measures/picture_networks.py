@@ -96,7 +96,10 @@ def motion_pair(prediction: Any, item: Item, context: Context) -> State:
 def class_hit(prediction: Any, item: Item, context: Context) -> State:
     """100 if the predicted picture is classified as the item's class, else 0."""
     given = prediction.get("label") if isinstance(prediction, Mapping) else None
-    wanted = _label(item)
+    output = item.raw.get("output")
+    labels = [output.get(key) for key in _LABEL_KEYS] if isinstance(output, Mapping) else []
+    texts = (one for one in labels if isinstance(one, str | int) and not isinstance(one, bool))
+    wanted = next((one for one in texts if str(one).strip()), None)
     if isinstance(given, str | int) and wanted is not None:
         return 100.0 if _fold(given) == _fold(wanted) else 0.0
     network = classifier(context, item)
@@ -120,16 +123,6 @@ def _predicted(prediction: Any, item: Item, context: Context) -> Floats:
 def _text(item: Item, context: Context) -> Floats:
     given = reference_features(item, context)
     return clip(B32, context, item).texts([wanted_text(item)]) if given is None else given
-
-
-def _label(item: Item) -> str | int | None:
-    """The class that the item names, by name or number."""
-    output = item.raw.get("output")
-    for key in _LABEL_KEYS:
-        value = output.get(key) if isinstance(output, Mapping) else None
-        if isinstance(value, str | int) and not isinstance(value, bool) and str(value).strip():
-            return value
-    return None
 
 
 def _fold(label: str | int) -> str:

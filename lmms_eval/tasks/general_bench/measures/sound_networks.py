@@ -66,7 +66,14 @@ def style_score(prediction: Any, item: Item, context: Context) -> State:
     """
     given = reference_features(item, context)
     if given is None:
-        given = _style(item, context)
+        network = clap_network.clap(context, item)
+        words = next((text for key in _STYLE_KEYS if (text := input_text(item, key))), "")
+        if not words and isinstance(item.reference, str):
+            given = network.sound(reference_sound(item, clap_network.SAMPLING_RATE).samples)
+        elif words or item.prompt.strip():
+            given = network.texts([words or item.prompt.strip()])
+        else:
+            raise DataError(f"{item.where}: the item names no style: no `input.style`, reference sound or prompt")
     return similarity(_sound(prediction, item, context), given, item)
 
 
@@ -129,16 +136,6 @@ def _sound(prediction: Any, item: Item, context: Context) -> Floats:
         return rows
     network = clap_network.clap(context, item)
     return network.sound(predicted_sound(media_of(prediction), item, clap_network.SAMPLING_RATE).samples)
-
-
-def _style(item: Item, context: Context) -> Floats:
-    network = clap_network.clap(context, item)
-    words = next((text for key in _STYLE_KEYS if (text := input_text(item, key))), "")
-    if not words and isinstance(item.reference, str):
-        return network.sound(reference_sound(item, clap_network.SAMPLING_RATE).samples)
-    if not words and not item.prompt.strip():
-        raise DataError(f"{item.where}: the item names no style: no `input.style`, reference sound or prompt")
-    return network.texts([words or item.prompt.strip()])
 
 
 def _embedded(samples: Callable[[int], Floats], item: Item, context: Context) -> Floats:

@@ -148,7 +148,15 @@ def _block(x: torch.Tensor, block: Block, weights: dict[str, torch.Tensor]) -> t
     import torch.nn.functional as nn
 
     halve = block.pool == "halve"
-    parts = [_chain(x, block.name, chain, weights, halve) for chain in block.chains]
+    parts = []
+    for chain in block.chains:
+        last = x
+        for name in chain[:-1]:
+            last = _convolve(last, f"{block.name}.{name}", weights)
+        if halve:
+            parts.append(_convolve(last, f"{block.name}.{chain[-1]}", weights, 2, padded=False))
+        else:
+            parts += [_convolve(last, f"{block.name}.{name}", weights) for name in chain[-1].split("|")]
     if halve:
         parts.append(nn.max_pool2d(x, 3, 2))
     else:
@@ -156,17 +164,6 @@ def _block(x: torch.Tensor, block: Block, weights: dict[str, torch.Tensor]) -> t
         pooled = nn.max_pool2d(x, 3, 1, 1) if by_max else nn.avg_pool2d(x, 3, 1, 1, count_include_pad=False)
         parts.append(_convolve(pooled, f"{block.name}.branch_pool", weights))
     return torch.cat(parts, dim=1)
-
-
-def _chain(x: torch.Tensor, block: str, chain: Chain, weights: dict[str, torch.Tensor], halve: bool) -> torch.Tensor:
-    """Convolutions one after the other; the last halves the size where ``halve``."""
-    import torch
-
-    for name in chain[:-1]:
-        x = _convolve(x, f"{block}.{name}", weights)
-    if halve:
-        return _convolve(x, f"{block}.{chain[-1]}", weights, 2, padded=False)
-    return torch.cat([_convolve(x, f"{block}.{name}", weights) for name in chain[-1].split("|")], dim=1)
 
 
 def _convolve(

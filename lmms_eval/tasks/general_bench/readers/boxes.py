@@ -173,7 +173,13 @@ def marked(entries: list[Any], side: Side) -> Marked:
     known = [label for label in labels if label is not None]
     if known and len(known) != len(labels):
         raise side.refuse("gives some of its objects a label and some none")
-    return Marked(tuple(known) if known else None, np.array([_score(entry.get("score"), side) for entry in entries]))
+    scores: list[float] = []
+    for score in (entry.get("score") for entry in entries):
+        number = 1.0 if score is None else finite(score)
+        if number is None:
+            raise side.refuse(f"has a score that is no number: {brief(score)}")
+        scores.append(number)
+    return Marked(tuple(known) if known else None, np.array(scores))
 
 
 def _label(label: object, side: Side) -> str | None:
@@ -185,15 +191,6 @@ def _label(label: object, side: Side) -> str | None:
     if len(text) > MAX_LABEL_LENGTH:
         raise side.refuse(f"has a label of {len(text)} characters; at most {MAX_LABEL_LENGTH} are read")
     return text
-
-
-def _score(score: object, side: Side) -> float:
-    if score is None:
-        return 1.0
-    number = finite(score)
-    if number is None:
-        raise side.refuse(f"has a score that is no number: {brief(score)}")
-    return number
 
 
 def _entry(entry: object, place: int, side: Side) -> Mapping[str, Any]:
@@ -215,15 +212,14 @@ def _points(value: object, place: int, side: Side) -> list[list[float]]:
     if not isinstance(value[0], list):
         step = 3 if len(value) % 3 == 0 else 2
         value = [value[start : start + step] for start in range(0, len(value), step)]
-    return [_point(point, place, side) for point in value]
-
-
-def _point(point: object, place: int, side: Side) -> list[float]:
-    numbers = [finite(number) for number in point] if isinstance(point, list) and 2 <= len(point) <= 3 else []
-    known = [number for number in numbers if number is not None and abs(number) <= 1e9]
-    if not known or len(known) != len(numbers):
-        raise side.refuse(f"has {brief(point)} as a key point of body {place}, not [x, y]")
-    return known if len(known) == 3 else [*known, 1.0]
+    found: list[list[float]] = []
+    for point in value:
+        numbers = [finite(number) for number in point] if isinstance(point, list) and 2 <= len(point) <= 3 else []
+        known = [number for number in numbers if number is not None and abs(number) <= 1e9]
+        if not known or len(known) != len(numbers):
+            raise side.refuse(f"has {brief(point)} as a key point of body {place}, not [x, y]")
+        found.append(known if len(known) == 3 else [*known, 1.0])
+    return found
 
 
 def _area(entry: Mapping[str, Any], place: int, side: Side) -> float:

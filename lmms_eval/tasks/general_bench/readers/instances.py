@@ -110,11 +110,17 @@ def _panoptic(
 ) -> Instances:
     import numpy as np
 
-    ids = _ids(value, side)
+    path = side.file(value)
+    ids = integers(path, side) if path.suffix.casefold() == ".npy" else class_numbers(path, side)
+    ids = ids.reshape(1, -1) if ids.ndim == 1 else ids  # of the points of a cloud
+    if ids.ndim != 2 or not ids.size or int(ids.min()) < 0:
+        raise side.refuse(f"names {path.name!r}, which is no map of ids from 0 on")
+    if int(ids.max()) >= 1 << 40:
+        raise side.refuse(f"names {path.name!r}, which holds ids beyond 40 bits")
     height, width = ids.shape
     if truth is not None and truth.size is not None:
         require_size((height, width), truth.size, side)
-    line = ids.T.ravel()
+    line = ids.astype(np.int64).T.ravel()
     starts = np.concatenate([[0], np.flatnonzero(np.diff(line)) + 1]).astype(np.int64)
     ends = np.append(starts[1:], line.size)
     known, owner = np.unique(line[starts], return_inverse=True)
@@ -128,20 +134,6 @@ def _panoptic(
     void = found.pop(0, None)
     entries = [{"label": labels[number]} for number in found]
     return Instances(tuple(found.values()), marked(entries, side), void)
-
-
-def _ids(value: object, side: Side) -> NDArray[Any]:
-    """Ids of a map, shape (height, width), or (1, points); none negative."""
-    import numpy as np
-
-    path = side.file(value)
-    ids = integers(path, side) if path.suffix.casefold() == ".npy" else class_numbers(path, side)
-    ids = ids.reshape(1, -1) if ids.ndim == 1 else ids
-    if ids.ndim != 2 or not ids.size or int(ids.min()) < 0:
-        raise side.refuse(f"names {path.name!r}, which is no map of ids from 0 on")
-    if int(ids.max()) >= 1 << 40:
-        raise side.refuse(f"names {path.name!r}, which holds ids beyond 40 bits")
-    return ids.astype(np.int64)
 
 
 def _labels(known: NDArray[Any], segments: Sequence[Mapping[str, Any]] | None, side: Side) -> dict[int, Any]:

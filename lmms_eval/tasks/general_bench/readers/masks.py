@@ -172,12 +172,18 @@ def polygons(value: object, size: Size, side: Side) -> Runs:
     total = sum(len(shape) if isinstance(shape, list) else 0 for shape in shapes)
     if not isinstance(value, list) or total > 2 * MAX_VERTICES or len(shapes) > MAX_VERTICES:
         raise side.refuse(f"is no list of polygons of at most {MAX_VERTICES} corners together: {brief(value)}")
-    corners = [_corners(shape, side) for shape in shapes]
+    corners: list[list[tuple[int, int]]] = []
+    for shape in shapes:
+        numbers = [finite(number) for number in shape] if isinstance(shape, list) else []
+        known = [number for number in numbers if number is not None and abs(number) <= MAX_COORDINATE]
+        if len(known) < 6 or len(known) % 2 or len(known) != len(numbers):
+            raise side.refuse(f"has {brief(shape)} as a polygon, not [x1, y1, x2, y2, x3, y3, ...]")
+        corners.append(list(zip(map(int, known[::2]), map(int, known[1::2]), strict=True)))  # whole pixels, as drawn
     frame = _frame_around(corners, size)
     picture = Image.new("1", (frame.width, frame.height))
     draw = ImageDraw.Draw(picture)
-    for shape in corners:
-        draw.polygon([(x - frame.left, y - frame.top) for x, y in shape], fill=1, outline=1)
+    for places in corners:
+        draw.polygon([(x - frame.left, y - frame.top) for x, y in places], fill=1, outline=1)
     return runs_of_part(np.asarray(picture), frame.top, frame.left, size)
 
 
@@ -211,18 +217,15 @@ def _stored(path: Path, side: Side, size: Size | None) -> Runs:
     return found
 
 
-def _corners(shape: object, side: Side) -> list[tuple[int, int]]:
-    """In whole pixels, as they are drawn."""
-    numbers = [finite(number) for number in shape] if isinstance(shape, list) else []
-    known = [number for number in numbers if number is not None and abs(number) <= MAX_COORDINATE]
-    if len(known) < 6 or len(known) % 2 or len(known) != len(numbers):
-        raise side.refuse(f"has {brief(shape)} as a polygon, not [x1, y1, x2, y2, x3, y3, ...]")
-    return list(zip(map(int, known[::2]), map(int, known[1::2]), strict=True))
-
-
 def _sized_mask(value: Mapping[str, Any], side: Side, size: Size | None) -> Runs:
     """Run lengths or polygons with their size."""
-    found = _size(value.get("size"), side)
+    stated = value.get("size")
+    if not isinstance(stated, list) or len(stated) != 2:
+        raise side.refuse(f"has {brief(stated)} as the size of a mask, not [height, width]")
+    if not all(isinstance(part, int) and not isinstance(part, bool) and 0 < part < 1 << 26 for part in stated):
+        raise side.refuse(f"has {brief(stated)} as the size of a mask, not two numbers of pixels")
+    found = stated[0], stated[1]
+    require_bounded(found, side)
     if size is not None:
         require_size(found, size, side)
     if "polygons" in value:
@@ -233,16 +236,6 @@ def _sized_mask(value: Mapping[str, Any], side: Side, size: Size | None) -> Runs
         raise
     except DataError as error:
         raise side.refuse(f"has faulty run lengths: {error}") from error
-
-
-def _size(value: object, side: Side) -> Size:
-    if not isinstance(value, list) or len(value) != 2:
-        raise side.refuse(f"has {brief(value)} as the size of a mask, not [height, width]")
-    height, width = value
-    if not all(isinstance(part, int) and not isinstance(part, bool) and 0 < part < 1 << 26 for part in value):
-        raise side.refuse(f"has {brief(value)} as the size of a mask, not two numbers of pixels")
-    require_bounded((height, width), side)
-    return height, width
 
 
 def _counts(value: object, side: Side) -> NDArray[Any]:

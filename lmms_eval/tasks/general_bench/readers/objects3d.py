@@ -50,25 +50,18 @@ def read_tracks(value: Any) -> tuple[tuple[Tracked, ...], ...]:
 def _box(entry: Any) -> Box3D:
     if isinstance(entry, dict):
         numbers, label, score = entry.get("box"), entry.get("label", ""), entry.get("score", 1.0)
+    elif not isinstance(entry, list) or len(entry) > 9:
+        raise DataError(f"{entry!r:.100} is no 3D box")
+    elif texts := [number for number, one in enumerate(entry) if isinstance(one, str)]:
+        numbers, label, score = entry[: texts[0]], entry[texts[0]], (entry[texts[0] + 1 :] or [1.0])[0]
     else:
-        numbers, label, score = _split(entry)
+        numbers, label, score = entry[:7], "", entry[7] if len(entry) > 7 else 1.0
     if not isinstance(numbers, list) or len(numbers) not in _BOX_NUMBERS:
         raise DataError(f"the 3D box {entry!r:.100} is not [x, y, z, dx, dy, dz, yaw]")
     if min(map(_number, numbers[3:6])) <= 0:
         raise DataError(f"the 3D box {entry!r:.100} has a size that is not positive")
     x, y, z, dx, dy, dz, yaw = map(_number, numbers if len(numbers) == 7 else [*numbers, 0.0])
     return Box3D(x, y, z, dx, dy, dz, yaw, _name(label), _number(score))
-
-
-def _split(entry: Any) -> tuple[Any, Any, Any]:
-    """Numbers, label and score of a flat list."""
-    if not isinstance(entry, list) or len(entry) > 9:
-        raise DataError(f"{entry!r:.100} is no 3D box")
-    texts = [number for number, one in enumerate(entry) if isinstance(one, str)]
-    if not texts:
-        return (entry, "", 1.0) if len(entry) < 8 else (entry[:7], "", entry[7])
-    numbers, label, *score = entry[: texts[0]], *entry[texts[0] :]
-    return numbers, label, score[0] if score else 1.0
 
 
 def _tracked(entry: Any) -> Tracked:

@@ -53,9 +53,22 @@ def read_points(source: Path | Any, most: int = MAX_POINTS) -> Floats:
     Raises:
         DataError: not readable, no points, more than ten million, or coordinates that are not finite.
     """
-    if isinstance(source, Path):
-        return _read_file(source, most)
-    return _finite(subset(number_rows(source, "the list of points", MAX_LISTED)[:, :3], most), "the list of points")
+    if not isinstance(source, Path):
+        where = "the list of points"
+        return _finite(subset(number_rows(source, where, MAX_LISTED)[:, :3], most), where)
+    match source.suffix.lower():
+        case ".npy":
+            table = read_array(source)
+            if table.ndim != 2 or table.shape[1] < 3 or not 0 < len(table) <= MAX_VERTICES:
+                raise DataError(f"{source} has the shape {table.shape}: (points, 3) is needed")
+            return _finite(subset(table[:, :3], most), str(source))
+        case ".xyz" | ".txt":
+            return _finite(subset(number_lines(text_lines(source), (0, 1, 2), source), most), str(source))
+        case ".ply" | ".obj" | ".off":
+            mesh = read_mesh(source)
+            _finite(mesh.vertices, str(source))
+            return surface_points(mesh, most) if len(mesh.triangles) else subset(mesh.vertices, most)
+    raise DataError(f"{source}: points are read from .npy, .xyz, .txt, .ply, .obj and .off files")
 
 
 def number_rows(value: Any, what: str, most: int) -> Floats:
@@ -103,22 +116,6 @@ def surface_points(mesh: Mesh, count: int) -> Floats:
     first, second = sides[chosen, 0], sides[chosen, 1]
     drawn: Floats = corners[chosen, 0] + across * (1 - along) * first + across * along * second
     return drawn
-
-
-def _read_file(path: Path, most: int) -> Floats:
-    match path.suffix.lower():
-        case ".npy":
-            table = read_array(path)
-            if table.ndim != 2 or table.shape[1] < 3 or not 0 < len(table) <= MAX_VERTICES:
-                raise DataError(f"{path} has the shape {table.shape}: (points, 3) is needed")
-            return _finite(subset(table[:, :3], most), str(path))
-        case ".xyz" | ".txt":
-            return _finite(subset(number_lines(text_lines(path), (0, 1, 2), path), most), str(path))
-        case ".ply" | ".obj" | ".off":
-            mesh = read_mesh(path)
-            _finite(mesh.vertices, str(path))
-            return surface_points(mesh, most) if len(mesh.triangles) else subset(mesh.vertices, most)
-    raise DataError(f"{path}: points are read from .npy, .xyz, .txt, .ply, .obj and .off files")
 
 
 def _finite(points: npt.NDArray[Any], where: str) -> Floats:
