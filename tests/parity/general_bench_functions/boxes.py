@@ -9,19 +9,13 @@ import numpy as np
 
 from lmms_eval.tasks.general_bench.measures.box_math import paired_iou, tube_iou
 from lmms_eval.tasks.general_bench.measures.contract import mean
-from lmms_eval.tasks.general_bench.measures.mask_math import box_of, runs_of, video_iou
+from lmms_eval.tasks.general_bench.measures.mask_math import runs_of, video_iou
 
 Given = Mapping[str, Any]
 
 
 def _boxes(rows: Sequence[Any]) -> Any:
     return np.array(rows, dtype=float).reshape(-1, 4)
-
-
-def _boxes_of(masks: Sequence[Any] | None, length: int) -> list[Sequence[int]]:
-    if masks is None:
-        return [[0, 0, 0, 0]] * length
-    return [box_of(np.array(mask)) or [0, 0, 0, 0] for mask in masks]
 
 
 def _video_iou(given: Given) -> dict[str, float]:
@@ -41,8 +35,6 @@ def _tube_iou(given: Given) -> dict[str, float]:
 
 FUNCTIONS = {
     "iou_xywh": lambda given: float(paired_iou(_boxes(given["a"]), _boxes(given["b"]))[0]),
-    "bbox_from_mask": lambda given: box_of(np.array(given["mask"])),
-    "masks_to_bboxes": lambda given: _boxes_of(given["masks"], given["length"]),
     "vos_iou": _video_iou,
     "viou": _tube_iou,
 }

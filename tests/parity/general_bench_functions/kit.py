@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lmms_eval.tasks.general_bench.measures import frechet, kit_math
+import numpy as np
+
+from lmms_eval.tasks.general_bench.measures import embeddings, frechet, kit_math
 
 Input = Mapping[str, Any]
 
@@ -16,13 +18,17 @@ def colour_counts(record: Input) -> list[int]:
     return [counts.described, counts.wanted]
 
 
+def cosine(record: Input) -> float:
+    first, second = (np.array([record[key]], dtype=np.float64) for key in ("a", "b"))
+    return float(embeddings.cosines(first, second, item=None)[0, 0])
+
+
 FUNCTIONS: Mapping[str, Callable[[Input], Any]] = {
     "frechet_from_embeddings": lambda record: frechet.frechet_from_embeddings(record["background"], record["eval"]),
     "frechet_from_stats": lambda record: frechet.frechet_distance(
         record["mu1"], record["sigma1"], record["mu2"], record["sigma2"]
     ),
-    "cosine": lambda record: kit_math.cosine(record["a"], record["b"]),
-    "prompt_from_filename": lambda record: kit_math.prompt_of(record["path"]),
+    "cosine": cosine,
     "spatial_position_score": lambda record: kit_math.spatial_score(record["relation"], record["a"], record["b"]),
     "color_counts": colour_counts,
     "object_class_count": lambda record: kit_math.object_count(record["object"], record["frames"]),

@@ -17,7 +17,6 @@ REFERENCE_EPSILON = 1e-6
 """Constant that the reference adds to the denominator of level 4."""
 WHOLE_LANGUAGE = 100.0
 """S_total of level 5; the paper does not define it, the reference takes 100."""
-LEVELS = (2, 3, 4, 5)
 
 
 def mean_of_rows(scores: Sequence[float]) -> float:

@@ -125,7 +125,10 @@ def _angles(ours: Floats, theirs: Floats, oriented: bool) -> Floats:
 
 
 def _fit(prediction: Any, reference: Any) -> Fit:
-    """Least-squares fit in two passes, lest large means drown the slope; a flat one gets the reference's mean."""
+    """Least-squares fit; a flat prediction is moved to the reference's mean.
+
+    There are two passes, so that large means do not drown the slope.
+    """
     _same_shape(prediction, reference)
     ours, theirs, count = [], [], 0
     for pair in _valid_pairs(prediction, reference):

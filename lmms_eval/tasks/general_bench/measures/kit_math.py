@@ -6,10 +6,8 @@ Frames, captions, labels, boxes and flows go in; counts, shares and decisions co
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.errors import DataError
@@ -46,11 +44,6 @@ class ColourCounts:
 
     described: int
     wanted: int
-
-
-def prompt_of(file_name: str) -> str:
-    """The prompt that a produced video is named after: ``PROMPT-NUMBER.mp4``."""
-    return re.sub(r"-[0-9]+\Z", "", PurePath(file_name).stem)
 
 
 def spatial_score(relation: str, first: Sequence[float], second: Sequence[float]) -> float:
@@ -164,21 +157,3 @@ def is_moving(short_side: int, frame_count: int, radii: Sequence[float]) -> bool
     threshold = _MOVING_RADIUS * short_side / _MOVING_SIDE
     needed = round(_MOVING_PAIRS * frame_count / _MOVING_FRAMES)
     return sum(radius > threshold for radius in radii) >= needed
-
-
-def cosine(first: Sequence[float], second: Sequence[float]) -> float:
-    """Cosine of the angle between two vectors; 0 if one has no length.
-
-    Raises:
-        DataError: different lengths, or numbers that are not finite.
-    """
-    if len(first) != len(second):
-        raise DataError(f"vectors of {len(first)} and {len(second)} numbers have no angle")
-    if not all(math.isfinite(value) for value in (*first, *second)):
-        raise DataError("a vector holds numbers that are not finite")
-    largest = [max(map(abs, vector), default=0.0) for vector in (first, second)]
-    if not all(largest):
-        return 0.0
-    ours = [[value / scale for value in vector] for vector, scale in zip((first, second), largest, strict=True)]
-    product = math.fsum(one * other for one, other in zip(*ours, strict=True))
-    return max(-1.0, min(1.0, product / math.hypot(*ours[0]) / math.hypot(*ours[1])))

@@ -205,23 +205,6 @@ def overlap_row(one: Runs, others: Sequence[Runs]) -> NDArray[Any]:
     return np.where(union > 0, shared / np.maximum(union, 1), 0.0)
 
 
-def box_of(mask: NDArray[Any]) -> tuple[int, int, int, int] | None:
-    """``x, y, width, height`` of a mask's set pixels as the authors' scripts take it: one pixel short.
-
-    ``None`` if there is none.
-
-    Args:
-        mask: Shape (height, width).
-    """
-    import numpy as np
-
-    rows, columns = np.nonzero(mask)
-    if not len(rows):
-        return None
-    left, top = int(columns.min()), int(rows.min())
-    return left, top, int(columns.max()) - left, int(rows.max()) - top
-
-
 def video_iou(predicted: Sequence[Runs], truth: Sequence[Runs]) -> float:
     """IoU of a video, pooled over its frames; 0 if none has a pixel.
 

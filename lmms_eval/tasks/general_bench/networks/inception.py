@@ -33,7 +33,6 @@ FID_INCEPTION = Network(
     metrics=("fid",),
 )
 SIDE = 299
-DIMENSIONS = 2048
 _EPSILON = 1e-3
 _PARTS = ("conv.weight", "bn.weight", "bn.bias", "bn.running_mean", "bn.running_var")
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 VGGISH = Network(key="vggish", model_id="", package="torch", metrics=("fad",))
 SAMPLING_RATE = 16_000
-DIMENSIONS = 128
 WINDOWS = 96
 BANDS = 64
 _WINDOW, _HOP, _POINTS = 400, 160, 512

@@ -40,7 +40,6 @@ R3D_18 = Network(
 )
 FRAMES = 16
 SIDE = 224
-DIMENSIONS = 512
 _LAYERS = (1, 2, 3, 4)
 _BLOCKS = (0, 1)
 _NORM = ("weight", "bias", "running_mean", "running_var")

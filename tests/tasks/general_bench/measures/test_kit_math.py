@@ -12,31 +12,14 @@ from lmms_eval.tasks.general_bench.measures.kit_math import (
     ColourCounts,
     Region,
     colour_counts,
-    cosine,
     is_moving,
     largest_radius,
     object_count,
     objects_count,
-    prompt_of,
     spatial_score,
     steadiness,
 )
 from tests.tasks.general_bench.readers.pixel_files import noise
-
-
-@pytest.mark.parametrize(
-    ("name", "prompt"),
-    [
-        ("a red fox-0.mp4", "a red fox"),
-        ("folder/a dog-12.mp4", "a dog"),
-        ("x-1-2.mp4", "x-1"),
-        ("no number-", "no number-"),
-        ("route 66-a.mp4", "route 66-a"),
-        ("a dog-٣.mp4", "a dog-٣"),
-    ],
-)
-def test_the_prompt_is_the_name_without_its_number(name, prompt):
-    assert prompt_of(name) == prompt
 
 
 def test_places_are_told_by_the_longer_distance_and_not_by_the_side():
@@ -127,16 +110,3 @@ def test_what_is_no_flow_is_refused(flow):
 def test_a_video_moves_from_enough_pairs_on():
     assert is_moving(512, 16, [12.1] * 4 + [12.0] * 11)
     assert not is_moving(512, 16, [12.1] * 3 + [12.0] * 12)
-
-
-def test_angles():
-    assert cosine([1, 0], [0, 2]) == 0
-    assert cosine([1, 2], [-2, -4]) == -1
-    assert cosine([0, 0], [1, 1]) == 0
-    assert cosine([1e-200, 1e-200], [1e200, 1e200]) == pytest.approx(1)
-
-
-@pytest.mark.parametrize(("first", "second"), [([1], [1, 2]), ([1, math.nan], [1, 2]), ([1, 2], [1, math.inf])])
-def test_vectors_without_angle_are_refused(first, second):
-    with pytest.raises(DataError):
-        cosine(first, second)

@@ -9,7 +9,6 @@ from hypothesis.extra.numpy import arrays
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.measures.mask_math import (
     as_pixels,
-    box_of,
     class_counts,
     overlap,
     overlap_row,
@@ -69,13 +68,6 @@ def test_videos_are_pooled_over_frames():
     assert video_iou([none], [none]) == 0.0
     with pytest.raises(DataError):
         video_iou([full], [full, full])
-
-
-def test_boxes_are_one_pixel_short():
-    mask = np.zeros((5, 5), bool)
-    mask[1:3, 2:5] = True
-    assert box_of(mask) == (2, 1, 2, 1)
-    assert box_of(mask & False) is None
 
 
 @given(*[arrays(np.int64, 24, elements=st.integers(0, 5))] * 2)
