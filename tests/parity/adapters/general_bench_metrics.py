@@ -15,7 +15,7 @@ FLOAT32 = {"video_depth_absrel", "frechet_from_embeddings", "frechet_from_stats"
 UNUSED = {
     "box_f1", "jaccard_mean", "j_and_f", "tracking_task_jf", "structure_measure", "video_object_s_measure",
     "frame_indices_middle", "frame_indices_fps", "scene_count", "prompt_from_filename", "bbox_from_mask",
-    "masks_to_bboxes",
+    "masks_to_bboxes", "audio_blur_match",
 }  # fmt: skip
 """Functions of the reference's code behind no metric of the workbook."""
 PARTS = {"video_depth_absrel": "absRel", "dynamic_degree_decision": "moving"}

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
+from lmms_eval.errors import DataError
 from lmms_eval.metrics.captions import bleu_counts, corpus_bleu
-from lmms_eval.tasks.general_bench.measures.matching import reference_texts
-from lmms_eval.tasks.general_bench.measures.text_scores import (
-    audio_exact_match,
-    audio_substring_match,
-    fallback_tokens,
-    judge_accuracy,
-    mean_absolute_error,
-    mean_squared_error,
-    root_mean_squared_error,
-    rouge,
-    sentence_bleu,
-    token_f1,
-    treebank_tokens,
-    video_contains,
-)
+from lmms_eval.tasks.general_bench.items import UnreadableAnswer
+from lmms_eval.tasks.general_bench.measures.bleu import fallback_tokens, sentence_bleu, treebank_tokens
+from lmms_eval.tasks.general_bench.measures.contract import Context
+from lmms_eval.tasks.general_bench.measures.deviations import mean_absolute_error
+from lmms_eval.tasks.general_bench.measures.judged import state_of
+from lmms_eval.tasks.general_bench.measures.matching import exact_match, reference_texts, video_contains
+from lmms_eval.tasks.general_bench.measures.overlap import token_f1
+from lmms_eval.tasks.general_bench.measures.registry import measures_of
+from lmms_eval.tasks.general_bench.measures.rouge import rouge
 from tests.parity.vectors import DATA_DIR
 
 NLTK_DATA = str(DATA_DIR / "nltk_data")
@@ -63,20 +60,25 @@ def _video_bleu(predictions: Sequence[str], references: Sequence[str]) -> dict[s
     return {"Bleu_1": 100 * corpus_bleu(items, 1)}
 
 
-def _over_pairs(error: Callable[[Any], float]) -> Callable[[Sequence[Any], Sequence[Any]], float]:
-    return lambda predictions, references: error(zip(predictions, references, strict=True))
+def _root_mean_square(predictions: Sequence[Any], references: Sequence[Any]) -> float:
+    """Root mean square over the pairs of numbers; the reference leaves out all others."""
+    measure = measures_of("texts")["rmse"]
+    states = []
+    for prediction, reference in zip(predictions, references, strict=True):
+        with contextlib.suppress(DataError, UnreadableAnswer):
+            states.append(measure.state(prediction, SimpleNamespace(reference=reference, where="record"), Context()))
+    return measure.value(states) if states else 0.0
 
 
 FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
-    "audio_exact_match": _average(audio_exact_match),
-    "audio_blur_match": _average(audio_substring_match),
+    "audio_exact_match": _average(exact_match),
     "token_f1": _average(lambda prediction, reference: token_f1(prediction, reference_texts(reference))),
     "rouge": _rouge,
     "bleu_treebank": _bleu,
-    "mae": _over_pairs(mean_absolute_error),
-    "mse": _over_pairs(mean_squared_error),
-    "rmse": _over_pairs(root_mean_squared_error),
-    "judge_accuracy": lambda predictions, _: judge_accuracy(predictions),
+    "mae": lambda predictions, references: mean_absolute_error(zip(predictions, references, strict=True)),
+    "mse": lambda predictions, references: _root_mean_square(predictions, references) ** 2,
+    "rmse": _root_mean_square,
+    "judge_accuracy": lambda predictions, _: _mean([state_of(reply) for reply in predictions]),
     "video_contains_accuracy": _average(lambda p, reference: video_contains(p, reference_texts(reference))),
     "video_corpus_bleu1": _video_bleu,
 }

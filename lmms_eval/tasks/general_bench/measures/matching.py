@@ -1,6 +1,6 @@
-"""Equality and containment of texts: the rules of the reference's three predictors, and fairer ones.
+"""Equality and containment of texts: the rules of two of the reference's predictors.
 
-The rules named after a predictor are kept as coded (General-Bench specification §5.1), oddities included.
+They are kept as coded (General-Bench specification §5.1), oddities included.
 """
 
 from __future__ import annotations
@@ -34,23 +34,6 @@ def exact_match(prediction: Any, reference: Any) -> float:
     return float(any(answer == text.strip() for text in reference_texts(reference)))
 
 
-def audio_exact_match(prediction: Any, reference: Any) -> float:
-    """1 if the stripped prediction equals a reference as it stands (audio tasks).
-
-    Raises:
-        DataError: the prediction is no text, or the reference is neither text nor a list.
-    """
-    if not isinstance(prediction, str):
-        raise DataError(f"prediction {prediction!r:.80} is no text")
-    answer = prediction.strip()
-    return float(any(answer == text.strip() for text in reference_texts(reference)))
-
-
-def audio_substring_match(prediction: str, reference: Any) -> float:
-    """1 if the reference, as it stands, occurs in the stripped and lower-cased prediction (audio tasks)."""
-    return float(str(reference) in prediction.strip().lower())
-
-
 def video_contains(prediction: str, references: Sequence[str]) -> float:
     """1 if a stripped reference occurs in the stripped prediction (video tasks).
 
@@ -63,8 +46,3 @@ def video_contains(prediction: str, references: Sequence[str]) -> float:
         if wanted in text:
             return 1.0
     return 0.0
-
-
-def judge_accuracy(verdicts: Sequence[str]) -> float:
-    """Share of a judge's replies that are the text ``1``, nothing stripped (audio tasks); 0 without replies."""
-    return sum(verdict == "1" for verdict in verdicts) / len(verdicts) if verdicts else 0.0

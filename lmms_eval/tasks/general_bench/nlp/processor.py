@@ -22,7 +22,12 @@ from lmms_eval.tasks._task_utils.linguistic import nltk_version, open_linguistic
 from lmms_eval.tasks.general_bench.data.annotations import ANNOTATION
 from lmms_eval.tasks.general_bench.data.records import id_key
 from lmms_eval.tasks.general_bench.facts import LANGUAGE
-from lmms_eval.tasks.general_bench.measures import text_scores
+from lmms_eval.tasks.general_bench.measures.bleu import fallback_tokens, sentence_bleu
+from lmms_eval.tasks.general_bench.measures.code_bleu import code_bleu
+from lmms_eval.tasks.general_bench.measures.deviations import mean_absolute_error
+from lmms_eval.tasks.general_bench.measures.matching import exact_match
+from lmms_eval.tasks.general_bench.measures.overlap import Counts, micro_f1, micro_f1_counts, token_f1
+from lmms_eval.tasks.general_bench.measures.rouge import rouge
 from lmms_eval.tasks.general_bench.nlp.schemas import reference_of
 from lmms_eval.tasks.general_bench.nlp.types import Metric, type_of
 from lmms_eval.tasks.general_bench.submission import FILE_NAME
@@ -91,7 +96,7 @@ def installed_tokenizer(nltk_data: str | None = None) -> WordTokenizer:
     try:
         return WordTokenizer("treebank", open_linguistics(nltk_data).words)
     except NotEvaluated:
-        return WordTokenizer("fallback", text_scores.fallback_tokens)
+        return WordTokenizer("fallback", fallback_tokens)
 
 
 def process(annotation: Any, predictions: Any, tokenize: Tokenize) -> ProcessedTask | None:
@@ -113,7 +118,7 @@ def process(annotation: Any, predictions: Any, tokenize: Tokenize) -> ProcessedT
 
 
 def process_folder(
-    dataset: Path, prediction_name: str = FILE_NAME, tokenize: Tokenize = text_scores.fallback_tokens
+    dataset: Path, prediction_name: str = FILE_NAME, tokenize: Tokenize = fallback_tokens
 ) -> ProcessedFolder:
     """Score every task of ``<dataset>/nlp`` (in any case). A task that cannot be scored is a problem, no error.
 
@@ -201,36 +206,36 @@ def _answers(predictions: Any) -> dict[str, Any]:
 
 
 def _accuracy(pairs: Sequence[_Pair], _tokenize: Tokenize) -> float:
-    return _mean([text_scores.exact_match(pair.prediction, pair.reference) for pair in pairs])
+    return _mean([exact_match(pair.prediction, pair.reference) for pair in pairs])
 
 
 def _token_f1(pairs: Sequence[_Pair], _tokenize: Tokenize) -> float:
-    return _mean([text_scores.token_f1(_text(pair.prediction), _texts(pair.reference)) for pair in pairs])
+    return _mean([token_f1(_text(pair.prediction), _texts(pair.reference)) for pair in pairs])
 
 
 def _bleu1(pairs: Sequence[_Pair], tokenize: Tokenize) -> float:
     def score(prediction: str, reference: str) -> float:
-        return text_scores.sentence_bleu(tokenize(prediction), tokenize(reference), 1)
+        return sentence_bleu(tokenize(prediction), tokenize(reference), 1)
 
     return _mean([_best(score, pair) for pair in pairs])
 
 
 def _rouge1(pairs: Sequence[_Pair], _tokenize: Tokenize) -> float:
-    return _mean([_best(partial(text_scores.rouge, kind="rouge1"), pair) for pair in pairs])
+    return _mean([_best(partial(rouge, kind="rouge1"), pair) for pair in pairs])
 
 
 def _micro_f1(pairs: Sequence[_Pair], _tokenize: Tokenize) -> float:
-    counts = [text_scores.micro_f1_counts(_text(pair.prediction), _text(pair.reference)) for pair in pairs]
-    return text_scores.micro_f1(sum(counts, start=text_scores.Counts(0, 0, 0)))
+    counts = [micro_f1_counts(_text(pair.prediction), _text(pair.reference)) for pair in pairs]
+    return micro_f1(sum(counts, start=Counts(0, 0, 0)))
 
 
 def _code_bleu(pairs: Sequence[_Pair], _tokenize: Tokenize) -> float:
     """CodeBLEU in one call over all items."""
-    return text_scores.code_bleu([_text(pair.prediction) for pair in pairs], [_text(pair.reference) for pair in pairs])
+    return code_bleu([_text(pair.prediction) for pair in pairs], [_text(pair.reference) for pair in pairs])
 
 
 def _absolute_error(pairs: Sequence[_Pair], _tokenize: Tokenize) -> float:
-    return text_scores.mean_absolute_error((pair.prediction, pair.reference) for pair in pairs)
+    return mean_absolute_error((pair.prediction, pair.reference) for pair in pairs)
 
 
 _SCORES: Mapping[Metric, Callable[[Sequence[_Pair], Tokenize], float]] = MappingProxyType(

@@ -1,21 +1,13 @@
 from __future__ import annotations
 
-import math
-
 import pytest
 
-from lmms_eval.tasks.general_bench.measures.deviations import (
-    mean_absolute_error,
-    mean_squared_error,
-    root_mean_squared_error,
-)
+from lmms_eval.tasks.general_bench.measures.deviations import mean_absolute_error
 
 
 def test_of_hand_values():
     pairs = [(1, 2), ("4", 2.0), (0, "-3")]
     assert mean_absolute_error(pairs) == pytest.approx((1 + 2 + 3) / 3)
-    assert mean_squared_error(pairs) == pytest.approx((1 + 4 + 9) / 3)
-    assert root_mean_squared_error(pairs) == pytest.approx(math.sqrt(14 / 3))
 
 
 def test_pairs_that_are_no_numbers_are_left_out():
@@ -24,4 +16,4 @@ def test_pairs_that_are_no_numbers_are_left_out():
 
 
 def test_without_a_pair_the_value_is_zero():
-    assert mean_absolute_error([]) == mean_squared_error([("x", 1)]) == root_mean_squared_error([]) == 0.0
+    assert mean_absolute_error([]) == mean_absolute_error([("x", 1)]) == 0.0
