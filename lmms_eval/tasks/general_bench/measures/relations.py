@@ -41,7 +41,19 @@ def triplets(value: object, side: Side, most: int | None = None) -> list[Triplet
     Raises:
         DataError: anything else; ``UnreadableAnswer`` for a prediction.
     """
-    return [_triplet(entry, place, side) for place, entry in enumerate(objects(value, side, MAX_TRIPLETS)[:most])]
+    import numpy as np
+
+    found: list[Triplet] = []
+    for place, entry in enumerate(objects(value, side, MAX_TRIPLETS)[:most]):
+        words = entry[:3] if isinstance(entry, list) and len(entry) in (3, 5) else []
+        if not words or not all(isinstance(word, str) for word in words):
+            raise side.refuse(f"has {brief(entry)} as relation {place}, not [subject, predicate, object]")
+        if any(len(word) > MAX_LABEL_LENGTH for word in words):
+            raise side.refuse(f"has words of more than {MAX_LABEL_LENGTH} characters in relation {place}")
+        subject, predicate, thing = map(fold_label, words)
+        boxes = [four(box, f"box of relation {place}", side) for box in entry[3:]]
+        found.append(Triplet((subject, predicate, thing), np.array(boxes) if boxes else None))
+    return found
 
 
 def recall(predicted: Sequence[Triplet], truth: Sequence[Triplet]) -> float:
@@ -61,18 +73,6 @@ def recall(predicted: Sequence[Triplet], truth: Sequence[Triplet]) -> float:
             for one in named.get(wanted.words, ())
         )
     return hits / len(truth)
-
-
-def _triplet(entry: object, place: int, side: Side) -> Triplet:
-    import numpy as np
-
-    if not isinstance(entry, list) or len(entry) not in (3, 5) or not all(isinstance(word, str) for word in entry[:3]):
-        raise side.refuse(f"has {brief(entry)} as relation {place}, not [subject, predicate, object]")
-    if any(len(word) > MAX_LABEL_LENGTH for word in entry[:3]):
-        raise side.refuse(f"has words of more than {MAX_LABEL_LENGTH} characters in relation {place}")
-    subject, predicate, thing = (fold_label(word) for word in entry[:3])
-    boxes = [four(box, f"box of relation {place}", side) for box in entry[3:]]
-    return Triplet((subject, predicate, thing), np.array(boxes) if boxes else None)
 
 
 def _state(prediction: Any, item: Item, context: Context) -> State:  # noqa: ARG001 - the contract's signature

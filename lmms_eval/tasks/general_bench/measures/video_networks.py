@@ -5,7 +5,7 @@ Where the toolkit pools over all frames or frame pairs of a task rather than ove
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.errors import DataError
@@ -106,7 +106,13 @@ def quality(prediction: Any, item: Item, context: Context) -> State:
     """
     given = prediction.get("scores") if isinstance(prediction, Mapping) else None
     if given is not None:
-        return mean(_scores(given, item))
+        with as_prediction(item):
+            values = read_small_json(predicted_path(given, item)) if isinstance(given, str) else given
+        if not isinstance(values, list) or not 0 < len(values) <= MAX_SCORES:
+            raise UnreadableAnswer(f"{item.where}: scores must be a list of 1 to {MAX_SCORES} numbers")
+        if not all(isinstance(one, int | float) and not isinstance(one, bool) and 0 <= one <= 100 for one in values):
+            raise UnreadableAnswer(f"{item.where}: scores of frames are numbers from 0 to 100")
+        return mean(values)
     is_toolkit = "Text to Video" in item.facts.name
     network = musiq(SPAQ if is_toolkit else KONIQ, context, item)
     return mean(network.pictures(predicted_frames(prediction, item), _LONGEST if is_toolkit else None))
@@ -126,17 +132,6 @@ def video_pair(prediction: Any, item: Item, context: Context) -> State:
 def _clip_rows(prediction: Any, item: Item, context: Context, network: Network = B32) -> Floats:
     rows = predicted_features(prediction, item)
     return clip(network, context, item).pictures(predicted_frames(prediction, item)) if rows is None else rows
-
-
-def _scores(given: Any, item: Item) -> Sequence[float]:
-    """Scores of frames from 0 to 100: a list, or the path of a JSON file with one."""
-    with as_prediction(item):
-        values = read_small_json(predicted_path(given, item)) if isinstance(given, str) else given
-    if not isinstance(values, list) or not 0 < len(values) <= MAX_SCORES:
-        raise UnreadableAnswer(f"{item.where}: scores must be a list of 1 to {MAX_SCORES} numbers")
-    if not all(isinstance(one, int | float) and not isinstance(one, bool) and 0 <= one <= 100 for one in values):
-        raise UnreadableAnswer(f"{item.where}: scores of frames are numbers from 0 to 100")
-    return values
 
 
 MEASURES: tuple[Measure, ...] = (

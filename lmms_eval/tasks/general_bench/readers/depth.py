@@ -41,7 +41,23 @@ def read_depth(path: Path) -> Floats:
         DataError: no file, or larger than 1 GiB.
         MediaError: none of these, too large, cut short or damaged.
     """
-    return _stacked(path) if path.is_dir() else _single(first_channel(_read_one(path), path))
+    import numpy as np
+
+    if not path.is_dir():
+        return _single(first_channel(_read_one(path), path))
+    files = files_of(path, DEPTH_SUFFIXES)
+    kinds = {file.suffix.lower() for file in files}
+    if len(kinds) > 1:
+        raise MediaError(f"{path} holds both {' and '.join(sorted(kinds))} files: which are the frames is not clear")
+    frames: list[Floats] = []
+    for file in files:
+        frame = first_channel(_read_one(file), file)
+        if frame.shape[0] != 1 or frame.shape != (frames or [frame])[0].shape:
+            raise MediaError(f"{file} has the shape {frame.shape}; the frames of a folder are of one size, one a file")
+        if (len(frames) + 1) * frame.size > MAX_VALUES:
+            raise MediaError(f"{path} holds more than the {MAX_VALUES} values that are read at most")
+        frames.append(_single(frame))
+    return np.concatenate(frames)
 
 
 def read_normals(path: Path) -> Floats:
@@ -118,24 +134,6 @@ def first_channel(array: npt.NDArray[Any], path: Path) -> npt.NDArray[Any]:
             "(height, width)"
         )
     return array
-
-
-def _stacked(folder: Path) -> Floats:
-    import numpy as np
-
-    files = files_of(folder, DEPTH_SUFFIXES)
-    kinds = {file.suffix.lower() for file in files}
-    if len(kinds) > 1:
-        raise MediaError(f"{folder} holds both {' and '.join(sorted(kinds))} files: which are the frames is not clear")
-    frames: list[Floats] = []
-    for file in files:
-        frame = first_channel(_read_one(file), file)
-        if frame.shape[0] != 1 or frame.shape != (frames or [frame])[0].shape:
-            raise MediaError(f"{file} has the shape {frame.shape}; the frames of a folder are of one size, one a file")
-        if (len(frames) + 1) * frame.size > MAX_VALUES:
-            raise MediaError(f"{folder} holds more than the {MAX_VALUES} values that are read at most")
-        frames.append(_single(frame))
-    return np.concatenate(frames)
 
 
 def _single(array: npt.NDArray[Any]) -> Floats:

@@ -284,7 +284,11 @@ def _text_parts(path: Path, header: _Header) -> tuple[Floats | None, Integers]:
         if element.name == "vertex" and element.count:
             vertices = number_lines(rows, _coordinate_columns(element, path), path)
         elif _has_faces(element):
-            triangles = _listed(rows, path)
+            try:
+                listed = [triangle for row in rows for triangle in _fan(_counted(row.split()))]
+                triangles = np.asarray(listed, np.int64).reshape(-1, 3)
+            except (ValueError, OverflowError) as error:
+                raise DataError(f"{path}: a face cannot be read: {str(error)[:100]}") from error
     return vertices, triangles
 
 
@@ -296,16 +300,6 @@ def _coordinate_columns(element: _Element, path: Path) -> tuple[int, ...]:
 
 def _has_faces(element: _Element) -> bool:
     return bool(element.properties) and element.properties[0].name in _LISTS and bool(element.properties[0].count)
-
-
-def _listed(rows: list[str], path: Path) -> Integers:
-    import numpy as np
-
-    try:
-        faces = (_counted(row.split()) for row in rows)
-        return np.asarray([triangle for face in faces for triangle in _fan(face)], np.int64).reshape(-1, 3)
-    except (ValueError, OverflowError) as error:
-        raise DataError(f"{path}: a face cannot be read: {str(error)[:100]}") from error
 
 
 def _binary_parts(path: Path, header: _Header) -> tuple[Floats | None, Integers]:

@@ -53,7 +53,17 @@ def read_notes(value: Any) -> tuple[Note, ...]:
         raise DataError(f"notes must be a list of at most {MAX_NOTES} entries [start, end, pitch]")
     if not _is_number(beats) or not 0.25 <= beats <= 64:
         raise DataError(f"a bar of {beats!r:.40} beats: 0.25 to 64 are possible")
-    return tuple(_note(entry, beats) for entry in value)
+    found: list[Note] = []
+    for entry in value:
+        if not isinstance(entry, list) or len(entry) < 3 or not all(_is_number(number) for number in entry[:3]):
+            raise DataError(f"the note {entry!r:.80} is not [start, end, pitch]")
+        start, end, pitch = entry[:3]
+        if not 0 <= start <= end <= _LATEST:
+            raise DataError(f"the note {entry!r:.80}: 0 <= start <= end is needed, in beats")
+        if not 0 <= pitch <= 127 or pitch != int(pitch):
+            raise DataError(f"the note {entry!r:.80}: its pitch is no MIDI number from 0 to 127")
+        found.append(Note(int(start // beats), int(pitch)))
+    return tuple(found)
 
 
 def notes_of_midi(midi: Midi) -> tuple[Note, ...]:
@@ -79,17 +89,6 @@ def notes_of_midi(midi: Midi) -> tuple[Note, ...]:
         ticks = signatures[part].beats * midi.ticks_per_beat
         found.append(Note(firsts[part] + int((note.start - signatures[part].tick) // ticks), note.pitch))
     return tuple(found)
-
-
-def _note(entry: Any, beats: float) -> Note:
-    if not isinstance(entry, list) or len(entry) < 3 or not all(_is_number(number) for number in entry[:3]):
-        raise DataError(f"the note {entry!r:.80} is not [start, end, pitch]")
-    start, end, pitch = entry[:3]
-    if not 0 <= start <= end <= _LATEST:
-        raise DataError(f"the note {entry!r:.80}: 0 <= start <= end is needed, in beats")
-    if not 0 <= pitch <= 127 or pitch != int(pitch):
-        raise DataError(f"the note {entry!r:.80}: its pitch is no MIDI number from 0 to 127")
-    return Note(int(start // beats), int(pitch))
 
 
 def _is_number(value: Any) -> bool:
