@@ -233,7 +233,7 @@ def _call(definition: MetricDefinition, task: Task, values: Sequence[Any], argum
     offered = {"args": arguments, "task": task}
     try:
         return function(list(values), **{name: value for name, value in offered.items() if name in taken})
-    except Exception as error:
+    except Exception as error:  # a task's own aggregation may raise anything
         raise AggregationError(
             f"task {task.name!r}: {failure(f'the aggregation of metric {definition.name!r}', error)}; all samples are "
             "kept: the same command only aggregates again, or mend the task and score the kept samples with "

@@ -12,7 +12,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -176,15 +176,14 @@ class CacheFile:
 def _connect(path: Path, check: bool) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
     connection.text_factory = _text
-    try:
+    with ExitStack() as unless_sound:
+        unless_sound.callback(connection.close)
         _claim(connection, path)
         if check:
             found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
             if found != "ok":
                 raise DamagedFile(found)
-    except BaseException:
-        connection.close()
-        raise
+        unless_sound.pop_all()
     return connection
 
 

@@ -93,7 +93,7 @@ class Interview:
             messages = self.question.build_messages()
         except (LmmsEvalError, OSError):
             raise
-        except Exception as error:
+        except Exception as error:  # a task's own functions may raise anything
             raise ItemError(failure("preparing the question", error)) from error
         self.prompt = content_fingerprint(messages)
         return messages

@@ -8,6 +8,7 @@ import shutil
 import socket
 import uuid
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -125,16 +126,15 @@ def open_record(config: RunConfig, collected: Collected, team: Team | None = Non
     if (held := _held.pop(folder.path.absolute(), None)) is not None:
         held.release()
     folder.acquire()
-    try:
+    with ExitStack() as unless_begun:
+        unless_begun.callback(folder.release)
         record = _begin(config, collected, folder, base, Place() if team is None else team.place)
         if team is not None:
             mark = uuid.uuid4().hex
             write_atomically(folder.path / LAUNCH_MARK, mark.encode())
             told = {"key": collected.key, "scoring_key": collected.scoring_key, "common_key": collected.common_key}
             team.tell("record", {**told, "mark": mark, "date": record.date})
-    except BaseException:
-        folder.release()
-        raise
+        unless_begun.pop_all()
     return record
 
 

@@ -199,7 +199,7 @@ def _plugin_manifests(package: str) -> list[ModelManifest]:
         if error.name == f"{package}.models":
             return []
         raise _plugin_error(package, error) from error
-    except Exception as error:
+    except Exception as error:  # a plugin's module may raise anything when it is imported
         raise _plugin_error(package, error) from error
     table: Mapping[str, str] = getattr(module, "AVAILABLE_MODELS", {})
     return [

@@ -11,6 +11,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -141,16 +142,15 @@ class _Pool:
         child = self._take(kind)
         job = {**asdict(program), "limits": asdict(limits)}
         begin = time.monotonic()
-        try:
-            reply = child.ask(job, limits.wall_s + GRACE_S)
-        except SandboxError:
-            child.end()
-            if time.monotonic() - begin < limits.wall_s:
-                raise
-            return Outcome("wall", wall_s=time.monotonic() - begin)
-        except BaseException:
-            child.end()
-            raise
+        with ExitStack() as unless_answered:
+            unless_answered.callback(child.end)
+            try:
+                reply = child.ask(job, limits.wall_s + GRACE_S)
+            except SandboxError:
+                if time.monotonic() - begin < limits.wall_s:
+                    raise
+                return Outcome("wall", wall_s=time.monotonic() - begin)
+            unless_answered.pop_all()
         child.calls += 1
         with self._lock:
             self._idle.append(child)

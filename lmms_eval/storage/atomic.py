@@ -32,10 +32,9 @@ def replacing(path: Path, survives_power_loss: bool = True) -> Iterator[IO[bytes
             if survives_power_loss:
                 os.fsync(file.fileno())
         os.replace(temporary, path)
-    except BaseException:
+    finally:
         with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise
+            temporary.unlink(missing_ok=True)  # it is gone where it has taken the file's place
 
 
 def write_atomically(path: Path, data: bytes) -> None:

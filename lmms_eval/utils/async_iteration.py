@@ -17,7 +17,7 @@ async def closed_on_error(items: AsyncIterator[Any]) -> AsyncIterator[None]:
     """
     try:
         yield
-    except Exception:
+    except Exception:  # whatever the block raises passes on
         close = getattr(items, "aclose", None)
         if close is not None:
             await close()

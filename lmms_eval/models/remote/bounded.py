@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any, ClassVar
 
 import aiohttp
@@ -23,11 +24,10 @@ class BoundedResponse(aiohttp.ClientResponse):  # type: ignore[misc]  # aiohttp 
         """Read the whole body."""
         told = None if "Content-Encoding" in self.headers else self.content_length
         if self._body is None and (told is None or told > self.max_bytes):
-            try:
+            with ExitStack() as unless_read:
+                unless_read.callback(self.close)
                 self._body = await read_whole(self.content, self.max_bytes, f"{self.url.origin()}{self.url.path}")
-            except BaseException:
-                self.close()
-                raise
+                unless_read.pop_all()
         body: bytes = await super().read()
         return body
 

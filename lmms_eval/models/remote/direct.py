@@ -72,14 +72,11 @@ class DirectPost:
                     raise aiohttp.ClientResponseError(
                         self._like.request_info, (), status=error.code, message=error.message
                     ) from error
-                answer = Answer(
-                    message.code, message.headers, await read_whole(content, self._max_bytes, self._address)
-                )
-            except BaseException:
-                connection.close()
-                raise
-            connection.release()
-            return answer
+                body = await read_whole(content, self._max_bytes, self._address)
+                connection.release()
+                return Answer(message.code, message.headers, body)
+            finally:
+                connection.close()  # nothing is left to close of one that was released
 
     async def _connect(self) -> Any:
         try:

@@ -14,7 +14,7 @@ import importlib.util
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -78,7 +78,7 @@ def named(function: Any, key: str) -> Any:
             return function(*args, **kwargs)
         except (LmmsEvalError, NotEvaluated):
             raise
-        except (Exception, SystemExit) as error:
+        except (Exception, SystemExit) as error:  # the task's own code may raise anything
             place = place_of(error, function)
             raise FunctionError(
                 f"{key} raised {type(error).__name__}: {error}{f' ({place})' if place else ''}"
@@ -155,19 +155,24 @@ def _execute(path: Path, where: str) -> ModuleType:
         raise TaskError(f"{where}: {path} is no Python module")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    try:
+    with ExitStack() as unless_imported, _import_errors(f"{where}: {path}"):
+        unless_imported.callback(sys.modules.pop, name, None)
         spec.loader.exec_module(module)
-    except Exception as error:  # a task module may raise anything when it is imported
-        del sys.modules[name]
-        raise TaskError(f"{where}: {path} cannot be imported: {type(error).__name__}: {error}") from error
+        unless_imported.pop_all()
     return module
 
 
 def _import(name: str, where: str) -> ModuleType:
-    try:
+    with _import_errors(f"{where}: module {name}"):
         return importlib.import_module(name)
+
+
+@contextmanager
+def _import_errors(what: str) -> Iterator[None]:
+    try:
+        yield
     except Exception as error:  # a task module may raise anything when it is imported
-        raise TaskError(f"{where}: module {name} cannot be imported: {type(error).__name__}: {error}") from error
+        raise TaskError(f"{what} cannot be imported: {type(error).__name__}: {error}") from error
 
 
 def _dotted_name(path: Path) -> str | None:
