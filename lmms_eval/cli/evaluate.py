@@ -108,7 +108,7 @@ def _run_batch(configs: Sequence[RunConfig]) -> int:
             code = _run_one(config)
         except Exception as error:  # noqa: BLE001 - the other runs of the batch do not depend on this one
             place = f"run {number} of {len(configs)} ({config.model} on {config.tasks}): "
-            code = report_error(error, shows_traceback([]), place) or INTERNAL_ERROR
+            code = report_error(error, shows_traceback(["--verbosity", config.verbosity]), place) or INTERNAL_ERROR
         if code in STOPPED:
             return code
         first = first or code

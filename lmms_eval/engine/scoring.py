@@ -35,6 +35,8 @@ class WorkerOptions:
     """``python -m MODULE`` builds the tasks and serves jobs (``worker_loop.serve``)."""
     count: int | None = None
     """``None``: by the number of cores."""
+    verbosity: str = "INFO"
+    """Level from which on they log."""
 
 
 class Scorer:
@@ -57,8 +59,8 @@ class Scorer:
         self._sink, self._job_timeout_s, self._folder = sink, job_timeout_s, folder
         self._hung = hung_documents(folder)
         self._specs = {task.name: task.spec() for task in tasks if task.scoring == "process"}
-        self._module = "" if workers is None else workers.module
-        count = 0 if workers is None else workers.count
+        self._options = workers or WorkerOptions("", count=0)
+        count = self._options.count
         self._workers = count if count is not None else min(4, max(1, (os.cpu_count() or 2) - 1))
         self._running: set[WorkerProcess] = set()
         self._lock = threading.Lock()
@@ -136,7 +138,7 @@ class Scorer:
             return None, failure_record(job.task.name, job.doc_id, job.answers, reason)
 
     def _begin(self) -> WorkerProcess:
-        worker = WorkerProcess(self._module, self._specs)
+        worker = WorkerProcess(self._options.module, self._specs, self._options.verbosity)
         with self._lock:
             self._running.add(worker)
         return worker

@@ -39,12 +39,13 @@ def serve(build: Builder) -> None:
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)  # nor must they read the jobs
     guard_standard_error()
-    configure_logging(os.environ.get("VERBOSITY") or "INFO")
     lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(jobs, lines), daemon=True).start()
     first = lines.get()
     if first:
-        desk = _Desk(codec.loads(first)["specs"], build, replies)
+        start = codec.loads(first)
+        configure_logging(start["verbosity"])
+        desk = _Desk(start["specs"], build, replies)
         with contextlib.suppress(BrokenPipeError):  # the parent is gone
             while line := lines.get():
                 desk.serve(codec.loads(line))

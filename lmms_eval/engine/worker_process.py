@@ -24,8 +24,8 @@ class WorkerDied(RuntimeError):
 class WorkerProcess:
     """One child process, ``python -m MODULE``, and its two pipes; ``specs`` tell it how to build the tasks."""
 
-    def __init__(self, module: str, specs: Mapping[str, Mapping[str, Any]]) -> None:
-        self._first = codec.dumps({"specs": specs}) + b"\n"
+    def __init__(self, module: str, specs: Mapping[str, Mapping[str, Any]], verbosity: str = "INFO") -> None:
+        self._first = codec.dumps({"specs": specs, "verbosity": verbosity}) + b"\n"
         """Goes out with the first job."""
         self._process = LineProcess(module, {"TOKENIZERS_PARALLELISM": "false"})
 

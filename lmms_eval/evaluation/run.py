@@ -169,7 +169,7 @@ def _engine_options(config: RunConfig, team: Team | None) -> EngineOptions:
             allow_blank=config.allow_blank,
         ),
         grace_s=config.grace_seconds(under_launcher="TORCHELASTIC_RUN_ID" in os.environ),
-        score_workers=WorkerOptions("lmms_eval.tasks.scoring_worker", config.score_workers),
+        score_workers=WorkerOptions("lmms_eval.tasks.scoring_worker", config.score_workers, config.verbosity),
         check_batch=config.check_batch,
         show_progress=team is None or team.is_first,
     )

@@ -11,6 +11,7 @@ from lmms_eval.tasks.yaml.task import YamlTask
 from tests.tasks.kit import Function, loaded
 
 CODE = """
+import logging
 import os
 import random
 import re
@@ -28,6 +29,8 @@ def process_results(doc, results):
     if does == "print":
         print("noise on standard output", flush=True)
         os.write(1, b"more noise\\n")
+    if does == "warn":
+        logging.getLogger("lmms_eval.probe").warning("the answer is odd")
     if does == "read":
         input()
     if does == "sys.exit":

@@ -74,6 +74,17 @@ def test_the_time_limit_is_for_the_scoring_not_for_the_start(tmp_path: Path) -> 
     assert not is_alive(worker.pid)
 
 
+@pytest.mark.parametrize(("verbosity", "warnings"), [("INFO", 1), ("ERROR", 0)])
+def test_the_level_of_its_log_is_handed_over(
+    verbosity: str, warnings: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("VERBOSITY", "CRITICAL")  # of whoever has started this program
+    worker = WorkerProcess(MODULE, {"probe": make(tmp_path, ["warn"]).spec()}, verbosity)
+    assert "scores" in record(worker.call(job(0), 10))
+    worker.close()
+    assert capfd.readouterr().err.count("the answer is odd") == warnings
+
+
 def test_a_process_that_was_killed_is_told(tmp_path: Path) -> None:
     worker = WorkerProcess(MODULE, {"probe": make(tmp_path, ["well"]).spec()})
     worker.call(job(0), 10)

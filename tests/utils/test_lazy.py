@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+import lmms_eval.api
 import lmms_eval.config
+import lmms_eval.judges
+import lmms_eval.tasks
 import lmms_eval.utils
 
-PACKAGES = (lmms_eval.utils, lmms_eval.config)
+PACKAGES = (lmms_eval.api, lmms_eval.config, lmms_eval.judges, lmms_eval.tasks, lmms_eval.utils)
 
 
 def stubbed(package: object) -> set[str]:

@@ -1,0 +1,30 @@
+"""Names of this package by their modules; see ``lmms_eval.utils.lazy``."""
+
+from lmms_eval.api.instance import GenerationResult as GenerationResult
+from lmms_eval.api.instance import Instance as Instance
+from lmms_eval.api.instance import TokenCounts as TokenCounts
+from lmms_eval.api.interleaved import InterleavedText as InterleavedText
+from lmms_eval.api.judging import JudgeQuestion as JudgeQuestion
+from lmms_eval.api.judging import Verdict as Verdict
+from lmms_eval.api.messages import ChatMessages as ChatMessages
+from lmms_eval.api.model import Model as Model
+from lmms_eval.api.model import RequestStream as RequestStream
+from lmms_eval.api.model import lmms as lmms
+from lmms_eval.api.outcome import Estimate as Estimate
+from lmms_eval.api.outcome import NotEvaluated as NotEvaluated
+from lmms_eval.api.outcome import Unscored as Unscored
+from lmms_eval.api.outcome import Withheld as Withheld
+from lmms_eval.api.registry import ModelManifest as ModelManifest
+from lmms_eval.api.registry import Registry as Registry
+from lmms_eval.api.registry import register_aggregation as register_aggregation
+from lmms_eval.api.registry import register_filter as register_filter
+from lmms_eval.api.registry import register_metric as register_metric
+from lmms_eval.api.registry import register_model as register_model
+from lmms_eval.api.request import GeneratedImage as GeneratedImage
+from lmms_eval.api.request import Request as Request
+from lmms_eval.api.request import Response as Response
+from lmms_eval.api.request import ResponseError as ResponseError
+from lmms_eval.api.request import Usage as Usage
+from lmms_eval.api.task import Answer as Answer
+from lmms_eval.api.task import Exchange as Exchange
+from lmms_eval.api.task import Task as Task
