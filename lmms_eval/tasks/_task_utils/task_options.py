@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -27,12 +28,23 @@ class BenchmarkOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, Any] | None) -> Self:
-        """The options in a mapping; mappings in it (settings of other models) are passed over.
+        """Read the options in a mapping; mappings in it (settings of other models) are passed over.
+
+        The same values give the same object: every function of a task reads its options for every document.
 
         Raises:
             TaskError: an unknown name or a value that does not fit.
         """
-        options = read_options(cls, given, cls.benchmark)
+        stated = {name: value for name, value in (given or {}).items() if not isinstance(value, Mapping)}
+        for name, value in stated.items():
+            if isinstance(value, list):
+                raise wrong_option(cls.benchmark, name, "one value", value)
+        return cls._checked(tuple(stated), *stated.values())
+
+    @classmethod
+    @functools.lru_cache(maxsize=256, typed=True)  # 1 and true are equal, but no option takes both
+    def _checked(cls, names: tuple[str, ...], *values: Any) -> Self:
+        options = read_options(cls, dict(zip(names, values, strict=True)), cls.benchmark)
         options.check()
         return options
 
