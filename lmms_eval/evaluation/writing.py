@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -117,7 +116,10 @@ def _facts(config: RunConfig, collected: Collected, record: RunRecord, start: St
         end_time=time.time(),
         seconds={"collect": collected.seconds},
         run_key=record.key,
-        model=_finite(dict(collected.model.describe())),
+        model={
+            key: None if isinstance(value, float) and not math.isfinite(value) else value
+            for key, value in dict(collected.model.describe()).items()
+        },
         system_instruction=config.system_instruction,
         fewshot_as_multiturn=config.fewshot_as_multiturn,
         log_samples=config.log_samples,
@@ -145,10 +147,4 @@ def _config_block(config: RunConfig, collected: Collected) -> dict[str, Any]:
         "torch_seed": seeds[2],
         "fewshot_seed": seeds[3],
         "resolved_cli_args": arguments,
-    }
-
-
-def _finite(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in values.items()
     }

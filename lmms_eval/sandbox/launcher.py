@@ -154,7 +154,8 @@ class _Pool:
         child.calls += 1
         with self._lock:
             self._idle.append(child)
-        return _outcome(reply)
+        outcome = Outcome(reply["reason"], reply["status"], cpu_s=reply["cpu_s"], wall_s=reply["wall_s"])
+        return replace(outcome, stdout=base64.b64decode(reply["stdout"]), stderr=base64.b64decode(reply["stderr"]))
 
     def close(self) -> None:
         """End all idle children."""
@@ -173,11 +174,6 @@ class _Pool:
         for child in worn:
             child.end()
         return fitting[0] if fitting else _Child(kind)
-
-
-def _outcome(reply: Mapping[str, Any]) -> Outcome:
-    outcome = Outcome(reply["reason"], reply["status"], cpu_s=reply["cpu_s"], wall_s=reply["wall_s"])
-    return replace(outcome, stdout=base64.b64decode(reply["stdout"]), stderr=base64.b64decode(reply["stderr"]))
 
 
 _pool = _Pool()

@@ -151,7 +151,10 @@ def open_linguistics(stated: str | None = None) -> Linguistics:
 
 @functools.lru_cache(maxsize=4)
 def _open(punkt: Path, wordnet: Path) -> Linguistics:
-    lemmatizer = _read_lemmatizer(wordnet)
+    index, exceptions = (_lines(wordnet, name) for name in WORDNET.files)
+    nouns = frozenset(line.split(" ", 1)[0] for line in index if not line.startswith(" "))
+    forms = {words[0]: tuple(words[1:]) for words in (line.split() for line in exceptions) if words}
+    lemmatizer = Lemmatizer(nouns, MappingProxyType(forms))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the many modules that NLTK imports
@@ -176,13 +179,6 @@ def _fill(parameters: Any, path: Path) -> Any:
     except ValueError as error:
         raise _damaged(path, error) from error
     return parameters
-
-
-def _read_lemmatizer(path: Path) -> Lemmatizer:
-    index, exceptions = (_lines(path, name) for name in WORDNET.files)
-    nouns = frozenset(line.split(" ", 1)[0] for line in index if not line.startswith(" "))
-    forms = {words[0]: tuple(words[1:]) for words in (line.split() for line in exceptions) if words}
-    return Lemmatizer(nouns, MappingProxyType(forms))
 
 
 def _lines(path: Path, name: str) -> list[str]:
