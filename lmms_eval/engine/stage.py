@@ -11,6 +11,8 @@ from typing import Generic, TypeVar
 LENGTH = 512
 LOOK_S = 0.5
 """Interval at which a waiting thread looks whether the work has failed or was stopped."""
+FULL_S = 0.01
+"""Interval at which a full queue is looked at again."""
 
 Item = TypeVar("Item")
 
@@ -61,7 +63,8 @@ class Stage(Generic[Item]):
         self, run: Callable[[Iterator[Item]], None], failure: Failure, name: str, threads: int = 1, length: int = LENGTH
     ) -> None:
         self._run, self._failure, self._name, self._count = run, failure, name, threads
-        self._queue: queue.Queue[tuple[Item] | None] = queue.Queue(length)
+        self._queue: queue.SimpleQueue[tuple[Item] | None] = queue.SimpleQueue()  # a third of the time of a ``Queue``
+        self._length = length
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
         self._is_stopped = False
@@ -69,7 +72,7 @@ class Stage(Generic[Item]):
     @property
     def is_full(self) -> bool:
         """``put`` might block."""
-        return not self._is_over() and self._queue.full()
+        return not self._is_over() and self._queue.qsize() >= self._length
 
     def put(self, item: Item) -> None:
         """Hand an item in; blocks while the queue is full. Raises the error that has ended the work."""
@@ -109,11 +112,10 @@ class Stage(Generic[Item]):
 
     def _enqueue(self, entry: tuple[Item] | None) -> None:
         while not self._is_over():
-            try:
-                self._queue.put(entry, timeout=LOOK_S)
+            if self._queue.qsize() < self._length:
+                self._queue.put(entry)
                 return
-            except queue.Full:
-                continue
+            time.sleep(FULL_S)
 
     def _items(self) -> Iterator[Item]:
         while not self._is_over():

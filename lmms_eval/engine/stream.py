@@ -18,6 +18,9 @@ from lmms_eval.errors import JournalError, UsageError
 
 FIRST_GUESS_BYTES = 1 << 16
 """Assumed size of a prepared request until one has been seen."""
+REFILL_SHARE = 0.75
+"""Threads that have prepared all they may begin again when no more than this share is left: for every single request
+that the model takes, waking one would cost more than preparing a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,8 @@ class Stream:
         """Requests that the model has taken and not answered, by id."""
         self._ready_bytes = self._held_bytes = self._reserved_bytes = 0
         self._preparing = 0
+        self._is_filled = False
+        """As many are ready as may be, and few have been taken since."""
         self._blocked = 0
         """Threads of the model that wait in ``take``: it cannot answer there, so room would never come."""
         self._guess = FIRST_GUESS_BYTES
@@ -104,7 +109,11 @@ class Stream:
                 self._held_bytes -= request.payload_bytes
                 if frees:
                     request.free()
-        self.push(further)
+            self._followups.extend(further)
+            # Nobody else looks at what an answer changes, and there are thousands of them each second.
+            concerns_others = bool(further) or self._next is not None or self._ended()
+        if concerns_others:
+            self.wake()
 
     def stop(self) -> None:
         """Hand out nothing more: ``take`` returns empty lists from now on."""
@@ -143,6 +152,9 @@ class Stream:
         """
         with self._changed:
             while not self._has_next(max_n) and self._more_may_come():
+                if self._is_filled:
+                    self._is_filled = False
+                    self._changed.notify_all()
                 self._changed.wait(timeout=0.5)
             return None if self._stopped and self._error is None else self._pop(max_n)
 
@@ -197,7 +209,7 @@ class Stream:
         self._held_bytes += size
         self._held.update((request.id, request) for request in batch)
         self.taken += len(batch)
-        if batch:
+        if batch and (not self._is_filled or self._next is not None or self._may_pull()):
             self._changed.notify_all()
         return batch
 
@@ -263,9 +275,9 @@ class Stream:
             return False
 
     def _may_pull(self) -> bool:
-        if len(self._ready) + self._preparing >= self._limits.max_requests:
-            return False
-        return bool(self._followups) or not self._exhausted
+        count, most = len(self._ready) + self._preparing, self._limits.max_requests
+        self._is_filled = count >= most or (self._is_filled and count > most * REFILL_SHARE)
+        return count < most if self._followups else not (self._exhausted or self._is_filled)
 
     def _pull(self) -> bool:
         """The next request, later rounds first, into ``_next``; false at the end of the source."""
