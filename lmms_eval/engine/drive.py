@@ -187,11 +187,11 @@ class Drive:
                 return None
             self._keys[request.id] = key
         with recording() as sent:
-            prepared = self._model.prepare(replace(request, build_messages=rendering.build))
+            prepared = self._model.prepare(request.with_messages(rendering.build))
         if sent:
             self._sent[request.id] = tuple(sent)
         self._prompts[request.id] = rendering.fingerprint or text_fingerprint(request.context)
-        return replace(prepared, build_messages=request.build_messages)
+        return prepared.with_messages(request.build_messages)
 
     def _pass_on(self, response: Response) -> None:
         """Take in what the model was not asked for."""
