@@ -11,6 +11,9 @@ from typing import Generic, TypeVar
 LENGTH = 512
 LOOK_S = 0.5
 """Interval at which a waiting thread looks whether the work has failed or was stopped."""
+GATHER_S = 0.005
+"""Pause of a stage's only thread after it had to wait for an item, so that several come together: to be woken for each
+one takes as long as scoring a text."""
 FULL_S = 0.01
 """Interval at which a full queue is looked at again."""
 
@@ -119,10 +122,13 @@ class Stage(Generic[Item]):
 
     def _items(self) -> Iterator[Item]:
         while not self._is_over():
+            must_wait = self._queue.empty()
             try:
                 entry = self._queue.get(timeout=LOOK_S)
             except queue.Empty:
                 continue
+            if must_wait and self._count == 1:
+                time.sleep(GATHER_S)
             if entry is None:
                 return
             yield entry[0]
