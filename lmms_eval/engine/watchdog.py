@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ctypes
 import faulthandler
+import mmap
 import os
 import subprocess
 import tempfile
@@ -32,6 +33,8 @@ from lmms_eval.storage.run_folder import HUNG
 
 _INTERVAL = 0.6
 """Of the limit, between two signs of the timer: two of them make the limit and some patience."""
+STATE_BYTES = 1 << 16
+"""Room for what is being scored: two lines, the name of a task and a number."""
 _GUARD = r"""
 late=0
 while IFS= read -r line; do
@@ -74,7 +77,10 @@ class ScoringWatch:
 
     def __enter__(self) -> ScoringWatch:
         self._thread = threading.get_ident()
-        self._state, path = tempfile.mkstemp(prefix="lmms-eval-scoring-")
+        file, path = tempfile.mkstemp(prefix="lmms-eval-scoring-")
+        os.ftruncate(file, STATE_BYTES)
+        self._state = mmap.mmap(file, STATE_BYTES)
+        os.close(file)
         self._shell = subprocess.Popen(
             ["/bin/sh", "-c", _GUARD, "sh", str(os.getpid()), path, self._hung, self._message()],
             stdin=subprocess.PIPE,
@@ -94,7 +100,7 @@ class ScoringWatch:
         self._monitor.join()
         self._disarm()
         self._shell.communicate()
-        os.close(self._state)
+        self._state.close()
 
     def call(self, job: Job, score: Callable[[Job], dict[str, Any]]) -> dict[str, Any]:
         """``score(job)``, or the record of a failure if it took too long."""
@@ -110,8 +116,10 @@ class ScoringWatch:
             return failure_record(job.task.name, job.doc_id, job.answers, reason)
 
     def _begin(self, job: Job) -> None:
-        # Two lines at the beginning of the file, whatever a longer name has left behind them: one call of the system.
-        os.pwrite(self._state, b"%s\n%d\n" % (orjson.dumps(job.task.name), job.doc_id), 0)
+        # Two lines at the beginning of the file, whatever a longer name has left behind them. Stored in shared memory:
+        # a call of the system would hand over the interpreter's lock at every document.
+        lines = b"%s\n%d\n" % (orjson.dumps(job.task.name), job.doc_id)
+        self._state[: len(lines)] = lines
         with self._lock:
             self._job, self._waited = job, 0.0
             if not self._is_armed:
