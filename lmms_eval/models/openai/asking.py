@@ -137,9 +137,10 @@ class Asker:
         stops = self._stops_here(request)
         final = cut_at(reply, stops) if stops else reply
         self._tally.answers_from_reasoning += reply.from_reasoning
-        return Response.interleaved(
+        return Response(
             request.id,
-            final.parts or (final.text,),
+            final.text,
+            final.parts,
             finish_reason=final.finish_reason,
             usage=final.usage,
             latency=latency,

@@ -148,6 +148,8 @@ class _Ended:
 
 def _read_message(message: Mapping[str, Any], ended: _Ended, url: str) -> Reply:
     content, images = message.get("content"), message.get("images")
+    if isinstance(content, str) and not images:  # nearly all replies
+        return Reply(content, ended.finish_reason, ended.usage, model=ended.model)
     if content is not None and not isinstance(content, str) and not _are_objects(content):
         raise _malformed(url, f"a content of type {type(content).__name__}")
     pictures = images if isinstance(images, list) and _are_objects(images) else []
