@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from lmms_eval.api.request import Response
+from lmms_eval.models.offline.prompts import PromptBuilder
+from lmms_eval.models.offline.settings import read_settings
 from tests.engines.conftest import build
-from tests.engines.models import ENGINE, VIDEO_TEMPLATE
+from tests.engines.models import VIDEO_TEMPLATE
 from tests.media.draw import write_video
 from tests.models.families import conformance
 from tests.models.hf.support import answers, ask, converse, picture
@@ -80,18 +82,19 @@ def test_a_video_is_answered_as_by_hf(tmp_path: Path, embedded: Path, vllm_visio
     assert told(answers(remote, films(tmp_path))) == wanted
 
 
-def test_a_video_goes_whole_where_the_template_has_a_place_for_it(tmp_path: Path, embedded: Path) -> None:
+def test_a_video_goes_whole_where_the_template_has_a_place_for_it(
+    tmp_path: Path, embedded: Path, vllm_vision: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """vLLM wants rate, length and frame numbers with it, and gives each frame its time."""
     template = (embedded / "chat_template.jinja").read_text()
     place = "{% elif part['type'] == 'video' %}" + VIDEO_TEMPLATE + "{% elif part['type'] == 'text' %}"
     given = template.replace("{% elif part['type'] == 'text' %}", place)
     assert given != template
-    model = build("vllm", model=str(embedded), chat_template=given, max_frames_num=6, **ENGINE)
-    try:
-        found = answers(model, films(tmp_path))
-        listed = answers(model, conformance.PAIRS["video"]())
-    finally:
-        model.close()
+    # Prompts are rendered here: the same engine serves another template.
+    settings = read_settings({"model": str(embedded), "chat_template": given, "max_frames_num": 6}, "vllm")
+    monkeypatch.setattr(vllm_vision._inner, "_builder", PromptBuilder(settings, decodes_videos=False))
+    found = answers(vllm_vision, films(tmp_path))
+    listed = answers(vllm_vision, conformance.PAIRS["video"]())
     assert [found[number].error for number in found] == [None, None]
     assert found[0].usage is not None and found[1].usage is not None
     assert found[0].usage.input_tokens != found[1].usage.input_tokens or found[0].text != found[1].text
