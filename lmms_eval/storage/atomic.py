@@ -32,9 +32,10 @@ def replacing(path: Path, survives_power_loss: bool = True) -> Iterator[IO[bytes
             if survives_power_loss:
                 os.fsync(file.fileno())
         os.replace(temporary, path)
-    finally:
+    except BaseException:  # also where the caller, whose block runs inside, is interrupted
         with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)  # it is gone where it has taken the file's place
+            temporary.unlink(missing_ok=True)
+        raise
 
 
 def write_atomically(path: Path, data: bytes) -> None:

@@ -72,9 +72,9 @@ class DirectPost:
                     raise aiohttp.ClientResponseError(
                         self._like.request_info, (), status=error.code, message=error.message
                     ) from error
-                body = await read_whole(content, self._max_bytes, self._address)
+                whole = await read_whole(content, self._max_bytes, self._address)
                 connection.release()
-                return Answer(message.code, message.headers, body)
+                return Answer(message.code, message.headers, whole)
             finally:
                 connection.close()  # nothing is left to close of one that was released
 
