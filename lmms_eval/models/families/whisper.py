@@ -28,7 +28,7 @@ _START_TOKENS = 4
 class SoundInputs(InputBuilder):
     """Takes the sound of a request; its text is an instruction that Whisper cannot read, and is left out."""
 
-    def _render(self, chat: ChatMessages) -> Prepared:
+    def render(self, chat: ChatMessages) -> Prepared:
         parts = [part for message in chat.messages for part in message.content]
         for part in parts:
             if not isinstance(part, ChatTextContent):
