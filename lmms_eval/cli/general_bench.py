@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from lmms_eval.tasks.general_bench.levels.results import Gathered, TaskResult
     from lmms_eval.tasks.general_bench.levels.sensitivity import LevelSensitivity
     from lmms_eval.tasks.general_bench.levels.tables import Table
-    from lmms_eval.tasks.general_bench.scoring import TaskScore
     from lmms_eval.tasks.general_bench.standalone import Asker
+    from lmms_eval.tasks.general_bench.summary import TaskScore
 
 OK, HAS_ERRORS, WITHHELD = 0, 2, 3
 

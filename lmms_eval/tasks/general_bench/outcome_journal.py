@@ -1,4 +1,4 @@
-"""Outcomes of a task's items on disk: a record each, under a hash of the item, its prediction and what scores it."""
+"""Outcomes of a task's items on disk: a record each, under a hash of the item, its prediction and the scoring code."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _files(item: Item, prediction: Any) -> Iterator[Path]:
 
 
 def _paths(value: Any) -> Iterator[str]:
-    """Texts that may be paths."""
+    """Yields the texts that may be paths."""
     if isinstance(value, str):
         if 0 < len(value) < _LONGEST_PATH and "\0" not in value:
             yield value
@@ -106,14 +106,14 @@ def _paths(value: Any) -> Iterator[str]:
 
 
 def _stamps(folder: Path | None) -> object:
-    """The stamps of a folder and of the folders in it."""
+    """Returns the stamps of a folder and of the folders in it."""
     if folder is None or not folder.is_dir():
         return _stamp(folder)
     return [_stamp(folder), *(_stamp(entry) for entry in sorted(folder.iterdir()) if entry.is_dir())]
 
 
 def _stamp(path: Path | None) -> object:
-    """Size and time of a file; of a folder, those of what is in it; ``None``: nothing is there."""
+    """Returns size and time of a file; of a folder, those of what is in it; ``None``: nothing is there."""
     try:
         if path is None:
             return None

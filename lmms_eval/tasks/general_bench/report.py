@@ -1,4 +1,4 @@
-"""What a run prints and writes of General-Bench as a whole: a table of tasks, and the levels."""
+"""The report of a run on General-Bench as a whole: a table of tasks, and the levels."""
 
 from __future__ import annotations
 
@@ -15,20 +15,19 @@ from lmms_eval.tasks.general_bench.facts import TaskFacts, sheets, tasks_by_id
 from lmms_eval.tasks.general_bench.levels import files, paper, picture, registering, sensitivity, tables, text
 from lmms_eval.tasks.general_bench.levels.report import Ranked
 from lmms_eval.tasks.general_bench.measures.bleu import BY_WORDS, tokenizer_label
-from lmms_eval.tasks.general_bench.scoring import TaskScore, broken, not_evaluated
 from lmms_eval.tasks.general_bench.settings import PREDICTIONS, Settings
 from lmms_eval.tasks.general_bench.standalone import FolderJob, score_folders
+from lmms_eval.tasks.general_bench.summary import KEY, TaskScore, broken, not_evaluated
 from lmms_eval.utils.markdown import Column, markdown_table
 from lmms_eval.utils.names import sanitize_model_name
 
-KEY = "general_bench"
 PREFIX, DEMO = "general_bench_", "general_bench_demo_"
 JOURNAL = ".general_bench_scores"
-"""Below a run's output folder: what items of answers in files have got, so that they are scored once."""
+"""Below a run's output folder: the outcomes of answers in files, so that they are scored once."""
 
 
 def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkReport | None:
-    """Scores by task and the levels of profile ``paper``; a report each for the data set and for the demonstration.
+    """Reports scores by task and levels of profile ``paper``, of the data set and of the demonstration apart.
 
     With ``stem`` the result table (CSV, JSON, and a workbook where openpyxl is installed), the levels (JSON, CSV, log)
     and a picture go to ``STEM_general_bench/``, those of the demonstration to ``STEM_general_bench_demo/``.
@@ -82,7 +81,7 @@ def _scores(tasks: Mapping[str, TaskNumbers]) -> tuple[list[TaskScore], Settings
 
 
 def _groups(tasks: Mapping[str, TaskNumbers]) -> frozenset[str] | None:
-    """The benchmark's groups that the run chose, by their names without the demonstration's mark; ``None``: unknown."""
+    """Names the benchmark's groups that the run chose, without the demonstration's mark; ``None``: unknown."""
     if any(one.groups is None for one in tasks.values()):
         return None
     names = {name for one in tasks.values() for name in one.groups or ()}
@@ -92,7 +91,7 @@ def _groups(tasks: Mapping[str, TaskNumbers]) -> frozenset[str] | None:
 def _from_files(
     scores: Sequence[TaskScore], settings: Settings | None, groups: frozenset[str] | None, stem: Path | None
 ) -> list[TaskScore]:
-    """Tasks of the chosen groups whose answers are files that a generator wrote beside their annotations."""
+    """Scores tasks of the chosen groups whose answers are files that a generator wrote beside their annotations."""
     if settings is None or settings.media_answers == "ask" or settings.root is None or settings.only:
         return []
     asked = {score.task for score in scores}
@@ -116,7 +115,7 @@ def _filled(model: str, scores: Iterable[TaskScore]) -> tables.Table:
 
 
 def _write_results(table: tables.Table, model: str, folder: Path) -> list[str]:
-    """The table that ``lmms-eval general-bench rank`` reads, for other scopes than the whole.
+    """Writes the table that ``lmms-eval general-bench rank`` reads, for other scopes than the whole.
 
     Raises:
         DataError: a file cannot be written.
@@ -130,7 +129,7 @@ def _write_results(table: tables.Table, model: str, folder: Path) -> list[str]:
 
 
 def write_levels(ranked: Ranked, found: text.Sensitivities, folder: Path, *, with_picture: bool) -> list[str]:
-    """Log, JSON and CSV of the levels, and the picture where it can be drawn; gives their paths.
+    """Writes log, JSON and CSV of the levels, and the picture where it can be drawn; returns their paths.
 
     Raises:
         DataError: one cannot be written.
@@ -155,9 +154,9 @@ def write_levels(ranked: Ranked, found: text.Sensitivities, folder: Path, *, wit
 
 
 def score_table(scores: Sequence[TaskScore], from_files: frozenset[str] = frozenset()) -> str:
-    """A line for each task: value, the official rule's where it differs, unit, answered items, what is the matter.
+    """Lays out a line for each task: value, the official rule's where it differs, unit, answered items, status.
 
-    Tasks of ``from_files`` are marked: what they got is not the run's model's, but that of the files' maker.
+    Tasks of ``from_files`` are marked: their scores are not the run's model's, but those of the files' maker.
     """
     order = {facts.id: place for place, facts in enumerate(one for rows in sheets().values() for one in rows)}
     rows = [_cells(score, score.task in from_files) for score in sorted(scores, key=lambda score: order[score.task])]

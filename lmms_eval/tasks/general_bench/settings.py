@@ -1,4 +1,4 @@
-"""What a task of General-Bench can be told: ``lmms_eval_specific_kwargs``, or ``--task_kwargs`` on the command line."""
+"""The options of General-Bench's tasks: ``lmms_eval_specific_kwargs``, or ``--task_kwargs`` on the command line."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Settings(BenchmarkOptions):
     only: str = ""
     """Only the task of this folder: its name, or the end of its path."""
     predictions: Literal["output", "beside"] = "output"
-    """Where ``prediction.json`` goes: below ``--output_path``, or beside the task's annotation."""
+    """The place of ``prediction.json``: below ``--output_path``, or beside the task's annotation."""
     prediction_name: str = PREDICTIONS
     """Of those files: another one for each model where several answer over the same folders."""
     prediction_form: Literal["list", "object"] = "list"
@@ -44,8 +44,8 @@ class Settings(BenchmarkOptions):
     """Tasks whose answers are media or arrays: scored from ``prediction.json`` beside the annotation, or asked of the
     model (one that draws)."""
     extraction: Literal["official", "fixed"] = "official"
-    """How a choice is read from a language reply: as the authors do (``A`` where none is found), or by the mended
-    rules (no answer where none is found)."""
+    """The rule by which a choice is read from a language reply: the authors' (``A`` where none is found), or the mended
+    one (no answer where none is found)."""
     answer_limit: int | None = None
     """Most new tokens of an answer, below what its type allows."""
     field_maps: str | None = None
@@ -59,7 +59,7 @@ class Settings(BenchmarkOptions):
     download: bool = False
     """Weights that are not there may be fetched from the hub."""
     score_device: str = "cpu"
-    """Where those networks run."""
+    """The device of those networks."""
     ratings: str | None = None
     """A file with people's ratings."""
     reference_features: str | None = None
@@ -89,12 +89,12 @@ class Settings(BenchmarkOptions):
 
     @property
     def root(self) -> Path | None:
-        """Where the data lie."""
+        """The folder of the data; ``None`` where none was given."""
         return self.folder or (None if self.data_root is None else Path(self.data_root))
 
     @property
     def context(self) -> Context:
-        """What measures may use."""
+        """The means that measures may use."""
         options: dict[str, Any] = {"fad_network": self.fad_network, "wer_words": self.wer_words}
         if self.reference_features is not None:
             options["reference_features"] = Path(self.reference_features)

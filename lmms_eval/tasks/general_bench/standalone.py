@@ -1,4 +1,4 @@
-"""The predictions in a data set's folders, scored: what ``register`` does without asking anything.
+"""Scoring of the prediction files in a data set's folders, for ``register`` and for tasks whose answers are files.
 
 Every item's outcome is a line of a journal, kept under a hash of the item, its prediction and what scores it: a run
 that was killed goes on where it was, and what failed is tried again.
@@ -15,7 +15,7 @@ from typing import Any
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import DataError, LmmsEvalError
-from lmms_eval.tasks.general_bench import scoring
+from lmms_eval.tasks.general_bench import scoring, summary
 from lmms_eval.tasks.general_bench.data.documents import fields_of, open_annotation, root
 from lmms_eval.tasks.general_bench.data.reading import Items, read_items
 from lmms_eval.tasks.general_bench.data.records import id_key
@@ -26,16 +26,17 @@ from lmms_eval.tasks.general_bench.measures import judged, registry
 from lmms_eval.tasks.general_bench.measures.contract import Measure
 from lmms_eval.tasks.general_bench.outcome_journal import OutcomeJournal, hash_of_scoring, key_of
 from lmms_eval.tasks.general_bench.prompts.text_tasks import candidate_answers
-from lmms_eval.tasks.general_bench.scoring import ItemOutcome, TaskScore
+from lmms_eval.tasks.general_bench.scoring import ItemOutcome
 from lmms_eval.tasks.general_bench.settings import Settings
 from lmms_eval.tasks.general_bench.submission import Predictions, read_predictions
+from lmms_eval.tasks.general_bench.summary import TaskScore
 
 Asker = Callable[[Sequence[JudgeQuestion]], Sequence[Verdict]]
 
 
 @dataclass(frozen=True, slots=True)
 class FolderJob:
-    """What is to be scored, and with what."""
+    """The prediction files to score, and the means to score them with."""
 
     settings: Settings
     name: str
@@ -45,14 +46,14 @@ class FolderJob:
     ask: Asker | None = None
     """Asks the judge; without it the one judged metric is not evaluated."""
     judge: str = ""
-    """Which judge that is: what another one said is not kept."""
+    """Identity of that judge: another one's replies are not kept."""
     passed_over: frozenset[Path] = frozenset()
     """Files of that name (resolved) that hold results, and no predictions."""
 
 
 @dataclass(frozen=True, slots=True)
 class FolderScores:
-    """What the folders gave."""
+    """The scores of the folders."""
 
     scores: tuple[TaskScore, ...]
     """Of every task with a prediction file, in the order of the workbook."""
@@ -67,7 +68,7 @@ def score_folders(
     wanted: Callable[[TaskFacts], bool] = lambda facts: True,  # noqa: ARG005 - all of them
     progress: Callable[[TaskScore], None] = lambda score: None,  # noqa: ARG005
 ) -> FolderScores:
-    """Score the prediction files below ``job.settings.root``.
+    """Scores the prediction files below ``job.settings.root``.
 
     Args:
         wanted: which tasks.
@@ -78,10 +79,10 @@ def score_folders(
     """
     found = root(str(job.settings.root), job.settings.subset)
     problems, scores, without = list(found.problems), [], []
-    order = sorted(found.folders.items(), key=lambda pair: _place(pair[0]))
-    for facts, folder in order:
-        if not wanted(facts):
+    for facts in tasks():
+        if facts not in found.folders or not wanted(facts):
             continue
+        folder = found.folders[facts]
         file = folder.path / job.name
         if not file.is_file() or file.resolve() in job.passed_over:
             without.append(facts)
@@ -93,10 +94,6 @@ def score_folders(
     return FolderScores(tuple(scores), tuple(problems), tuple(without))
 
 
-def _place(facts: TaskFacts) -> int:
-    return tasks().index(facts)
-
-
 @dataclass(frozen=True, slots=True)
 class _Scored:
     score: TaskScore
@@ -104,7 +101,7 @@ class _Scored:
 
 
 class _Scorer:
-    """One task's predictions."""
+    """Scores one task's predictions."""
 
     def __init__(self, facts: TaskFacts, folder: TaskFolder, job: FolderJob) -> None:
         self.facts, self.folder, self.settings, self.ask, self.judge = facts, folder, job.settings, job.ask, job.judge
@@ -112,31 +109,31 @@ class _Scorer:
         self.path = None if job.journal is None else job.journal / f"{facts.id}.jsonl"
 
     def score(self, file: Path) -> _Scored:
-        """Whatever is damaged or absent becomes the task's reason."""
+        """Scores a file; whatever is damaged or absent becomes the task's reason."""
         try:
             annotation = open_annotation(self.folder, self.settings)
             predictions = read_predictions(file)
         except DataError as error:
-            return _Scored(scoring.broken(self.facts, "", str(error)))
+            return _Scored(summary.broken(self.facts, "", str(error)))
         try:
             read = read_items(self.facts, annotation, file.parent, fields_of(self.facts, self.settings))
         except NotEvaluated as error:
             reason = error.reason.removeprefix("not evaluated: ")
-            return _Scored(scoring.not_evaluated(self.facts, "", reason, len(annotation.data)))
+            return _Scored(summary.not_evaluated(self.facts, "", reason, len(annotation.data)))
         lost = [ItemOutcome(problem.id, "failed", note=problem.message) for problem in read.problems]
         expected = len(read.items) + len(lost)
         problems = (*predictions.problems, *(one.message for one in read.duplicates), *_strays(predictions, read))
         if not expected:
-            return _Scored(scoring.broken(self.facts, "", f"{self.folder.annotation}: no items in it"), problems)
+            return _Scored(summary.broken(self.facts, "", f"{self.folder.annotation}: no items in it"), problems)
         if not read.items:
-            return _Scored(scoring.broken(self.facts, "", lost[0].note, expected), problems)
+            return _Scored(summary.broken(self.facts, "", lost[0].note, expected), problems)
         try:
             measure = registry.measure_for(self.facts, read.items[0].form)
         except LmmsEvalError as error:
-            return _Scored(scoring.broken(self.facts, "", str(error), expected), problems)
+            return _Scored(summary.broken(self.facts, "", str(error), expected), problems)
         self.context = self.context.having(candidates=list(candidate_answers(self.facts, read.items)))
-        score = scoring.evaluated(
-            lambda: scoring.combine(
+        score = summary.evaluated(
+            lambda: summary.combine(
                 self.facts, measure, [*lost, *self._outcomes(read.items, predictions, measure)]
             ),
             self.facts, measure.name, expected,
@@ -163,18 +160,18 @@ class _Scorer:
                 yield outcome
 
     def _judge(self, given: Sequence[tuple[Item, Any]]) -> None:
-        """Ask about the answers that can be asked about; the replies go into the context."""
+        """Asks about the answers that can be asked about; the replies go into the context."""
         assert self.ask is not None
         questions: dict[str, JudgeQuestion] = {}
         for item, prediction in given:
-            with contextlib.suppress(LmmsEvalError):  # what is wrong with it, its scoring says
+            with contextlib.suppress(LmmsEvalError):  # its scoring names the fault
                 questions[id_key(item.id)] = judged.question(item, prediction)
         verdicts = dict(zip(questions, self.ask(list(questions.values())), strict=True))
         self.context = self.context.having(**{judged.VERDICTS: verdicts})
 
 
 def _strays(predictions: Predictions, read: Items) -> Iterator[str]:
-    """What is to be said of predictions whose ids no item has, where all is well with the items."""
+    """Yields a remark on predictions whose ids no item has, where all is well with the items."""
     if read.problems or read.duplicates or not read.items:
         return
     dropped = {id_key(one.id) for one in read.dropped if isinstance(one.id, str | int)}

@@ -1,4 +1,7 @@
-"""``prediction.json``: a list of records ``{id, prediction}``, or an object that holds the list as ``data``."""
+"""``prediction.json``: a list of records ``{id, prediction}``, or an object that holds the list as ``data``.
+
+A run writes it beside each annotation, or below its output folder; ``register`` reads it.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,15 @@ from typing import Any, Literal
 from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import replacing
 from lmms_eval.storage.json_files import read_json
+from lmms_eval.tasks._task_utils.file_utils import model_folder
+from lmms_eval.tasks.general_bench.data.annotations import read_head
+from lmms_eval.tasks.general_bench.data.documents import folder_of
 from lmms_eval.tasks.general_bench.data.records import id_key
+from lmms_eval.tasks.general_bench.facts import skills, tasks_by_id
+from lmms_eval.tasks.general_bench.settings import Settings
 
-FILE_NAME = "prediction.json"
+RUN_FOLDER = "general_bench"
+"""Below a run's output folder: where its prediction files are."""
 FileForm = Literal["list", "object"]
 _VALUE_KEYS = ("prediction", "prediction_final")
 """The first that a record holds counts; word problems write the second, beside ``prediction_steps``."""
@@ -36,11 +45,11 @@ class Predictions:
     problems: tuple[str, ...] = ()
     """Records that were passed over, and warnings; the first 20 of a kind."""
     head: Mapping[str, Any] | None = None
-    """What the object form says of its task (``task``, ``skill``, ``type``); ``None`` for the list form."""
+    """The object form's keys about its task (``task``, ``skill``, ``type``); ``None`` for the list form."""
 
 
 def read_predictions(file: Path) -> Predictions:
-    """The predictions of a file in either form.
+    """Reads the predictions of a file in either form.
 
     Raises:
         DataError: it cannot be read, is cut short or damaged, is of neither form, or holds the results that the
@@ -76,7 +85,7 @@ def _collected(records: list[Any], head: Mapping[str, Any] | None, where: str) -
 
 
 def _record(record: object) -> tuple[str, Any]:
-    """Key and value."""
+    """Returns key and value."""
     if not isinstance(record, Mapping):
         raise DataError(f"it is {record!r:.80}, no object with `id` and `prediction`")
     if record.get("id") is None:
@@ -105,7 +114,7 @@ def _first(messages: list[str]) -> Iterator[str]:
 def dumps(
     records: Sequence[Mapping[str, Any]], form: FileForm = "list", task: str = "", skill: str = "", type: str = ""
 ) -> str:
-    """The text of a prediction file: UTF-8 characters as they are, indented by two.
+    """Returns the text of a prediction file: UTF-8 characters as they are, indented by two.
 
     Args:
         records: ``{id, prediction}``, or with ``prediction_steps`` and ``prediction_final``.
@@ -127,7 +136,7 @@ def write(
     skill: str = "",
     type: str = "",
 ) -> None:
-    """Write a prediction file; at any instant the old one or the new one is there.
+    """Writes a prediction file; at any instant the old one or the new one is there.
 
     Raises:
         DataError: it cannot be written.
@@ -138,3 +147,25 @@ def write(
             opened.write(text.encode("utf-8"))
     except OSError as error:
         raise DataError(f"{file} cannot be written: {error.strerror or error}") from error
+
+
+def write_task(records: Sequence[Mapping[str, Any]], args: Any, task: Any) -> Path | None:
+    """Writes a task's predictions in a run, in the order of the annotation; ``None`` where there is no place for them.
+
+    Raises:
+        DataError: the file cannot be written.
+    """
+    facts = tasks_by_id()[task.describe()["dataset_name"]]
+    settings = Settings.of(task.prompts.kwargs)
+    folder = folder_of(facts, settings)
+    if settings.predictions == "beside":
+        path = folder.path / settings.prediction_name
+    elif output := getattr(args, "output_path", None):
+        below = model_folder(output, args, (), RUN_FOLDER) / folder.modality / folder.paradigm / folder.path.name
+        path = below / settings.prediction_name
+    else:
+        return None
+    ordered = [record["record"] for record in sorted(records, key=lambda record: int(record["place"]))]
+    kind = facts.paradigm or str(read_head(folder.annotation).get("type", ""))
+    write(path, ordered, settings.prediction_form, folder.task, skills()[facts.skill], kind)
+    return path.resolve()

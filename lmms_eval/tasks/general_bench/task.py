@@ -1,4 +1,4 @@
-"""A task of General-Bench: how long its answers may be hangs on the type that its annotation names."""
+"""A task of General-Bench: the type that its annotation names decides how long its answers may be."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ JUDGED = "gpt_score"
 
 
 class GeneralBenchTask(YamlTask):
-    """Range and direction are the metric's; only a task whose metric a judge gives has questions to one."""
+    """Range and direction are the metric's; only a task with a judged metric has questions to a judge."""
 
     def __init__(self, source: TaskSource, options: TaskOptions) -> None:
         entries = [_directed(entry) for entry in source.raw.get("metric_list") or ()]

@@ -15,19 +15,17 @@ from lmms_eval.api.outcome import BenchmarkReport, Estimate, NotEvaluated, TaskN
 from lmms_eval.errors import DataError, ItemError
 from lmms_eval.tasks._task_utils.file_utils import model_name
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
-from lmms_eval.tasks.general_bench import scoring
+from lmms_eval.tasks.general_bench import gold, scoring, summary
 from lmms_eval.tasks.general_bench.data.documents import item_of
 from lmms_eval.tasks.general_bench.data.records import id_key
 from lmms_eval.tasks.general_bench.facts import tasks_by_id
 from lmms_eval.tasks.general_bench.measures import registry
 from lmms_eval.tasks.general_bench.measures.identity import scoring_identity
-from lmms_eval.tasks.general_bench.prompts import questions
+from lmms_eval.tasks.general_bench.prompts import questions, replies
 from lmms_eval.tasks.general_bench.scoring import ItemOutcome
 from lmms_eval.tasks.general_bench.settings import Settings
 
 Options = Mapping[str, Any] | None
-KEY = "general_bench"
-"""Of a task's score in its estimate's details."""
 
 
 def doc_to_messages(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> list[dict[str, Any]]:
@@ -64,7 +62,7 @@ def doc_to_visual(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = N
 
 @contextlib.contextmanager
 def _alone() -> Iterator[None]:
-    """What is wrong with an item is that item's failure, not the run's."""
+    """Turns a fault of the data into the failure of this item; the run goes on."""
     try:
         yield
     except DataError as error:
@@ -83,7 +81,7 @@ def doc_to_target(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = N
 
 def doc_to_gold(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Options = None) -> str:
     """A reply that deserves full marks, for ``--model baseline --model_args strategy=gold``."""
-    return "" if doc["problem"] else questions.gold(doc, Settings.of(lmms_eval_specific_kwargs))
+    return "" if doc["problem"] else gold.gold(doc, Settings.of(lmms_eval_specific_kwargs))
 
 
 def doc_to_judge(
@@ -94,7 +92,7 @@ def doc_to_judge(
 
     settings = Settings.of(lmms_eval_specific_kwargs)
     item = item_of(doc, settings)
-    return [judged.question(item, questions.prediction(questions.record(doc, _reply(results), settings)))]
+    return [judged.question(item, replies.prediction(replies.record(doc, _reply(results), settings)))]
 
 
 @depends_on(scoring_identity)
@@ -111,7 +109,7 @@ def process_results(
     """
     settings = Settings.of(lmms_eval_specific_kwargs)
     item = item_of(doc, settings)
-    made = questions.record(doc, _reply(results), settings)
+    made = replies.record(doc, _reply(results), settings)
     name = item.facts.metric
     record = {"place": int(doc["place"]), "record": made}
     try:
@@ -120,7 +118,7 @@ def process_results(
         if verdicts:
             reply = next(iter(verdicts.values())).text
             context = context.having(verdicts={id_key(item.id): reply})
-        outcome = scoring.score_item(item, questions.prediction(made), measure, context)
+        outcome = scoring.score_item(item, replies.prediction(made), measure, context)
     except NotEvaluated as absent:
         return {name: Unscored(absent.reason), "predictions": record}
     if outcome.status == "failed":
@@ -140,20 +138,20 @@ def aggregate(values: Sequence[Mapping[str, Any]], args: Any, task: Any) -> Esti
     facts = tasks_by_id()[task.describe()["dataset_name"]]
     measure = registry.measure_for(facts, values[0]["form"])
     outcomes = [ItemOutcome.from_record(value) for value in values]
-    score = scoring.evaluated(lambda: scoring.combine(facts, measure, outcomes), facts, measure.name, len(outcomes))
+    score = summary.evaluated(lambda: summary.combine(facts, measure, outcomes), facts, measure.name, len(outcomes))
     if score.withheld:
         return Withheld(None, score.withheld)
     kwargs = task.prompts.kwargs or {}
     options = {key: value for key, value in kwargs.items() if not isinstance(value, Mapping)}
     details = {**score.as_dict(), "options": options, "model": model_name(args)}
-    return Estimate(score.strict, score.stderr, {KEY: details})
+    return Estimate(score.strict, score.stderr, {summary.KEY: details})
 
 
 def aggregate_predictions(records: Sequence[Mapping[str, Any]], args: Any, task: Any) -> Estimate:
     """No number: writes ``prediction.json``, whose path is in the details."""
-    from lmms_eval.tasks.general_bench import prediction_files
+    from lmms_eval.tasks.general_bench import submission
 
-    path = prediction_files.write(records, args, task)
+    path = submission.write_task(records, args, task)
     return Estimate(None, details={} if path is None else {"submission_files": [str(path)]})
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmms_eval.api.judging import JudgeQuestion
@@ -28,22 +28,22 @@ def questions(doc: Mapping[str, Any], answer: Any, settings: Settings) -> list[J
         MediaError: a picture of the question is not there and the settings are strict.
         DataError: the data is not there, or the judge's texts cannot be read.
     """
-    view = view_of(doc, answer, settings)
+    view = view_of(doc, answer_segments(answer), settings)
     if view.is_skipped:
         return []
     reference = question_of(doc).reference_text
     return [judge_question(view, str(doc["category"]), reference, prompts(settings.judge_prompts))]
 
 
-def view_of(doc: Mapping[str, Any], answer: Any, settings: Settings) -> View:
-    """Returns the judge's view of a document and its answer.
+def view_of(doc: Mapping[str, Any], answer: Sequence[Segment], settings: Settings) -> View:
+    """Returns the judge's view of a document and an answer.
 
     Raises:
         MediaError: a picture of the question is not there and the settings are strict.
         DataError: the data is not there.
     """
     finder = image_finder(settings)
-    view = build_view(question_of(doc).question, answer_segments(answer), finder, settings.view_options)
+    view = build_view(question_of(doc).question, answer, finder, settings.view_options)
     if view.missing and settings.strict_images:
         raise MediaError(f"MMIE, {doc['id']}: the picture {view.missing[0]} is not there (strict_images)")
     return view

@@ -68,9 +68,9 @@ def process_results(
     """
     settings = Settings.of(lmms_eval_specific_kwargs)
     answer = results[0] if results else ""
-    view = judge_questions.view_of(doc, answer, settings)
-    judged = scoring.judged(view, verdicts or {}, settings)
     segments = judge_questions.answer_segments(answer)
+    view = judge_questions.view_of(doc, segments, settings)
+    judged = scoring.judged(view, verdicts or {}, settings)
     sample = {
         "id": doc["id"],
         "position": doc["position"],

@@ -17,8 +17,8 @@ from lmms_eval.errors import AbsentDataError, DataError, ItemError, MediaError
 from lmms_eval.tasks.general_bench import utils
 from lmms_eval.tasks.general_bench.data import documents
 from lmms_eval.tasks.general_bench.facts.metrics import metrics
-from lmms_eval.tasks.general_bench.report import JOURNAL, KEY, PREFIX, report, score_table
-from lmms_eval.tasks.general_bench.scoring import TaskScore
+from lmms_eval.tasks.general_bench.report import JOURNAL, PREFIX, report, score_table
+from lmms_eval.tasks.general_bench.summary import KEY, TaskScore
 from tests.servers.stub import StubServer
 from tests.tasks.general_bench.demo_kit import SET, copied, edit, rows
 

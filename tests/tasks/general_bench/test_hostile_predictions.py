@@ -11,8 +11,9 @@ import pytest
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.tasks.general_bench.data.documents import item_of
 from lmms_eval.tasks.general_bench.measures import registry
-from lmms_eval.tasks.general_bench.scoring import combine, score_item
+from lmms_eval.tasks.general_bench.scoring import score_item
 from lmms_eval.tasks.general_bench.settings import Settings
+from lmms_eval.tasks.general_bench.summary import combine
 from tests.tasks.general_bench.demo_kit import OPTIONS, rows
 from tests.tasks.general_bench.test_demo import IDS
 

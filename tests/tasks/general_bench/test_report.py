@@ -10,10 +10,10 @@ import pytest
 from lmms_eval.api.outcome import TaskNumbers
 from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench import report as module
-from lmms_eval.tasks.general_bench import scoring
+from lmms_eval.tasks.general_bench import summary
 from lmms_eval.tasks.general_bench.facts import TaskFacts, tasks
-from lmms_eval.tasks.general_bench.report import DEMO, KEY, PREFIX, report, score_table
-from lmms_eval.tasks.general_bench.scoring import TaskScore, broken, not_evaluated
+from lmms_eval.tasks.general_bench.report import DEMO, PREFIX, report, score_table
+from lmms_eval.tasks.general_bench.summary import KEY, TaskScore, broken, not_evaluated
 from tests.tasks.general_bench.demo_kit import copied
 
 SPORTS = "image_comprehension_sports_image_classification"
@@ -163,7 +163,7 @@ def test_the_table_of_tasks() -> None:
 
 def test_scores_by_words_say_whose_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "tokenizer_label", lambda: "treebank (NLTK 3.10.4)")
-    monkeypatch.setattr(scoring, "tokenizer_label", lambda: "treebank (NLTK 3.10.4)")
+    monkeypatch.setattr(summary, "tokenizer_label", lambda: "treebank (NLTK 3.10.4)")
     words = dataclasses.replace(score(SERIES), measure="bleu1")
     assert words.as_dict()["words"] == "treebank (NLTK 3.10.4)"
     assert "words" not in score(SPORTS).as_dict()

@@ -1,73 +1,24 @@
 from __future__ import annotations
 
-import dataclasses
 import json
-import math
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from lmms_eval import stats
 from lmms_eval.api.outcome import NotEvaluated
-from lmms_eval.errors import DataError, LmmsEvalError
+from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench import scoring
-from lmms_eval.tasks.general_bench.facts import TaskFacts, tasks
-from lmms_eval.tasks.general_bench.facts.metrics import Metric, metrics
-from lmms_eval.tasks.general_bench.items import Item, UnreadableAnswer
-from lmms_eval.tasks.general_bench.levels.normalise import paper_score, paper_value
-from lmms_eval.tasks.general_bench.measures.contract import Context, Measure, mean
-from lmms_eval.tasks.general_bench.scoring import MISSING, ItemOutcome, TaskScore
-
-MAPPED = [metric for metric in metrics().values() if metric.mapping]
-
-
-def facts_of(metric: str, paradigm: str | None = None) -> TaskFacts:
-    return next(one for one in tasks() if one.metric == metric and paradigm in (None, one.paradigm))
-
-
-ACCURACY, ERROR, NOISE = facts_of("accuracy"), facts_of("mae"), facts_of("psnr")
-
-
-def item(reference: Any = "gold", facts: TaskFacts = ACCURACY) -> Item:
-    return Item(1, facts, "text", "", (), reference, Path("nowhere"), Path("nowhere"), {})
-
-
-def measure(**over: Any) -> Measure:
-    """100 for the reference, else 0; numbers are their own state."""
-
-    def state(prediction: Any, one: Item, _context: Context) -> Any:
-        if not isinstance(prediction, str | int | float):
-            raise UnreadableAnswer(f"{prediction!r} is no text")
-        return prediction if not isinstance(prediction, str) else 100.0 * (prediction == one.reference)
-
-    return dataclasses.replace(Measure("own", "text", state, mean), **over)
-
-
-MEAN = measure(is_mean=True)
-MISSED = measure(unanswered=lambda _item, _context: 10.0, value=lambda states: max(states))
-BARE = measure()
-
-
-def answered(*states: Any) -> list[ItemOutcome]:
-    return [ItemOutcome(number, "answered", state) for number, state in enumerate(states)]
-
-
-def unanswered(state: Any = None, note: str = "no prediction") -> ItemOutcome:
-    return ItemOutcome("u", "unanswered", state, note)
-
-
-def raises(error: BaseException) -> Any:
-    def raiser(*_: object) -> Any:
-        raise error
-
-    return raiser
-
-
-# --- one item
+from lmms_eval.tasks.general_bench.measures.contract import Context, Measure
+from lmms_eval.tasks.general_bench.scoring import MISSING, ItemOutcome
+from tests.tasks.general_bench.toy_measures import (
+    BARE,
+    MEAN,
+    MISSED,
+    facts_of,
+    item,
+    measure,
+    raises,
+)
 
 
 def test_an_answer_has_the_state_that_the_measure_gives() -> None:
@@ -87,12 +38,6 @@ def test_a_reply_in_another_form_is_no_answer() -> None:
     found = scoring.score_item(item(), {"reply": "I see no boxes"}, MEAN, Context())
     assert (found.status, found.state) == ("unanswered", 0.0)
     assert "not in the form" in found.note and "I see no boxes" in found.note
-
-
-def test_what_is_not_there_is_counted() -> None:
-    outcomes = [ItemOutcome(0, "answered", 100.0), ItemOutcome(1, "absent", 0.0, "gone"), unanswered(0.0)]
-    found = scoring.combine(item().facts, MEAN, outcomes)
-    assert (found.answered, found.absent, found.expected, found.status) == (1, 1, 3, "partially answered")
 
 
 def test_an_empty_text_is_an_answer() -> None:
@@ -141,185 +86,3 @@ def test_what_is_generated_may_need_no_reference() -> None:
 def test_an_outcome_survives_json() -> None:
     outcome = ItemOutcome("é", "unanswered", [1, {"a": None}], "why")
     assert ItemOutcome.from_record(json.loads(json.dumps(outcome.as_record()))) == outcome
-
-
-# --- all items: official and strict
-
-
-def test_a_mean() -> None:
-    outcomes = [*answered(100.0, 100.0, 0.0), unanswered(0.0), unanswered(0.0, "no path")]
-    found = scoring.combine(ACCURACY, MEAN, outcomes)
-    assert found.official == pytest.approx(200 / 3)
-    assert found.strict == 40.0
-    assert found.stderr == pytest.approx(stats.mean_stderr([100.0, 100.0, 0.0, 0.0, 0.0]))
-    assert (found.answered, found.expected, found.failed, found.status) == (3, 5, 0, "partially answered")
-    assert set(found.notes) == {"no prediction", "no path"}
-
-
-def test_a_measure_with_a_state_for_unanswered_items() -> None:
-    found = scoring.combine(ACCURACY, measure(unanswered=lambda *_: 0.0), [*answered(80.0), unanswered(10.0)])
-    assert (found.official, found.strict) == (80.0, 45.0)
-
-
-def test_without_such_a_state_the_score_is_shared() -> None:
-    found = scoring.combine(ACCURACY, BARE, [*answered(80.0, 60.0), unanswered(), unanswered()])
-    assert (found.official, found.strict) == (70.0, 35.0)
-    assert found.stderr is not None and 0 < found.stderr < 10
-
-
-@pytest.mark.parametrize("metric", MAPPED, ids=lambda metric: metric.key)
-def test_the_mapped_score_of_a_metric_is_shared(metric: Metric) -> None:
-    facts, value = facts_of(metric.key), 3.0 if metric.mapping != "complement" else 0.2
-    found = scoring.combine(facts, BARE, [*answered(value, value, value), unanswered()])
-    assert found.official == pytest.approx(value)
-    assert found.strict is not None
-    assert paper_score(metric, found.strict) == pytest.approx(0.75 * paper_score(metric, value))
-    assert (found.strict < value) == metric.higher_is_better
-
-
-def test_an_unanswered_share_never_improves_a_value() -> None:
-    """Beyond the domain of the mapping, too, where the score is 0 or 100."""
-    wer, cider = facts_of("wer"), facts_of("cider")
-    assert scoring.combine(wer, BARE, [*answered(2.0), unanswered()]).strict == 2.0
-    assert scoring.combine(NOISE, BARE, [*answered(-4.0), unanswered()]).strict == -4.0
-    assert scoring.combine(cider, BARE, [*answered(150.0), unanswered()]).strict == 75.0
-    assert scoring.combine(ERROR, BARE, [*answered(0.0), unanswered()]).strict == pytest.approx(50 / math.log(3))
-
-
-def test_no_answer_at_all() -> None:
-    nothing = [unanswered(), unanswered()]
-    assert scoring.combine(ACCURACY, BARE, nothing).strict == 0.0
-    assert scoring.combine(ACCURACY, MEAN, [unanswered(0.0)] * 2).strict == 0.0
-    error = scoring.combine(ERROR, BARE, nothing)
-    assert (error.official, error.strict, error.result(), error.status) == (None, None, None, "unanswered")
-    for metric in (ACCURACY, ERROR):
-        assert scoring.combine(metric, BARE, nothing).official is None
-
-
-def test_failed_items_withhold_the_value() -> None:
-    outcomes = [*answered(100.0, 0.0), ItemOutcome("f", "failed", note="the mask is damaged")]
-    found = scoring.combine(ACCURACY, MEAN, outcomes)
-    assert (found.official, found.strict, found.result()) == (None, None, None)
-    assert (found.status, found.failed, found.answered) == ("failed", 1, 2)
-    assert found.withheld == "1 of 3 items failed: the mask is damaged"
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_a_value_that_is_no_number_is_a_failure(value: float) -> None:
-    found = scoring.combine(ACCURACY, measure(value=lambda _: value), answered(1.0, 2.0))
-    assert (found.status, found.strict) == ("failed", None)
-    assert "no number" in found.withheld
-
-
-def test_a_value_that_cannot_be_computed_is_a_failure() -> None:
-    found = scoring.combine(ACCURACY, measure(value=raises(DataError("one class only"))), answered(1.0))
-    assert (found.status, found.withheld) == ("failed", "one class only")
-    found = scoring.combine(ACCURACY, measure(value=raises(IndexError("list"))), answered(1.0))
-    assert (found.status, found.withheld) == ("failed", "measure own: IndexError: list")
-    with pytest.raises(NotEvaluated):
-        scoring.combine(ACCURACY, measure(value=raises(NotEvaluated("codebleu"))), answered(1.0))
-
-
-def test_notes_are_the_commonest_three() -> None:
-    notes = ["a", "b", "b", "c", "c", "c", "d", "d"]
-    found = scoring.combine(ACCURACY, MEAN, [unanswered(0.0, note) for note in notes])
-    assert found.notes[0] == "c (3 items)"
-    assert len(found.notes) == 3 and "a" not in found.notes
-
-
-# --- errors and intervals
-
-
-def test_the_error_of_a_value_that_is_no_mean_is_drawn() -> None:
-    states = [float(number) for number in range(50)]
-    found = scoring.combine(ACCURACY, BARE, answered(*states))
-    assert found.stderr == pytest.approx(stats.mean_stderr(states), rel=0.3)
-    assert scoring.combine(ACCURACY, BARE, answered(*states)) == found  # the same draws
-
-
-def test_where_there_is_no_error() -> None:
-    assert scoring.combine(ACCURACY, BARE, answered(1.0)).stderr is None
-    assert scoring.combine(ACCURACY, measure(is_costly=True), answered(1.0, 2.0)).stderr is None
-    assert scoring.combine(ERROR, BARE, [*answered(1.0, 2.0), unanswered()]).stderr is None
-
-    def one_class(states: Sequence[float]) -> float:
-        if len(set(states)) == 1:
-            raise LmmsEvalError("one class only")
-        return mean(states)
-
-    found = scoring.combine(ACCURACY, measure(value=one_class), answered(1.0, 2.0))
-    assert (found.strict, found.stderr) == (1.5, None)
-
-
-def test_many_items_are_drawn_less_often() -> None:
-    calls: list[int] = []
-
-    def counted(states: Sequence[float]) -> float:
-        calls.append(len(states))
-        return mean(states)
-
-    for size, draws in ((5, 100), (4000, 50), (20_000, 0)):
-        calls.clear()
-        scoring.combine(ACCURACY, measure(value=counted), answered(*([1.0] * size)))
-        assert len(calls) == draws + 1
-
-
-# --- what becomes of a score
-
-
-def test_the_result_for_the_table() -> None:
-    found = scoring.combine(ERROR, BARE, [*answered(10.0), unanswered()])
-    strict, official = found.result(), found.result(is_strict=False)
-    assert strict is not None and official is not None
-    assert (strict.task_name, strict.metric, strict.unit) == (ERROR.name, ERROR.spelling, "raw")
-    assert (strict.modality, strict.task_type) == (ERROR.modality, ERROR.paradigm)
-    assert (strict.score, official.score) == (found.strict, 10.0)
-
-
-def test_scores_survive_json() -> None:
-    for found in (
-        scoring.combine(ACCURACY, MEAN, [*answered(100.0, 0.0), unanswered(0.0)]),
-        scoring.not_evaluated(ERROR, "mae", "weights", 7),
-        scoring.broken(NOISE, "psnr", "cut short"),
-    ):
-        assert TaskScore.from_dict(json.loads(json.dumps(found.as_dict()))) == found
-
-
-def test_absent_and_broken_tasks() -> None:
-    absent = scoring.evaluated(raises(NotEvaluated("not evaluated: no weights")), NOISE, "psnr", 5)
-    assert (absent.status, absent.withheld, absent.expected) == ("not evaluated", "not evaluated: no weights", 5)
-    broken = scoring.broken(NOISE, "psnr", "cut short", 5)
-    assert (broken.status, broken.withheld, broken.failed) == ("failed", "cut short", 5)
-    assert scoring.broken(NOISE, "", "cut short").status == "failed"
-    assert absent.result() is None and broken.result() is None
-
-
-# --- the mapping and its inverse
-
-
-@pytest.mark.parametrize("metric", MAPPED, ids=lambda metric: metric.key)
-@given(share=st.floats(0.001, 0.999))
-def test_a_score_has_the_value_that_scores_it(metric: Metric, share: float) -> None:
-    value = paper_value(metric, 100 * share)
-    assert metric.low <= value <= metric.high
-    assert paper_score(metric, value) == pytest.approx(100 * share, rel=1e-9)
-
-
-@pytest.mark.parametrize("metric", MAPPED, ids=lambda metric: metric.key)
-def test_ends_of_the_scale(metric: Metric) -> None:
-    assert paper_score(metric, paper_value(metric, 100.0)) == pytest.approx(100.0)
-    worst = paper_value(metric, 0.0)
-    assert worst == math.inf if metric.mapping == "inverse" else paper_score(metric, worst) == 0.0
-
-
-@pytest.mark.parametrize("metric", MAPPED, ids=lambda metric: metric.key)
-@settings(max_examples=30)
-@given(states=st.lists(st.floats(0.01, 60), min_size=1, max_size=5), missing=st.integers(1, 5))
-def test_strict_is_never_better_than_official(metric: Metric, states: list[float], missing: int) -> None:
-    by = dataclasses.replace(BARE, is_costly=True)
-    found = scoring.combine(facts_of(metric.key), by, [*answered(*states), *[unanswered()] * missing])
-    assert found.official is not None and found.strict is not None
-    slack = 1e-9 * abs(found.official)
-    better = found.strict - found.official if metric.higher_is_better else found.official - found.strict
-    assert better <= slack
-    assert paper_score(metric, found.strict) <= paper_score(metric, found.official) + 1e-9

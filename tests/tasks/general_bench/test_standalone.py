@@ -11,9 +11,9 @@ from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.errors import DataError, JournalError
 from lmms_eval.tasks.general_bench import scoring
 from lmms_eval.tasks.general_bench.facts import find_task, tasks
-from lmms_eval.tasks.general_bench.scoring import TaskScore
 from lmms_eval.tasks.general_bench.settings import Settings
 from lmms_eval.tasks.general_bench.standalone import FolderJob, FolderScores, score_folders
+from lmms_eval.tasks.general_bench.summary import TaskScore
 from tests.tasks.general_bench.data.kit import write_task
 from tests.tasks.general_bench.demo_kit import DEMO, SET, copied, edit
 

@@ -10,7 +10,7 @@ import pytest
 from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import Estimate, NotEvaluated, Unscored, Withheld
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.general_bench import scoring, utils
+from lmms_eval.tasks.general_bench import summary, utils
 from lmms_eval.tasks.general_bench.facts import find_task
 from tests.tasks.general_bench.data.kit import write_task
 from tests.tasks.general_bench.demo_kit import OPTIONS, SET, copied, edit, rows
@@ -118,8 +118,8 @@ def test_aggregate_of_a_mean() -> None:
     assert isinstance(found, Estimate)
     assert found.value == pytest.approx(200 / 3)
     assert found.stderr == pytest.approx(100 / 3)
-    details = found.details[utils.KEY]
-    assert scoring.TaskScore.from_dict(details).strict == found.value
+    details = found.details[summary.KEY]
+    assert summary.TaskScore.from_dict(details).strict == found.value
     assert (details["model"], details["options"]) == ("toy", OPTIONS)
     json.dumps(details)
 
@@ -135,7 +135,7 @@ def test_aggregate_without_a_value(monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(*_: object) -> Any:
         raise NotEvaluated("no package codebleu")
 
-    monkeypatch.setattr(scoring, "combine", absent)
+    monkeypatch.setattr(summary, "combine", absent)
     found = utils.aggregate(values, ARGS, task(DEFECTS))
     assert isinstance(found, Withheld)
     assert (found.partial, found.reason) == (None, "not evaluated: no package codebleu")

@@ -134,7 +134,7 @@ def test_the_record_for_the_script(folder: Path) -> None:
 
 def test_settings_reach_the_view(folder: Path) -> None:
     settings = Settings(data_root=str(folder), view="full_text", max_images=2)
-    view = judge_questions.view_of(document("abc"), "x", settings)
+    view = judge_questions.view_of(document("abc"), (Segment("x"),), settings)
     assert len(view.images) == 2 and view.lost_images == 1 and not view.is_skipped
 
 

@@ -16,7 +16,7 @@ from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import AbsentDataError, DataError
 from lmms_eval.tasks._task_utils.documents import once_per_document
 from lmms_eval.tasks.data.splits import Rows
-from lmms_eval.tasks.general_bench.data.annotations import read_annotation
+from lmms_eval.tasks.general_bench.data.annotations import ANNOTATION, read_annotation
 from lmms_eval.tasks.general_bench.data.field_maps import FieldMap, FieldMaps, load_field_maps
 from lmms_eval.tasks.general_bench.data.reading import Items, read_item, read_items
 from lmms_eval.tasks.general_bench.data.scanning import TaskFolder, match, media_folder, scan
@@ -30,9 +30,9 @@ UNKNOWN_KEYS = "with items of unknown keys"
 
 
 def documents(name: str, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None) -> Rows:
-    """The documents of a task (``dataset_path: !function documents.documents``), whose row is named by its id.
+    """Returns the documents of a task (``dataset_path: !function data.documents.documents``), named by its row's id.
 
-    An item that cannot be read, and an annotation that cannot, is a document that says so: it fails when it is asked.
+    An item or annotation that cannot be read becomes a document with its ``problem``, which fails when it is asked.
 
     Raises:
         AbsentDataError: the data root has no folder of the task, or its answers are files and are not asked for.
@@ -58,36 +58,38 @@ def documents(name: str, lmms_eval_specific_kwargs: Mapping[str, Any] | None = N
         raise AbsentDataError(f"{facts.name!r}: {lacks[0]}", UNKNOWN_KEYS)
     files = [folder.annotation]
     candidates = candidate_answers(facts, read.items)
-    if not candidates and (opened := _open_twin(folder, facts, settings)) is not None:
-        candidates = _open_candidates(opened, facts, settings)
-        files.append(opened.annotation)
+    if not candidates:
+        opened, candidates = _of_open_set(folder, facts, settings)
+        if opened is not None:
+            files.append(opened.annotation)
     rows = list(_rows(facts, annotation, read, _within(annotation.folder, settings), candidates))
     if not rows:
         rows = [_row(facts, _within(folder.path, settings), 0, None, f"{folder.annotation}: no items in it")]
     return Rows(rows, files)
 
 
-def _open_twin(folder: TaskFolder, facts: TaskFacts, settings: Settings) -> TaskFolder | None:
-    """The open set's folder of a task of the closed set, where both are here."""
+def _of_open_set(folder: TaskFolder, facts: TaskFacts, settings: Settings) -> tuple[TaskFolder | None, tuple[str, ...]]:
+    """Returns the open set's folder of a task of the closed set, and the answers among which its questions choose.
+
+    The closed set is asked with them, too.
+    """
     if folder.subset == "open" or settings.root is None:
-        return None
-    return root(str(settings.root), "open").folders.get(facts)
-
-
-def _open_candidates(folder: TaskFolder, facts: TaskFacts, settings: Settings) -> tuple[str, ...]:
-    """The answers among which the open set's questions choose: the closed set's are asked like them."""
+        return None, ()
+    opened = root(str(settings.root), "open").folders.get(facts)
+    if opened is None:
+        return None, ()
     try:
-        read = read_items(facts, open_annotation(folder, settings), folder.path, fields_of(facts, settings))
+        read = read_items(facts, open_annotation(opened, settings), opened.path, fields_of(facts, settings))
     except (DataError, NotEvaluated) as error:
         logger.warning("General-Bench: no answers to choose from for {}: {}", facts.name, error)
-        return ()
-    return candidate_answers(facts, read.items)
+        return opened, ()
+    return opened, candidate_answers(facts, read.items)
 
 
 def _rows(
     facts: TaskFacts, annotation: Annotation, read: Items, folder: str, candidates: tuple[str, ...]
 ) -> Iterator[dict[str, Any]]:
-    """A document for each entry of the annotation that the benchmark does not leave out."""
+    """Yields a document for each entry of the annotation that the benchmark does not leave out."""
     common = {
         "head": json.dumps({**annotation.head, "type": annotation.type, "task": annotation.task}, ensure_ascii=False),
         "candidates": list(candidates),
@@ -104,7 +106,7 @@ def _rows(
 
 
 def open_annotation(folder: TaskFolder, settings: Settings) -> Annotation:
-    """A folder's annotation; the media of a scoped closed set are those of the full set.
+    """Reads a folder's annotation; the media of a scoped closed set are those of the full set.
 
     Raises:
         DataError: it cannot be read.
@@ -114,7 +116,7 @@ def open_annotation(folder: TaskFolder, settings: Settings) -> Annotation:
 
 
 def _within(folder: Path, settings: Settings) -> str:
-    """A folder below the data root, which is no part of the documents: their hashes stay when the data are moved."""
+    """Returns a folder relative to the data root, so that hashes of documents stay when the data are moved."""
     root = settings.root
     return str(folder if root is None or not folder.is_relative_to(root) else folder.relative_to(root))
 
@@ -142,23 +144,32 @@ def head_of(doc: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @once_per_document
 def item_of(doc: Mapping[str, Any], settings: Settings) -> Item:
-    """The item of a document.
+    """Reads the item of a document.
 
     Raises:
         DataError: it cannot be read. NotEvaluated: its keys are not known.
     """
-    facts, head = tasks_by_id()[doc["task"]], head_of(doc)
-    folder = (settings.root or Path()) / doc["folder"]
     if doc["problem"]:
         raise DataError(str(doc["problem"]))
-    kind, task = str(head.get("type", "")), str(head.get("task", ""))
-    annotation = Annotation(folder, folder / "annotation.json", task, kind, head, ())
+    facts, head = tasks_by_id()[doc["task"]], head_of(doc)
+    folder = (settings.root or Path()) / doc["folder"]
+    annotation = Annotation(folder, folder / ANNOTATION, str(head.get("task", "")), stated_type(doc), head, ())
     item = read_item(facts, annotation, json.loads(doc["item"]), folder, fields_of(facts, settings))
     return replace(item, form=doc["form"]) if doc["form"] else item
 
 
+def stated_type(doc: Mapping[str, Any]) -> str:
+    """Returns the ``type`` of a document's annotation: of language tasks, the class of the task; empty if absent."""
+    return str(head_of(doc).get("type", ""))
+
+
+def stated_name(doc: Mapping[str, Any], item: Item) -> str:
+    """Returns the name of a document's task as its annotation states it, else as the workbook does."""
+    return str(head_of(doc).get("task", "")) or item.facts.name
+
+
 def lacking(item: Item) -> str:
-    """What an item would have to hold for a question to be asked about it; empty: nothing is amiss.
+    """Names what an item lacks for a question to be asked about it; empty where it lacks nothing.
 
     Unknown keys are no reason to ask about a picture without showing it, or without its question.
     """
@@ -176,7 +187,7 @@ def lacking(item: Item) -> str:
 
 
 def fields_of(facts: TaskFacts, settings: Settings) -> FieldMap:
-    """Which keys of the task's items hold what.
+    """Returns the map from the keys of a task's items to their meaning.
 
     Raises:
         DataError: the user's own file cannot be read.
@@ -201,7 +212,7 @@ class Root:
 
 @functools.lru_cache(maxsize=8)
 def root(path: str, subset: str) -> Root:
-    """The folders of a data root by row.
+    """Scans a data root for the folders of tasks.
 
     Raises:
         DataError: there is no such folder.
@@ -213,7 +224,7 @@ def root(path: str, subset: str) -> Root:
 
 @functools.lru_cache(maxsize=8)
 def _root_of_run(path: str, subset: str) -> Root:
-    """The same, and what does not fit is said once."""
+    """Scans a data root, and warns once about each folder that cannot be used."""
     found = root(path, subset)
     for problem in found.problems:
         logger.warning("General-Bench: {}", problem)
@@ -221,7 +232,7 @@ def _root_of_run(path: str, subset: str) -> Root:
 
 
 def folder_of(facts: TaskFacts, settings: Settings) -> TaskFolder:
-    """The folder of a task.
+    """Finds the folder of a task.
 
     Raises:
         AbsentDataError: there is none, or another one was asked for.

@@ -30,7 +30,7 @@ from lmms_eval.tasks.general_bench.measures.overlap import Counts, micro_f1, mic
 from lmms_eval.tasks.general_bench.measures.rouge import rouge
 from lmms_eval.tasks.general_bench.nlp.schemas import reference_of
 from lmms_eval.tasks.general_bench.nlp.types import Metric, type_of
-from lmms_eval.tasks.general_bench.submission import FILE_NAME
+from lmms_eval.tasks.general_bench.settings import PREDICTIONS
 
 Tokenize = Callable[[str], list[str]]
 _VALUE_KEYS = ("prediction", "prediction_final")
@@ -118,7 +118,7 @@ def process(annotation: Any, predictions: Any, tokenize: Tokenize) -> ProcessedT
 
 
 def process_folder(
-    dataset: Path, prediction_name: str = FILE_NAME, tokenize: Tokenize = fallback_tokens
+    dataset: Path, prediction_name: str = PREDICTIONS, tokenize: Tokenize = fallback_tokens
 ) -> ProcessedFolder:
     """Score every task of ``<dataset>/nlp`` (in any case). A task that cannot be scored is a problem, no error.
 

@@ -106,14 +106,16 @@ def image_finder(settings: Settings) -> ImageFinder:
     Raises:
         DataError: the records cannot be found, or the archive cannot be unpacked.
     """
-    roots = os.environ.get(ROOT_VARIABLE, ""), settings.media_root
-    return _finder(str(data_file(settings).parent.absolute()), str(hf_home()), roots)
+    places = (os.environ.get(ROOT_VARIABLE, ""), str(hf_home()), os.environ.get("HF_HUB_CACHE", ""))
+    return _finder(settings, places)
 
 
 @functools.lru_cache(maxsize=16)
-def _finder(folder: str, home: str, roots: tuple[str, ...]) -> ImageFinder:
-    beside, unpacked_here = Path(folder), Path(home) / FOLDER
-    given = [Path(root).expanduser().absolute() for root in roots if root]
+def _finder(settings: Settings, places: tuple[str, str, str]) -> ImageFinder:
+    """Makes the finder once for settings and environment: documents ask for it again and again."""
+    further, home, _ = places
+    beside, unpacked_here = data_file(settings).parent.absolute(), Path(home) / FOLDER
+    given = [Path(root).expanduser().absolute() for root in (further, settings.media_root) if root]
     if not (beside / IMAGES).is_dir() and (beside / ARCHIVE).is_file() and not (unpacked_here / IMAGES).is_dir():
         unpack(beside / ARCHIVE, unpacked_here)
     return ImageFinder([beside, *given, *([unpacked_here] if (unpacked_here / IMAGES).is_dir() else [])])

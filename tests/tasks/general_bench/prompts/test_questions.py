@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -88,61 +87,3 @@ def test_the_limit_of_an_item_that_cannot_be_read(tmp_path: Path) -> None:
     given = {"data_root": str(root)}
     assert questions.answer_limit(rows(DETECTION, given)[0], Settings.of(given)) == 16
     assert questions.answer_limit(rows(PROBLEMS, given)[0], Settings.of(given)) == 512
-
-
-@pytest.mark.parametrize(
-    ("name", "reply", "record"),
-    [
-        (DEFECTS, "There is No Defect here.", {"prediction": "0"}),
-        (DEFECTS, "It leaks memory.", {"prediction": "1"}),
-        (CHOICES, "The answer is B.", {"prediction": "B"}),
-        (CHOICES, "no idea", {"prediction": "A"}),
-        (PROBLEMS, "2+2. Final Answer: 4", {"prediction_steps": "2+2.", "prediction_final": "4"}),
-        (SERIES, "[3.5, 4]", {"prediction": 3.5}),
-        (SERIES, "about five", {"prediction": 0.0}),
-        (DETECTION, "Here: [[1, 2, 3, 4]]", {"prediction": [[1, 2, 3, 4]]}),
-    ],
-)
-def test_replies_as_records(name: str, reply: str, record: dict[str, Any]) -> None:
-    doc = rows(name)[0]
-    made = questions.record(doc, reply, DEMO)
-    assert made == {"id": json.loads(doc["item"])["id"], **record}
-
-
-def test_mended_extraction_leaves_what_is_not_there_empty() -> None:
-    fixed = Settings.of({**OPTIONS, "extraction": "fixed"})
-    assert questions.record(rows(CHOICES)[0], "no idea", fixed)["prediction"] == ""
-    assert questions.record(rows(CHOICES)[0], "Answer: (b).", fixed)["prediction"] == "B"
-    assert questions.record(rows(SERIES)[0], "about five", fixed)["prediction"] == ""
-
-
-@pytest.mark.parametrize("reply", ["", "\ud800", "[" * 5000, "answer" * 1000, "\x00"])
-def test_no_reply_breaks_a_record(reply: str) -> None:
-    for name in (DEFECTS, CHOICES, PROBLEMS, SERIES, DETECTION, TRACKING, SPEECH):
-        assert "id" in questions.record(rows(name)[0], reply, DEMO)
-
-
-def test_what_is_scored_of_a_record() -> None:
-    assert questions.prediction({"prediction": "a", "prediction_final": "b"}) == "a"
-    assert questions.prediction({"prediction_steps": "a", "prediction_final": "b"}) == "b"
-    assert questions.prediction({"id": 1}) is None
-
-
-def test_a_model_names_no_files() -> None:
-    doc = rows("image_comprehension_flood_area_segmentation")[0]
-    assert questions.record(doc, "images/mask0.png", DEMO)["prediction"] == {"reply": "images/mask0.png"}
-    found = json.loads(questions.gold(doc, DEMO))
-    assert found["size"] == [48, 64] and sum(found["counts"]) == 48 * 64 and sum(found["counts"][1::2]) == 14 * 12
-    assert questions.record(doc, json.dumps(found), DEMO)["prediction"] == found
-
-
-def test_gold_of_a_closed_set_is_empty(tmp_path: Path) -> None:
-    root = copied(tmp_path, "nlp/Commonsense-Reasoning")
-
-    def close(content: Any) -> None:
-        for entry in content["data"]:
-            del entry["output"]
-
-    edit(root / SET / "nlp/Commonsense-Reasoning/annotation.json", close)
-    given = {"data_root": str(root)}
-    assert questions.gold(rows(CHOICES, given)[0], Settings.of(given)) == ""

@@ -80,3 +80,11 @@ def test_a_damaged_archive_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="leads outside"):
         files.unpack(file, tmp_path / "target")
     assert not (tmp_path / "target" / "images").exists() and not (tmp_path / "outside.png").exists()
+
+
+def test_the_files_are_looked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings, asked = Settings(data_root=str(write(tmp_path, [record("SA-1")]))), []
+    found = files.data_file(settings)
+    monkeypatch.setattr(files, "data_file", lambda given: (asked.append(given), found)[1])
+    assert files.image_finder(settings) is files.image_finder(Settings(data_root=str(tmp_path)))
+    assert asked == [settings]

@@ -1,0 +1,215 @@
+"""From the outcomes of a task's items to its numbers.
+
+Two numbers of each task: ``official`` leaves items without a usable answer out, as the authors' scorer does; ``strict``
+counts them as wrong (General-Bench specification §10.3). Where a metric has no worst value (an error, a distance
+between distributions), the mapped score of the answered items is multiplied by their share.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lmms_eval import stats
+from lmms_eval.api.outcome import NotEvaluated
+from lmms_eval.errors import LmmsEvalError
+from lmms_eval.tasks.general_bench.facts import TaskFacts, tasks_by_id
+from lmms_eval.tasks.general_bench.facts.metrics import Metric, metrics
+from lmms_eval.tasks.general_bench.levels.normalise import paper_score, paper_value
+from lmms_eval.tasks.general_bench.levels.results import TaskResult
+from lmms_eval.tasks.general_bench.measures.bleu import BY_WORDS, tokenizer_label
+from lmms_eval.tasks.general_bench.measures.contract import Measure, State
+from lmms_eval.tasks.general_bench.scoring import ItemOutcome, failure_note
+
+KEY = "general_bench"
+"""Of a task's score in its estimate's details."""
+_DRAWS = 100
+_MOST_STATES = 200_000
+"""Drawn in all, over the resamplings of a task."""
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class TaskScore:
+    """The numbers of one task, in the unit of the result table."""
+
+    task: str
+    """``TaskFacts.id``."""
+    measure: str
+    official: float | None
+    """Over the answered items; ``None``: there is none."""
+    strict: float | None
+    """With the others as wrong; ``None``: there is no answer, and the metric has no worst value."""
+    stderr: float | None
+    """Of ``strict``, over the items."""
+    answered: int
+    expected: int
+    failed: int = 0
+    notes: tuple[str, ...] = ()
+    """First reasons of unanswered and failed items, the commonest first."""
+    withheld: str = ""
+    """The reason why there is no score: not evaluated, or items failed."""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    absent: int = 0
+    """Items without a prediction, or without the file that it names."""
+
+    @property
+    def facts(self) -> TaskFacts:
+        return tasks_by_id()[self.task]
+
+    @property
+    def metric(self) -> Metric:
+        return metrics()[self.facts.metric]
+
+    @property
+    def status(self) -> str:
+        """``scored``, ``partially answered``, ``unanswered``, ``failed`` or ``not evaluated``."""
+        if self.withheld:
+            return "failed" if self.failed else "not evaluated"
+        if self.answered == self.expected:
+            return "scored"
+        return "partially answered" if self.answered else "unanswered"
+
+    def result(self, is_strict: bool = True) -> TaskResult | None:
+        """Returns the row of the result table; ``None`` where there is no score."""
+        value = self.strict if is_strict else self.official
+        if self.withheld or value is None:
+            return None
+        facts = self.facts
+        return TaskResult(
+            task_name=facts.name,
+            metric=facts.spelling,
+            score=value,
+            modality=facts.modality,
+            task_type=facts.paradigm,
+            unit=self.metric.unit,
+            source=self.task,
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "task": self.task,
+            "measure": self.measure,
+            **({"words": tokenizer_label()} if self.measure == BY_WORDS else {}),
+            "status": self.status,
+            "official": self.official,
+            "strict": self.strict,
+            "stderr": self.stderr,
+            "unit": self.metric.unit,
+            "answered": self.answered,
+            "expected": self.expected,
+            "failed": self.failed,
+            "absent": self.absent,
+            "notes": list(self.notes),
+            "withheld": self.withheld,
+        }
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> TaskScore:
+        """Reads the result of ``as_dict``, also after a way through JSON."""
+        return cls(
+            given["task"], given["measure"], given["official"], given["strict"], given["stderr"], given["answered"],
+            given["expected"], given["failed"], tuple(given["notes"]), given["withheld"], absent=given["absent"],
+        )  # fmt: skip
+
+
+def not_evaluated(facts: TaskFacts, measure: str, reason: str, expected: int = 0) -> TaskScore:
+    """Makes the score of a task that cannot be evaluated here."""
+    return TaskScore(facts.id, measure, None, None, None, 0, expected, withheld=f"not evaluated: {reason}")
+
+
+def broken(facts: TaskFacts, measure: str, reason: str, expected: int = 0) -> TaskScore:
+    """Makes the score of a task whose own data cannot be used."""
+    return TaskScore(facts.id, measure, None, None, None, 0, expected, max(expected, 1), withheld=reason)
+
+
+def combine(facts: TaskFacts, measure: Measure, outcomes: Sequence[ItemOutcome]) -> TaskScore:
+    """Computes the task's numbers over all its items (at least one); failed items withhold them.
+
+    Raises:
+        NotEvaluated: what the value needs is absent.
+    """
+    metric = metrics()[facts.metric]
+    failed = [outcome for outcome in outcomes if outcome.status == "failed"]
+    answered = [outcome.state for outcome in outcomes if outcome.status == "answered"]
+    notes = _notes(outcomes)
+    if failed:
+        reason = f"{len(failed)} of {len(outcomes)} items failed: {failed[0].note}"
+        return TaskScore(
+            facts.id, measure.name, None, None, None, len(answered), len(outcomes), len(failed), notes, reason
+        )
+    try:
+        official = _finite(measure.value(answered), measure) if answered else None
+        strict, stderr = _strict(metric, measure, outcomes, official)
+    except NotEvaluated:
+        raise
+    except Exception as error:  # noqa: BLE001 - measures call libraries on what a model wrote: one task fails
+        reason = failure_note(error, measure)
+        return TaskScore(facts.id, measure.name, None, None, None, len(answered), len(outcomes), 1, notes, reason)
+    absent = sum(outcome.status == "absent" for outcome in outcomes)
+    return TaskScore(
+        facts.id, measure.name, official, strict, stderr, len(answered), len(outcomes), 0, notes, absent=absent
+    )
+
+
+def _strict(
+    metric: Metric, measure: Measure, outcomes: Sequence[ItemOutcome], official: float | None
+) -> tuple[float | None, float | None]:
+    """Returns value and standard error with unanswered items as wrong."""
+    states = [outcome.state for outcome in outcomes]
+    answered = sum(outcome.status == "answered" for outcome in outcomes)
+    if answered == len(outcomes) or measure.is_mean or measure.unanswered is not None:
+        value = official if answered == len(outcomes) else _finite(measure.value(states), measure)
+        return value, _stderr(measure, states)
+    share = answered / len(outcomes)
+    if official is None:
+        return (0.0 if not metric.mapping else None), None
+    value = _shared(metric, official, share)
+    error = _stderr(measure, [outcome.state for outcome in outcomes if outcome.status == "answered"])
+    return value, error * share if error is not None and not metric.mapping else None
+
+
+def _shared(metric: Metric, official: float, share: float) -> float:
+    """Returns the value with that share of an official value's score; a value that scores nothing stays as it is."""
+    score = paper_score(metric, official)
+    if score == 0:
+        return official
+    return paper_value(metric, share * score) if metric.mapping else share * official
+
+
+def _stderr(measure: Measure, states: Sequence[State]) -> float | None:
+    """Returns the sample error of a mean, else that of the value over items drawn anew."""
+    if len(states) < 2:
+        return None
+    if measure.is_mean:
+        return stats.mean_stderr([float(state) for state in states])
+    draws = min(_DRAWS, _MOST_STATES // len(states))
+    if measure.is_costly or draws < _DRAWS // 5:
+        return None
+    try:
+        error = stats.bootstrap_stderr(measure.value, states, draws)
+    except LmmsEvalError:  # some draws have no value (items of one class only): then there is no error either
+        return None
+    return error if math.isfinite(error) else None
+
+
+def _finite(value: float, measure: Measure) -> float:
+    if not math.isfinite(value):
+        raise LmmsEvalError(f"measure {measure.name}: the value over all items is {value}, no number")
+    return value
+
+
+def _notes(outcomes: Sequence[ItemOutcome]) -> tuple[str, ...]:
+    found = Counter(outcome.note for outcome in outcomes if outcome.note)
+    return tuple(f"{note} ({count} items)" if count > 1 else note for note, count in found.most_common(_SHOWN))
+
+
+def evaluated(score: Callable[[], TaskScore], facts: TaskFacts, measure: str, expected: int) -> TaskScore:
+    """Computes a task's score by ``score``; where something that it needs is absent, that becomes the reason."""
+    try:
+        return score()
+    except NotEvaluated as error:
+        return not_evaluated(facts, measure, error.reason.removeprefix("not evaluated: "), expected)

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from lmms_eval.tasks.general_bench import gold
+from lmms_eval.tasks.general_bench.prompts import replies
+from lmms_eval.tasks.general_bench.settings import Settings
+from tests.tasks.general_bench.demo_kit import OPTIONS, rows
+
+DEMO = Settings.of(OPTIONS)
+DEFECTS = "nlp_code_defect_detection"
+CHOICES = "nlp_commonsense_reasoning"
+PROBLEMS = "nlp_mathematical_word_problem_solving"
+SERIES = "nlp_time_series"
+DETECTION = "image_comprehension_traffic_signs_detection"
+TRACKING = "video_comprehension_ball_tracking"
+SPEECH = "audio_comprehension_speech_command"
+POINTS = "3d_comprehension_3d_furniture_classification"
+
+
+@pytest.mark.parametrize(
+    ("name", "reply", "record"),
+    [
+        (DEFECTS, "There is No Defect here.", {"prediction": "0"}),
+        (DEFECTS, "It leaks memory.", {"prediction": "1"}),
+        (CHOICES, "The answer is B.", {"prediction": "B"}),
+        (CHOICES, "no idea", {"prediction": "A"}),
+        (PROBLEMS, "2+2. Final Answer: 4", {"prediction_steps": "2+2.", "prediction_final": "4"}),
+        (SERIES, "[3.5, 4]", {"prediction": 3.5}),
+        (SERIES, "about five", {"prediction": 0.0}),
+        (DETECTION, "Here: [[1, 2, 3, 4]]", {"prediction": [[1, 2, 3, 4]]}),
+    ],
+)
+def test_replies_as_records(name: str, reply: str, record: dict[str, Any]) -> None:
+    doc = rows(name)[0]
+    made = replies.record(doc, reply, DEMO)
+    assert made == {"id": json.loads(doc["item"])["id"], **record}
+
+
+def test_mended_extraction_leaves_what_is_not_there_empty() -> None:
+    fixed = Settings.of({**OPTIONS, "extraction": "fixed"})
+    assert replies.record(rows(CHOICES)[0], "no idea", fixed)["prediction"] == ""
+    assert replies.record(rows(CHOICES)[0], "Answer: (b).", fixed)["prediction"] == "B"
+    assert replies.record(rows(SERIES)[0], "about five", fixed)["prediction"] == ""
+
+
+@pytest.mark.parametrize("reply", ["", "\ud800", "[" * 5000, "answer" * 1000, "\x00"])
+def test_no_reply_breaks_a_record(reply: str) -> None:
+    for name in (DEFECTS, CHOICES, PROBLEMS, SERIES, DETECTION, TRACKING, SPEECH):
+        assert "id" in replies.record(rows(name)[0], reply, DEMO)
+
+
+def test_what_is_scored_of_a_record() -> None:
+    assert replies.prediction({"prediction": "a", "prediction_final": "b"}) == "a"
+    assert replies.prediction({"prediction_steps": "a", "prediction_final": "b"}) == "b"
+    assert replies.prediction({"id": 1}) is None
+
+
+def test_a_model_names_no_files() -> None:
+    doc = rows("image_comprehension_flood_area_segmentation")[0]
+    assert replies.record(doc, "images/mask0.png", DEMO)["prediction"] == {"reply": "images/mask0.png"}
+    found = json.loads(gold.gold(doc, DEMO))
+    assert found["size"] == [48, 64] and sum(found["counts"]) == 48 * 64 and sum(found["counts"][1::2]) == 14 * 12
+    assert replies.record(doc, json.dumps(found), DEMO)["prediction"] == found
