@@ -37,7 +37,7 @@ Form = Literal[
     "mesh",
     "motion",
 ]
-"""What an answer is; ``docs`` of the benchmark's README say how each is written in ``prediction.json``."""
+"""The kind of an answer; the benchmark's README says how each is written in ``prediction.json``."""
 MediaKind = Literal["image", "video", "frames", "audio", "points"]
 
 
@@ -89,7 +89,7 @@ class Item:
     there is none (closed set)."""
     folder: Path
     prediction_folder: Path
-    """Where relative paths of predictions start: the folder of the prediction file."""
+    """The folder of the prediction file, from which relative paths of predictions start."""
     raw: Mapping[str, Any]
     """The item as it stands in the annotation."""
     head: Mapping[str, Any] = field(default_factory=dict)
@@ -97,5 +97,5 @@ class Item:
 
     @property
     def where(self) -> str:
-        """For messages."""
+        """Names the item in messages."""
         return f"{self.folder.name}, item {self.id!r}"

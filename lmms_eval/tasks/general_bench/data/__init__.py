@@ -1,1 +1,1 @@
-"""Reading the data set: folders, annotations, items, predictions."""
+"""Reading the data set: folders, annotations, items, documents."""

@@ -69,7 +69,7 @@ def read_head(file: Path) -> Mapping[str, Any]:
 
 
 def _first_keys(file: Path) -> dict[str, Any] | None:
-    """``None`` where the first bytes do not show ``task`` and the beginning of ``data``."""
+    """Reads the keys before ``data``; ``None`` where the first bytes show no ``task`` or no beginning of ``data``."""
     size = _FIRST_BYTES
     with open(file, "rb") as opened:
         content = opened.read(size)
@@ -83,7 +83,7 @@ def _first_keys(file: Path) -> dict[str, Any] | None:
 
 
 def _decoded(content: bytes) -> dict[str, Any] | None:
-    """The keys before ``data``, if all of them are in these bytes."""
+    """Reads the keys before ``data``, if all of them are in these bytes."""
     try:
         text = codecs.getincrementaldecoder(json.detect_encoding(content))().decode(content)
         return _keys(_Cursor(text))

@@ -1,4 +1,4 @@
-"""What the readers of item schemas find out, and what they are given."""
+"""The input and the result of the readers of item schemas."""
 
 from __future__ import annotations
 

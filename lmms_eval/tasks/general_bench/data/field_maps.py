@@ -1,4 +1,4 @@
-"""Where an item's question, media and reference answer stand, for tasks whose schema is in no public source."""
+"""Places of an item's question, media and reference answer, for tasks whose schema is in no public source."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _layer(path: Path) -> Mapping[str, Any]:
 
 
 def _known(layer: str, name: str) -> str:
-    """The key of a sheet, metric or task."""
+    """Returns the key of a sheet, metric or task."""
     if layer == "tasks":
         return find_task(name).id
     known = sheets() if layer == "sheets" else metrics()
@@ -102,7 +102,7 @@ def _known(layer: str, name: str) -> str:
 
 
 def _entry(value: object, where: str) -> dict[str, Any]:
-    """The stated fields of a ``FieldMap``."""
+    """Reads the stated fields of a ``FieldMap``."""
     return {key: made for name, given in _mapping(value, where).items() for key, made in _field(name, given, where)}
 
 

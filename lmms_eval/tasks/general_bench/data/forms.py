@@ -1,4 +1,4 @@
-"""Which form a task's answers have: by its row of the workbook, and by where and what an item's reference answer is."""
+"""The form of a task's answers: by its row of the workbook, and by the place and kind of an item's reference answer."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ _OWN: frozenset[tuple[Form, Form]] = frozenset({
 
 @functools.lru_cache(maxsize=1024)
 def form_of(facts: TaskFacts) -> Form:
-    """The form of a task's answers, as its row of the workbook implies it.
+    """Returns the form of a task's answers, as its row of the workbook implies it.
 
     Raises:
         DataError: no rule knows the row.
@@ -126,7 +126,7 @@ def form_of(facts: TaskFacts) -> Form:
 
 
 def form_of_reference(facts: TaskFacts, key: str, value: object) -> Form:
-    """The form of an item's answers where its reference ``value`` stands under ``output.KEY``.
+    """Returns the form of an item's answers where its reference ``value`` stands under ``output.KEY``.
 
     That of the row, but: a key that names boxes, objects, a mask or class numbers where the row would have another of
     them says what the item has (class numbers may stand as a picture under ``mask``); numbers and words where the row
@@ -144,19 +144,19 @@ def form_of_reference(facts: TaskFacts, key: str, value: object) -> Form:
 
 
 def suits(form: Form, key: str) -> bool:
-    """Whether a key of ``output`` names a form."""
+    """Returns True where a key of ``output`` names the form."""
     return _OF_KEYS.get(key) == form
 
 
 def may_hold(facts: TaskFacts, key: str) -> bool:
-    """Whether a key of ``output`` can hold the reference of a task: it names a fitting form, or none."""
+    """Returns True where a key of ``output`` can hold the reference of a task: it names a fitting form, or none."""
     row = form_of(facts)
     named = _OF_KEYS.get(key)
     return facts.paradigm == "generation" or named in (None, row) or named in _ALSO.get(row, ())
 
 
 def _of_value(named: Form | None, value: object) -> Form:
-    """Of an anomaly map, or of a picture's label."""
+    """Tells the form of an anomaly map from that of a picture's label."""
     if isinstance(value, bool) or is_number(value):
         return "number"
     return "text" if isinstance(value, str) and (named == "text" or not _is_path(value)) else "map"

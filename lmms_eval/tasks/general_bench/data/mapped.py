@@ -113,7 +113,7 @@ def _unknown(source: Source, fields: FieldMap) -> str:
 
 
 def _checked(form: Form, found: _Found) -> Any:
-    """The reference, of a kind that the form may have; readers look closer."""
+    """Returns the reference if it is of a kind that the form may have; readers look closer."""
     record, key, value = found.record, found.key, found.value
     where = f"{record.where}: `{key}`"
     if form == "number":
@@ -125,16 +125,11 @@ def _checked(form: Form, found: _Found) -> Any:
     if form == "image" and isinstance(value, list) and value:
         return [checked_path(path, where) for path in value]
     if not isinstance(value, list if form not in _OBJECTS else list | Mapping):
-        raise DataError(f"{where} is {value!r:.80}; {_expected(form)} is expected")
+        paths = "a path, a list or an object" if form in _OBJECTS else "a path or a list"
+        raise DataError(f"{where} is {value!r:.80}; {'a list' if form in _LISTS else paths} is expected")
     if form not in _LISTS | _OBJECTS | _PATHS_OR_LISTS:
         raise DataError(f"{where} is {value!r:.80}; a path is expected")
     return value
-
-
-def _expected(form: Form) -> str:
-    if form in _LISTS:
-        return "a list"
-    return "a path, a list or an object" if form in _OBJECTS else "a path or a list"
 
 
 def _number(value: object, where: str) -> Any:

@@ -25,7 +25,7 @@ _FOLDERS: Mapping[MediaKind, tuple[str, ...]] = MappingProxyType({
 
 
 def media_of(kind: MediaKind, record: Record, key: str, annotation: Annotation) -> tuple[MediaInput, ...]:
-    """What the paths under a key show: one input for each file, or one for all the frames of a video.
+    """Returns the media that the paths under a key name: one input for each file, or one for all the frames of a video.
 
     A video stays one where frames are expected. Files need not be there: what nobody looks at may be missing.
 

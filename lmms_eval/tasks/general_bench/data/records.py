@@ -16,7 +16,9 @@ Box = list[float]
 
 
 def id_key(item_id: object) -> str:
-    """What ids of items and predictions are matched by: value and type, so that 1 is not ``"1"``, but is 1.0.
+    """Returns the key by which ids of items and predictions are matched.
+
+    It is made of value and type: 1 is not ``"1"``, but is 1.0.
 
     Raises:
         DataError: it is no text, number, true or false.
@@ -62,7 +64,7 @@ class Record:
         return DataError(f"{self.where}: `{key}` is {has}; {expected} is expected")
 
     def has(self, key: str) -> bool:
-        """Whether a key is there with a value."""
+        """Returns True where a key is there with a value."""
         return self.values.get(key) is not None
 
     def record(self, key: str) -> Record:

@@ -43,12 +43,12 @@ class TaskFolder:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What a data folder holds."""
+    """The content of a data folder."""
 
     folders: tuple[TaskFolder, ...]
     """By set, modality, paradigm and name."""
     problems: tuple[str, ...]
-    """What could not be used and what to do about it; each names its folder or file."""
+    """Folders and files that could not be used, each by name, with the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def match(found: Scan, subset: str | None = None) -> Matched:
 
 
 def media_folder(folder: TaskFolder, roots: Iterable[Path] = ()) -> Path:
-    """Where a task's media lie: its own folder, unless that holds nothing but JSON and another set has the task's.
+    """Returns the folder of a task's media: its own, unless that holds nothing but JSON and another set has them.
 
     Looked for in the sets beside the folder's own set, then in ``roots`` (sets, or folders that hold some), the
     folder's subset first.
@@ -138,7 +138,7 @@ def media_folder(folder: TaskFolder, roots: Iterable[Path] = ()) -> Path:
 
 
 def _sets(root: Path) -> list[tuple[Subset, Path]]:
-    """The named sets in a folder, else the folder itself, else other folders in it that are laid out as a set."""
+    """Lists the named sets in a folder, else the folder itself, else other folders in it that are laid out as a set."""
     if not root.is_dir():
         raise DataError(f"{root}: no such folder; give the folder that holds General-Bench-Openset")
     children = _children(root)
@@ -161,7 +161,7 @@ def _all_sets(place: Path) -> Iterator[tuple[Path, Subset]]:
 
 
 def _subset(folder: Path) -> Subset:
-    """By its name; scoped sets (``S-A-Quick``) are closed."""
+    """Tells the set by its name; scoped sets (``S-A-Quick``) are closed."""
     name = fold(folder.name)
     return "closed" if "close" in name or folder.name.casefold().startswith("s-") else "open"
 
@@ -191,7 +191,7 @@ def _places(set_folder: Path, subset: Subset, problems: list[str]) -> Iterator[_
 
 
 def _listed(folder: Path, problems: list[str]) -> list[Path]:
-    """The folders in a folder; archives beside them are problems, since nobody knows what they hold."""
+    """Lists the folders in a folder; archives beside them are problems, since nobody knows what they hold."""
     try:
         entries = sorted(filter(is_visible, folder.iterdir()), key=lambda entry: (entry.name.casefold(), entry.name))
     except OSError as error:
@@ -206,7 +206,7 @@ def _listed(folder: Path, problems: list[str]) -> list[Path]:
 
 
 def _task_folder(path: Path, place: _Place, problems: list[str]) -> TaskFolder:
-    """An archive that cannot be unpacked matters only if there is no annotation beside it."""
+    """Reads a task's folder: an archive that cannot be unpacked matters only if there is no annotation beside it."""
     archives = packed_content(path)
     unpacking: DataError | None = None
     if archives:
@@ -237,7 +237,7 @@ def _has_media(folder: Path) -> bool:
 
 
 def _below(folder: Path, steps: Iterable[str]) -> Path | None:
-    """The folder of these names, whatever their case."""
+    """Finds the folder of these names, whatever their case."""
     for step in steps:
         found = [child for child in _children(folder) if child.name.casefold() == step.casefold()]
         if not found:

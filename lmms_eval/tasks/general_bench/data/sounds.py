@@ -58,7 +58,7 @@ def _reference(source: Source) -> str | list[str]:
 
 
 def _yes_or_no(output: Record) -> str:
-    """1 is ``Yes``, any other number ``No``; the words stay."""
+    """Reads 1 as ``Yes``, any other number ``No``; the words stay."""
     value = output.values.get("text")
     if isinstance(value, int):
         return "Yes" if value == 1 else "No"
@@ -69,7 +69,7 @@ def _yes_or_no(output: Record) -> str:
 
 
 def _intent(output: Record, head: Mapping[str, Any]) -> str:
-    """Three class numbers, each looked up in its own map (the reference looks all three up in the first: a defect)."""
+    """Reads three class numbers, each by its own map (the reference looks all three up in the first: a defect)."""
     value = output.values.get("text")
     numbers = re.split(r"[\s,]+", value.strip(" []()")) if isinstance(value, str) else value
     if not isinstance(numbers, list) or len(numbers) != len(INTENT_PARTS):
@@ -79,7 +79,7 @@ def _intent(output: Record, head: Mapping[str, Any]) -> str:
 
 
 def _name(number: object, labels: Record, part: str) -> str:
-    """A class's name by its number; maps are written from number to name, from name to number, or as a list."""
+    """Finds a class's name by its number; maps are written from number to name, from name to number, or as a list."""
     if isinstance(number, bool) or not isinstance(number, int | str) or not str(number).isdigit():
         raise DataError(f"{labels.where}: {number!r:.80} is no class number")
     names = labels.values.get(part)

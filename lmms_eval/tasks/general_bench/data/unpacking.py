@@ -55,7 +55,7 @@ def unpack_here(folder: Path, archives: Iterable[Path]) -> None:
 
 
 def _inner(content: Path, name: str) -> Path:
-    """The innermost of nested single folders that is the task's: it has its name, or holds JSON or media folders."""
+    """Finds the innermost nested single folder that is the task's: it has its name, or holds JSON or media folders."""
     found = inner = content
     while True:
         entries = [entry for entry in inner.iterdir() if is_visible(entry)]

@@ -25,14 +25,16 @@ _DEPTHS = "depth"
 
 
 def read_video_item(source: Source, fields: FieldMap) -> Draft:
-    """An item of the schema that its task's metric goes with.
+    """Reads an item of the schema that its task's metric goes with.
 
     Raises:
         DataError: a key is missing or of another kind.
     """
     match form_of(source.facts):
-        case "tube" if source.facts.metric == "m_viou":
-            return _action(source)
+        case "tube" if source.facts.metric == "m_viou":  # action detection and grounding: a flat item
+            top = source.top
+            media = media_of("video", top, "video_path", source.annotation)
+            return Draft("tube", top.text("caption"), media, tube_of(top))
         case "depth":
             return _depth(source)
         case "saliency":
@@ -47,7 +49,7 @@ def read_video_item(source: Source, fields: FieldMap) -> Draft:
 
 
 def _answer(source: Source) -> Any:
-    """Boxes of a tracked thing, a flow's path, else a text."""
+    """Reads boxes of a tracked thing, a flow's path, else a text."""
     output = source.output
     match form_of(source.facts):
         case "tube":
@@ -57,14 +59,8 @@ def _answer(source: Source) -> Any:
     return output.answer("answer" if output.has("answer") else "text")
 
 
-def _action(source: Source) -> Draft:
-    """Action detection and grounding: a flat item."""
-    top = source.top
-    return Draft("tube", top.text("caption"), media_of("video", top, "video_path", source.annotation), tube_of(top))
-
-
 def _depth(source: Source) -> Draft:
-    """``input`` and ``output`` are paths, below ``video`` and ``depth``."""
+    """Reads an item whose ``input`` and ``output`` are paths, below ``video`` and ``depth``."""
     media = media_of("video", source.top, "input", source.annotation)
     reference = None
     if source.has_output:
@@ -75,7 +71,7 @@ def _depth(source: Source) -> Draft:
 
 
 def _segmentation(source: Source) -> Draft:
-    """A mask (COCO run lengths) for each frame, in the order of the output's keys; a prompt for referring tasks."""
+    """Reads a mask (COCO run lengths) for each frame, in the order of the output's keys; prompts of referring tasks."""
     given = source.top.record("input")
     media = first_media(_VIDEOS, given, source.annotation)
     if not media:
@@ -85,13 +81,11 @@ def _segmentation(source: Source) -> Draft:
 
 
 def _masks(output: Record) -> list[Mapping[str, Any] | None]:
-    """Run lengths by frame, ``None`` where nothing is to be seen."""
+    """Reads run lengths by frame, ``None`` where nothing is to be seen."""
     if len(output.values) > MAX_FRAMES:
         raise output.wrong("mask", f"a mask for each of at most {MAX_FRAMES} frames")
-    return [_mask(output.record(frame)) for frame in output.values]
-
-
-def _mask(frame: Record) -> Mapping[str, Any] | None:
-    if "mask" in frame.values and not frame.has("mask"):
-        return None
-    return dict(frame.record("mask").values)
+    frames = [output.record(name) for name in output.values]
+    return [
+        None if "mask" in frame.values and not frame.has("mask") else dict(frame.record("mask").values)
+        for frame in frames
+    ]

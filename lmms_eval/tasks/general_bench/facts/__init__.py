@@ -23,7 +23,7 @@ LANGUAGE = "NLP"
 """The sheet, and the modality, of the language tasks, which enter level 5 only."""
 PARADIGMS = ("comprehension", "generation")
 Correction = Literal["", "fraction", "name", "mapped"]
-"""What is wrong with a specialist's score as published: it is a percentage where the mapping expects a fraction; its
+"""The fault in a specialist's score as published: it is a percentage where the mapping expects a fraction; its
 metric is spelt as no mapping knows it; it is raw where the model's score is mapped."""
 _FIRST_CJK = 0x2E80
 
@@ -83,7 +83,7 @@ def tasks() -> tuple[TaskFacts, ...]:
 
 @functools.cache
 def sheets() -> Mapping[str, tuple[TaskFacts, ...]]:
-    """The tasks by sheet, in the order of the workbook."""
+    """Returns the tasks by sheet, in the order of the workbook."""
     found: dict[str, list[TaskFacts]] = {}
     for task in tasks():
         found.setdefault(task.sheet, []).append(task)
@@ -92,47 +92,42 @@ def sheets() -> Mapping[str, tuple[TaskFacts, ...]]:
 
 @functools.cache
 def skills() -> Mapping[str, str]:
-    """Names of the 145 skills by code."""
+    """Returns the names of the 145 skills by code."""
     return MappingProxyType({line["skill"]: line["name"] for line in read_table("skills.tsv")})
 
 
 @functools.cache
-def _named_tasks() -> Mapping[str, TaskFacts]:
-    return MappingProxyType({task.name: task for task in tasks()})
-
-
-@functools.cache
 def folded_tasks() -> Mapping[str, TaskFacts]:
-    """The tasks by their folded names, which are all different."""
+    """Returns the tasks by their folded names, which are all different."""
     return MappingProxyType({fold(task.name): task for task in tasks()})
 
 
 @functools.cache
 def tasks_by_id() -> Mapping[str, TaskFacts]:
-    """The tasks by ``id``."""
+    """Returns the tasks by ``id``."""
     return MappingProxyType({task.id: task for task in tasks()})
 
 
 def fold(name: str) -> str:
-    """A task's name without case, spaces, punctuation, full-width forms and the workbook's Chinese remarks."""
+    """Returns a task's name without case, spaces, punctuation, full-width forms and the workbook's Chinese remarks."""
     normal = unicodedata.normalize("NFKC", name).casefold()
     return "".join(character for character in normal if character.isalnum() and ord(character) < _FIRST_CJK)
 
 
 def find_task(name: str) -> TaskFacts:
-    """The task of a name, however it is spaced, cased or punctuated.
+    """Finds the task of a name, however it is spaced, cased or punctuated.
 
     Raises:
         UnknownNameError: no such task; the message has the nearest names.
     """
-    task = _named_tasks().get(name) or folded_tasks().get(fold(name))
+    task = folded_tasks().get(fold(name))
     if task is None:
         raise UnknownNameError("task", name, [task.name for task in tasks()])
     return task
 
 
 def read_table(name: str) -> Iterator[dict[str, str]]:
-    """Lines of a table of this folder as dictionaries."""
+    """Yields the lines of a table of this folder as dictionaries."""
     with open(Path(__file__).with_name(name), encoding="utf-8", newline="") as file:
         yield from csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
 

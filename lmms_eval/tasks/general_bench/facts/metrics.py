@@ -19,7 +19,7 @@ from lmms_eval.tasks.general_bench.facts import read_table
 
 Unit = Literal["percent", "fraction", "raw"]
 Rule = Literal["", "inverse", "tanh", "complement", "symmetric", "opinion"]
-"""How a value becomes a score from 0 to 100 (``levels.normalise``); empty: it is one already."""
+"""The rule by which a value becomes a score from 0 to 100 (``levels.normalise``); empty: it is one already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Metric:
 
 @functools.cache
 def metrics() -> Mapping[str, Metric]:
-    """All metrics by key."""
+    """Returns all metrics by key."""
     return MappingProxyType({line["key"]: _metric(line) for line in read_table("metrics.tsv")})
 
 
@@ -58,13 +58,13 @@ def _spellings() -> Mapping[str, Metric]:
 
 @functools.cache
 def fold_metric(spelling: str) -> str:
-    """A spelling without case, spaces, hyphens, ``_``, ``@`` and explanations in brackets."""
+    """Returns a spelling without case, spaces, hyphens, ``_``, ``@`` and explanations in brackets."""
     normal = unicodedata.normalize("NFKC", spelling).casefold()
     return re.sub(r"\([^)]*\)|[\s_@-]", "", normal)
 
 
 def find_metric(spelling: str) -> Metric:
-    """The metric that a spelling means.
+    """Finds the metric that a spelling means.
 
     Raises:
         UnknownNameError: no metric is spelt so; the message has the nearest spellings.

@@ -1,1 +1,1 @@
-"""What a model is asked, and how its reply becomes a prediction (General-Bench specification, section 4)."""
+"""Questions to a model, and the way from its reply to a prediction (General-Bench specification, section 4)."""

@@ -14,7 +14,7 @@ _MASK = "the path of a PNG (not 0 = object), run lengths {size, counts}, or poly
 
 @dataclass(frozen=True, slots=True)
 class FormFacts:
-    """What is known of a form."""
+    """The facts of a form."""
 
     written: str
     """One line: the JSON value in ``prediction.json``."""

@@ -43,16 +43,12 @@ def json_values(text: str) -> Iterator[Any]:
         if start is not None and text[start] == "[":
             yield from _parsed(text[start : spans[-1].stop] + "]")
     yield from itertools.islice(
-        (value for span in reversed(spans) for value in _parsed(_cut(text, span))), _MOST_VALUES
+        (value for span in reversed(spans) for value in _parsed(text[span.start : span.stop])), _MOST_VALUES
     )
 
 
-def _cut(text: str, span: _Span) -> str:
-    return text[span.start : span.stop]
-
-
 def _spans(text: str) -> tuple[list[_Span], list[_Place]]:
-    """Outermost pairs of brackets in order, and the brackets that nothing closes."""
+    """Finds the outermost pairs of brackets in order, and the brackets that nothing closes."""
     opened: list[_Place] = []
     spans: list[_Span] = []
     pending = {"[": 0, "{": 0}
@@ -72,7 +68,7 @@ def _spans(text: str) -> tuple[list[_Span], list[_Place]]:
 
 
 def _brackets(text: str) -> Iterator[_Place]:
-    """Brackets outside of quotations; a quotation mark that its line does not close begins none."""
+    """Yields the brackets outside of quotations; a quotation mark that its line does not close begins none."""
     held: list[_Place] | None = None
     for match in _SIGN.finditer(text):
         sign = match[0]
@@ -91,18 +87,14 @@ def _brackets(text: str) -> Iterator[_Place]:
 
 
 def _parsed(text: str) -> Iterator[Any]:
-    """The value of a text, if it is one."""
-    for attempt in (text, _as_json(text)):
+    """Yields the value of a text, if it is one, as JSON or as nearly that: other quotes, ``None``, a last comma."""
+    plain = _TRAILING_COMMA.sub("", _NONE.sub("null", text))
+    for attempt in (text, plain if '"' in plain else plain.replace("'", '"')):
         try:
             yield json.loads(attempt, parse_constant=_refuse, parse_int=_integer, parse_float=_float)
         except (ValueError, RecursionError):
             continue
         return
-
-
-def _as_json(text: str) -> str:
-    plain = _TRAILING_COMMA.sub("", _NONE.sub("null", text))
-    return plain if '"' in plain else plain.replace("'", '"')
 
 
 def _integer(digits: str) -> int:

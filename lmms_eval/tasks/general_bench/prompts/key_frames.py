@@ -57,7 +57,7 @@ def _frames(
 
 
 def _numbered(value: Any, read: Callable[[Any], Any]) -> Mapping[int, Any] | None:
-    """Entries by their frames' numbers; ``None`` if they carry none."""
+    """Reads entries by their frames' numbers; ``None`` if they carry none."""
     pairs = _pairs(value)
     if not pairs:
         return None
@@ -91,19 +91,15 @@ def _ascend(numbers: list[Any]) -> bool:
 
 
 def _pair(entry: Any) -> list[Any] | None:
-    """``[number, answer]`` of an entry that carries its frame's number."""
+    """Returns ``[number, answer]`` of an entry that carries its frame's number."""
     if isinstance(entry, dict) and "frame" in entry:
         rest = {key: part for key, part in entry.items() if key != "frame"}
         return [entry["frame"], rest]
     if isinstance(entry, list) and len(entry) == 5 and all(finite(number) is not None for number in entry):
         return [entry[0], entry[1:]]
-    if isinstance(entry, list) and len(entry) == 2 and finite(entry[0]) is not None and _is_answer(entry[1]):
-        return entry
+    if isinstance(entry, list) and len(entry) == 2 and finite(entry[0]) is not None:
+        return entry if isinstance(entry[1], list | dict | None) else None
     return None
-
-
-def _is_answer(value: Any) -> bool:
-    return value is None or isinstance(value, list | dict)
 
 
 def _tube_box(value: Any) -> Any:
@@ -120,14 +116,14 @@ def _mask(value: Any) -> Any:
 
 
 def _size(mask: Any, known: dict[int, int]) -> int:
-    """Characters of a mask as JSON; one that holds over several frames is measured once."""
+    """Counts the characters of a mask as JSON; one that holds over several frames is measured once."""
     if id(mask) not in known:
         known[id(mask)] = len(json.dumps(mask))
     return known[id(mask)]
 
 
 def _says_none(value: Any) -> bool:
-    """An object whose only entry is ``null``."""
+    """Returns True for an object whose only entry is ``null``."""
     return isinstance(value, dict) and len(value) == 1 and next(iter(value.values())) is None
 
 

@@ -28,7 +28,7 @@ _KEY_POINTS = find_task("Person Keypoint Detection")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a model is asked."""
+    """A question: texts and media in their order."""
 
     parts: tuple[str | MediaInput, ...]
     max_new_tokens: int
@@ -39,7 +39,7 @@ class Question:
 
 
 def question(item: Item, candidates: Sequence[str] = (), max_frames: int = MAX_FRAMES) -> Question:
-    """The question of an item.
+    """Puts the question of an item.
 
     Args:
         item: of a task with media.
@@ -52,7 +52,7 @@ def question(item: Item, candidates: Sequence[str] = (), max_frames: int = MAX_F
     """
     if max_frames < 1:
         raise ValueError(f"at least 1 frame must be shown, not {max_frames}")
-    prompt = _MARK.sub("", item.prompt).strip() or f"Task: {_plain_name(item)}."
+    prompt = _MARK.sub("", item.prompt).strip() or f"Task: {' '.join(_REMARK.sub('', item.facts.name).split())}."
     demand = _demand(item, candidates, max_frames)
     tokens = max_new_tokens(item, candidates)
     text = f"{prompt}\n{demand}" if demand else prompt
@@ -60,12 +60,12 @@ def question(item: Item, candidates: Sequence[str] = (), max_frames: int = MAX_F
 
 
 def max_new_tokens(item: Item, candidates: Sequence[str] = ()) -> int:
-    """How long an answer may be."""
+    """Returns the most tokens of an answer."""
     return text_tokens(item.facts, candidates) if item.form == "text" else FORMS[item.form].max_new_tokens
 
 
 def frame_count(item: Item) -> int | None:
-    """Frames that the answer to a question about a video speaks of; ``None`` where nothing tells.
+    """Counts the frames that the answer to a question about a video speaks of; ``None`` where nothing tells.
 
     Raises:
         MediaError: the video is missing or unreadable.
@@ -82,7 +82,7 @@ def frame_count(item: Item) -> int | None:
 
 
 def picture_size(item: Item) -> tuple[int, int] | None:
-    """Width and height, in pixels, of the item's first picture or video; ``None`` if it has none.
+    """Returns width and height, in pixels, of the item's first picture or video; ``None`` if it has none.
 
     Raises:
         MediaError: it is missing or unreadable.
@@ -185,7 +185,3 @@ def _pixels(item: Item) -> str:
 
 def _labels(candidates: Sequence[str]) -> str:
     return f" The labels are: {listed(candidates)}." if candidates else ""
-
-
-def _plain_name(item: Item) -> str:
-    return " ".join(_REMARK.sub("", item.facts.name).split())

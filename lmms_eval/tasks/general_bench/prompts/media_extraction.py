@@ -47,7 +47,7 @@ _READERS: Mapping[Form, Callable[[Any], Any]] = MappingProxyType(
         "notes": rows,
     }
 )
-"""What makes the prediction of a JSON value; ``None`` where the value is no answer."""
+"""The reader that makes a prediction of a JSON value; ``None`` where the value is no answer."""
 
 
 def extract(item: Item, reply: str) -> Any:
@@ -114,5 +114,5 @@ def _picture(reply: str) -> str | None:
 
 
 def _bare(text: str) -> str:
-    """A path without the quotes or backticks around it; any other text as it is."""
+    """Returns a path without the quotes or backticks around it; any other text as it is."""
     return text[1:-1].strip() if len(text) > 2 and text[0] == text[-1] and text[0] in "`'\"" else text

@@ -51,7 +51,9 @@ def _medium(medium: MediaInput, question: Question, points: PointOption) -> Iter
             numbers = shown(len(files), question.max_frames)
             yield from _frames([image_part(files[number]) for number in numbers], numbers, question)
         case "video" if question.numbers_frames:
-            yield from _numbered_video(medium.paths[0], question)
+            read = read_frames(str(medium.paths[0]), Sampling(count=question.max_frames))
+            pictures = [{"type": "image", "url": image} for image in read.images()]
+            yield from _frames(pictures, read.indices, question)
         case "video" | "audio":
             for path in medium.paths:
                 if not path.is_file():
@@ -59,11 +61,6 @@ def _medium(medium: MediaInput, question: Question, points: PointOption) -> Iter
                 yield {"type": kind, "url": str(path)}
         case _:
             yield from _point_cloud(medium.paths, points)
-
-
-def _numbered_video(path: Path, question: Question) -> Iterator[dict[str, Any]]:
-    read = read_frames(str(path), Sampling(count=question.max_frames))
-    yield from _frames([{"type": "image", "url": image} for image in read.images()], read.indices, question)
 
 
 def _frames(pictures: Sequence[dict[str, Any]], numbers: Sequence[int], question: Question) -> Iterator[dict[str, Any]]:

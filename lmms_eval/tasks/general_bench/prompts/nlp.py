@@ -58,7 +58,7 @@ def nlp_prompt(task: str, type_name: str, raw: Mapping[str, Any]) -> str:
 
 
 def max_new_tokens(type_name: str) -> int:
-    """How long a reply to a task of this type may be."""
+    """Returns the most tokens of a reply to a task of this type."""
     return type_of(type_name).max_new_tokens
 
 

@@ -17,7 +17,7 @@ from lmms_eval.tasks.general_bench.nlp.fields import LETTERS, Fields
 from lmms_eval.tasks.general_bench.nlp.types import NlpType, type_of
 
 HORIZON = 1
-"""How many values of a time series are predicted."""
+"""Number of predicted values of a time series."""
 _CUE = "answer"
 _FOUR = "ABCD"
 """The options of a ``multiple choice`` task."""
@@ -88,7 +88,7 @@ def time_series_values(reply: str, horizon: int) -> list[float]:
 
 
 def find_choice(letters: str, reply: str) -> str:
-    """The letter of the option that a reply chooses; empty where none can be made out (see ``extract_fixed``)."""
+    """Finds the letter of the option that a reply chooses; empty where none can be made out (see ``extract_fixed``)."""
     boxed = [match[1].upper() for match in _BOXED.finditer(reply)]
     if boxed and boxed[-1] in letters:
         return boxed[-1]
@@ -96,7 +96,7 @@ def find_choice(letters: str, reply: str) -> str:
 
 
 def _choice_after(letters: str, text: str) -> str:
-    """The first letter that stands alone, or is bracketed in either case; the whole text may be a small letter."""
+    """Finds the first letter that stands alone, or in brackets in either case; a whole text may be a small letter."""
     found = [match for pattern in (_BRACKETED, _ALONE) for match in pattern.finditer(text)]
     for match in sorted(found, key=lambda match: match.start(1)):
         if match[1].upper() in letters:
@@ -105,7 +105,7 @@ def _choice_after(letters: str, text: str) -> str:
 
 
 def _choice_of_whole(letters: str, text: str) -> str:
-    """The letter that the text begins with, marked as an option, or consists of; else the only one that it names."""
+    """Finds the letter, marked as an option, that begins the text, or is all of it; else the only one that it names."""
     leading = _LEADING.match(text)
     if leading and leading[1] in letters:
         return leading[1]
@@ -130,13 +130,13 @@ def _official_letter(reply: str) -> str:
 
 
 def _after_last_cue(reply: str) -> str:
-    """The text after the last ``answer`` in any case; empty where that word does not occur."""
+    """Returns the text after the last ``answer`` in any case; empty where that word does not occur."""
     start = re.sub(_CUE, _CUE, reply, flags=re.IGNORECASE | re.ASCII).rfind(_CUE)
     return reply[start + len(_CUE) :] if start >= 0 else ""
 
 
 def _common(kind: NlpType, reply: str) -> dict[str, Any]:
-    """What both ways of cutting share."""
+    """Cuts the replies that both rules cut alike."""
     if kind.name == "Mathematical Word Problem Solving":
         steps, _, final = reply.partition(kind.marker)
         return {"prediction_steps": steps.strip(), "prediction_final": final.strip()}
@@ -158,7 +158,7 @@ def _marked(kind: NlpType, reply: str) -> str:
 
 
 def _next_value(reply: str) -> float | str:
-    """The first number in brackets; else the only number of the reply, or else empty text."""
+    """Returns the first number in brackets; else the only number of the reply, or else empty text."""
     listed = _listed(reply)
     if listed:
         return listed[0]

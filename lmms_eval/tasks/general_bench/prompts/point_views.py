@@ -60,7 +60,7 @@ def views(points: Floats, size: int = SIZE) -> list[Image.Image]:
 
 
 def _view(cloud: Floats, azimuth: float, size: int) -> npt.NDArray[np.uint8]:
-    """A cloud within the unit ball, seen from one side."""
+    """Draws a cloud within the unit ball, seen from one side."""
     import numpy as np
 
     right, up, towards = _axes(azimuth)
@@ -80,7 +80,7 @@ def _view(cloud: Floats, azimuth: float, size: int) -> npt.NDArray[np.uint8]:
 
 
 def _axes(azimuth: float) -> tuple[Floats, Floats, Floats]:
-    """Unit vectors to the right of the picture, to its top, and towards the eye."""
+    """Returns unit vectors to the right of the picture, to its top, and towards the eye."""
     import numpy as np
 
     elevation = math.radians(ELEVATION)

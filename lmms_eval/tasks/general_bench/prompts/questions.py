@@ -1,4 +1,4 @@
-"""From a document to what a model is asked: the messages of its question, and how long an answer may be."""
+"""From a document to the messages of its question, and to the length that an answer may have."""
 
 from __future__ import annotations
 

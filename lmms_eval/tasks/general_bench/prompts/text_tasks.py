@@ -1,4 +1,4 @@
-"""What sets tasks with textual answers apart: which choose among candidates, how short the answer is, how it is cut.
+"""Differences among tasks with textual answers: choice among candidates, length of an answer, cutting of a reply.
 
 Prompts of the reference implementation are not reproduced; what they demand of an answer is.
 """
@@ -91,7 +91,7 @@ def is_cut_at_tag(facts: TaskFacts) -> bool:
 
 
 def text_demand(facts: TaskFacts, candidates: Sequence[str], prompt: str) -> str:
-    """What an answer must look like, in one sentence; empty where any text will do, as for captions.
+    """States the form of an answer in one sentence; empty where any text will do, as for captions.
 
     Answers to questions are asked for without explanation, since every further word costs BLEU and ROUGE.
     """
@@ -118,7 +118,7 @@ def text_tokens(facts: TaskFacts, candidates: Sequence[str]) -> int:
 
 
 def listed(texts: Sequence[str]) -> str:
-    """Texts in a line, parted by a sign that none of them holds where there is one."""
+    """Joins texts in a line, parted by a sign that none of them holds where there is one."""
     for sign in (", ", "; ", " | "):
         if not any(sign.strip() in text for text in texts):
             return sign.join(texts)
@@ -126,13 +126,13 @@ def listed(texts: Sequence[str]) -> str:
 
 
 def labels_of(reference: Any) -> list[str]:
-    """Labels of a reference's boxes or other objects; numbers as their digits."""
+    """Returns the labels of a reference's boxes or other objects; numbers as their digits."""
     entries = reference if isinstance(reference, list) else []
     return [str(label) for entry in entries if isinstance(label := _label(entry), str | int)]
 
 
 def _label(entry: Any) -> Any:
-    """The label of an object, if it has one; a truth value is none."""
+    """Returns the label of an object, if it has one; a truth value is none."""
     label = entry.get("label") if isinstance(entry, Mapping) else None
     if isinstance(entry, list) and len(entry) > 4:
         label = entry[4]
@@ -149,5 +149,5 @@ def _is_code(facts: TaskFacts) -> bool:
 
 
 def _names_all(prompt: str, candidates: Sequence[str]) -> bool:
-    """The question lists the candidates itself."""
+    """Returns True where the question lists the candidates itself."""
     return all(re.search(rf"(?<!\w){re.escape(text)}(?!\w)", prompt, re.IGNORECASE) for text in candidates)
