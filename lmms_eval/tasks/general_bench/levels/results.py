@@ -38,7 +38,7 @@ class TaskResult:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """Contents of files: results, files with predictions (``folder_scoring`` scores them), and problems."""
+    """Contents of files: results, files with predictions (``standalone`` scores them), and problems."""
 
     results: tuple[TaskResult, ...]
     predictions: tuple[Path, ...]
