@@ -10,6 +10,8 @@ import pytest
 from lmms_eval.api.task import Answer, TaskOptions
 from lmms_eval.tasks.catalogue import Catalogue
 from lmms_eval.tasks.data.in_flight import ROWS
+from lmms_eval.tasks.general_bench.items import Item
+from lmms_eval.tasks.general_bench.prompts import media
 from lmms_eval.tasks.selection import select_tasks
 from lmms_eval.tasks.yaml.task import YamlTask
 
@@ -49,3 +51,21 @@ def test_a_document_is_parsed_once(name: str, monkeypatch: pytest.MonkeyPatch) -
         task.score(number, answers)
         assert made[name] == 1
         assert len(ROWS) == kept - 1
+
+
+def test_the_question_of_a_general_bench_document_is_put_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    own = media.question
+
+    def counted(item: Item, *args: Any) -> media.Question:
+        asked.append(item.id)
+        return own(item, *args)
+
+    name = "general_bench_demo_image_comprehension_sports_image_classification"
+    (task,) = select_tasks([name], Catalogue(), TaskOptions()).tasks
+    assert isinstance(task, YamlTask)
+    task.load()
+    monkeypatch.setattr(media, "question", counted)
+    (request,) = task.exchange(0, 0).open()  # its text, for the cost and the sample
+    request.build_messages()
+    assert len(asked) == 1
