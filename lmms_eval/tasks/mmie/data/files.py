@@ -25,6 +25,8 @@ FOLDER = "mmie_data"
 """Below ``HF_HOME``: where pictures are unpacked, and where data is looked for."""
 ROOT_VARIABLE = "MMIE_IMAGE_ROOT"
 """Further folders that paths of pictures start from."""
+_PLACES = (ROOT_VARIABLE, "HF_HOME", "HF_HUB_CACHE", "XDG_CACHE_HOME", "HOME")
+"""Variables that say where files are looked for."""
 ACCESS = (
     f"The data set {REPOSITORY} is gated: open its page on the hub while logged in and accept the terms (access is "
     f"granted at once), then set HF_TOKEN or run `hf auth login`, and fetch it with `hf download {REPOSITORY} "
@@ -106,16 +108,15 @@ def image_finder(settings: Settings) -> ImageFinder:
     Raises:
         DataError: the records cannot be found, or the archive cannot be unpacked.
     """
-    places = (os.environ.get(ROOT_VARIABLE, ""), str(hf_home()), os.environ.get("HF_HUB_CACHE", ""))
-    return _finder(settings, places)
+    return _finder(settings, tuple(map(os.environ.get, _PLACES)))
 
 
 @functools.lru_cache(maxsize=16)
-def _finder(settings: Settings, places: tuple[str, str, str]) -> ImageFinder:
+def _finder(settings: Settings, places: tuple[str | None, ...]) -> ImageFinder:  # noqa: ARG001 - another key, other files
     """Makes the finder once for settings and environment: documents ask for it again and again."""
-    further, home, _ = places
-    beside, unpacked_here = data_file(settings).parent.absolute(), Path(home) / FOLDER
-    given = [Path(root).expanduser().absolute() for root in (further, settings.media_root) if root]
+    beside, unpacked_here = data_file(settings).parent.absolute(), hf_home() / FOLDER
+    roots = os.environ.get(ROOT_VARIABLE), settings.media_root
+    given = [Path(root).expanduser().absolute() for root in roots if root]
     if not (beside / IMAGES).is_dir() and (beside / ARCHIVE).is_file() and not (unpacked_here / IMAGES).is_dir():
         unpack(beside / ARCHIVE, unpacked_here)
     return ImageFinder([beside, *given, *([unpacked_here] if (unpacked_here / IMAGES).is_dir() else [])])
