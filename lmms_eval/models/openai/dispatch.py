@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from typing import Any
 
 from lmms_eval.api.model import RequestStream
 from lmms_eval.api.request import Request, Response
@@ -16,7 +17,7 @@ class Dispatcher:
     A refused key refuses every request, so after one nothing more is taken.
     """
 
-    def __init__(self, gate: Gate, ask: Callable[[Request], Awaitable[Response]]) -> None:
+    def __init__(self, gate: Gate, ask: Callable[[Request], Coroutine[Any, Any, Response]]) -> None:
         self._gate, self._ask = gate, ask
         self._tasks: set[asyncio.Task[Response]] = set()
         self._fed = self._is_refused = False
@@ -42,12 +43,9 @@ class Dispatcher:
                 return
             for request in batch:
                 self._gate.opened()
-                task = asyncio.create_task(self._answer(request))
+                task = asyncio.create_task(self._ask(request))
                 self._tasks.add(task)
                 task.add_done_callback(self._answered)
-
-    async def _answer(self, request: Request) -> Response:
-        return await self._ask(request)
 
     def _answered(self, task: asyncio.Task[Response]) -> None:
         self._tasks.discard(task)

@@ -17,6 +17,7 @@ from aiohttp.http import HttpProcessingError
 from yarl import URL
 
 from lmms_eval.models.remote.bounded import read_whole
+from lmms_eval.models.remote.time_limit import TimeLimit
 
 CONTINUES = range(100, 200)
 """Statuses before that of the answer."""
@@ -40,6 +41,7 @@ class DirectPost:
 
     def __init__(self, session: aiohttp.ClientSession, url: str, max_bytes: int) -> None:
         self._connector, self._timeout, self._max_bytes = session.connector, session.timeout, max_bytes
+        self._limit = TimeLimit(self._timeout.total)
         address = URL(url)
         self._address = f"{address.origin()}{address.path}"
         # Names the connections in the pool, and has the headers that aiohttp adds; it is never sent itself.
@@ -58,25 +60,27 @@ class DirectPost:
             TimeoutError: no answer within the session's time limit.
             AttemptError: an answer that is too large.
         """
-        async with asyncio.timeout(self._timeout.total):
-            connection = await self._connect()
+        return await self._limit.wait_for(self._post(body))
+
+    async def _post(self, body: bytes) -> Answer:
+        connection = await self._connect()
+        try:
+            protocol = connection.protocol
+            protocol.set_response_params(read_until_eof=True)
+            connection.transport.write(b"%b%d\r\n\r\n%b" % (self._head, len(body), body))
             try:
-                protocol = connection.protocol
-                protocol.set_response_params(read_until_eof=True)
-                connection.transport.write(b"%b%d\r\n\r\n%b" % (self._head, len(body), body))
-                try:
+                message, content = await protocol.read()
+                while message.code in CONTINUES:
                     message, content = await protocol.read()
-                    while message.code in CONTINUES:
-                        message, content = await protocol.read()
-                except HttpProcessingError as error:
-                    raise aiohttp.ClientResponseError(
-                        self._like.request_info, (), status=error.code, message=error.message
-                    ) from error
-                whole = await read_whole(content, self._max_bytes, self._address)
-                connection.release()
-                return Answer(message.code, message.headers, whole)
-            finally:
-                connection.close()  # nothing is left to close of one that was released
+            except HttpProcessingError as error:
+                raise aiohttp.ClientResponseError(
+                    self._like.request_info, (), status=error.code, message=error.message
+                ) from error
+            whole = await read_whole(content, self._max_bytes, self._address)
+            connection.release()
+            return Answer(message.code, message.headers, whole)
+        finally:
+            connection.close()  # nothing is left to close of one that was released
 
     async def _connect(self) -> Any:
         try:
