@@ -197,6 +197,55 @@ def test_later_rounds_come_before_new_documents() -> None:
     assert len(taken) == 10
 
 
+def prepared_within(prepared: list[int], count: int) -> bool:
+    """Tell whether so many are prepared soon, and no more."""
+    deadline = time.monotonic() + 5
+    while len(prepared) < count and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.05)
+    return len(prepared) == count
+
+
+def noting(prepared: list[int]):  # type: ignore[no-untyped-def]
+    def prepare(request: Request) -> Request:
+        prepared.append(request.doc_id)
+        return request.with_payload(b"", 1)
+
+    return prepare
+
+
+def test_preparation_goes_on_when_a_quarter_of_what_is_ready_was_taken() -> None:
+    prepared: list[int] = []
+    source = stream(requests(40), noting(prepared), StreamLimits(threads=2, max_requests=8))
+    assert prepared_within(prepared, 8)
+    source.take(1)
+    assert prepared_within(prepared, 8)
+    source.take(1)
+    assert prepared_within(prepared, 10)
+    assert len(drain(source)) == 38
+
+
+def test_later_rounds_are_prepared_as_soon_as_there_is_a_place() -> None:
+    prepared: list[int] = []
+    items = requests(40)
+    source = stream(items[:30], noting(prepared), StreamLimits(threads=1, max_requests=8))
+    assert prepared_within(prepared, 8)
+    (first,) = source.take(1)
+    source.answered(first.id, items[35:36])
+    assert prepared_within(prepared, 9)
+    assert prepared[-1] == 35
+    source.stop()
+
+
+def test_a_block_of_more_than_is_ready_is_filled_up() -> None:
+    prepared: list[int] = []
+    source = stream(requests(40), noting(prepared), StreamLimits(threads=1, max_requests=8))
+    assert prepared_within(prepared, 8)
+    source.take(1)  # seven are left, which is enough to wait with
+    assert len(source.take_full(8) or ()) == 8
+    source.stop()
+
+
 def test_take_waits_while_answers_may_bring_more() -> None:
     open_requests = [True]
     source = stream([], has_open=lambda: open_requests[0])
