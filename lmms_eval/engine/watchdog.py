@@ -33,8 +33,8 @@ from lmms_eval.storage.run_folder import HUNG
 
 _INTERVAL = 0.6
 """Of the limit, between two signs of the timer: two of them make the limit and some patience."""
-STATE_BYTES = 1 << 16
-"""Room for what is being scored: two lines, the name of a task and a number."""
+STATE_BYTES = 1 << 12
+"""Room for what is being scored, a number and the name of a task, which is part of the names of files."""
 _GUARD = r"""
 late=0
 while IFS= read -r line; do
@@ -78,9 +78,10 @@ class ScoringWatch:
     def __enter__(self) -> ScoringWatch:
         self._thread = threading.get_ident()
         file, path = tempfile.mkstemp(prefix="lmms-eval-scoring-")
-        os.ftruncate(file, STATE_BYTES)
-        self._state = mmap.mmap(file, STATE_BYTES)
-        os.close(file)
+        with os.fdopen(file, "r+b") as state:
+            state.write(bytes(STATE_BYTES))  # a full disk is an error here, and the end of the process at a later store
+            state.flush()
+            self._state = mmap.mmap(state.fileno(), STATE_BYTES)
         self._shell = subprocess.Popen(
             ["/bin/sh", "-c", _GUARD, "sh", str(os.getpid()), path, self._hung, self._message()],
             stdin=subprocess.PIPE,
