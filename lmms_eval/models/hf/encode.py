@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,9 @@ class Encoder:
     def __init__(self, loaded: Loaded, options: HFOptions) -> None:
         self._loaded = loaded
         self._image_options = dict(options.extra)
+        if "mm_token_type_ids" in inspect.signature(loaded.model.forward).parameters:
+            # Not every processor gives by itself what its model places pictures by.
+            self._image_options["return_mm_token_type_ids"] = True
         text_config = loaded.model.config.get_text_config()
         limit = getattr(text_config, "max_position_embeddings", None)
         self._max_length = limit if isinstance(limit, int) and limit > 0 else None

@@ -190,7 +190,7 @@ class InputBuilder:
     def _picture(self, part: ChatImageContent) -> list[Image.Image]:
         from lmms_eval.media import load_rgb
 
-        return [load_rgb(part.url, max_pixels=self._max_pixels)]
+        return [load_rgb(part.url, max_pixels=self._max_pixels, shared=True)]
 
     def _frames(self, part: ChatVideoContent) -> list[Image.Image]:
         """A video as pictures in order of time; a list is taken as the frames themselves."""
@@ -230,9 +230,12 @@ def media_marks(processor: Any, tokenizer: Any, config: Any) -> dict[str, str]:
     # Gemma's processors write a whole sequence in the place of its first token; others multiply the picture's own.
     name = "boi_token" if hasattr(processor, "full_image_sequence") else "image_token"
     image = str(getattr(processor, name, None) or "")
-    around = [getattr(config, f"vision_{place}_token_id", None) for place in ("start", "end")]
-    if image and all(isinstance(token, int) for token in around):
-        image = image.join(tokenizer.convert_ids_to_tokens(around))
+    kinds = ("vision", "image")  # as Qwen, and as GLM and Ernie, name what stands around a picture
+    for kind in kinds if not hasattr(config, "low_res_image_start_token_id") else ():  # Molmo's processor writes it
+        around = [getattr(config, f"{kind}_{place}_token_id", None) for place in ("start", "end")]
+        if image and all(isinstance(token, int) for token in around):
+            image = image.join(tokenizer.convert_ids_to_tokens(around))
+            break
     return {"image": image, "audio": str(getattr(processor, "audio_token", None) or "")}
 
 

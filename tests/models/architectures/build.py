@@ -16,7 +16,7 @@ from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES
 
 from lmms_eval.models import tiny
 from lmms_eval.models.hf.inputs import media_marks
-from tests.models.architectures.exceptions import CONFIG, IMAGES, PROCESSORS
+from tests.models.architectures.exceptions import CONFIG, IMAGES, PROCESSORS, TOKENS
 from tests.models.hf.support import picture
 
 PATCH, IMAGE = 8, 32
@@ -24,16 +24,19 @@ MOST_PARAMETERS = 8_000_000
 SIZES = {
     32: ("hidden_size", "d_model", "embed_dim", "n_embd", "out_hidden_size", "text_hidden_size", "mm_hidden_size",
          "projection_dim", "encoder_hidden_size", "vision_hidden_size", "hidden_dim", "width", "output_dim",
-         "image_size", "crop_size"),
+         "image_size", "crop_size", "kv_lora_rank", "q_lora_rank", "vision_output_dim", "projector_input_dim",
+         "projector_output_dim", "hidden_size_per_layer_input"),
     64: ("intermediate_size", "ffn_dim", "encoder_ffn_dim", "decoder_ffn_dim", "mlp_dim", "d_ff",
          "moe_intermediate_size", "shared_expert_intermediate_size", "projector_hidden_size",
-         "projector_intermediate_size"),
+         "projector_intermediate_size", "intermediate_size_mlp", "projection_intermediate_size"),
     2: ("num_hidden_layers", "depth", "num_layers", "encoder_layers", "decoder_layers", "n_layers", "n_layer",
         "num_key_value_heads", "num_experts_per_tok", "moe_topk", "num_decoder_layers", "n_shared_experts",
         "resampler_depth", "num_global_layers"),
     4: ("num_attention_heads", "num_heads", "n_head", "encoder_attention_heads", "decoder_attention_heads",
-        "num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts", "resampler_n_heads"),
-    8: ("head_dim", "attention_head_dim", "global_head_dim", "patch_size"),
+        "attention_heads", "linear_num_heads", "index_n_heads", "num_experts", "num_local_experts",
+        "n_routed_experts", "moe_num_experts", "resampler_n_heads"),
+    8: ("head_dim", "attention_head_dim", "global_head_dim", "patch_size", "qk_nope_head_dim", "qk_rope_head_dim",
+        "qk_head_dim", "v_head_dim", "linear_head_dim", "index_head_dim"),
     4096: ("max_position_embeddings",),
 }  # fmt: skip
 BY_NAME = {name: size for size, names in SIZES.items() for name in names}
@@ -65,18 +68,39 @@ def _merge(target, changes):
 
 
 def _shrunk(values, ids, vocabulary):
-    made = {name: _small(name, value, ids, vocabulary) for name, value in values.items()}
+    layers = values.get("num_hidden_layers")
+    made = {
+        name: _small_layers(name, value) if _is_by_layer(value, layers) else _small(name, value, ids, vocabulary)
+        for name, value in values.items()
+    }
+    if values.get("num_key_value_heads") == values.get("num_attention_heads") is not None:
+        made["num_key_value_heads"] = made["num_attention_heads"]
     if "num_attention_heads" in made and "head_dim" not in made and "hidden_size" in made:
         made["hidden_size"] = 32
     return made
 
 
+def _is_by_layer(value, layers):
+    return isinstance(value, list) and layers is not None and len(value) == layers > 2
+
+
+def _small_layers(name, values):
+    """Of two layers; the second attends to everything where one does."""
+    if all(isinstance(value, str) for value in values):
+        return [values[0], next((value for value in values if value.startswith("full")), values[-1])]
+    return [min(BY_NAME.get(name, value), value) for value in values[:2]]
+
+
 def _small(name, value, ids, vocabulary):
+    if name == "per_layer_config":
+        return {}
     if isinstance(value, dict):
         return _small_rope(value) if name.startswith("rope_") else _shrunk(value, ids, vocabulary)
     if name in ids and (value is None or isinstance(value, int)):
         return ids[name]
-    if name == "vocab_size":
+    if name == "num_kv_shared_layers":
+        return 0
+    if name in ("vocab_size", "vocab_size_per_layer_input") and value is not None:
         return vocabulary
     if isinstance(value, list):
         return _small_list(name, value)
@@ -98,7 +122,7 @@ def _small_rope(value):
 
 def _small_list(name, value):
     if name.endswith("layer_types") and value:
-        return [value[0], value[-1]]
+        return _small_layers(name, value)
     if name in ("image_size", "patch_size", "crop_size"):
         return [BY_NAME[name]] * len(value)
     if name == "mrope_section":
@@ -117,7 +141,7 @@ def processor_class(model_type):
     return getattr(transformers, name)
 
 
-def tokenizer_for(family):
+def tokenizer_for(model_type, family):
     """A tokenizer that knows the tokens that a processor's source names."""
     source = inspect.getsource(inspect.getmodule(family))
     named = {one or other for one, other in NAMED.findall(source)}
@@ -125,7 +149,7 @@ def tokenizer_for(family):
     texts = set(TOKEN.findall(source)) | {
         item.default for item in signature if isinstance(item.default, str) and TOKEN.fullmatch(f'"{item.default}"')
     }
-    texts |= {"<|vision_start|>", "<|vision_end|>"}
+    texts |= {"<|vision_start|>", "<|vision_end|>", *TOKENS.get(model_type, {}).get("more", ())}
     by_name = {name: KNOWN.get(name, f"<|{name}|>") for name in sorted(named)}
     special = tuple(dict.fromkeys([*sorted(texts - {tiny.PAD, tiny.BOS, tiny.EOS, tiny.UNK}), *by_name.values()]))
     made = tiny._build_tokenizer(tiny._Architecture(special, "", None, None))
@@ -136,13 +160,21 @@ def tokenizer_for(family):
 KNOWN = {"image_token": "<image>", "video_token": "<video>", "audio_token": "<audio>"}
 
 
-def token_ids(processor, tokenizer):
+def token_ids(model_type, processor, tokenizer):
     """Ids by the names that configurations have for them."""
     ids = {name: getattr(tokenizer, name) for name in ("pad_token_id", "bos_token_id", "eos_token_id")}
     ids["decoder_start_token_id"] = tokenizer.bos_token_id
     holders = {**{name: token for name, token in tokenizer.special_tokens_map.items() if isinstance(token, str)}}
-    holders |= {name: value for name, value in vars(processor).items() if name.endswith("_token")}
-    holders |= {"vision_start_token": "<|vision_start|>", "vision_end_token": "<|vision_end|>"}
+    written = hasattr(processor, "full_image_sequence")  # then its image token is where a whole sequence is written
+    holders |= {
+        name: value
+        for name, value in vars(processor).items()
+        if name.endswith("_token") and not (written and name == "image_token")
+    }
+    for place in ("start", "end"):
+        holders[f"vision_{place}_token"] = f"<|vision_{place}|>"
+        holders.setdefault(f"image_{place}_token", f"<|vision_{place}|>")
+    holders |= TOKENS.get(model_type, {}).get("named", {})
     for name, token in holders.items():
         if isinstance(token, str) and token in tokenizer.get_vocab():
             for ending in ("_id", "_index"):
@@ -185,11 +217,11 @@ def build(model_type, folder):
         CannotBuildError: with the reason.
     """
     family = processor_class(model_type)
-    tokenizer = tokenizer_for(family)
+    tokenizer = tokenizer_for(model_type, family)
     settings = {}
     for _ in range(3):
         processor = processor_of(model_type, family, tokenizer, settings)
-        ids = token_ids(processor, tokenizer)
+        ids = token_ids(model_type, processor, tokenizer)
         config = small_config(model_type, ids, len(tokenizer))
         check_size(config)
         model = randomised(config, tokenizer)
@@ -200,8 +232,8 @@ def build(model_type, folder):
         settings = {name: found for name in COUNTS if name in accepted}
         if not settings:
             break
-    marks = media_marks(processor, tokenizer, config)
-    template = tiny._TEMPLATE.replace("IMAGE_PLACEHOLDER", marks["image"]).replace("END_OF_TURN", tiny.EOS)
+    mark = TOKENS.get(model_type, {}).get("mark") or media_marks(processor, tokenizer, config)["image"]
+    template = tiny._TEMPLATE.replace("IMAGE_PLACEHOLDER", mark).replace("END_OF_TURN", tiny.EOS)
     processor.chat_template = tokenizer.chat_template = template
     model.save_pretrained(folder)
     processor.save_pretrained(folder)

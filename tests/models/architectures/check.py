@@ -29,22 +29,67 @@ PARTS = {
 
 
 def check(folder):
-    """From a column to ``yes`` or the reason; ``batch`` compares batches of 8 with single requests."""
+    """From a column to ``yes`` or the reason; ``batch`` compares batches of 8 with single requests.
+
+    What fails is tried with transformers alone too: ``hf`` is at fault only where that works.
+    """
     requests = [ask(10 * place + n, column, n) for place, column in enumerate(COLUMNS) for n in range(3)]
     one = HuggingFace(pretrained=str(folder), device="cpu", dtype="float32", batch_size=1, dry_requests=False)
+    prepared = {request.doc_id: one.prepare(request).payload for request in requests}
     single = answers(one, requests)
-    one.close()
     row = {}
     for place, column in enumerate(COLUMNS):
-        errors = [single[10 * place + n].error.message for n in range(3) if single[10 * place + n].error]
-        row[column] = errors[0] if errors else "yes"
+        failed = [number for number in range(10 * place, 10 * place + 3) if single[number].error]
+        row[column] = "yes"
+        if failed:
+            row[column] = f"{fault(one, [prepared[failed[0]]])}: {single[failed[0]].error.message}"
     good = [request for request in requests if not single[request.doc_id].error]
     eight = HuggingFace(pretrained=str(folder), device="cpu", dtype="float32", batch_size=8, dry_requests=False)
     together = texts(answers(eight, good))
     single = {number: text for number, text in texts(single).items() if number in together}
     apart = [number for number in single if single[number] != together[number]]
-    row["batch"] = "yes" if not apart else f"{len(apart)} of {len(single)} answers differ: {describe(apart, together)}"
+    row["batch"] = "yes"
+    if apart:
+        first = COLUMNS[apart[0] // 10]
+        alike = [prepared[number] for number in single if COLUMNS[number // 10] == first]
+        row["batch"] = f"{fault(one, alike)}: {len(apart)} of {len(single)} answers differ: {describe(apart, together)}"
+    one.close()
     return row
+
+
+def fault(model, prepared):
+    """``hf`` where transformers alone answers these prompts, and the same alone and together; else what it says."""
+    alone = [without_hf(model, [row]) for row in prepared]
+    if any(isinstance(answer, str) for answer in alone):
+        return ALSO
+    together = without_hf(model, prepared)
+    if isinstance(together, str):
+        return "hf"
+    return "hf" if [row[0] for row in alone] == together else ALSO
+
+
+ALSO = "without hf too"
+
+
+def without_hf(model, prepared):
+    """What the model writes to prompts in one batch, without our calls; or an error."""
+    processor, images = model.loaded.processor, [list(row.images) for row in prepared]
+    error = ""
+    for given in (images, [image for row in images for image in row]):
+        try:
+            inputs = processor(
+                text=[row.text for row in prepared],
+                **({"images": given} if given and any(images) else {}),
+                return_tensors="pt",
+                padding=True,
+                add_special_tokens=False,
+            )
+            written = model.loaded.model.generate(**inputs, max_new_tokens=LIMIT, do_sample=False)
+        except Exception as caught:  # noqa: BLE001 - anything that a processor or model may raise
+            error = f"{type(caught).__name__}: {caught}"
+        else:
+            return written[:, -LIMIT:].tolist()
+    return error
 
 
 def describe(apart, together):
