@@ -14,7 +14,9 @@ CONFIG = {
     "gemma3": {"mm_tokens_per_image": 4},
     "shieldgemma2": {"mm_tokens_per_image": 4},
     "t5gemma2": {"encoder": {"mm_tokens_per_image": 4}},
-    "got_ocr2": {"vision_config": {"image_size": 512}},
+    "got_ocr2": {"vision_config": {
+        "image_size": 128, "patch_size": 2, "num_hidden_layers": 1, "num_attention_heads": 1, "global_attn_indexes": [],
+    }},
     "aria": {
         "projector_patch_to_query_dict": {"49": 4}, "max_value_projector_patch_to_query_dict": 4,
         "vision_config": {"image_size": 490, "patch_size": 70},
@@ -38,7 +40,7 @@ OMNI = {
     "sound": "WhisperFeatureExtractor",
 }  # fmt: skip
 IMAGES = {
-    "got_ocr2": {"image": {"size": {"height": 512, "width": 512}}},
+    "got_ocr2": {"image": {"size": {"height": 128, "width": 128}}},
     "paligemma": {"image": {"image_seq_length": 16}},
     "llava_onevision": {"processor": {"num_image_tokens": 16}},
     "mistral3": {"processor": {"spatial_merge_size": 2}},
