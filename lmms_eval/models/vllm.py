@@ -53,11 +53,14 @@ class VllmEngine(Engine):
             "max_model_len": settings.max_model_len,
             "trust_remote_code": settings.trust_remote_code,
             "enable_prefix_caching": True,
+            "disable_log_stats": True,
             **settings.engine_arguments,
         }
         try:
+            # With the context of vLLM's own offline class a step holds as many requests and tokens as there.
+            context = importlib.import_module("vllm.usage.usage_lib").UsageContext.LLM_CLASS
             engine_arguments = self._vllm.AsyncEngineArgs(**arguments)
-            self._engine = self._vllm.AsyncLLMEngine.from_engine_args(engine_arguments)
+            self._engine = self._vllm.AsyncLLMEngine.from_engine_args(engine_arguments, usage_context=context)
         except START_ERRORS as error:
             raise ModelError(f"vllm cannot start {settings.model}: {type(error).__name__}: {error}") from error
         self._processor_options = settings.mm_processor_kwargs

@@ -60,6 +60,8 @@ def test_no_slower_than_a_bare_engine(vllm_text: Any, smol: Path) -> None:
 
     ours(questions(-1)), theirs(questions(-1))  # the first passes compile what they need
     pairs = [(ours(questions(number)), theirs(questions(number))) for number in range(ROUNDS)]
-    own, others = (statistics.median(side) for side in zip(*pairs, strict=True))
-    print(f"throughput {others / own:.3f} of a bare LLM.generate ({own:.2f} s and {others:.2f} s, medians of {ROUNDS})")
-    assert others / own >= LEAST
+    bare.llm_engine.engine_core.shutdown()
+    # Of each pair by itself: what else the machine does changes from one to the next.
+    share = statistics.median(others / own for own, others in pairs)
+    print(f"throughput {share:.3f} of a bare LLM.generate; seconds of both: {pairs}")
+    assert share >= LEAST

@@ -88,6 +88,7 @@ def fake_vllm(seen: Recorder) -> ModuleType:
         max_model_len: int | None = None
         trust_remote_code: bool = False
         enable_prefix_caching: bool | None = None
+        disable_log_stats: bool = False
         limit_mm_per_prompt: dict[str, int] | None = None
         dtype: str = "auto"
 
@@ -106,8 +107,8 @@ def fake_vllm(seen: Recorder) -> ModuleType:
 
     class AsyncLLMEngine:
         @classmethod
-        def from_engine_args(cls, engine_args: AsyncEngineArgs) -> AsyncLLMEngine:
-            seen.started = dataclasses.asdict(engine_args)
+        def from_engine_args(cls, engine_args: AsyncEngineArgs, usage_context: str) -> AsyncLLMEngine:
+            seen.started = {**dataclasses.asdict(engine_args), "usage_context": usage_context}
             seen.environment = dict(os.environ)
             return cls()
 
@@ -158,8 +159,11 @@ def vllm_modules(seen: Recorder) -> dict[str, ModuleType]:
     exceptions, engine = ModuleType("vllm.exceptions"), ModuleType("vllm.v1.engine.exceptions")
     exceptions.VLLMError = RequestError  # type: ignore[attr-defined]
     engine.EngineDeadError = EngineDeadError  # type: ignore[attr-defined]
-    packages = {name: ModuleType(name) for name in ("vllm.v1", "vllm.v1.engine")}
-    return {"vllm": fake_vllm(seen), "vllm.exceptions": exceptions, **packages, "vllm.v1.engine.exceptions": engine}
+    usage: Any = ModuleType("vllm.usage.usage_lib")
+    usage.UsageContext = SimpleNamespace(LLM_CLASS="LLM class")
+    packages = {name: ModuleType(name) for name in ("vllm.v1", "vllm.v1.engine", "vllm.usage")}
+    modules = {"vllm.exceptions": exceptions, "vllm.v1.engine.exceptions": engine, "vllm.usage.usage_lib": usage}
+    return {"vllm": fake_vllm(seen), **packages, **modules}
 
 
 def fake_sglang(seen: Recorder) -> ModuleType:

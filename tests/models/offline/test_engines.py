@@ -57,8 +57,10 @@ def test_vllm_arguments(folder: str, seen: Recorder) -> None:
         "max_model_len": 99,
         "trust_remote_code": False,
         "enable_prefix_caching": True,
+        "disable_log_stats": True,
         "limit_mm_per_prompt": {"image": 8},
         "dtype": "float16",
+        "usage_context": "LLM class",
     }
 
 
@@ -271,7 +273,10 @@ def test_the_signatures_of_the_real_vllm() -> None:
     assert {"prompt", "sampling_params", "request_id"} <= set(
         inspect.signature(vllm.AsyncLLMEngine.generate).parameters
     )
-    assert {"enable_prefix_caching", "data_parallel_size"} <= set(inspect.signature(vllm.AsyncEngineArgs).parameters)
+    wanted = {"enable_prefix_caching", "data_parallel_size", "disable_log_stats"}
+    assert wanted <= set(inspect.signature(vllm.AsyncEngineArgs).parameters)
+    assert "usage_context" in inspect.signature(vllm.AsyncLLMEngine.from_engine_args).parameters
+    assert importlib.import_module("vllm.usage.usage_lib").UsageContext.LLM_CLASS
 
 
 def test_the_signatures_of_the_real_sglang() -> None:
