@@ -1,0 +1,70 @@
+"""The house: modules import downwards without circles, and stay as small as one reads in one go."""
+
+from __future__ import annotations
+
+import ast
+import graphlib
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import lmms_eval
+
+ROOT = Path(lmms_eval.__file__).parent
+LONGEST_FILE, LONGEST_FUNCTION = 400, 50
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+@cache
+def modules() -> dict[str, ast.Module]:
+    """Every module of the package, parsed, by its dotted name."""
+    found: dict[str, ast.Module] = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        parts = path.relative_to(ROOT.parent).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = ast.parse(path.read_text())
+    return found
+
+
+def imports(tree: ast.Module) -> Iterator[str]:
+    """Modules of the package that are imported anywhere, also inside functions and for type checkers alone."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                yield full if full in modules() else node.module
+
+
+def functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+def test_no_module_imports_itself_by_a_detour() -> None:
+    graph = {name: {each for each in imports(tree) if each in modules()} - {name} for name, tree in modules().items()}
+    assert len(graph) > 400
+    graphlib.TopologicalSorter(graph).prepare()  # raises CycleError, which shows the circle
+
+
+def test_files_and_functions_are_short() -> None:
+    long_files = [str(path) for path in ROOT.rglob("*.py") if path.read_text().count("\n") > LONGEST_FILE]
+    lengths = {
+        f"{name}:{node.lineno} {node.name}": (node.end_lineno or 0) - node.lineno + 1
+        for name, tree in modules().items()
+        for node in functions(tree)
+    }
+    long_functions = {place: length for place, length in lengths.items() if length > LONGEST_FUNCTION}
+    assert long_files == []
+    assert long_functions == {}
+
+
+def test_docstrings_open_with_a_verb_or_a_noun() -> None:
+    questions = [
+        f"{name}: {text.splitlines()[0]}"
+        for name, tree in modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, DOCUMENTED) and (text := ast.get_docstring(node))
+        if re.match(r"(What|How|Where|Whether|Why|Which|Who)\b", text)
+    ]
+    assert questions == []
