@@ -67,7 +67,7 @@ class SglangEngine(Engine):
         return likelihood_of(scores, facts.get("prompt_tokens"))
 
     async def _asked(self, prompt: Prompt, sampling: dict[str, Any], **options: Any) -> Any:
-        """What the engine answers to a prompt.
+        """Answers of the engine to a prompt.
 
         Raises:
             ValueError: it aborted the request.

@@ -23,7 +23,7 @@ from loguru import logger
 from lmms_eval.errors import JournalError
 
 LOOK_EVERY_S = 0.1
-"""How often a writer looks whether its file is still there."""
+"""Seconds between two looks of a writer for its file."""
 BLOCK_BYTES = 1 << 14
 """Read at a time where one line is wanted: some twenty of them."""
 _FIELD = b',"crc":"'
@@ -114,7 +114,7 @@ class LineWriter:
         return True
 
     def _check_place(self) -> None:
-        """What is written to a file that has been deleted, or moved with its folder, is found by no later start."""
+        """Check that the file still has its name: what goes into a deleted or moved file is lost."""
         if not self.path.exists():
             raise JournalError(
                 f"the journal {self.path} was deleted or moved while it was written: what it held is lost unless it "
@@ -152,7 +152,7 @@ class LineReader:
             raise JournalError(f"cannot read the journal {path}: {error.strerror or error}") from error
         self._lock = threading.Lock()
         self._begin, self._block = 0, b""
-        """Where the bytes that were read last begin, and those bytes."""
+        """Offset of the bytes that were read last, and those bytes."""
 
     def line_at(self, offset: int) -> bytes:
         """Read the JSON object whose line begins there.

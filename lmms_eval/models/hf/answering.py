@@ -25,7 +25,7 @@ MAX_TOKENS = 2**31
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Generation:
-    """How this model generates."""
+    """The model's way to generate."""
 
     generate: Callable[..., Any]
     """Takes the keyword arguments of transformers' ``generate``; gives token ids."""

@@ -1,4 +1,4 @@
-"""Which requests share a batch, and what happens to a batch that raises."""
+"""The choice of requests that share a batch, and the handling of a batch that raises."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RECOVERABLE = (
     ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, OSError, RuntimeError, TypeError,
     ValueError,
 )  # fmt: skip
-"""What processors and models raise for an input that they cannot take."""
+"""Exceptions of processors and models for an input that they cannot take."""
 _OUT_OF_MEMORY = ("out of memory", "not enough memory", "can't allocate memory", "cannot allocate memory")
 _LOST_DEVICE = ("cuda error", "device-side assert", "hip error", "cublas_status_execution_failed")
 
@@ -43,7 +43,7 @@ class Failed(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Shape(Generic[T]):
-    """How items are put into batches: only those with equal ``key`` together, the longest first."""
+    """The rule that puts items into batches: only those with equal ``key`` together, the longest first."""
 
     key: Callable[[T], Hashable]
     tokens: Callable[[T], float]

@@ -62,7 +62,7 @@ class Encoder:
         return Encoded(batch, lengths, int(batch["input_ids"].shape[1]), counts)
 
     def process(self, texts: Sequence[str], prepared: Sequence[Prepared]) -> Any:
-        """What the processor makes of prompts with like media. What it raises, this raises."""
+        """Process prompts with like media. An exception of the processor passes through."""
         media: dict[str, Any] = {}
         if prepared[0].images:
             images: list[Any] = [list(row.images) for row in prepared]
@@ -117,7 +117,7 @@ def to_device(batch: Mapping[str, Any], loaded: Loaded) -> dict[str, Any]:
 
 
 def refusing(process: Callable[[], Any]) -> Any:
-    """What a processor makes of its inputs.
+    """Call a processor.
 
     Raises:
         RefusedError: it refuses them. Running out of memory passes through.

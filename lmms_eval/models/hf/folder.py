@@ -1,4 +1,4 @@
-"""What a local model folder holds, and what it lacks. Reads names only; imports nothing heavy."""
+"""The content of a local model folder, and its gaps. Reads names only; imports nothing heavy."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Prepared:
 
     @property
     def kind(self) -> str:
-        """Which media it has: only like prompts share a batch."""
+        """Kinds of its media: only like prompts share a batch."""
         return f"{'image' if self.images else ''}{'audio' if self.audios else ''}"
 
     @property
@@ -71,7 +71,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Media:
-    """What the parts of one conversation hold, in their order."""
+    """Media of the parts of one conversation, in their order."""
 
     images: list[Image.Image] = field(default_factory=list)
     audios: list[npt.NDArray[np.float32]] = field(default_factory=list)
@@ -226,7 +226,7 @@ def placeholder_tokens(processor: Any, tokenizer: Any, config: Any) -> tuple[str
 
 
 def media_marks(processor: Any, tokenizer: Any, config: Any) -> dict[str, str]:
-    """What stands for a picture and for a sound in a prompt that no template has written, by part type."""
+    """Find the marks of a picture and of a sound for a prompt that no template has written, by part type."""
     # Gemma's processors write a whole sequence in the place of its first token; others multiply the picture's own.
     name = "boi_token" if hasattr(processor, "full_image_sequence") else "image_token"
     image = str(getattr(processor, name, None) or "")

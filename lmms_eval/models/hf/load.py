@@ -27,7 +27,7 @@ class Loaded:
     processor: Any
     tokenizer: Any
     device: Any
-    """Where inputs go (``torch.device``)."""
+    """Device of the inputs (``torch.device``)."""
     dtype: str
     native_pixels: bool
     """The processor takes ``min_pixels`` and ``max_pixels`` itself."""
@@ -175,7 +175,7 @@ def _compile(model: Any, options: HFOptions) -> None:
 
 
 def _input_device(model: Any, device: Any) -> Any:
-    """Where the embedding lies: with a ``device_map`` that need not be the device that was asked for."""
+    """Find the device of the embedding: with a ``device_map`` that need not be the device that was asked for."""
     weight = model.get_input_embeddings().weight
     return device if weight.device.type == "meta" else weight.device
 

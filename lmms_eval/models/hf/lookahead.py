@@ -1,4 +1,4 @@
-"""Which batch comes next, and its encoding in threads while another one generates."""
+"""The choice of the next batch, and its encoding in threads while another one generates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What sets one family of transformers apart from the others: loader, parts, media, and its users' argument names."""
+"""The peculiarities of one family of transformers: loader, parts, media, and its users' argument names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Profile:
     loader: str = "AutoModelForImageTextToText"
     """Class of transformers whose ``from_pretrained`` gives the model."""
     architecture: str = "an image-text-to-text architecture"
-    """What a checkpoint must be, for messages."""
+    """Kind of checkpoint that it takes, for messages."""
     parts: tuple[str, ...] = ("tokenizer", "image_processor")
     """Attributes that the processor must have; ``tokenizer`` alone means that there is no processor at all."""
     without_torchvision: tuple[str, ...] = ()

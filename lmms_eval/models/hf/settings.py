@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 DEFAULT_MAX_NEW_TOKENS = 1024
-"""Where a task says nothing."""
+"""Default where a task says nothing."""
 _ALIASES = {
     "max_gen_toks": "max_new_tokens",
     "max_tokens": "max_new_tokens",
@@ -24,7 +24,7 @@ _SAMPLING_ONLY = ("temperature", "top_p", "top_k", "min_p", "typical_p", "epsilo
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Settings:
-    """How one request is generated. Requests with the same ``key`` may share a batch."""
+    """Settings by which one request is generated. Requests with the same ``key`` may share a batch."""
 
     key: str
     arguments: Mapping[str, Any]

@@ -50,7 +50,7 @@ class StopOnText:
 
 
 def find_ending(ids: list[int], end_ids: Collection[int], stopped_at: int | None) -> Ending:
-    """Where a row of a batch really ended: at its end token or stop string; what follows is padding."""
+    """Find the end of a row of a batch: at its end token or stop string; what follows is padding."""
     if stopped_at is not None:
         ids = ids[:stopped_at]
     for position, token in enumerate(ids):

@@ -1,1 +1,1 @@
-"""What the back ends over engines in this process (vLLM, SGLang) share."""
+"""The common part of the back ends over engines in this process (vLLM, SGLang)."""

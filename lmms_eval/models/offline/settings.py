@@ -53,7 +53,7 @@ class EngineSettings(CommonArguments):
 
     @property
     def engine_arguments(self) -> dict[str, Any]:
-        """What is not ours; texts that are JSON objects or lists are decoded."""
+        """Arguments of the engine, which are all but ours; texts that are JSON objects or lists are decoded."""
         return {name: decoded(value) for name, value in (self.model_extra or {}).items()}
 
     @property

@@ -63,7 +63,7 @@ class Arguments(ChatArguments):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where requests go. ``shown`` is the address without user, password and query, for people and records."""
+    """The address of the server. ``shown`` is the address without user, password and query, for people and records."""
 
     url: str = field(repr=False)
     authorization: str = field(repr=False)

@@ -36,7 +36,7 @@ class RetryPolicy:
 
 @dataclass(slots=True)
 class Tally:
-    """What happened so far, for ``describe``."""
+    """Counts of attempts and their errors so far, for ``describe``."""
 
     requests: int = 0
     attempts: int = 0

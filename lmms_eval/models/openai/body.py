@@ -34,7 +34,7 @@ MOST_KNOWN = 256
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """How media are sent."""
+    """The form in which media are sent."""
 
     max_frames: int
     video_fps: float | None

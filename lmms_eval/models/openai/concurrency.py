@@ -1,4 +1,4 @@
-"""How many requests are open: a gate whose width follows what the server takes."""
+"""The number of open requests: a gate whose width follows what the server takes."""
 
 from __future__ import annotations
 

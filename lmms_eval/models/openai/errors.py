@@ -1,4 +1,4 @@
-"""What can go wrong with one attempt, told apart by what should be done about it."""
+"""Errors of one attempt, told apart by what should be done about them."""
 
 from __future__ import annotations
 

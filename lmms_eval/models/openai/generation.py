@@ -32,17 +32,17 @@ class Mapped:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What the server and the model take."""
+    """Options that the server and the model take."""
 
     max_new_tokens: int
-    """Where the task does not say."""
+    """Default where the task does not say."""
     is_reasoning: bool
     """OpenAI's reasoning models: another name of the length, no temperature, no stop strings."""
     is_public: bool
     is_responses: bool = False
     """The Responses form: no stop strings."""
     reasoning_effort: str | None = None
-    """Where the task does not say."""
+    """Default where the task does not say."""
 
 
 def map_generation(options: Mapping[str, Any], seed: int, dialect: Dialect) -> Mapped:

@@ -23,7 +23,7 @@ PICTURE_TYPES = ("image_url", "output_image")
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a server answered. ``from_reasoning``: the text was found in the reasoning, not in the content.
+    """The answer of a server. ``from_reasoning``: the text was found in the reasoning, not in the content.
 
     ``parts`` are the texts and pictures in order where there are pictures, else empty.
     """
@@ -139,7 +139,7 @@ def _reason(choice: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    """What a completion says beside its message."""
+    """Facts of a completion beside its message."""
 
     finish_reason: str | None
     usage: Usage | None
