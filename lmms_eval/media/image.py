@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval.errors import MediaError
 from lmms_eval.media.cache import ByteLRU
 from lmms_eval.media.originals import KEEPING, carried, detach
-from lmms_eval.media.reference import MediaRef, Root, identity, resolve
-from lmms_eval.media.sent import note_picture
+from lmms_eval.media.reference import MediaRef, Root, content, identity, resolve
+from lmms_eval.media.sent import is_recording, note_picture
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -156,8 +156,13 @@ def load_image(value: Any, root: Root = None, *, rotate: bool = True) -> Image.I
     return upright(image) if rotate else image
 
 
-def load_rgb(value: Any, root: Root = None, *, rotate: bool = True, max_pixels: int | None = None) -> Image.Image:
+def load_rgb(
+    value: Any, root: Root = None, *, rotate: bool = True, max_pixels: int | None = None, shared: bool = False
+) -> Image.Image:
     """A decoded picture as RGB over white, shrunk to ``max_pixels`` where it is larger; the caller owns the copy.
+
+    With ``shared`` a file or bytes give the picture of the table itself, which is read-only: Pillow's own functions
+    copy it before they draw on it, and its pixels refuse to be set.
 
     A JPEG file of at least twice the wanted width and height is decoded at a smaller scale (Pillow's ``draft``).
 
@@ -172,7 +177,9 @@ def load_rgb(value: Any, root: Root = None, *, rotate: bool = True, max_pixels: 
         note_picture(ref, image.size)
         return detach(image.copy() if image is ref.image else image)
     key = identity(ref)
-    image = DECODED.get_or_make((key, rotate, max_pixels), lambda: _decode_rgb(ref, rotate, max_pixels)).copy()
+    image = DECODED.get_or_make((key, rotate, max_pixels), lambda: _decode_rgb(ref, rotate, max_pixels))
+    if not shared:
+        image = image.copy()
     note_picture(ref, image.size, sha256=key if ref.kind == "bytes" else "")
     return image
 
@@ -185,14 +192,16 @@ def _decode_rgb(ref: MediaRef, rotate: bool, max_pixels: int | None) -> Image.Im
     """
     from PIL import Image
 
-    opened = _open(ref, io.BytesIO(ref.read_bytes()))
+    opened = _open(ref, io.BytesIO(content(ref)[0] if is_recording() else ref.read_bytes()))
     size = _fitting(opened.size, max_pixels, None)
     wanted = (size[1], size[0]) if rotate and orientation(opened) in _LYING else size
     if size != opened.size:
         opened.draft(None, size)  # in no other mode
     _load(ref, opened)
     image = to_rgb(upright(opened) if rotate else opened)
-    return image if image.size == wanted else image.resize(wanted, Image.Resampling.LANCZOS)
+    image = image if image.size == wanted else image.resize(wanted, Image.Resampling.LANCZOS)
+    image.readonly = 1
+    return image
 
 
 def upright(image: Image.Image) -> Image.Image:

@@ -69,6 +69,11 @@ class unrecorded:
         _NOTES.reset(self._token)
 
 
+def is_recording() -> bool:
+    """Somebody notes what is sent, so that its digest will be asked for."""
+    return _NOTES.get() is not None
+
+
 def source_of(ref: MediaRef, kind: Kind, sha256: str = "") -> SentMedia:
     """Describe the source of a medium; ``sha256`` where it is known already."""
     if ref.kind == "path" and ref.path is not None:

@@ -172,19 +172,22 @@ def _part(info: VideoInfo, sampling: Sampling) -> tuple[int, int]:
 
 
 def _read(ref: MediaRef, sampling: Sampling) -> VideoFrames:
-    info = probe(ref)
-    if sampling.indices is None and _count(max(1, info.frames), info, sampling) > _TRUSTED_FRAMES:
-        info = _counted(ref, info)
-    wanted = select(info, sampling)
-    found, there = collect_frames(ref, wanted, info)
-    if wanted[-1] >= there:
-        told = f"the header of video {ref.describe()} tells {info.frames} frames, of which only {there} can be decoded"
-        if sampling.indices is not None or there == 0:
-            raise MediaError(f"{told}: check the file")
-        _warn(f"{told}: frames are chosen among these")
-        info = info.of_length(there)
+    with VideoFile(ref) as file:
+        info = file.info()
+        trusted = sampling.indices is not None or _count(max(1, info.frames), info, sampling) <= _TRUSTED_FRAMES
+        if info.frames < 1 or not trusted:
+            info = _counted(ref, info)
         wanted = select(info, sampling)
-        found, _ = collect_frames(ref, wanted, info)
+        found, there = collect_frames(file, wanted, info)
+        if wanted[-1] >= there:
+            of = f"the header of video {ref.describe()}"
+            told = f"{of} tells {info.frames} frames, of which only {there} can be decoded"
+            if sampling.indices is not None or there == 0:
+                raise MediaError(f"{told}: check the file")
+            _warn(f"{told}: frames are chosen among these")
+            info = info.of_length(there)
+            wanted = select(info, sampling)
+            found, _ = collect_frames(file, wanted, info)
     kept = tuple(index for index in wanted if index in found)
     if not kept:
         raise MediaError(f"none of the {len(wanted)} frames wanted of video {ref.describe()} can be read")

@@ -61,6 +61,10 @@ class VideoFile:
 
         self._ref = ref
         self._errors: tuple[type[BaseException], ...] = (av.FFmpegError, OSError, ValueError, EOFError)
+        self._open()
+
+    def _open(self) -> None:
+        ref = self._ref
         try:
             self._container = open_container(ref)
         except self._errors as error:
@@ -80,6 +84,7 @@ class VideoFile:
             raise MediaError(f"video {ref.describe()} claims frames of {context.width}x{context.height} pixels")
         context.options = {"max_pixels": str(MAX_FRAME_PIXELS)}  # a stream may tell another size later
         self._stream.thread_type = "AUTO"
+        self._is_fresh = True
 
     def __enter__(self) -> VideoFile:
         return self
@@ -105,6 +110,7 @@ class VideoFile:
 
     def decode(self) -> Iterator[Any]:
         """All frames in order of time; ``None`` in place of one that cannot be decoded."""
+        self._is_fresh = False
         packets = self._container.demux(self._stream)
         while True:
             try:
@@ -118,6 +124,13 @@ class VideoFile:
             except self._errors:
                 yield None
 
+    def from_start(self) -> Iterator[Any]:
+        """As :meth:`decode`, from the first frame on, whatever was read before."""
+        if not self._is_fresh:
+            self._container.close()
+            self._open()  # not every container finds its first frame by seeking
+        return self.decode()
+
     def seek(self, time: int) -> bool:
         """Go on from the key frame at ``time`` (in units of the stream); ``False`` if the container cannot."""
         try:
@@ -128,6 +141,7 @@ class VideoFile:
 
     def packet_index(self) -> PacketIndex | None:
         """Times of all frames without decoding; ``None`` where a packet has no time or the file is damaged."""
+        self._is_fresh = False
         times: set[int] = set()
         keys: set[int] = set()
         try:

@@ -13,6 +13,7 @@ import pytest
 
 from lmms_eval.media import frames as frames_module
 from lmms_eval.media import read_frames, uniform_indices
+from lmms_eval.media import video_file as video_file_module
 from lmms_eval.media.frames import collect_frames
 from lmms_eval.media.reference import MediaRef
 from lmms_eval.media.video import FRAMES, Sampling, VideoFrames, probe
@@ -75,7 +76,6 @@ def read(path: Path, sampling: Sampling, monkeypatch: pytest.MonkeyPatch, way: s
             patch.setattr(VideoFile, "packet_index", lambda self: None)
         else:
             patch.setattr(frames_module, "_AHEAD", -1000)
-            patch.setattr(frames_module, "_SHARE_WANTED", 0)
         return read_frames(path, sampling)
 
 
@@ -99,8 +99,8 @@ def test_they_are_sought_for_real(name: str, tmp_path: Path, monkeypatch: pytest
     info = probe(path)
     monkeypatch.setattr(frames_module, "_by_one_pass", lambda *_: pytest.fail("passed"))
     monkeypatch.setattr(frames_module, "_AHEAD", -1000)
-    ref = MediaRef("path", path=path)
-    found, there = collect_frames(ref, [3, 50, 51, 99], info)
+    with VideoFile(MediaRef("path", path=path)) as file:
+        found, there = collect_frames(file, [3, 50, 51, 99], info)
     assert {number: number_of(frame) for number, frame in found.items()} == {3: 3, 50: 50, 51: 51, 99: 99}
     assert there == info.frames
 
@@ -118,8 +118,22 @@ def decoded(path: Path, wanted: list[int], monkeypatch: pytest.MonkeyPatch) -> i
 
     with monkeypatch.context() as patch:
         patch.setattr(VideoFile, "decode", counting)
-        collect_frames(MediaRef("path", path=path), wanted, probe(path))
+        with VideoFile(MediaRef("path", path=path)) as file:
+            collect_frames(file, wanted, probe(path))
     return counted
+
+
+def test_a_short_video_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no seek can pay, neither facts nor times of packets take a container of their own."""
+    opened = []
+    real = video_file_module.open_container
+    monkeypatch.setattr(video_file_module, "open_container", lambda ref: opened.append(ref) or real(ref))
+    short = write_video(tmp_path / "short.mp4", 24, g=12)
+    frames = read_frames(short, Sampling(count=8))
+    assert [number_of(frame) for frame in frames.array] == list(frames.indices)
+    assert len(opened) == 1
+    read_frames(write_video(tmp_path / "long.mp4", 300, g=1000, sc_threshold=0), Sampling(count=4))
+    assert len(opened) == 3  # its packets are read first, and tell that a seek does not pay
 
 
 def test_the_cheaper_way_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +149,8 @@ def test_the_cheaper_way_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_a_key_frame_that_cannot_be_sought_is_no_loss(clip: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(VideoFile, "seek", lambda self, time: False)
-    found, _ = collect_frames(MediaRef("path", path=clip), [5, 290], probe(clip))
+    with VideoFile(MediaRef("path", path=clip)) as file:
+        found, _ = collect_frames(file, [5, 290], probe(clip))
     assert {number: number_of(frame) for number, frame in found.items()} == {5: 5, 290: 290}
 
 

@@ -226,3 +226,15 @@ def test_a_picture_that_is_a_program_is_not_opened(name: str, tmp_path: Path, mo
 def test_formats_that_are_opened(image_format: str, tmp_path: Path) -> None:
     picture(size=(32, 32)).save(tmp_path / "a.any", format=image_format)
     assert load_rgb(tmp_path / "a.any").size == (32, 32)
+
+
+def test_a_shared_picture_is_that_of_the_table_and_cannot_be_drawn_on(tmp_path: Path) -> None:
+    path = tmp_path / "shared.png"
+    Image.new("RGB", (4, 3), (10, 20, 30)).save(path)
+    first, again, own = load_rgb(path, shared=True), load_rgb(path, shared=True), load_rgb(path)
+    assert again is first and own is not first
+    own.putpixel((0, 0), (1, 2, 3))
+    first.copy().paste((7, 7, 7), (0, 0, 4, 3))
+    with pytest.raises(ValueError, match="readonly"):
+        first.load()[0, 0] = (1, 2, 3)
+    assert load_rgb(path).getcolors() == [(12, (10, 20, 30))]
