@@ -13,8 +13,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 RECOVERABLE = (
-    ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, OSError, RuntimeError, TypeError,
-    ValueError,
+    ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, MemoryError, OSError, RuntimeError,
+    TypeError, ValueError,
 )  # fmt: skip
 """Exceptions of processors and models for an input that they cannot take."""
 _OUT_OF_MEMORY = ("out of memory", "not enough memory", "can't allocate memory", "cannot allocate memory")

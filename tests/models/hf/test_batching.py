@@ -101,7 +101,12 @@ def test_what_never_fits_fails_alone():
 
 
 @pytest.mark.parametrize(
-    ("error", "kind"), [(ValueError("bad picture"), "internal"), (RefusedError("too long"), "bad_request")]
+    ("error", "kind"),
+    [
+        (ValueError("bad picture"), "internal"),
+        (ImportError("the image processor requires a package"), "internal"),
+        (RefusedError("too long"), "bad_request"),
+    ],
 )
 def test_an_item_that_raises_fails_alone(error, kind):
     def work(batch):
