@@ -119,7 +119,7 @@ def outcome(build, model_type, folder):
         try:
             return check(folder)
         except LmmsEvalError as error:
-            return {"load": str(error)}
+            return {"load": str(error).replace(str(folder), "FOLDER")}
         except Exception as error:  # noqa: BLE001 - an error that hf lets through is a defect of hf
             return {"defect": f"{type(error).__name__}: {error}"}
     return {"load": "an import failed"}
