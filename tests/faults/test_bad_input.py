@@ -339,7 +339,9 @@ def test_a_second_run_into_the_same_folder_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_in_the_middle_and_the_same_command_again(number: signal.Signals, code: int, tmp_path: Path) -> None:
     text_task(tmp_path / "tasks", 20)
+    usual = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # started by nohup, the tests would hand on that it is ignored
     with StubServer(delay=0.2) as server, running(tmp_path, server) as process:
+        signal.signal(signal.SIGHUP, usual)
         process.send_signal(number)
         stopped = end_of(process)
         assert stopped.code == code, stopped.shown
