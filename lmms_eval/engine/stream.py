@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,12 @@ FIRST_GUESS_BYTES = 1 << 16
 REFILL_SHARE = 0.75
 """Threads that have prepared all they may begin again when no more than this share is left: for every single request
 that the model takes, waking one would cost more than preparing a text."""
+
+HELP_FROM_CPU_S, HELP_FROM_WALL_S = 0.0003, 0.01
+"""Times of preparing a request from which on another thread helps. Texts take a fifth of the first; the second is that
+of waiting for a file or a server rather than for the interpreter's lock."""
+HELP_AFTER = 3
+"""Requests in a row that took so long: one alone may have imported a package."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +90,16 @@ class Stream:
             threading.Thread(target=self._work, name=f"prepare-{number}", daemon=True)
             for number in range(limits.threads)
         ]
+        self._started = 1
+        self._slow_in_a_row = 0
         self._claimed = 0
         self.taken = 0
         self.peak_bytes = 0
         """The most that was ready or held by the model at a time."""
 
     def start(self) -> None:
-        for thread in self._threads:
-            thread.start()
+        """Start the first thread; the others follow when preparing a request takes its time (``_call_help``)."""
+        self._threads[0].start()
 
     def push(self, requests: Sequence[Request]) -> None:
         """Further rounds, to be asked before anything new."""
@@ -251,12 +260,26 @@ class Stream:
     def _work(self) -> None:
         try:
             while (claimed := self._claim()) is not None:
-                request, reserved = claimed.request, claimed.reserved
-                self._finish(request, reserved)
+                cpu, wall = time.thread_time(), time.monotonic()
+                self._finish(claimed.request, claimed.reserved)
+                self._call_help(time.thread_time() - cpu, time.monotonic() - wall)
         except BaseException as error:  # noqa: BLE001 - a task's own code may raise anything; the taker re-raises it
             with self._changed:
                 self._error = self._error or error
             self.wake()
+
+    def _call_help(self, cpu_s: float, wall_s: float) -> None:
+        """Start another thread if requests take long to prepare.
+
+        For texts a second one would only contend with the model's loop for the interpreter's lock: on an idle machine
+        that takes a third more processor time, and the run a third longer.
+        """
+        with self._changed:
+            is_slow = cpu_s > HELP_FROM_CPU_S or wall_s > HELP_FROM_WALL_S
+            self._slow_in_a_row = self._slow_in_a_row + 1 if is_slow else 0
+            if self._slow_in_a_row >= HELP_AFTER and self._started < len(self._threads) and not self._stopped:
+                self._threads[self._started].start()
+                self._started, self._slow_in_a_row = self._started + 1, 0
 
     def _claim(self) -> _Claim | None:
         """Wait for the next request and for room for it; ``None`` at the end."""

@@ -382,3 +382,16 @@ def test_a_full_block_waits_for_preparation_only() -> None:
 def test_a_full_block_is_what_the_budget_has_room_for() -> None:
     source = stream(requests(10), lambda r: r.with_payload("x", 1000), StreamLimits(max_bytes=2500, threads=1))
     assert 1 <= len(source.take_full(8) or []) <= 3
+
+
+@pytest.mark.parametrize(("takes_s", "threads"), [(0.0, 1), (0.03, 3)])
+def test_threads_come_to_help_where_preparing_takes_its_time(takes_s: float, threads: int) -> None:
+    names: set[str] = set()
+
+    def prepare(request: Request) -> Request:
+        names.add(threading.current_thread().name)
+        time.sleep(takes_s)
+        return request.with_payload(b"", 1)
+
+    assert len(drain(stream(requests(40), prepare, StreamLimits(threads=3)))) == 40
+    assert len(names) == threads
