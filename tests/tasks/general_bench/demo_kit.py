@@ -13,10 +13,20 @@ from typing import Any
 
 from lmms_eval.tasks.general_bench import utils
 from lmms_eval.tasks.general_bench.data import documents
+from lmms_eval.tasks.general_bench.settings import Settings
 
 DEMO = Path(utils.__file__).parent / "demo"
 SET = "General-Bench-Openset"
 OPTIONS = {"data_folder": "demo"}
+DEMO_SETTINGS = Settings.of(OPTIONS)
+DEFECTS = "nlp_code_defect_detection"
+CHOICES = "nlp_commonsense_reasoning"
+PROBLEMS = "nlp_mathematical_word_problem_solving"
+SERIES = "nlp_time_series"
+DETECTION = "image_comprehension_traffic_signs_detection"
+TRACKING = "video_comprehension_ball_tracking"
+SPEECH = "audio_comprehension_speech_command"
+POINTS = "3d_comprehension_3d_furniture_classification"
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 

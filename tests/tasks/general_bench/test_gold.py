@@ -5,17 +5,7 @@ from typing import Any
 
 from lmms_eval.tasks.general_bench import gold
 from lmms_eval.tasks.general_bench.settings import Settings
-from tests.tasks.general_bench.demo_kit import OPTIONS, SET, copied, edit, rows
-
-DEMO = Settings.of(OPTIONS)
-DEFECTS = "nlp_code_defect_detection"
-CHOICES = "nlp_commonsense_reasoning"
-PROBLEMS = "nlp_mathematical_word_problem_solving"
-SERIES = "nlp_time_series"
-DETECTION = "image_comprehension_traffic_signs_detection"
-TRACKING = "video_comprehension_ball_tracking"
-SPEECH = "audio_comprehension_speech_command"
-POINTS = "3d_comprehension_3d_furniture_classification"
+from tests.tasks.general_bench.demo_kit import CHOICES, SET, copied, edit, rows
 
 
 def test_gold_of_a_closed_set_is_empty(tmp_path: Path) -> None:

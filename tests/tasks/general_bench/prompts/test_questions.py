@@ -8,22 +8,27 @@ import pytest
 from lmms_eval.errors import MediaError
 from lmms_eval.tasks.general_bench.prompts import questions
 from lmms_eval.tasks.general_bench.settings import Settings
-from tests.tasks.general_bench.demo_kit import OPTIONS, SET, copied, edit, rows
-
-DEMO = Settings.of(OPTIONS)
-DEFECTS = "nlp_code_defect_detection"
-CHOICES = "nlp_commonsense_reasoning"
-PROBLEMS = "nlp_mathematical_word_problem_solving"
-SERIES = "nlp_time_series"
-DETECTION = "image_comprehension_traffic_signs_detection"
-TRACKING = "video_comprehension_ball_tracking"
-SPEECH = "audio_comprehension_speech_command"
-POINTS = "3d_comprehension_3d_furniture_classification"
+from tests.tasks.general_bench.demo_kit import (
+    CHOICES,
+    DEFECTS,
+    DEMO_SETTINGS,
+    DETECTION,
+    OPTIONS,
+    POINTS,
+    PROBLEMS,
+    SERIES,
+    SET,
+    SPEECH,
+    TRACKING,
+    copied,
+    edit,
+    rows,
+)
 
 
 def kinds(name: str) -> list[str]:
     """What the one turn of a task's first question is made of."""
-    (turn,) = questions.messages(rows(name)[0], DEMO)
+    (turn,) = questions.messages(rows(name)[0], DEMO_SETTINGS)
     assert turn["role"] == "user"
     return [part["type"] for part in turn["content"]]
 
@@ -32,8 +37,10 @@ def test_a_language_question_is_one_text() -> None:
     assert kinds(CHOICES) == ["text"]
     doc = rows(CHOICES)[0]
     raw = json.loads(doc["item"])["input"]
-    assert raw["question"] in questions.text(doc, DEMO) and raw["options"][1] in questions.text(doc, DEMO)
-    assert questions.visuals(doc, DEMO) == []
+    assert raw["question"] in questions.text(doc, DEMO_SETTINGS) and raw["options"][1] in questions.text(
+        doc, DEMO_SETTINGS
+    )
+    assert questions.visuals(doc, DEMO_SETTINGS) == []
 
 
 @pytest.mark.parametrize(
@@ -44,7 +51,7 @@ def test_media_stand_before_the_text(name: str, media: list[str]) -> None:
     found = [kind for kind in kinds(name) if kind != "text"]
     assert found[: len(media)] == media
     assert kinds(name)[-1] == "text"
-    assert len(questions.visuals(rows(name)[0], DEMO)) == len(found)
+    assert len(questions.visuals(rows(name)[0], DEMO_SETTINGS)) == len(found)
 
 
 def test_no_more_frames_than_are_wanted() -> None:
@@ -59,14 +66,14 @@ def test_no_more_frames_than_are_wanted() -> None:
     [(DEFECTS, 16), (CHOICES, 256), (PROBLEMS, 512), (SERIES, 64), ("nlp_person_recognition", 128)],
 )
 def test_how_long_answers_may_be(name: str, limit: int) -> None:
-    assert questions.answer_limit(rows(name)[0], DEMO) == limit
-    assert questions.question(rows(name)[0], DEMO).max_new_tokens == limit
+    assert questions.answer_limit(rows(name)[0], DEMO_SETTINGS) == limit
+    assert questions.question(rows(name)[0], DEMO_SETTINGS).max_new_tokens == limit
 
 
 @pytest.mark.parametrize("name", [DETECTION, TRACKING, SPEECH, POINTS])
 def test_the_limit_of_media_tasks_is_that_of_their_questions(name: str) -> None:
     doc = rows(name)[0]
-    assert questions.answer_limit(doc, DEMO) == questions.question(doc, DEMO).max_new_tokens > 0
+    assert questions.answer_limit(doc, DEMO_SETTINGS) == questions.question(doc, DEMO_SETTINGS).max_new_tokens > 0
 
 
 def test_the_limit_is_told_without_the_media(tmp_path: Path) -> None:
@@ -75,7 +82,7 @@ def test_the_limit_is_told_without_the_media(tmp_path: Path) -> None:
         picture.unlink()
     given = {"data_root": str(root)}
     doc = rows(DETECTION, given)[0]
-    assert questions.answer_limit(doc, Settings.of(given)) == questions.answer_limit(rows(DETECTION)[0], DEMO)
+    assert questions.answer_limit(doc, Settings.of(given)) == questions.answer_limit(rows(DETECTION)[0], DEMO_SETTINGS)
     with pytest.raises(MediaError, match=r"0\.png"):
         questions.question(doc, Settings.of(given))
 

@@ -8,17 +8,18 @@ import pytest
 from lmms_eval.tasks.general_bench import gold
 from lmms_eval.tasks.general_bench.prompts import replies
 from lmms_eval.tasks.general_bench.settings import Settings
-from tests.tasks.general_bench.demo_kit import OPTIONS, rows
-
-DEMO = Settings.of(OPTIONS)
-DEFECTS = "nlp_code_defect_detection"
-CHOICES = "nlp_commonsense_reasoning"
-PROBLEMS = "nlp_mathematical_word_problem_solving"
-SERIES = "nlp_time_series"
-DETECTION = "image_comprehension_traffic_signs_detection"
-TRACKING = "video_comprehension_ball_tracking"
-SPEECH = "audio_comprehension_speech_command"
-POINTS = "3d_comprehension_3d_furniture_classification"
+from tests.tasks.general_bench.demo_kit import (
+    CHOICES,
+    DEFECTS,
+    DEMO_SETTINGS,
+    DETECTION,
+    OPTIONS,
+    PROBLEMS,
+    SERIES,
+    SPEECH,
+    TRACKING,
+    rows,
+)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +37,7 @@ POINTS = "3d_comprehension_3d_furniture_classification"
 )
 def test_replies_as_records(name: str, reply: str, record: dict[str, Any]) -> None:
     doc = rows(name)[0]
-    made = replies.record(doc, reply, DEMO)
+    made = replies.record(doc, reply, DEMO_SETTINGS)
     assert made == {"id": json.loads(doc["item"])["id"], **record}
 
 
@@ -50,7 +51,7 @@ def test_mended_extraction_leaves_what_is_not_there_empty() -> None:
 @pytest.mark.parametrize("reply", ["", "\ud800", "[" * 5000, "answer" * 1000, "\x00"])
 def test_no_reply_breaks_a_record(reply: str) -> None:
     for name in (DEFECTS, CHOICES, PROBLEMS, SERIES, DETECTION, TRACKING, SPEECH):
-        assert "id" in replies.record(rows(name)[0], reply, DEMO)
+        assert "id" in replies.record(rows(name)[0], reply, DEMO_SETTINGS)
 
 
 def test_what_is_scored_of_a_record() -> None:
@@ -61,7 +62,7 @@ def test_what_is_scored_of_a_record() -> None:
 
 def test_a_model_names_no_files() -> None:
     doc = rows("image_comprehension_flood_area_segmentation")[0]
-    assert replies.record(doc, "images/mask0.png", DEMO)["prediction"] == {"reply": "images/mask0.png"}
-    found = json.loads(gold.gold(doc, DEMO))
+    assert replies.record(doc, "images/mask0.png", DEMO_SETTINGS)["prediction"] == {"reply": "images/mask0.png"}
+    found = json.loads(gold.gold(doc, DEMO_SETTINGS))
     assert found["size"] == [48, 64] and sum(found["counts"]) == 48 * 64 and sum(found["counts"][1::2]) == 14 * 12
-    assert replies.record(doc, json.dumps(found), DEMO)["prediction"] == found
+    assert replies.record(doc, json.dumps(found), DEMO_SETTINGS)["prediction"] == found
