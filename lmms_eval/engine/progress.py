@@ -9,8 +9,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 from lmms_eval.stats import item_number
@@ -68,28 +67,28 @@ class Progress:
             self._show()
 
     def close(self) -> None:
-        with self._while_shown():
+        try:
             if self._bar is not None:
                 self._bar.close()
             elif self._enabled and time.monotonic() - self._started >= PLAIN_INTERVAL_S:
                 self._line()
+        except OSError:
+            self._give_up()
 
     def _show(self) -> None:
-        with self._while_shown():
+        try:
             if self._bar is not None:
                 self._bar.set_postfix_str(self._state(), refresh=False)
                 self._bar.update(self._all_done - self._bar.n)
             elif self._enabled and time.monotonic() - self._last_line >= PLAIN_INTERVAL_S:
                 self._last_line = time.monotonic()
                 self._line()
-
-    @contextmanager
-    def _while_shown(self) -> Iterator[None]:
-        """A terminal that has gone away, or a full disk under the log, ends the display and not the run."""
-        try:
-            yield
         except OSError:
-            self._bar, self._enabled = None, False
+            self._give_up()
+
+    def _give_up(self) -> None:
+        """A terminal that has gone away, or a full disk under the log, ends the display and not the run."""
+        self._bar, self._enabled = None, False
 
     @property
     def _all_done(self) -> int:

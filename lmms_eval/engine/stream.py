@@ -11,12 +11,14 @@ import contextlib
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from lmms_eval.api.request import Request
 from lmms_eval.errors import JournalError, UsageError
 
+_Waiter: TypeAlias = "tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]"
 FIRST_GUESS_BYTES = 1 << 16
 """Assumed size of a prepared request until one has been seen."""
 REFILL_SHARE = 0.75
@@ -61,7 +63,9 @@ class Stream:
     ) -> None:
         self._source, self._prepare, self._on_failure, self._has_open = source, prepare, on_failure, has_open
         self._limits = limits
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
+        """For those who wait. Who does not takes the lock itself, which costs half as much."""
         self._gate = threading.Lock()
         """One thread at a time takes the next request and waits for room for it."""
         self._next: Request | None = None
@@ -85,7 +89,7 @@ class Stream:
         """Tasks whose first request is in preparation: nobody knows yet how large theirs are."""
         self._exhausted = self._stopped = False
         self._error: BaseException | None = None
-        self._waiters: set[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = set()
+        self._waiters: set[_Waiter] = set()
         self._threads = [
             threading.Thread(target=self._work, name=f"prepare-{number}", daemon=True)
             for number in range(limits.threads)
@@ -103,7 +107,7 @@ class Stream:
 
     def push(self, requests: Sequence[Request]) -> None:
         """Further rounds, to be asked before anything new."""
-        with self._changed:
+        with self._lock:
             self._followups.extend(requests)
         self.wake()
 
@@ -112,7 +116,7 @@ class Stream:
 
         ``frees``: the payload goes, whoever still holds the request.
         """
-        with self._changed:
+        with self._lock:
             request = self._held.pop(request_id, None)
             if request is not None:
                 self._held_bytes -= request.payload_bytes
@@ -126,7 +130,7 @@ class Stream:
 
     def stop(self) -> None:
         """Hand out nothing more: ``take`` returns empty lists from now on."""
-        with self._changed:
+        with self._lock:
             self._stopped = True
         self.wake()
 
@@ -138,16 +142,21 @@ class Stream:
 
     def wake(self) -> None:
         """The state outside has changed (an answer was taken in): let waiting takers look again."""
-        with self._changed:
-            self._changed.notify_all()
-            waiters, self._waiters = self._waiters, set()
-        for loop, future in waiters:
-            with contextlib.suppress(RuntimeError):  # the loop has been closed: nobody waits there any more
-                loop.call_soon_threadsafe(_resolve, future)
+        with self._lock:
+            waiters = self._notified()
+        _resolve(waiters)
+
+    def _notified(self) -> set[_Waiter]:
+        """Notify threads, with the lock; the loops that wait are to be told without it (``_resolve``)."""
+        self._changed.notify_all()
+        waiters = self._waiters
+        if waiters:
+            self._waiters = set()
+        return waiters
 
     def take(self, max_n: int) -> list[Request]:
         """1 ... ``max_n`` prepared requests; blocks while none is ready; empty when the stream has ended."""
-        with self._changed, self._waiting():
+        with self._lock, self._waiting():
             while not self._ready and not self._ended():
                 # The outside state (has_open) can change without a notification when a model dies: look again.
                 self._changed.wait(timeout=0.5)
@@ -159,7 +168,7 @@ class Stream:
         They are the next ones of the source, whichever of them was prepared first. ``None`` when the asking was
         stopped.
         """
-        with self._changed:
+        with self._lock:
             while not self._has_next(max_n) and self._more_may_come():
                 if self._is_filled:
                     self._is_filled = False
@@ -183,7 +192,7 @@ class Stream:
         """``take`` without blocking the event loop."""
         loop = asyncio.get_running_loop()
         while True:
-            with self._changed:
+            with self._lock:
                 if self._ready or self._ended():
                     return self._pop(max_n)
                 future: asyncio.Future[None] = loop.create_future()
@@ -192,7 +201,7 @@ class Stream:
             try:
                 await future
             finally:
-                with self._changed:
+                with self._lock:
                     self._waiters.discard(waiter)
 
     @contextlib.contextmanager
@@ -260,11 +269,15 @@ class Stream:
     def _work(self) -> None:
         try:
             while (claimed := self._claim()) is not None:
-                cpu, wall = time.thread_time(), time.monotonic()
+                # The clock of a thread's processor time is a call of the system: it is asked where one has been slow.
+                cpu = time.thread_time() if self._slow_in_a_row else 0.0
+                began = time.monotonic()
                 self._finish(claimed.request, claimed.reserved)
-                self._call_help(time.thread_time() - cpu, time.monotonic() - wall)
+                wall = time.monotonic() - began
+                if self._slow_in_a_row or wall > HELP_FROM_CPU_S:
+                    self._call_help(time.thread_time() - cpu if cpu else wall, wall)
         except BaseException as error:  # noqa: BLE001 - a task's own code may raise anything; the taker re-raises it
-            with self._changed:
+            with self._lock:
                 self._error = self._error or error
             self.wake()
 
@@ -274,63 +287,56 @@ class Stream:
         For texts a second one would only contend with the model's loop for the interpreter's lock: on an idle machine
         that takes a third more processor time, and the run a third longer.
         """
-        with self._changed:
-            is_slow = cpu_s > HELP_FROM_CPU_S or wall_s > HELP_FROM_WALL_S
+        is_slow = cpu_s > HELP_FROM_CPU_S or wall_s > HELP_FROM_WALL_S
+        with self._lock:
             self._slow_in_a_row = self._slow_in_a_row + 1 if is_slow else 0
             if self._slow_in_a_row >= HELP_AFTER and self._started < len(self._threads) and not self._stopped:
                 self._threads[self._started].start()
                 self._started, self._slow_in_a_row = self._started + 1, 0
 
     def _claim(self) -> _Claim | None:
-        """Wait for the next request and for room for it; ``None`` at the end."""
+        """Wait for the next request, later rounds first, and for room for it; ``None`` at the end."""
         with self._gate:
-            while self._wait_until(self._may_pull):
-                if self._pull():
-                    return self._reserve() if self._wait_until(self._has_room) else None
-        return None
+            while True:
+                with self._lock:
+                    if not self._holds_before_end(self._may_pull):
+                        return None
+                    self._next = self._followups.popleft() if self._followups else None
+                request = self._next or next(self._source, None)
+                with self._lock:
+                    self._next = request
+                    if request is not None:
+                        return self._reserve(request) if self._holds_before_end(self._has_room) else None
+                    self._exhausted = True
+                self.wake()
 
-    def _wait_until(self, condition: Callable[[], bool]) -> bool:
-        with self._changed:
-            while not self._ended():
-                if condition():
-                    return True
-                self._changed.wait(timeout=0.5)
-            return False
+    def _holds_before_end(self, condition: Callable[[], bool]) -> bool:
+        """Wait for a condition, with the lock; false if the stream has ended without it."""
+        while not self._ended():
+            if condition():
+                return True
+            self._changed.wait(timeout=0.5)
+        return False
 
     def _may_pull(self) -> bool:
         count, most = len(self._ready) + self._preparing, self._limits.max_requests
         self._is_filled = count >= most or (self._is_filled and count > most * REFILL_SHARE)
         return count < most if self._followups else not (self._exhausted or self._is_filled)
 
-    def _pull(self) -> bool:
-        """The next request, later rounds first, into ``_next``; false at the end of the source."""
-        with self._changed:
-            if self._followups:
-                self._next = self._followups.popleft()
-                return True
-        request = next(self._source, None)
-        with self._changed:
-            self._next, self._exhausted = request, request is None
-        if request is None:
-            self.wake()
-        return request is not None
-
-    def _reserve(self) -> _Claim | None:
-        with self._changed:
-            request, self._next = self._next, None
-            if request is None:
-                return None
-            reserved = self._expected(request)
-            known = self._sizes.get(request.task.name)
-            if known is None:  # the first of its task: all room is kept for it
-                self._firsts.add(request.task.name)
-                reserved = max(reserved, self._limits.max_bytes - self._used_bytes())
-            else:
-                known.begin(request.cost)
-            self._preparing += 1
-            self._turns[request.id] = self._claimed = self._claimed + 1
-            self._reserved_bytes += reserved
-            return _Claim(request, reserved)
+    def _reserve(self, request: Request) -> _Claim:
+        self._next = None
+        task = request.task.name
+        known = self._sizes.get(task)
+        if known is None:  # the first of its task: all room is kept for it
+            self._firsts.add(task)
+            reserved = max(self._guess, self._limits.max_bytes - self._used_bytes())
+        else:
+            reserved = known.expected(request.cost)
+            known.begin(request.cost)
+        self._preparing += 1
+        self._turns[request.id] = self._claimed = self._claimed + 1
+        self._reserved_bytes += reserved
+        return _Claim(request, reserved)
 
     def _finish(self, request: Request, reserved: int) -> None:
         prepared, failure = None, None
@@ -342,7 +348,7 @@ class Stream:
             failure = error
         if failure is not None:
             self._on_failure(request, failure)
-        with self._changed:
+        with self._lock:
             self._preparing -= 1
             self._reserved_bytes -= reserved
             if prepared is None:
@@ -356,7 +362,8 @@ class Stream:
             if prepared is not None:
                 known.add(prepared.payload_bytes)
             self._guess = known.recent
-        self.wake()
+            waiters = self._notified()
+        _resolve(waiters)
 
 
 @dataclass(slots=True)
@@ -386,6 +393,12 @@ class _Claim:
     reserved: int
 
 
-def _resolve(future: asyncio.Future[None]) -> None:
+def _resolve(waiters: Iterable[_Waiter]) -> None:
+    for loop, future in waiters:
+        with contextlib.suppress(RuntimeError):  # the loop has been closed: nobody waits there any more
+            loop.call_soon_threadsafe(_set, future)
+
+
+def _set(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)

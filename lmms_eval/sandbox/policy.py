@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import contextvars
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lmms_eval.errors import LmmsEvalError
@@ -62,11 +61,16 @@ def current_policy() -> Policy:
     return _policy.get() or Policy()
 
 
-@contextlib.contextmanager
-def using(policy: Policy) -> Iterator[None]:
-    """Within this block (of this thread) ``policy`` is the current one."""
-    token = _policy.set(policy)
-    try:
-        yield
-    finally:
-        _policy.reset(token)
+class using:
+    """Context in which, in this thread, ``policy`` is the current one."""
+
+    __slots__ = ("_policy", "_token")
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+
+    def __enter__(self) -> None:
+        self._token = _policy.set(self._policy)
+
+    def __exit__(self, *_: object) -> None:
+        _policy.reset(self._token)

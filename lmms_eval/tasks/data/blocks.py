@@ -7,7 +7,7 @@ import itertools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lmms_eval.tasks.data.sizes import cells
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MAX_BYTES = 256 * 2**20
+
+_Columns: TypeAlias = "dict[str, pa.ChunkedArray]"
 
 
 class Blocks:
@@ -29,7 +31,7 @@ class Blocks:
     def __init__(self, counts: Sequence[int], read: Callable[[int], pa.Table], max_bytes: int = MAX_BYTES) -> None:
         self._ends = list(itertools.accumulate(counts))
         self._read, self._max_bytes = read, max_bytes
-        self._kept: OrderedDict[int, pa.Table] = OrderedDict()
+        self._kept: OrderedDict[int, _Columns] = OrderedDict()
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -41,8 +43,8 @@ class Blocks:
 
     def row(self, index: int, columns: Sequence[str]) -> dict[str, Any]:
         """Reads some columns of a row."""
-        table, offset = self._table_of(index)
-        return {name: table.column(name)[index - offset].as_py() for name in columns}
+        block, offset = self._block_of(index)
+        return {name: block[name][index - offset].as_py() for name in columns}
 
     def cells(self, name: str, indices: Sequence[int]) -> pa.ChunkedArray:
         """Collects some cells of a column, as views; ``indices`` is not empty."""
@@ -51,18 +53,23 @@ class Blocks:
         found: list[pa.ChunkedArray] = []
         for _, same_block in itertools.groupby(indices, self.number_of):
             wanted = list(same_block)
-            table, offset = self._table_of(wanted[0])
-            found.append(cells(table, name, [index - offset for index in wanted]))
+            block, offset = self._block_of(wanted[0])
+            found.append(cells(block[name], [index - offset for index in wanted]))
         return pa.chunked_array([chunk for part in found for chunk in part.chunks], type=found[0].type)
 
-    def _table_of(self, index: int) -> tuple[pa.Table, int]:
+    def _block_of(self, index: int) -> tuple[_Columns, int]:
         """Returns the block that holds a row, and the number of its first row."""
         number = self.number_of(index)
         with self._lock:
-            table = self._kept.get(number)
-            if table is None:
-                table = self._kept[number] = self._read(number)
-                while len(self._kept) > 1 and sum(kept.nbytes for kept in self._kept.values()) > self._max_bytes:
+            block = self._kept.get(number)
+            if block is None:
+                table = self._read(number)
+                block = self._kept[number] = {name: table.column(name) for name in table.column_names}
+                while len(self._kept) > 1 and sum(map(_bytes_of, self._kept.values())) > self._max_bytes:
                     self._kept.popitem(last=False)
             self._kept.move_to_end(number)
-        return table, self._ends[number - 1] if number else 0
+        return block, self._ends[number - 1] if number else 0
+
+
+def _bytes_of(block: _Columns) -> int:
+    return sum(column.nbytes for column in block.values())

@@ -43,7 +43,7 @@ class DatasetSource:
         # The library copies rows that a selection has put in another order; views of its table do not.
         chosen = getattr(self._dataset, "_indices", None)
         rows = indices if chosen is None else chosen.column(0).take(list(indices)).to_pylist()
-        return cells(self._dataset.data.table, name, rows)
+        return cells(self._dataset.data.table.column(name), rows)
 
     def media(self, name: str, indices: Sequence[int]) -> list[list[Item]]:
         return stored_media(self.cells(name, indices))

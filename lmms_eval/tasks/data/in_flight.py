@@ -13,6 +13,7 @@ from typing import Any
 
 MAX_BYTES = 64 * 2**20
 """Bytes of all rows of the process that are kept: about the texts of ten thousand documents."""
+_NESTED = (list, dict)
 _ROW_BYTES = 1024
 """Bytes of a row beside its texts."""
 
@@ -30,7 +31,7 @@ class Row:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Row:
-        return cls(values, tuple(name for name, value in values.items() if isinstance(value, list | dict)))
+        return cls(values, tuple([name for name, value in values.items() if isinstance(value, _NESTED)]))
 
     def copy(self) -> dict[str, Any]:
         """Copies the values, so that a reader may change its own."""
@@ -58,7 +59,7 @@ class RowsInFlight:
 
     def keep(self, key: Hashable, row: Row) -> None:
         """Keeps a row until it is dropped, or until newer ones need its place."""
-        size = _ROW_BYTES + _size(row.values)
+        size = _ROW_BYTES + sum(map(_size, row.values.values()))
         with self._lock:
             self._forget(key)
             self._rows[key] = row, size
@@ -90,7 +91,8 @@ def _copied(value: Any) -> Any:
 
 
 def _size(value: Any) -> int:
-    if isinstance(value, str | bytes):
+    kind = type(value)
+    if kind is str or kind is bytes:
         return len(value)
     if isinstance(value, Mapping):
         return sum(map(_size, value.values()))

@@ -37,6 +37,7 @@ class TableSource:
     ) -> None:
         self.table, self.files = table, tuple(files)
         self.columns = tuple(table.column_names)
+        self._columns = {name: table.column(name) for name in self.columns}
         self.features = features_of(table.schema) if features is None else features
         self.where = where or ", ".join(str(file) for file in files)
 
@@ -44,13 +45,13 @@ class TableSource:
         return int(self.table.num_rows)
 
     def row(self, index: int, columns: Sequence[str]) -> dict[str, Any]:
-        return {name: self.table.column(name)[index].as_py() for name in columns}
+        return {name: self._columns[name][index].as_py() for name in columns}
 
     def cells(self, name: str, indices: Sequence[int]) -> pa.ChunkedArray:
-        return cells(self.table, name, indices)
+        return cells(self._columns[name], indices)
 
     def media(self, name: str, indices: Sequence[int]) -> list[list[Item]]:
-        return stored_media(cells(self.table, name, indices))
+        return stored_media(cells(self._columns[name], indices))
 
     def identity(self) -> str:
         return file_identity(self.files)

@@ -37,7 +37,8 @@ class Scale:
         return self.unknown if size is None else self.fixed + size / self.bytes_per_token
 
 
-CHARACTERS_PER_TOKEN = 4.0
+BYTES_PER_TOKEN = 4.0
+"""Of UTF-8: four letters, or an ideograph and a third of the next."""
 SCALES: dict[Kind, Scale] = {
     # 120 kB, a JPEG of 1024 x 768, is 1,000 patches of 28 x 28 pixels.
     "image": Scale(64, 128, 1_000),
@@ -217,7 +218,7 @@ class Costs:
             if self._has_media and _names_media(cells):
                 yield _Column.of_media(cells.to_pylist())
             elif is_text(cells.type):
-                yield _Column([length / CHARACTERS_PER_TOKEN for length in text_lengths(cells)], [()] * len(indices))
+                yield _Column([length / BYTES_PER_TOKEN for length in text_lengths(cells)], [()] * len(indices))
 
     def _counts(self, indices: Sequence[int]) -> list[int]:
         if isinstance(self._choices, int):
@@ -238,7 +239,7 @@ class _Column:
         text, media = [], []
         for value in values:
             found = _media_of_cell(value)
-            text.append(0.0 if found is not None else len(str(value)) / CHARACTERS_PER_TOKEN)
+            text.append(0.0 if found is not None else len(str(value)) / BYTES_PER_TOKEN)
             media.append(found or [])
         return cls(text, media)
 

@@ -189,8 +189,10 @@ class PromptBuilder:
             rest = [*self._example_turns(doc_id), *rest]
         else:
             rest = _in_front(self._example_parts(doc_id), rest)
-        description = self.prompts.description(self.documents.text_view(doc_id))
-        return self.with_system([*leading, *(_with_description(description, rest))])
+        if self.prompts.config.description:
+            description = self.prompts.description(self.documents.text_view(doc_id))
+            rest = _with_description(description, rest)
+        return self.with_system([*leading, *rest])
 
     def with_system(self, turns: Sequence[Turn]) -> list[Turn]:
         """The system instruction in front of a system message of the task, or as one."""

@@ -22,6 +22,8 @@ from lmms_eval.tasks.yaml.seeding import Seeding
 NOT_SENT = frozenset({"max_agentic_steps"})
 """Generation options that steer the exchange and are no option of a model."""
 
+_UNCHANGEABLE = frozenset({str, int, float, bool, type(None)})
+
 
 @dataclass(frozen=True, slots=True)
 class RequestFactory:
@@ -78,14 +80,20 @@ class RequestFactory:
 
     def _sent_generation(self) -> dict[str, Any]:
         """Copies the options that a model gets: a copy for each request, since back ends change them."""
-        made = {
-            key: value if isinstance(value, str | int | float) else copy.deepcopy(value)
-            for key, value in self.generation.items()
-            if key not in NOT_SENT
-        }
+        made = {key: _copied(value) for key, value in self.generation.items() if key not in NOT_SENT}
         if isinstance(made.get("until"), str):
             made["until"] = [made["until"]]
         return made
+
+
+def _copied(value: Any) -> Any:
+    """Copies an option; nearly all are numbers, or lists of stop strings."""
+    kind = type(value)
+    if kind in _UNCHANGEABLE:
+        return value
+    if kind is list and all(type(item) is str for item in value):
+        return value.copy()
+    return copy.deepcopy(value)
 
 
 @dataclass(frozen=True, slots=True)
