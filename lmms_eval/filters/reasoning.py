@@ -13,6 +13,8 @@ TagPairs = Sequence[Sequence[str]]
 
 
 def _strip_pair(text: str, opening: str, closing: str) -> str:
+    if closing not in text:
+        return text
     kept: list[str] = []  # single characters, so that a tag which a removal joins together can be taken back
     at, reach = 0, len(opening) - 1
     while True:
@@ -40,7 +42,12 @@ def strip_reasoning_tags(text: str, tag_pairs: TagPairs = DEFAULT_TAGS) -> str:
     Raises:
         UsageError: an empty tag, or a pair that is none.
     """
-    for opening, closing in _checked(tag_pairs):
+    return strip_pairs(text, _checked(tag_pairs))
+
+
+def strip_pairs(text: str, pairs: Sequence[tuple[str, str]]) -> str:
+    """Do as ``strip_reasoning_tags`` with pairs that have been checked."""
+    for opening, closing in pairs:
         text = _strip_pair(text, opening, closing)
     return text.strip()
 

@@ -67,7 +67,7 @@ class ItemErrors:
 
 def item_number(item: Any, score_key: str = "score") -> float | None:
     """The number that a per-document value stands for: itself, or its field ``score_key``; ``None`` if neither."""
-    if isinstance(item, Mapping):
+    if not isinstance(item, int | float) and isinstance(item, Mapping):
         item = item.get(score_key)
     return item if isinstance(item, int | float) else None
 

@@ -15,7 +15,7 @@ from lmms_eval.api.registry import FILTERS as ADDED_FILTERS
 from lmms_eval.api.task import Answer, PipelineScore
 from lmms_eval.errors import TaskError, UnknownNameError, UsageError
 from lmms_eval.filters import FILTERS, FilterPipeline, filter_class
-from lmms_eval.filters.reasoning import DEFAULT_TAGS, parse_reasoning_tags_config, strip_reasoning_tags
+from lmms_eval.filters.reasoning import DEFAULT_TAGS, parse_reasoning_tags_config, strip_pairs
 from lmms_eval.metrics.choice import ChoiceItem, LikelihoodItem
 from lmms_eval.tasks.yaml import judged
 from lmms_eval.tasks.yaml.config import GENERATING, TaskConfig
@@ -299,9 +299,9 @@ def _mean(values: Sequence[Any]) -> Any:
 
 def _stripped(value: Any, tags: Tags) -> Any:
     if isinstance(value, InterleavedText):
-        return value.edited(lambda text: strip_reasoning_tags(text, tags)).strip()
+        return value.edited(lambda text: strip_pairs(text, tags)).strip()
     if isinstance(value, str):
-        return strip_reasoning_tags(value, tags)
+        return strip_pairs(value, tags)
     if isinstance(value, list):
         return [_stripped(item, tags) for item in value]
     return value
