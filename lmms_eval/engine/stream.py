@@ -16,11 +16,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from lmms_eval.api.request import Request
+from lmms_eval.engine.request_sizes import RequestSizes
 from lmms_eval.errors import JournalError, UsageError
 
 _Waiter: TypeAlias = "tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]"
-FIRST_GUESS_BYTES = 1 << 16
-"""Assumed size of a prepared request until one has been seen."""
 REFILL_SHARE = 0.75
 """Threads that have prepared all they may begin again when no more than this share is left: for every single request
 that the model takes, waking one would cost more than preparing a text."""
@@ -83,8 +82,7 @@ class Stream:
         """As many are ready as may be, and few have been taken since."""
         self._blocked = 0
         """Threads of the model that wait in ``take``: it cannot answer there, so room would never come."""
-        self._guess = FIRST_GUESS_BYTES
-        self._sizes: dict[str, _Sizes] = {}
+        self._sizes = RequestSizes()
         self._firsts: set[str] = set()
         """Tasks whose first request is in preparation: nobody knows yet how large theirs are."""
         self._exhausted = self._stopped = False
@@ -257,14 +255,10 @@ class Stream:
             return True  # one request is always prepared for a model that waits, however large it is
         if self._next is not None and self._next.task.name in self._firsts:
             return False
-        return self._used_bytes() + self._expected(self._next) <= self._limits.max_bytes
+        return self._used_bytes() + self._sizes.expected(self._next) <= self._limits.max_bytes
 
     def _used_bytes(self) -> int:
         return self._ready_bytes + self._held_bytes + self._reserved_bytes
-
-    def _expected(self, request: Request | None) -> int:
-        known = None if request is None else self._sizes.get(request.task.name)
-        return self._guess if request is None or known is None else known.expected(request.cost)
 
     def _work(self) -> None:
         try:
@@ -325,14 +319,10 @@ class Stream:
 
     def _reserve(self, request: Request) -> _Claim:
         self._next = None
-        task = request.task.name
-        known = self._sizes.get(task)
-        if known is None:  # the first of its task: all room is kept for it
-            self._firsts.add(task)
-            reserved = max(self._guess, self._limits.max_bytes - self._used_bytes())
-        else:
-            reserved = known.expected(request.cost)
-            known.begin(request.cost)
+        reserved = self._sizes.expected(request)
+        if not self._sizes.begin(request):  # the first of its task: all room is kept for it
+            self._firsts.add(request.task.name)
+            reserved = max(reserved, self._limits.max_bytes - self._used_bytes())
         self._preparing += 1
         self._turns[request.id] = self._claimed = self._claimed + 1
         self._reserved_bytes += reserved
@@ -358,33 +348,9 @@ class Stream:
                 self._ready_bytes += prepared.payload_bytes
                 self.peak_bytes = max(self.peak_bytes, self._ready_bytes + self._held_bytes)
             self._firsts.discard(request.task.name)
-            known = self._sizes.setdefault(request.task.name, _Sizes(request.cost))
-            if prepared is not None:
-                known.add(prepared.payload_bytes)
-            self._guess = known.recent
+            self._sizes.finish(request, None if prepared is None else prepared.payload_bytes)
             waiters = self._notified()
         _resolve(waiters)
-
-
-@dataclass(slots=True)
-class _Sizes:
-    """Sizes of one task's prepared requests, in bytes."""
-
-    cost: float
-    """Of the request that was begun last. Costs fall within a window, so one that rises begins a new window."""
-    recent: int = FIRST_GUESS_BYTES
-    """The largest one, less a tenth for each that has come since."""
-    largest: int = 0
-
-    def expected(self, cost: float) -> int:
-        return max(self.largest, self.recent) if cost > self.cost else self.recent
-
-    def begin(self, cost: float) -> None:
-        self.recent, self.cost = self.expected(cost), cost
-
-    def add(self, size: int) -> None:
-        self.recent = max(size, int(self.recent * 0.9), 1) if self.largest else max(size, 1)
-        self.largest = max(self.largest, self.recent)
 
 
 @dataclass(frozen=True, slots=True)

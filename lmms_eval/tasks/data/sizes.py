@@ -62,7 +62,7 @@ def _lengths(array: pa.Array) -> list[int | None]:
     validity, offsets = array.buffers()[:2]
     is_large = pa.types.is_large_list(kind) or pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
     ends = memoryview(offsets).cast("q" if is_large else "i")[first : first + len(array) + 1].tolist()
-    lengths = [end - begin for begin, end in pairwise(ends)]
+    lengths: list[int | None] = [end - begin for begin, end in pairwise(ends)]
     if validity is None or not array.null_count:
         return lengths
     bits = memoryview(validity)
