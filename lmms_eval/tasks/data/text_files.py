@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 IN_MEMORY_BYTES = 8 * 2**20
 """Larger files of JSON lines are read in blocks."""
+CSV_ROWS = 50_000
+"""Rows of a piece of a CSV file."""
+_WHOLE_FILE_OPTIONS = frozenset({"chunksize", "iterator", "skipfooter", "nrows", "engine"})
 MAX_UNPACKED_BYTES = 2**30
 MAX_RATIO = 100
 """Growth that a gzip file is allowed above ``MAX_UNPACKED_BYTES``: text does not compress better."""
@@ -47,17 +50,37 @@ def read_json(files: Sequence[Path], kwargs: Mapping[str, Any]) -> TableSource |
 
 def read_csv(files: Sequence[Path], kwargs: Mapping[str, Any]) -> TableSource:
     """Comma-separated files with the types that pandas infers; ``kwargs`` are those of ``pandas.read_csv``."""
-    import pandas as pd
     import pyarrow as pa
 
     tables: list[tuple[pa.Table, dict[str, Any]]] = []
     for file in files:
         try:
-            frame = pd.read_csv(io.BytesIO(read_bytes(file)) if file.suffix == ".gz" else file, **kwargs)
-            tables.append((pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None), {}))
+            tables.append((_csv_table(file, kwargs), {}))
         except (ValueError, TypeError, OSError, pa.ArrowException) as error:
             raise DataError(f"{file}: cannot be read as CSV: {error}; check the separator (sep) and quoting") from error
     return _source(tables, files)
+
+
+def _csv_table(file: Path, kwargs: Mapping[str, Any]) -> pa.Table:
+    """Reads a file in pieces, whose frames take several times the memory of the table; else as a whole.
+
+    As a whole where the pieces have different types, or an option concerns the whole file.
+    """
+    import pandas as pd
+    import pyarrow as pa
+
+    def opened() -> Any:
+        return io.BytesIO(read_bytes(file)) if file.suffix == ".gz" else file
+
+    def table(frame: pd.DataFrame) -> pa.Table:
+        return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
+
+    if not _WHOLE_FILE_OPTIONS.intersection(kwargs):
+        with pd.read_csv(opened(), **kwargs, chunksize=CSV_ROWS) as frames:
+            pieces = list(map(table, frames))
+        if pieces and all(piece.schema.equals(pieces[0].schema) for piece in pieces):
+            return pa.concat_tables(pieces)
+    return table(pd.read_csv(opened(), **kwargs))
 
 
 def read_text(files: Sequence[Path], _kwargs: Mapping[str, Any]) -> TableSource:
