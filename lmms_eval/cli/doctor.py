@@ -37,11 +37,20 @@ def run(arguments: Sequence[str]) -> int:
 
 def doctor_lines(environ: Mapping[str, str]) -> list[str]:
     """The whole report. Keys are reported as present or absent; their values are never read into it."""
+    try:
+        requirements = metadata.requires("lmms_eval") or ()
+    except metadata.PackageNotFoundError:
+        requirements = ()
     sections = {
-        "Software": _software(),
+        "Software": [
+            f"lmms-eval {package_version('lmms_eval') or 'not installed (run from its source folder)'}",
+            f"Python {platform.python_version()} on {platform.system()} {platform.machine()}",
+            f"Git {git_state() or 'not a checkout'}",
+            *(f"{name} {package_version(name) or 'absent'}" for name in PACKAGES),
+        ],
         "Accelerators": _accelerators(),
         "Machine": _machine(environ),
-        "Optional parts": optional_parts(_requirements()),
+        "Optional parts": optional_parts(requirements),
         "Scoring data": _scoring_data(environ),
         "Keys": [f"{name}: {'present' if environ.get(name) else 'absent'}" for name in KEYS],
         "Sandbox": _sandbox(),
@@ -69,13 +78,6 @@ def optional_parts(requirements: Sequence[str]) -> list[str]:
     return lines
 
 
-def _requirements() -> Sequence[str]:
-    try:
-        return metadata.requires("lmms_eval") or ()
-    except metadata.PackageNotFoundError:
-        return ()
-
-
 def _scoring_data(environ: Mapping[str, str]) -> list[str]:
     from lmms_eval.tasks._task_utils.linguistic import PACKAGES, REMEDY, find_package
 
@@ -85,13 +87,6 @@ def _scoring_data(environ: Mapping[str, str]) -> list[str]:
     given = ", ".join(source for source in (table, server) if source)
     lines.append(f"Java, for BLEU-4 and CIDEr of captions: {shutil.which('java') or 'absent, install a Java runtime'}")
     return [*lines, f"geocoder: {given or 'none, give --geocode_table FILE or --geocoder nominatim'}"]
-
-
-def _software() -> list[str]:
-    lines = [f"lmms-eval {package_version('lmms_eval') or 'not installed (run from its source folder)'}"]
-    lines += [f"Python {platform.python_version()} on {platform.system()} {platform.machine()}"]
-    lines += [f"Git {git_state() or 'not a checkout'}"]
-    return lines + [f"{name} {package_version(name) or 'absent'}" for name in PACKAGES]
 
 
 def _accelerators() -> list[str]:

@@ -8,7 +8,6 @@ import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from lmms_eval.cli.arguments import command_parser
 from lmms_eval.cli.output import emit
@@ -48,7 +47,13 @@ def fetch_nltk(folder: Path) -> None:
     from lmms_eval.api.outcome import NotEvaluated
     from lmms_eval.tasks._task_utils.linguistic import PACKAGES, open_linguistics
 
-    downloader = _downloader()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the many modules that NLTK imports
+            from nltk.downloader import Downloader
+    except ImportError as error:
+        raise UsageError("fetch nltk: nltk is missing; pip install 'lmms_eval[metrics]'") from error
+    downloader = Downloader()
     for package in PACKAGES:
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -64,13 +69,3 @@ def fetch_nltk(folder: Path) -> None:
         open_linguistics(str(folder))
     except NotEvaluated as unusable:
         raise FetchError(f"fetch nltk: what was downloaded cannot be used: {unusable.reason}") from unusable
-
-
-def _downloader() -> Any:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the many modules that NLTK imports
-            from nltk.downloader import Downloader
-    except ImportError as error:
-        raise UsageError("fetch nltk: nltk is missing; pip install 'lmms_eval[metrics]'") from error
-    return Downloader()

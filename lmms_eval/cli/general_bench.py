@@ -97,6 +97,7 @@ def _scored(given: argparse.Namespace, gathered: Gathered, name: str) -> Scored:
     if given.profile == "reference":
         return _scored_as_reference(given, gathered.predictions)
     from lmms_eval.errors import UsageError
+    from lmms_eval.judges import JudgeOptions, ask, open_judge
     from lmms_eval.tasks.general_bench.levels.files import write_bytes
     from lmms_eval.tasks.general_bench.report import score_table
     from lmms_eval.tasks.general_bench.settings import Settings
@@ -106,8 +107,11 @@ def _scored(given: argparse.Namespace, gathered: Gathered, name: str) -> Scored:
         raise UsageError(f"{given.dataset} holds predictions: give the data set's folder, which has the answers (-d)")
     settings = Settings.of({**simple_parse_args_string(given.task_kwargs), "data_root": str(given.dataset)})
     others = frozenset(Path(result.source).resolve() for result in gathered.results)
-    judge = f"{given.judge_model} {given.judge_base_url} {given.judge_args}"
-    job = FolderJob(settings, given.prediction, given.output / ".scores" / name, _asker(given), judge, others)
+    judge = JudgeOptions(given.judge_model, given.judge_base_url, simple_parse_args_string(given.judge_args))
+    # The judge is opened when a task needs it.
+    asker: Asker | None = (lambda questions: ask(open_judge(judge), questions)) if judge.is_given else None
+    shown = f"{given.judge_model} {given.judge_base_url} {given.judge_args}"
+    job = FolderJob(settings, given.prediction, given.output / ".scores" / name, asker, shown, others)
     found = score_folders(job, progress=lambda score: complain(f"{score.task}: {score.status}"))
     emit(score_table(found.scores))
     target = given.output / f"{name}_scores.json"
@@ -128,14 +132,6 @@ def _scored(given: argparse.Namespace, gathered: Gathered, name: str) -> Scored:
 def _unanswered(score: TaskScore) -> str:
     why = f"; {score.notes[0]}" if score.notes else ""
     return f"{score.facts.name}: {score.answered} of {score.expected} items answered, the others count as wrong{why}"
-
-
-def _asker(given: argparse.Namespace) -> Asker | None:
-    """Asks the judge that the flags name, which is opened when it is needed; ``None`` without one."""
-    from lmms_eval.judges import JudgeOptions, ask, open_judge
-
-    options = JudgeOptions(given.judge_model, given.judge_base_url, simple_parse_args_string(given.judge_args))
-    return (lambda questions: ask(open_judge(options), questions)) if options.is_given else None
 
 
 def _scored_as_reference(given: argparse.Namespace, predictions: Sequence[Path]) -> Scored:
@@ -188,10 +184,7 @@ def rank(words: Sequence[str]) -> int:
         units = paper.Units(wer_in_percent=given.wer_unit == "percent")
         ranked = paper.rank_paper(given.model, table, scope, specialists, units)
     folder = given.output or given.path.parent
-    code = _show(ranked, sensitivity.sensitivity(ranked, given.draws), folder)
-    if given.picture:
-        _draw(ranked, folder)
-    return code
+    return _show(ranked, sensitivity.sensitivity(ranked, given.draws), folder, given.picture)
 
 
 def _add_shared(parser: CommandParser, model: str) -> None:
@@ -202,7 +195,7 @@ def _add_shared(parser: CommandParser, model: str) -> None:
     )  # fmt: skip
 
 
-def _show(ranked: Ranked, found: Mapping[int, LevelSensitivity], folder: Path) -> int:
+def _show(ranked: Ranked, found: Mapping[int, LevelSensitivity], folder: Path, with_picture: bool) -> int:
     from lmms_eval.tasks.general_bench.levels import files, text
     from lmms_eval.utils.names import sanitize_model_name
 
@@ -217,21 +210,16 @@ def _show(ranked: Ranked, found: Mapping[int, LevelSensitivity], folder: Path) -
     for path, content in contents.items():
         files.write_bytes(path, content.encode())
     emit(f"files: {', '.join(map(str, contents))}")
-    return _remarks(ranked.problems, ranked.warnings, ())
+    code = _remarks(ranked.problems, ranked.warnings, ())
+    if with_picture:
+        from lmms_eval.plots.figure import PlotUnavailable
+        from lmms_eval.tasks.general_bench.levels import picture
 
-
-def _draw(ranked: Ranked, folder: Path) -> None:
-    from lmms_eval.plots.figure import PlotUnavailable
-    from lmms_eval.tasks.general_bench.levels import picture
-    from lmms_eval.utils.names import sanitize_model_name
-
-    stem = sanitize_model_name(ranked.model, full_path=True)
-    try:
-        drawn = picture.draw(ranked, folder / f"{stem}_levels.png")
-    except PlotUnavailable as error:
-        complain(str(error))
-    else:
-        emit(f"picture: {', '.join(map(str, drawn))}")
+        try:
+            emit(f"picture: {', '.join(map(str, picture.draw(ranked, folder / f'{name}_levels.png')))}")
+        except PlotUnavailable as error:
+            complain(str(error))
+    return code
 
 
 def _remarks(problems: Sequence[str], warnings: Sequence[str], not_evaluated: Sequence[str]) -> int:

@@ -51,7 +51,9 @@ def run_steps(words: Sequence[str], register: Step, rank: Step) -> int:
         raise UsageError(f"{' '.join(further)}: further options go to step 1 (lmms-eval eval), which is not run")
     if "1" in given.step and not given.model:
         raise UsageError("step 1 needs a model: --model NAME --model_args K=V,...; or leave it out: --step 23")
-    name = given.name or _model_name(given)
+    name = given.name or model_name_from_args(given.model_args) or given.model
+    if not name:
+        raise UsageError("give the model's name with --name NAME: it names the column and the files")
     steps: dict[str, Callable[[], int]] = {
         "1": lambda: evaluate.run([*_evaluation(given), *further]),
         "2": lambda: register(_registering(given, name)),
@@ -92,18 +94,6 @@ def _registering(given: argparse.Namespace, name: str) -> list[str]:
 def _ranking(given: argparse.Namespace, name: str) -> list[str]:
     workbook = given.output / f"{sanitize_model_name(name, full_path=True)}_result.xlsx"
     return ["-p", str(workbook), "-m", name, "--profile", given.profile, "--picture"]
-
-
-def _model_name(given: argparse.Namespace) -> str:
-    """Return the model's name in its arguments, else its back end.
-
-    Raises:
-        UsageError: nothing names it.
-    """
-    name = model_name_from_args(given.model_args) or given.model
-    if not name:
-        raise UsageError("give the model's name with --name NAME: it names the column and the files")
-    return str(name)
 
 
 def list_tasks(words: Sequence[str]) -> int:

@@ -17,7 +17,6 @@ from lmms_eval.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from lmms_eval.tasks.megabench.breakdown.statistics import Breakdown
-    from lmms_eval.tasks.megabench.outside_data import OutsideData
     from lmms_eval.tasks.megabench.standalone import EvaluatedTask, Evaluation, Panel
 
 OK, HAS_ERRORS, WITHHELD = 0, 2, 3
@@ -92,21 +91,30 @@ def score_submission(subset: str, given: argparse.Namespace) -> int:
     Raises:
         UsageError: the data set, the submission or the output file cannot be used.
     """
-    from lmms_eval.tasks.megabench.data import DEMO
+    from lmms_eval.config.environment import environment_defaults
+    from lmms_eval.tasks.megabench.data import DEMO, REPOSITORY
+    from lmms_eval.tasks.megabench.outside_data import OutsideData
     from lmms_eval.tasks.megabench.reference import load_reference
     from lmms_eval.tasks.megabench.scoring.pool import ScorePool
     from lmms_eval.tasks.megabench.standalone import Sources, evaluate
     from lmms_eval.tasks.megabench.submission import read_submission
 
     submission = read_submission(given.submission_file)
-    root = _data_root(given)
+    root = given.data_root
+    if given.dataset_name not in (None, REPOSITORY):
+        root = given.dataset_name
+        if not Path(root).is_dir():
+            raise UsageError(f"--dataset_name {root}: neither {REPOSITORY} nor a folder")
     if subset == SUBSETS["megabench_demo"]:
         subset, root = "core", str(DEMO)
     reference = load_reference(subset, root)
     _check_subset(submission, reference, subset)
     sources = Sources(reference, _previous(given.output_file, given.force))
     display = _Display(given.output_file)
-    pool = ScorePool(given.workers, given.allow_unsafe_code, _outside_data(given))
+    stated = {name: found.text for name, found in environment_defaults(os.environ).items()}
+    names = ("geocode_table", "geocoder", "nltk_data")
+    outside = OutsideData(**{name: text for name in names if (text := getattr(given, name) or stated.get(name))})
+    pool = ScorePool(given.workers, given.allow_unsafe_code, outside)
     try:
         with _panel(given, root) as panel:
             evaluation = evaluate(submission, sources, pool, panel, display)
@@ -114,28 +122,6 @@ def score_submission(subset: str, given: argparse.Namespace) -> int:
         pool.close()
     display.save(evaluation)
     return _report(evaluation, given.output_file)
-
-
-def _outside_data(given: argparse.Namespace) -> OutsideData:
-    """Data for scoring that flags or environment name."""
-    from lmms_eval.config.environment import environment_defaults
-    from lmms_eval.tasks.megabench.outside_data import OutsideData
-
-    stated = {name: found.text for name, found in environment_defaults(os.environ).items()}
-    names = ("geocode_table", "geocoder", "nltk_data")
-    return OutsideData(**{name: text for name in names if (text := getattr(given, name) or stated.get(name))})
-
-
-def _data_root(given: argparse.Namespace) -> str | None:
-    from lmms_eval.tasks.megabench.data import REPOSITORY
-
-    name: str | None = given.dataset_name
-    if name is None or name == REPOSITORY:
-        root: str | None = given.data_root
-        return root
-    if not Path(name).is_dir():
-        raise UsageError(f"--dataset_name {name}: neither {REPOSITORY} nor a folder")
-    return name
 
 
 @contextlib.contextmanager

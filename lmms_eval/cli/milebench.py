@@ -5,14 +5,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lmms_eval.cli.arguments import command_parser, run_action
 from lmms_eval.cli.output import complain, emit
 from lmms_eval.errors import DataError, UsageError
-
-if TYPE_CHECKING:
-    pass
 
 OK, HAS_ERRORS, WITHHELD = 0, 2, 3
 
@@ -22,7 +18,11 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def evaluate(words: Sequence[str]) -> int:
-    """Score the predictions in a model's folder, one data set or all that are there."""
+    """Score the predictions in a model's folder, one data set or all that are there.
+
+    Raises:
+        UsageError: the folder holds no predictions.
+    """
     parser = command_parser("milebench evaluate", "score pred.json files; writes eval.json and others beside them")
     parser.add_argument("--data-dir", "--data_dir", required=True, type=Path, metavar="DIR", help="root of the data")
     parser.add_argument("--dataset", metavar="NAME", help="one data set (all that the result folder has)")
@@ -35,22 +35,24 @@ def evaluate(words: Sequence[str]) -> int:
         help="score what is there if samples are missing or failed, and say how many",
     )  # fmt: skip
     given = parser.parse_args(list(words))
-    names = [given.dataset] if given.dataset else _found(given.result_dir)
+
+    from lmms_eval.tasks.milebench.facts import datasets
+    from lmms_eval.tasks.milebench.submission import PREDICTIONS
+
+    if given.dataset:
+        names = [given.dataset]
+    else:
+        there = sorted(path.parent.name for path in given.result_dir.glob(f"*/{PREDICTIONS}"))
+        if not there:
+            raise UsageError(
+                f"no folder with a {PREDICTIONS} in {given.result_dir}; --result-dir names one model's folder"
+            )
+        # The benchmark's own data sets first, in its order.
+        names = [name for name in datasets() if name in there] + [name for name in there if name not in datasets()]
     codes = [_evaluate_one(name, given) for name in names]
     if len(codes) > 1 and any(codes):
         complain(f"{sum(code != OK for code in codes)} of {len(codes)} data sets have no new result (see above)")
     return HAS_ERRORS if HAS_ERRORS in codes else max(codes)
-
-
-def _found(folder: Path) -> list[str]:
-    """The data sets with predictions in a model's folder, the benchmark's own first, in its order."""
-    from lmms_eval.tasks.milebench.facts import datasets
-    from lmms_eval.tasks.milebench.submission import PREDICTIONS
-
-    there = sorted(path.parent.name for path in folder.glob(f"*/{PREDICTIONS}"))
-    if not there:
-        raise UsageError(f"no folder with a {PREDICTIONS} in {folder}; --result-dir names one model's folder")
-    return [*(name for name in datasets() if name in there), *(name for name in there if name not in datasets())]
 
 
 def _evaluate_one(name: str, given: argparse.Namespace) -> int:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from lmms_eval.judges import Judge, JudgeOptions
     from lmms_eval.tasks.mmie.judge_file import Finished, Places
     from lmms_eval.tasks.mmie.judge_prompts import JudgePrompts
-    from lmms_eval.tasks.mmie.standalone import Input
 
 OK, HAS_ERRORS, WITHHELD = 0, 2, 3
 DEFAULT_MODEL = "MMIE/MMIE-Score"
@@ -107,14 +106,24 @@ def judge_file(given: argparse.Namespace, open_it: Callable[[], Judge]) -> int:
         DataError: the input or the prompts cannot be used, or the output cannot be written.
         ModelError: the judge cannot be built.
     """
+    from lmms_eval.storage.json_files import read_json
     from lmms_eval.tasks.mmie.judge_file import Judging, Places
     from lmms_eval.tasks.mmie.judge_prompts import built_in, load_prompts
+    from lmms_eval.tasks.mmie.standalone import Reading, read_input
+    from lmms_eval.tasks.mmie.view import ViewOptions, in_folder
 
     for name, least in (("save_step", 1), ("judge_retries", 0), ("max_images", 1)):
         if getattr(given, name) < least:
             raise UsageError(f"--{name} must be at least {least}, not {getattr(given, name)}")
     prompts = load_prompts(given.judge_prompts) if given.judge_prompts else built_in()
-    data = _read(given)
+    path = os.path.join(given.input_dir, given.input_name)
+    find = in_folder(given.input_dir, given.data_root)
+    view = ViewOptions(given.view, given.max_images)
+    reading = Reading(find, view, given.strict_images, given.category_by == "name")
+    data = read_input(read_json(Path(path)), path, reading)
+    for sample in data.everyone():
+        for name in sample.view.missing:
+            emit(f"{name} not found!")
     places = Places.of(Path(given.output_dir), given.output_name)
     judging = Judging(data, prompts, places, given.save_step)
     finished = judging.finish(open_it, given.judge_retries, given.force)
@@ -123,22 +132,6 @@ def judge_file(given: argparse.Namespace, open_it: Callable[[], Judge]) -> int:
     if finished.summary["failed"]:
         return HAS_ERRORS
     return WITHHELD if finished.summary["unscored"] else OK
-
-
-def _read(given: argparse.Namespace) -> Input:
-    from lmms_eval.storage.json_files import read_json
-    from lmms_eval.tasks.mmie.standalone import Reading, read_input
-    from lmms_eval.tasks.mmie.view import ViewOptions, in_folder
-
-    path = os.path.join(given.input_dir, given.input_name)
-    view = ViewOptions(given.view, given.max_images)
-    find = in_folder(given.input_dir, given.data_root)
-    reading = Reading(find, view, given.strict_images, given.category_by == "name")
-    data = read_input(read_json(Path(path)), path, reading)
-    for sample in data.everyone():
-        for name in sample.view.missing:
-            emit(f"{name} not found!")
-    return data
 
 
 def _show_scores(given: argparse.Namespace, finished: Finished, prompts: JudgePrompts) -> None:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lmms_eval.cli.arguments import add_catalogue_flags, command_parser
 from lmms_eval.cli.output import complain, emit
 from lmms_eval.cli.source import TaskSource
 from lmms_eval.errors import LmmsEvalError
-from lmms_eval.stats.power import PowerQuestion, PowerResult, power_analysis
+from lmms_eval.stats.power import PowerQuestion, power_analysis
 from lmms_eval.utils.arguments import comma_list
 
 if TYPE_CHECKING:
+    from lmms_eval.api.task import Task
     from lmms_eval.config import RunConfig
 
 
@@ -63,18 +63,21 @@ def power_lines(question: PowerQuestion, tasks: Sequence[str] = (), source: Task
         f"  wanted power: {result.power:g}",
         f"  minimum n: {result.min_n}",
     ]
-    for size in _sizes(tasks, source or TaskSource()) if tasks else ():
-        lines += ["", *_task_lines(size.task, power_analysis(question, size.documents))]
+    for task in _loaded(tasks, source or TaskSource()) if tasks else ():
+        found = power_analysis(question, len(task))
+        is_enough = found.current_n is not None and found.current_n >= found.min_n
+        lines += [
+            "",
+            f"Task {task.name}",
+            f"  n: {found.current_n}",
+            f"  power: {found.current_power}",
+            f"  minimum detectable difference: {found.min_detectable_effect}",
+            f"  {'sufficient' if is_enough else f'not sufficient: {found.min_n} documents are needed'}",
+        ]
     return lines
 
 
-@dataclass(frozen=True, slots=True)
-class _Size:
-    task: str
-    documents: int
-
-
-def _sizes(names: Sequence[str], source: TaskSource) -> Iterator[_Size]:
+def _loaded(names: Sequence[str], source: TaskSource) -> Iterator[Task]:
     from lmms_eval.api.task import TaskOptions
     from lmms_eval.tasks.selection import select_tasks
 
@@ -92,16 +95,4 @@ def _sizes(names: Sequence[str], source: TaskSource) -> Iterator[_Size]:
             except LmmsEvalError as error:
                 complain(f"warning: {task.name} is left out: {error}")
                 continue
-            yield _Size(task.name, len(task))
-
-
-def _task_lines(task: str, result: PowerResult) -> list[str]:
-    needed = f"not sufficient: {result.min_n} documents are needed"
-    is_enough = result.current_n is not None and result.current_n >= result.min_n
-    return [
-        f"Task {task}",
-        f"  n: {result.current_n}",
-        f"  power: {result.current_power}",
-        f"  minimum detectable difference: {result.min_detectable_effect}",
-        f"  {'sufficient' if is_enough else needed}",
-    ]
+            yield task
