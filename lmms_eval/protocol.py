@@ -106,7 +106,11 @@ class _Writer:
         elif isinstance(content, ChatImageContent):
             yield _image_part(image_url(content.url, self.image_options))
         elif isinstance(content, ChatAudioContent):
-            yield {"type": "audio_url", "audio_url": {"url": _audio_url(content.url)}}
+            from lmms_eval.media import resolve, wire_audio
+
+            sound = resolve(content.url)
+            url = sound.url if sound.kind == "url" else wire_audio(sound).data_url
+            yield {"type": "audio_url", "audio_url": {"url": url}}
         elif self.pass_video_url:
             yield {"type": "video_url", "video_url": {"url": _video_url(content.url)}}
         else:
@@ -116,7 +120,10 @@ class _Writer:
         from lmms_eval.media import image_url, shrink
 
         frames = self._read(content)
-        limit = self._pixels_per_frame(len(frames))
+        limits = [int(most)] if (most := self.video_kwargs.get("max_pixels")) else []
+        if total := self.video_kwargs.get("total_pixels"):
+            limits.append(int(total) // len(frames))
+        limit = max(1, min(limits)) if limits else None
         for image, seconds in zip(frames.images(), frames.times(), strict=True):
             if self.stamped:
                 yield {"type": "text", "text": f"<{seconds:.1f} seconds>"}
@@ -147,12 +154,6 @@ class _Writer:
             frames = read_frames(content.url, replace(sampling, fps=None, count=wanted))
         return frames
 
-    def _pixels_per_frame(self, frames: int) -> int | None:
-        limits = [self.video_kwargs[key] for key in ("max_pixels",) if self.video_kwargs.get(key)]
-        if total := self.video_kwargs.get("total_pixels"):
-            limits.append(int(total) // frames)
-        return max(1, int(min(limits))) if limits else None
-
 
 def _image_part(url: str) -> Part:
     return {"type": "image_url", "image_url": {"url": url}}
@@ -160,13 +161,6 @@ def _image_part(url: str) -> Part:
 
 def _first(*values: float | None) -> float | None:
     return next((value for value in values if value is not None), None)
-
-
-def _audio_url(value: Any) -> str:
-    from lmms_eval.media import resolve, wire_audio
-
-    reference = resolve(value)
-    return reference.url if reference.kind == "url" else wire_audio(reference).data_url
 
 
 def _video_url(value: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from lmms_eval.api.request import GeneratedImage, Part, Response
@@ -63,7 +63,16 @@ class InterleavedText(str):
         if chars is not None:
             return super().strip(chars)
         start = len(self) - len(self.lstrip())
-        return type(self)(tuple(_trimmed(self.parts, start, start + len(super().strip()))))
+        end = start + len(super().strip())
+        place = 0
+        kept: list[Part] = []
+        for part in self.parts:
+            if isinstance(part, str):
+                kept.append(part[max(0, start - place) : max(0, end - place)])
+                place += len(part)
+            else:
+                kept.append(part)
+        return type(self)(tuple(kept))
 
     def edited(self, function: Callable[[str], str]) -> str:
         """``function`` of the text, with the pictures that stand in what it leaves; a plain text if none does.
@@ -97,14 +106,3 @@ def cut_parts(parts: Sequence[Part], length: int) -> tuple[Part, ...]:
         if left < 0:
             break
     return tuple(kept)
-
-
-def _trimmed(parts: Sequence[Part], start: int, end: int) -> Iterator[Part]:
-    """The texts between two places of the joined text, and all pictures."""
-    place = 0
-    for part in parts:
-        if isinstance(part, str):
-            yield part[max(0, start - place) : max(0, end - place)]
-            place += len(part)
-        else:
-            yield part

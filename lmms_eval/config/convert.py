@@ -57,7 +57,9 @@ def argument_mapping(value: str | Mapping[str, Any] | None, name: str) -> dict[s
 def argument_text(value: str | Mapping[str, Any] | None) -> str:
     """``k=v,k=v`` for people to read; a text is returned as it is."""
     if isinstance(value, Mapping):
-        return ",".join(f"{key}={_plain(item)}" for key, item in value.items())
+        return ",".join(
+            f"{key}={json.dumps(item) if isinstance(item, list | dict) else item}" for key, item in value.items()
+        )
     return value or ""
 
 
@@ -73,23 +75,16 @@ def reasoning_pairs(text: str) -> tuple[tuple[str, str], ...]:
         pairs = json.loads(text)
     except json.JSONDecodeError as error:
         raise ConfigError(_tags_message(text)) from error
-    if not isinstance(pairs, list) or not all(_is_pair(pair) for pair in pairs):
+    if not isinstance(pairs, list) or not all(
+        isinstance(pair, list) and len(pair) == 2 and all(isinstance(tag, str) and tag for tag in pair)
+        for pair in pairs
+    ):
         raise ConfigError(_tags_message(text))
     return tuple((pair[0], pair[1]) for pair in pairs)
 
 
-def _is_pair(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(isinstance(tag, str) and tag for tag in value)
-
-
 def _tags_message(text: str) -> str:
     return f'reasoning_tags: give a JSON list of pairs like [["<think>", "</think>"]], or none; got {text!r}'
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, list | dict):
-        return json.dumps(value)
-    return str(value)
 
 
 def _tasks(value: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from lmms_eval.config.option import Option
@@ -43,9 +43,16 @@ def parse_flags(arguments: Sequence[str]) -> dict[str, Any]:
         else:
             parser.add_argument(*names, dest=option.name)
     namespace, rest = parser.parse_known_args(list(arguments))
-    if rest:
-        raise ConfigError(_unknown(rest[0], flag_names()))
-    return vars(namespace)
+    if not rest:
+        return vars(namespace)
+    word, known = rest[0], flag_names()
+    if not word.startswith("-"):
+        raise ConfigError(f"unexpected word {word!r}: it belongs to no flag (quote values that contain spaces)")
+    flag = word.split("=")[0]
+    close = [name for name in known if flag.startswith("--") and name.startswith(flag)]
+    close = close or difflib.get_close_matches(flag, list(known), n=2, cutoff=0.6)
+    hint = f"did you mean {' or '.join(close[:2])}?" if close else "see lmms-eval --help"
+    raise ConfigError(f"unknown flag {flag}; {hint}")
 
 
 def flag_names() -> list[str]:
@@ -62,12 +69,3 @@ def spellings(option: Option) -> list[str]:
             names["--" + name[2:].replace("-", "_")] = None
             names["--" + name[2:].replace("_", "-")] = None
     return list(names)
-
-
-def _unknown(word: str, known: Iterable[str]) -> str:
-    if not word.startswith("-"):
-        return f"unexpected word {word!r}: it belongs to no flag (quote values that contain spaces)"
-    flag = word.split("=")[0]
-    close = [name for name in known if flag.startswith("--") and name.startswith(flag)]
-    close = close or difflib.get_close_matches(flag, list(known), n=2, cutoff=0.6)
-    return f"unknown flag {flag}" + (f"; did you mean {' or '.join(close[:2])}?" if close else "; see lmms-eval --help")

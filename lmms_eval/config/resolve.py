@@ -112,6 +112,8 @@ def _nearest(key: str, known: Mapping[str, Option]) -> str:
 
 
 def _resolve(given: Mapping[str, Any], item: FileItem | None, environ: Mapping[str, str]) -> RunConfig:
+    from pydantic import ValidationError
+
     table = option_table()
     layered = {
         name: _Given(found.text, f"{found.variable} (environment)")
@@ -127,7 +129,15 @@ def _resolve(given: Mapping[str, Any], item: FileItem | None, environ: Mapping[s
         }
     layered |= {name: _Given(value, table[name].flag) for name, value in given.items() if value is not None}
     values = {name: _converted(table[name], entry) for name, entry in layered.items()}
-    config = _validated(values, layered)
+    try:
+        config = _adapter().validate_python(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name = str(first["loc"][0])
+        source, value = layered[name].source, redact({name: layered[name].value})[name]
+        told = first["msg"].replace("Input should be", "should be")
+        # The original would show values, secrets among them.
+        raise ConfigError(f"{source}: {told}; got {value!r}") from None
     return dataclasses.replace(config, log_samples=True) if config.predict_only else config
 
 
@@ -151,20 +161,6 @@ def _adapter() -> TypeAdapter[RunConfig]:
     from pydantic import TypeAdapter
 
     return TypeAdapter(RunConfig)
-
-
-def _validated(values: Mapping[str, Any], layered: Mapping[str, _Given]) -> RunConfig:
-    from pydantic import ValidationError
-
-    try:
-        return _adapter().validate_python(dict(values))
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        name = str(first["loc"][0])
-        what = first["msg"].replace("Input should be", "should be")
-        raise ConfigError(
-            f"{layered[name].source}: {what}; got {redact({name: layered[name].value})[name]!r}"
-        ) from None  # the original would show values, secrets among them
 
 
 def resolved_cli_args(config: RunConfig) -> dict[str, Any]:

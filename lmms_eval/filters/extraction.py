@@ -53,16 +53,9 @@ class RegexFilter(Filter):
         self.pattern = _compiled(regex_pattern, "regex")
         self.group_select, self.fallback = group_select, fallback
 
-    def _extract(self, answer: Any) -> str:
-        found = _find(self.pattern, _text(answer), self.group_select)
-        return self.fallback if found is None else found
-
     def apply(self, resps: Sequence[Any], docs: Sequence[Any]) -> list[Any]:  # noqa: ARG002 - interface
-        return [[self._extract(answer) for answer in answers] for answers in resps]
-
-
-def _without_punctuation(text: str) -> str:
-    return "".join(character for character in text if unicodedata.category(character)[0] != "P")
+        found = [[_find(self.pattern, _text(answer), self.group_select) for answer in answers] for answers in resps]
+        return [[self.fallback if text is None else text for text in texts] for texts in found]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +89,9 @@ class MultiChoiceRegexFilter(RegexFilter):
         for pattern in self.ignored:
             text = pattern.sub("", text)
         text = text.lower() if self.ignore_case else text
-        return _without_punctuation(text) if self.ignore_punctuation else text
+        if self.ignore_punctuation:
+            text = "".join(character for character in text if unicodedata.category(character)[0] != "P")
+        return text
 
     def _options(self, doc: Any) -> _Options:
         choices = doc.get("choices") if isinstance(doc, Mapping) else None

@@ -92,20 +92,18 @@ def wire_audio(value: Any, formats: Collection[str] = WIRE_FORMATS, root: Root =
         MediaError: not found, unreadable, or without samples.
     """
     ref = resolve(value, root)
-    made = _wired(ref, formats)
+    if ref.kind == "array":
+        made = _encoded("wav", encode_wav(ref.array, ref.sampling_rate))
+    else:
+        data = ref.read_bytes()
+        kind = sniff(data)
+        if kind in formats:
+            made = _encoded(kind, data)
+        else:
+            sound = _decode(MediaRef("bytes", data=data, name=ref.describe()), None)
+            made = _encoded("wav", encode_wav(sound.samples, sound.sampling_rate))
     note_file(ref, "audio", made.nbytes)
     return made
-
-
-def _wired(ref: MediaRef, formats: Collection[str]) -> EncodedAudio:
-    if ref.kind == "array":
-        return _encoded("wav", encode_wav(ref.array, ref.sampling_rate))
-    data = ref.read_bytes()
-    kind = sniff(data)
-    if kind in formats:
-        return _encoded(kind, data)
-    sound = _decode(MediaRef("bytes", data=data, name=ref.describe()), None)
-    return _encoded("wav", encode_wav(sound.samples, sound.sampling_rate))
 
 
 def encode_wav(array: Any, sampling_rate: int) -> bytes:

@@ -106,7 +106,7 @@ def resolve(value: Any, root: Root = None) -> MediaRef:
         return MediaRef("path", path=_find(Path(value), root))
     if isinstance(value, Mapping):
         return _resolve_mapping(value, root)
-    if _is_picture(value):
+    if all(hasattr(value, name) for name in ("mode", "size", "tobytes", "convert")):
         return MediaRef("image", image=value)
     if hasattr(value, "get_all_samples"):  # the audio decoder that `datasets` hands out
         samples = value.get_all_samples()
@@ -133,11 +133,23 @@ def digest(value: Any, root: Root = None) -> str:
         return found if found is not None else _MEMO.remember(key, _sha256(ref.read_bytes()))
     if ref.kind == "url":
         return _sha256(b"url\0" + ref.url.encode())
-    if ref.kind == "image" and ref.image is not None:
-        return _picture_digest(ref.image)
     if ref.kind == "array":
-        return _array_digest(ref)
-    return _sha256(ref.read_bytes())
+        import numpy as np
+
+        samples = np.ascontiguousarray(ref.array)
+        state = hashlib.sha256(f"{samples.dtype.str}\0{samples.shape}\0{ref.sampling_rate}\0".encode())
+        state.update(samples.tobytes())
+        return state.hexdigest()
+    if ref.kind != "image" or ref.image is None:
+        return _sha256(ref.read_bytes())
+    image, original = ref.image, original_of(ref.image)
+    if original is not None:
+        return original.sha256
+    state = hashlib.sha256(f"{image.mode}\0{image.size}\0{image.info.get('transparency')!r}\0".encode())
+    if image.mode in ("P", "PA"):
+        state.update(bytes(image.getpalette() or []))
+    state.update(image.tobytes())
+    return state.hexdigest()
 
 
 def known_digest(ref: MediaRef) -> str | None:
@@ -184,10 +196,6 @@ class _DigestMemo:
 
 
 _MEMO = _DigestMemo()
-
-
-def _is_picture(value: Any) -> bool:
-    return all(hasattr(value, name) for name in ("mode", "size", "tobytes", "convert"))
 
 
 def _resolve_text(value: str, root: Root) -> MediaRef:
@@ -261,26 +269,6 @@ def _file_key(ref: MediaRef) -> tuple[str, int, int]:
 
 def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
-
-
-def _picture_digest(image: Image.Image) -> str:
-    original = original_of(image)
-    if original is not None:
-        return original.sha256
-    state = hashlib.sha256(f"{image.mode}\0{image.size}\0{image.info.get('transparency')!r}\0".encode())
-    if image.mode in ("P", "PA"):
-        state.update(bytes(image.getpalette() or []))
-    state.update(image.tobytes())
-    return state.hexdigest()
-
-
-def _array_digest(ref: MediaRef) -> str:
-    import numpy as np
-
-    samples = np.ascontiguousarray(ref.array)
-    state = hashlib.sha256(f"{samples.dtype.str}\0{samples.shape}\0{ref.sampling_rate}\0".encode())
-    state.update(samples.tobytes())
-    return state.hexdigest()
 
 
 def _fetch(ref: MediaRef) -> bytes:

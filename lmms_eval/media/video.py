@@ -143,7 +143,11 @@ def select(info: VideoInfo, sampling: Sampling) -> list[int]:
         if outside:
             raise MediaError(f"frames {outside[:5]} are outside the video's {info.frames} frames")
         return sorted(sampling.indices)
-    first, stop = _part(info, sampling)
+    first, stop = 0, info.frames
+    if info.fps and sampling.start is not None:
+        first = max(0, round(sampling.start * info.fps))
+    if info.fps and sampling.end is not None:
+        stop = min(stop, round(sampling.end * info.fps) + 1)
     total = stop - first
     if total < 1:
         raise MediaError(f"no frame between {sampling.start} s and {sampling.end} s of {info.duration:.2f} s")
@@ -161,14 +165,6 @@ def _count(total: int, info: VideoInfo, sampling: Sampling) -> int:
         return total // sampling.step
     limit = total if sampling.count is None else sampling.count
     return sample_count(total, limit, sampling.fps, info.fps)
-
-
-def _part(info: VideoInfo, sampling: Sampling) -> tuple[int, int]:
-    if (sampling.start is None and sampling.end is None) or not info.fps:
-        return 0, info.frames
-    first = round((sampling.start or 0.0) * info.fps)
-    stop = info.frames if sampling.end is None else round(sampling.end * info.fps) + 1
-    return max(0, first), min(info.frames, stop)
 
 
 def _read(ref: MediaRef, sampling: Sampling) -> VideoFrames:

@@ -41,6 +41,7 @@ _BEARER = re.compile(r"(?i)\b(bearer\s+)[A-Za-z0-9._~+/=-]{8,}")
 _ADDRESS = re.compile(r"""(?i)(?<![a-z0-9+.-])[a-z][a-z0-9+.-]{0,20}://[^\s"'<>\\^`{|}]{1,4096}""")
 _USER = re.compile(r"(?<=://)[^/?#@]*@(?=[^/?#@]*(?:[/?#]|$))")
 _QUERY_VALUE = re.compile(r"(?<=[?&#;])([^=&#;,]*)=([^&#;,)]+)")
+_UUID = re.compile(r"(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NAMED_AFTER = frozenset({"deployments", "endpoints", "engines", "models"})
 """Parts of a path after which the name of a model stands, not a key."""
 
@@ -160,19 +161,15 @@ def _secrets_in(value: Any, least: int = 0) -> Iterator[str]:
             yield from _secrets_in(item, least)
     elif isinstance(value, str):
         yield from _credentials(value, least)
-        yield from _of_text(value)
+        for assignment in _NAMED.finditer(value):
+            yield from _credentials(assignment[2].strip("\"'"), _least(assignment[1]))
+        for address in _ADDRESS.finditer(value):
+            yield from _of_address(address.group())
 
 
 def _credentials(value: str, least: int) -> Iterator[str]:
     """A secret value, and what follows ``Bearer``, if they are long enough."""
     return (part for part in (value, value.rpartition(" ")[2]) if 0 < least <= len(part))
-
-
-def _of_text(text: str) -> Iterator[str]:
-    for assignment in _NAMED.finditer(text):
-        yield from _credentials(assignment[2].strip("\"'"), _least(assignment[1]))
-    for address in _ADDRESS.finditer(text):
-        yield from _of_address(address.group())
 
 
 def _of_address(address: str) -> Iterator[str]:
@@ -197,8 +194,4 @@ def _is_like_a_key(part: str) -> bool:
     """A part of a path that no person would have chosen: letters and digits mixed, or cases mixed, and long."""
     run = max(re.split(r"[^A-Za-z0-9]", part), key=len)
     mixed = any(map(str.isdigit, run)) and any(map(str.isalpha, run))
-    return part.startswith(("sk-", "hf_", "pk-")) or (len(run) >= 12 and mixed) or _is_uuid(part)
-
-
-def _is_uuid(part: str) -> bool:
-    return re.fullmatch(r"(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", part) is not None
+    return part.startswith(("sk-", "hf_", "pk-")) or (len(run) >= 12 and mixed) or _UUID.fullmatch(part) is not None
