@@ -74,7 +74,14 @@ class Anthropic(SdkModel[Arguments]):
             "model": arguments.model,
             "max_tokens": wanted.max_new_tokens + (budget or 0),
             "messages": [
-                {"role": turn.role, "content": [self._block(part, side) for part in turn.parts if not _is_blank(part)]}
+                {
+                    "role": turn.role,
+                    "content": [
+                        self._block(part, side)
+                        for part in turn.parts
+                        if not isinstance(part, Text) or part.text.strip()  # the service refuses blank texts
+                    ],
+                }
                 for turn in talk.turns
             ],
         }
@@ -107,8 +114,12 @@ class Anthropic(SdkModel[Arguments]):
             return {"type": "text", "text": part.text}
         if isinstance(part, Picture):
             from lmms_eval.media.encode import wire_image
+            from lmms_eval.media.image import header, load_image, shrink
 
-            image = wire_image(_within(part.value, side), options=self.images)
+            value, facts = part.value, header(part.value)
+            if max(facts.width, facts.height) > side:
+                value = shrink(load_image(value), max_side=side)
+            image = wire_image(value, options=self.images)
             source = {"type": "base64", "media_type": image.mime, "data": image.base64}
             return {"type": "image", "source": source}
         raise MediaError("the Messages API takes no sound: leave such tasks out, or ask another model")
@@ -192,19 +203,6 @@ class Anthropic(SdkModel[Arguments]):
         finish = FINISH.get(reason, reason) if isinstance(reason, str) else None
         text = "".join(text for text in texts if isinstance(text, str))
         return Reply(text, finish, _usage(answer), model=getattr(answer, "model", None))
-
-
-def _is_blank(part: Part) -> bool:
-    """The service refuses texts without a visible character."""
-    return isinstance(part, Text) and not part.text.strip()
-
-
-def _within(value: Any, side: int) -> Any:
-    """The picture, made smaller where its longer side exceeds ``side``; else ``value`` as it is."""
-    from lmms_eval.media.image import header, load_image, shrink
-
-    facts = header(value)
-    return value if max(facts.width, facts.height) <= side else shrink(load_image(value), max_side=side)
 
 
 def _usage(message: Any) -> Usage | None:

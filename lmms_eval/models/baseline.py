@@ -6,6 +6,7 @@ They check a task and its scoring from end to end, and say what a score of chanc
 from __future__ import annotations
 
 import ast
+import contextlib
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -98,23 +99,13 @@ def is_gold_choice(request: Request) -> bool:
 
     A text of digits is the number of a choice, as everywhere in tasks with choices.
     """
-    return any(_names_choice(answer, request) for answer in _answers(target_of(request.task, request.doc_id)))
-
-
-def _answers(target: Any) -> Sequence[Any]:
+    target = target_of(request.task, request.doc_id)
     if isinstance(target, str) and target.startswith("[") and target.endswith("]"):
-        try:
+        with contextlib.suppress(ValueError, SyntaxError):
             target = ast.literal_eval(target)
-        except (ValueError, SyntaxError):
-            return [target]
-    return target if isinstance(target, list | tuple) else [target]
-
-
-def _names_choice(answer: Any, request: Request) -> bool:
-    text = str(answer).strip()
-    if text.isdecimal():
-        return int(text) == request.index
-    return text == (request.continuation or "").strip()
+    answers = [str(answer).strip() for answer in (target if isinstance(target, list | tuple) else [target])]
+    asked = (request.continuation or "").strip()
+    return any(int(text) == request.index if text.isdecimal() else text == asked for text in answers)
 
 
 def _said(request: Request, text: str) -> Response:

@@ -79,7 +79,9 @@ class LegacyAdapter(Model):
             raise ModelError(f"chunk_size must be at least 1, not {chunk_size}")
         self.plugin = plugin
         self.chat = not plugin.is_simple
-        self._chunk_size = chunk_size or CHUNK_FACTOR * _batch_size(plugin, batch_size)
+        given = (batch_size, getattr(plugin, "batch_size_per_gpu", None))
+        sizes = (int(size) for size in given if isinstance(size, int | str) and str(size).isdigit())
+        self._chunk_size = chunk_size or CHUNK_FACTOR * next((size for size in sizes if size > 0), 1)
         self.concurrency = self._chunk_size
         self._five = False
         self._hook = PartialHook()
@@ -213,13 +215,6 @@ class LegacyAdapter(Model):
         if end.error is not None and not isinstance(end.error, Exception):
             raise end.error
         return end
-
-
-def _batch_size(plugin: lmms, batch_size: int | str | None) -> int:
-    for value in (batch_size, getattr(plugin, "batch_size_per_gpu", None)):
-        if isinstance(value, int | str) and str(value).isdigit() and int(value) > 0:
-            return int(value)
-    return 1
 
 
 def _groups(chunk: Sequence[Request]) -> list[list[Request]]:

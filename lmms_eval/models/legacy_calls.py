@@ -112,18 +112,15 @@ class PluginCall:
         """Partial results at once, then the rest of the returned list. See ``end`` afterwards."""
         while (response := self._events.get()) is not None:
             yield response
-        if self._error is None:
-            yield from self._final()
-
-    def end(self) -> CallEnd:
-        """Return how the call ended, once ``responses`` is used up."""
-        unanswered = (item for position, item in enumerate(self._items) if position not in self._answered)
-        return CallEnd(self._error, tuple(unanswered))
-
-    def _final(self) -> Iterator[Response]:
-        pending = [position for position in range(len(self._items)) if position not in self._answered]
-        problem = self._shape_problem()
-        for position in pending:
+        if self._error is not None:
+            return
+        problem = ""
+        if not isinstance(self._outputs, list | tuple):
+            problem = f"the plugin's {self._name} returned a {type(self._outputs).__name__}, not a list"
+        elif len(self._outputs) != len(self._items):
+            counts = f"{len(self._outputs)} results for {len(self._items)} requests"
+            problem = f"the plugin's {self._name} returned {counts}"
+        for position in [position for position in range(len(self._items)) if position not in self._answered]:
             self._answered.add(position)
             if problem:
                 yield Response.failure(self._items[position].request.id, "internal", problem)
@@ -133,13 +130,10 @@ class PluginCall:
             except UnusableOutput as error:
                 yield Response.failure(self._items[position].request.id, "internal", str(error))
 
-    def _shape_problem(self) -> str:
-        wanted = len(self._items)
-        if not isinstance(self._outputs, list | tuple):
-            return f"the plugin's {self._name} returned a {type(self._outputs).__name__}, not a list"
-        if len(self._outputs) != wanted:
-            return f"the plugin's {self._name} returned {len(self._outputs)} results for {wanted} requests"
-        return ""
+    def end(self) -> CallEnd:
+        """Return how the call ended, once ``responses`` is used up."""
+        unanswered = (item for position, item in enumerate(self._items) if position not in self._answered)
+        return CallEnd(self._error, tuple(unanswered))
 
     def _response(self, position: int, output: Any) -> Response:
         request = self._items[position].request
@@ -172,19 +166,15 @@ def _generation_response(request: Request, output: Any, latency: float) -> Respo
         rounds = tuple(unwrapped.text) if isinstance(unwrapped.text, list) else (unwrapped.text,)
         return Response(request.id, rounds=rounds, usage=usage, latency=latency)
     if unwrapped.parts:
-        return _interleaved_response(request, unwrapped.parts, usage=usage, latency=latency)
+        try:
+            parts = [part if isinstance(part, str) else _picture(part) for part in unwrapped.parts]
+            return Response.interleaved(request.id, parts, usage=usage, latency=latency)
+        except (MediaError, OSError) as error:
+            message = f"the plugin's {request.kind} returned a picture of {error}"
+            return Response.failure(request.id, "malformed", message)
     if not isinstance(unwrapped.text, str):
         raise UnusableOutput(f"the plugin's generate_until returned {_shown(output)} for a request; return a text")
     return Response(request.id, text=unwrapped.text, usage=usage, latency=latency)
-
-
-def _interleaved_response(request: Request, parts: Sequence[Any], **facts: Any) -> Response:
-    try:
-        return Response.interleaved(
-            request.id, [part if isinstance(part, str) else _picture(part) for part in parts], **facts
-        )
-    except (MediaError, OSError) as error:
-        return Response.failure(request.id, "malformed", f"the plugin's {request.kind} returned a picture of {error}")
 
 
 def _picture(part: Any) -> GeneratedImage:

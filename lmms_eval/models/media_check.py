@@ -26,18 +26,15 @@ def open_media(messages: ChatMessages) -> None:
                 from lmms_eval.media import load_audio
 
                 load_audio(part.url)
-            elif isinstance(part, ChatVideoContent) and _is_frames(part.url):
-                for frame in part.url:
-                    _picture(frame)
             elif isinstance(part, ChatVideoContent):
-                read_video(part, Frames(FRAMES))
+                if isinstance(part.url, Sequence) and not isinstance(part.url, str | bytes | bytearray):
+                    for frame in part.url:
+                        _picture(frame)
+                else:
+                    read_video(part, Frames(FRAMES))
 
 
 def _picture(value: Any) -> None:
     from lmms_eval.media import load_rgb
 
     load_rgb(value)
-
-
-def _is_frames(value: Any) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)

@@ -19,15 +19,14 @@ def plain_context(turns: Sequence[Mapping[str, Any]], marks: Mapping[str, str]) 
     Raises:
         ValueError: the model has no mark for a part.
     """
-    return "\n\n".join(_joined(turn["content"], marks) for turn in turns)
-
-
-def _joined(parts: Sequence[Mapping[str, Any]], marks: Mapping[str, str]) -> str:
-    text, follows_text = "", False
-    for part in parts:
-        is_text = part["type"] == "text"
-        if not is_text and not marks.get(part["type"]):
-            raise ValueError(f"chat_template=none: this model has no mark for {part['type']} in a plain text")
-        text += ("\n" if is_text and follows_text else "") + (part["text"] if is_text else marks[part["type"]])
-        follows_text = is_text
-    return text
+    texts = []
+    for turn in turns:
+        text, follows_text = "", False
+        for part in turn["content"]:
+            is_text = part["type"] == "text"
+            if not is_text and not marks.get(part["type"]):
+                raise ValueError(f"chat_template=none: this model has no mark for {part['type']} in a plain text")
+            text += ("\n" if is_text and follows_text else "") + (part["text"] if is_text else marks[part["type"]])
+            follows_text = is_text
+        texts.append(text)
+    return "\n\n".join(texts)

@@ -70,19 +70,20 @@ class Replay(Model):
         return {"files": sorted((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)}
 
     def _book(self, task: Task) -> AnswerBook:
-        if task.name not in self._books:
-            self._books[task.name] = self._open(task)
-        return self._books[task.name]
-
-    def _open(self, task: Task) -> AnswerBook:
+        book = self._books.get(task.name)
+        if book is not None:
+            return book
         file = self._samples.get(task.name) or self._samples.get("")
         if file is not None:
-            return SamplesBook(file)
-        own = [path for path in self._submissions if path.name == f"{task.name}{SUBMISSION_SUFFIX}"]
-        if self._submissions:
-            return SubmissionBook(own or self._submissions)
-        held = ", ".join(sorted(self._samples))
-        raise ModelError(f"replay: {self.path} holds no samples of task {task.name!r} (it holds {held})")
+            book = SamplesBook(file)
+        elif self._submissions:
+            own = [path for path in self._submissions if path.name == f"{task.name}{SUBMISSION_SUFFIX}"]
+            book = SubmissionBook(own or self._submissions)
+        else:
+            held = ", ".join(sorted(self._samples))
+            raise ModelError(f"replay: {self.path} holds no samples of task {task.name!r} (it holds {held})")
+        self._books[task.name] = book
+        return book
 
 
 def _is_submission(file: Path, in_folder: bool) -> bool:

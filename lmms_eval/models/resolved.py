@@ -39,8 +39,20 @@ class ResolvedModel:
         Raises:
             ModelError: a package is missing, the path is wrong, the class is no model or of the other interface.
         """
-        value = _import_class(self.manifest.model_id, self.class_path)
-        return _checked_class(self.manifest.model_id, self.class_path, value, self.kind)
+        model_id = self.manifest.model_id
+        cls = _import_class(model_id, self.class_path)
+        if not isinstance(cls, type) or not issubclass(cls, lmms | Model):
+            raise ModelError(
+                f"model {model_id!r}: {self.class_path} is no subclass of lmms_eval.api.model.Model or "
+                "lmms_eval.api.model.lmms"
+            )
+        is_simple = bool(getattr(cls, "is_simple", False))
+        if is_simple != (self.kind == "simple"):
+            raise ModelError(
+                f"model {model_id!r}: {self.class_path} has is_simple={is_simple}, but its manifest gives it as "
+                f"{self.kind}_class_path; make the two agree"
+            )
+        return cls
 
 
 def _import_class(model_id: str, path: str) -> Any:
@@ -61,17 +73,3 @@ def _import_class(model_id: str, path: str) -> Any:
             raise ModelError(f"model {model_id!r} is registered as {path}, but {module_name} has no {attribute!r}")
         value = getattr(value, part)
     return value
-
-
-def _checked_class(model_id: str, path: str, cls: Any, kind: Kind) -> type[Any]:
-    if not isinstance(cls, type) or not issubclass(cls, lmms | Model):
-        raise ModelError(
-            f"model {model_id!r}: {path} is no subclass of lmms_eval.api.model.Model or lmms_eval.api.model.lmms"
-        )
-    is_simple = bool(getattr(cls, "is_simple", False))
-    if is_simple != (kind == "simple"):
-        raise ModelError(
-            f"model {model_id!r}: {path} has is_simple={is_simple}, but its manifest gives it as {kind}_class_path; "
-            "make the two agree"
-        )
-    return cls

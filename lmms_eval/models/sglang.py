@@ -43,7 +43,16 @@ class SglangEngine(Engine):
 
     async def generate(self, job: Job, request_id: str) -> Answer:  # noqa: ARG002 - the engine numbers requests itself
         """Ask the engine. One that is cancelled here runs to its end there."""
-        answer = await self._asked(job.prompt, self._sampling(job))
+        wanted = job.wanted
+        sampling = dict(wanted.pick(self.options)[0])
+        sampling["max_new_tokens"] = wanted.max_new_tokens
+        given = {"temperature": wanted.temperature, "top_p": wanted.top_p}
+        sampling |= {name: value for name, value in given.items() if value is not None}
+        if wanted.temperature != 0:
+            sampling["sampling_seed"] = wanted.seed
+        if wanted.stops:
+            sampling["stop"] = list(wanted.stops)
+        answer = await self._asked(job.prompt, sampling)
         facts = answer["meta_info"]
         finish = facts.get("finish_reason") or {}
         return Answer(answer["text"], finish.get("type"), facts.get("prompt_tokens"), facts.get("completion_tokens"))
@@ -88,18 +97,6 @@ class SglangEngine(Engine):
         if finish.get("type") == "abort":
             raise ValueError(f"the engine aborted the request: {finish.get('message', 'no reason given')}")
         return answer
-
-    def _sampling(self, job: Job) -> dict[str, Any]:
-        wanted = job.wanted
-        fields = dict(wanted.pick(self.options)[0])
-        fields["max_new_tokens"] = wanted.max_new_tokens
-        given = {"temperature": wanted.temperature, "top_p": wanted.top_p}
-        fields |= {name: value for name, value in given.items() if value is not None}
-        if wanted.temperature != 0:
-            fields["sampling_seed"] = wanted.seed
-        if wanted.stops:
-            fields["stop"] = list(wanted.stops)
-        return fields
 
     def describe(self) -> Mapping[str, Any]:
         """Tell the package's version."""

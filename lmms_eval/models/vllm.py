@@ -67,7 +67,14 @@ class VllmEngine(Engine):
 
     async def generate(self, job: Job, request_id: str) -> Answer:
         """Ask the engine; closing its generator aborts the request there."""
-        final = await self._last(job.prompt, self._sampling(job), request_id)
+        wanted = job.wanted
+        fields = dict(wanted.pick(self.options)[0])
+        given = {"temperature": wanted.temperature, "top_p": wanted.top_p, "seed": wanted.seed}
+        fields |= {name: value for name, value in given.items() if value is not None}
+        if wanted.stops:
+            fields["stop"] = list(wanted.stops)
+        sampling = self._vllm.SamplingParams(max_tokens=wanted.max_new_tokens, **fields)
+        final = await self._last(job.prompt, sampling, request_id)
         if not final.outputs:
             raise RuntimeError("the engine gave no output")
         best = final.outputs[0]
@@ -93,33 +100,20 @@ class VllmEngine(Engine):
     async def _last(self, prompt: Prompt, sampling: Any, request_id: str) -> Any:
         """The engine's output when the request is finished."""
         sampling.output_kind = self._vllm.sampling_params.RequestOutputKind.FINAL_ONLY
+        sounds = [(sound.samples, sound.sampling_rate) for sound in prompt.sounds]
+        films = [(film.frames, film.metadata) for film in prompt.videos]
+        media = {"image": prompt.images, "video": films, "audio": sounds}
+        asked: dict[str, Any] = {"prompt_token_ids": prompt.token_ids}
+        if given := {name: values for name, values in media.items() if values}:
+            asked["multi_modal_data"] = given
+            if self._processor_options:
+                asked["mm_processor_kwargs"] = self._processor_options
         final: Any = None
-        async for output in self._engine.generate(self._asked(prompt), sampling, request_id):
+        async for output in self._engine.generate(asked, sampling, request_id):
             final = output
         if final is None:
             raise RuntimeError("the engine gave no output")
         return final
-
-    def _asked(self, prompt: Prompt) -> dict[str, Any]:
-        sounds = [(sound.samples, sound.sampling_rate) for sound in prompt.sounds]
-        films = [(film.frames, film.metadata) for film in prompt.videos]
-        media = {"image": prompt.images, "video": films, "audio": sounds}
-        given = {name: values for name, values in media.items() if values}
-        asked: dict[str, Any] = {"prompt_token_ids": prompt.token_ids}
-        if given:
-            asked["multi_modal_data"] = given
-            if self._processor_options:
-                asked["mm_processor_kwargs"] = self._processor_options
-        return asked
-
-    def _sampling(self, job: Job) -> Any:
-        wanted = job.wanted
-        fields = dict(wanted.pick(self.options)[0])
-        given = {"temperature": wanted.temperature, "top_p": wanted.top_p, "seed": wanted.seed}
-        fields |= {name: value for name, value in given.items() if value is not None}
-        if wanted.stops:
-            fields["stop"] = list(wanted.stops)
-        return self._vllm.SamplingParams(max_tokens=wanted.max_new_tokens, **fields)
 
     def describe(self) -> Mapping[str, Any]:
         """Tell the package's version."""

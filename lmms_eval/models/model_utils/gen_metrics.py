@@ -113,8 +113,6 @@ class GenMetrics:
     def log_metric(self, content: str | list[str] | None = None, num_tokens: float | None = None, **extra: Any) -> None:
         """Log the block: the tokens of the texts by ``tokenize_fn`` (words without one), or ``num_tokens``."""
         texts = [content] if isinstance(content, str) else list(content or ())
-        tokens = num_tokens if num_tokens is not None else sum(self._count(text) for text in texts)
+        count = self._tokenize or str.split
+        tokens = num_tokens if num_tokens is not None else sum(len(count(text)) for text in texts)
         log_metrics(tokens, self.stop_timer(), total_requests=len(texts) or None, **extra)
-
-    def _count(self, text: str) -> int:
-        return len(self._tokenize(text)) if self._tokenize else len(text.split())

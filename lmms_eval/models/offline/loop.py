@@ -55,21 +55,18 @@ class EngineLoop:
         async def end() -> None:
             last()
 
+        def stop() -> None:
+            for task in asyncio.all_tasks(self._loop):
+                task.cancel()
+            self._loop.call_soon(self._loop.stop)
+
         try:
             asyncio.run_coroutine_threadsafe(end(), self._loop).result()
         finally:
-            self._loop.call_soon_threadsafe(self._stop)
-            self._join()
-
-    def _stop(self) -> None:
-        for task in asyncio.all_tasks(self._loop):
-            task.cancel()
-        self._loop.call_soon(self._loop.stop)
-
-    def _join(self) -> None:
-        self._thread.join(ABORT_S)
-        if not self._thread.is_alive():
-            self._loop.close()
+            self._loop.call_soon_threadsafe(stop)
+            self._thread.join(ABORT_S)
+            if not self._thread.is_alive():
+                self._loop.close()
 
 
 def _pass_on(task: asyncio.Task[T], outcome: asyncio.Future[T]) -> None:

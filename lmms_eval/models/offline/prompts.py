@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -81,11 +80,12 @@ class PromptBuilder:
             RefusedError: the conversation has media and the template takes texts alone, the template refuses it, or
                 the continuation adds no token.
         """
+        told = messages.messages
+        if self.system_prompt:  # in place of the conversation's own
+            leading = ChatMessage(role="system", content=[ChatTextContent(text=self.system_prompt)])
+            told = [leading, *(message for message in told if message.role != "system")]
         prompt = Prompt([])
-        turns = [
-            {"role": message.role, "content": self._content(message, prompt)}
-            for message in _with_system(messages.messages, self.system_prompt)
-        ]
+        turns = [{"role": message.role, "content": self._content(message, prompt)} for message in told]
         text = plain_context(turns, {}) if self.is_plain else self._rendered(turns)
         # A template writes what marks the beginning: the tokenizer must not do so again.
         bos = self._tokenizer.bos_token
@@ -178,14 +178,6 @@ class PromptBuilder:
             raise MediaError(f"{film.describe()}: this engine takes whole videos by path or URL only; use vllm or hf")
         note_file(film, "video")
         return film.url if film.kind == "url" else str(film.path)
-
-
-def _with_system(messages: Sequence[ChatMessage], system_prompt: str | None) -> list[ChatMessage]:
-    """The messages with ``system_prompt`` first, in place of their own system messages."""
-    if not system_prompt:
-        return list(messages)
-    leading = ChatMessage(role="system", content=[ChatTextContent(text=system_prompt)])
-    return [leading, *(message for message in messages if message.role != "system")]
 
 
 def _load(settings: EngineSettings, template: str | None) -> tuple[Any, Any]:

@@ -109,13 +109,13 @@ class ImagesApi:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     async def _ask(self, descriptions: Sequence[str]) -> list[Response]:
-        return await asyncio.gather(*(self._asker.ask(self._request(text)) for text in descriptions))
-
-    def _request(self, description: str) -> Request:
-        body = orjson.dumps({**self._body, "prompt": description})
-        # No document of a run stands behind this request, and its body is made already.
-        request = Request("text-to-image", "generate_until", cast("Task", None), 0, _no_messages)
-        return request.with_payload(body, len(body))
+        requests = []
+        for description in descriptions:
+            body = orjson.dumps({**self._body, "prompt": description})
+            # No document of a run stands behind this request, and its body is made already.
+            request = Request("text-to-image", "generate_until", cast("Task", None), 0, _no_messages)
+            requests.append(request.with_payload(body, len(body)))
+        return await asyncio.gather(*map(self._asker.ask, requests))
 
 
 def _read(raw: bytes, url: str) -> Reply:
