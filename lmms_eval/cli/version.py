@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import platform
-import subprocess
 from collections.abc import Sequence
-from importlib import metadata
-from pathlib import Path
 
 from lmms_eval.cli.arguments import command_parser
 from lmms_eval.cli.output import emit
+from lmms_eval.results.environment import git, package_version
 
 PACKAGES = ("torch", "accelerate", "transformers", "vllm")
 
@@ -27,30 +25,9 @@ def version_lines() -> list[str]:
     return lines + [f"{name} {version}" for name in PACKAGES if (version := package_version(name))]
 
 
-def package_version(name: str) -> str | None:
-    """Installed version, without importing the package."""
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
-
-
 def git_state() -> str | None:
     """``branch@commit`` of the source folder, ``+changes`` if tracked files differ; ``None`` outside a checkout."""
-    branch, commit = _git("rev-parse", "--abbrev-ref", "HEAD"), _git("rev-parse", "--short=8", "HEAD")
+    branch, commit = git("rev-parse", "--abbrev-ref", "HEAD"), git("rev-parse", "--short=8", "HEAD")
     if not (branch and commit):
         return None
-    return f"{branch}@{commit}" + ("+changes" if _git("status", "--porcelain", "--untracked-files=no") else "")
-
-
-def _git(*arguments: str) -> str | None:
-    folder = Path(__file__).resolve().parents[2]
-    if not (folder / ".git").exists():
-        return None
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=10, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip()
+    return f"{branch}@{commit}" + ("+changes" if git("status", "--porcelain", "--untracked-files=no") else "")

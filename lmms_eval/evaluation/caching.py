@@ -7,7 +7,6 @@ import inspect
 import re
 from collections.abc import Mapping
 from contextlib import ExitStack
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from lmms_eval.engine.cache_file import CacheFile, cache_path
 from lmms_eval.engine.cache_key import CacheKeys
 from lmms_eval.engine.response_cache import ResponseCache
 from lmms_eval.evaluation.inputs import Collected
+from lmms_eval.results.environment import package_version
 from lmms_eval.storage.codec import VolatileValue
 from lmms_eval.utils.redaction import redact_text
 
@@ -47,7 +47,9 @@ def open_cache(config: RunConfig, collected: Collected, opened: ExitStack) -> Re
     else:
         logger.warning("--use_cache: nothing is cached, for nothing tells this model object from others (identity())")
     arguments = _arguments(config)
-    name = redact_text(f"{collected.choice.backend} {_name(config, arguments)}".strip())
+    named = (arguments.get(key) for key in ("model_version", "model", "pretrained", "path"))
+    weights = next((value for value in named if isinstance(value, str)), config.model)
+    name = redact_text(f"{collected.choice.backend} {weights}".strip())
     cache = ResponseCache(CacheFile(cache_path(config.use_cache)), keys, name, arguments)
     opened.callback(cache.close)
     return cache
@@ -57,7 +59,7 @@ def model_identity(config: RunConfig, collected: Collected) -> dict[str, Any]:
     """Back end, arguments (no secrets, no run-only ones), weights and code: what fixes the model's answers."""
     options, arguments = answer_options(config), _arguments(config)
     return {
-        "version": _version(),
+        "version": package_version("lmms_eval") or "",
         "backend": collected.choice.backend,
         "model": collected.choice.model_id or collected.choice.name,
         "arguments": arguments,
@@ -80,13 +82,6 @@ def cache_part(config: RunConfig, counts: Mapping[str, int]) -> dict[str, Any]:
     return {"path": str(cache_path(config.use_cache)), **counts} if config.use_cache else {}
 
 
-def _version() -> str:
-    try:
-        return metadata.version("lmms_eval")
-    except metadata.PackageNotFoundError:  # run from its source folder
-        return ""
-
-
 def _is_known(collected: Collected) -> bool:
     """A model object from a program may hold any weights: then it must say itself what it is."""
     if collected.choice.object is None:
@@ -97,13 +92,6 @@ def _is_known(collected: Collected) -> bool:
 def _arguments(config: RunConfig) -> dict[str, Any]:
     arguments: dict[str, Any] = answer_options(config)["model_args"]
     return {name: _USER_INFO.sub("", value) if isinstance(value, str) else value for name, value in arguments.items()}
-
-
-def _name(config: RunConfig, arguments: Mapping[str, Any]) -> str:
-    for key in ("model_version", "model", "pretrained", "path"):
-        if isinstance(arguments.get(key), str):
-            return str(arguments[key])
-    return config.model
 
 
 def _stamps(value: str) -> list[list[Any]]:

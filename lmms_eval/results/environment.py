@@ -29,6 +29,7 @@ class GitState:
 
 
 def package_version(name: str) -> str | None:
+    """Return a package's version as installed, without importing it; ``None`` where it is absent."""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
@@ -37,17 +38,17 @@ def package_version(name: str) -> str | None:
 
 @lru_cache(maxsize=1)
 def git_state() -> GitState:
-    """Read from the checkout that holds this package (not from the current folder, which may be another project's)."""
+    return GitState(git("rev-parse", "HEAD"), git("rev-parse", "--abbrev-ref", "HEAD"))
+
+
+def git(*arguments: str) -> str | None:
+    """Ask Git about the checkout that holds this package; ``None`` outside of one, or where Git fails or is silent."""
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():
-        return GitState(None, None)
-    return GitState(_git(root, "rev-parse", "HEAD"), _git(root, "rev-parse", "--abbrev-ref", "HEAD"))
-
-
-def _git(root: Path, *arguments: str) -> str | None:
+        return None
     try:
         done = subprocess.run(
-            ["git", "-C", str(root), *arguments], capture_output=True, text=True, timeout=5, check=False
+            ["git", "-C", str(root), *arguments], capture_output=True, text=True, timeout=10, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

@@ -3,7 +3,8 @@ from __future__ import annotations
 import platform
 
 from lmms_eval.cli.main import main
-from lmms_eval.cli.version import package_version, version_lines
+from lmms_eval.cli.version import version_lines
+from lmms_eval.results.environment import package_version
 
 
 def test_lines(capsys) -> None:
