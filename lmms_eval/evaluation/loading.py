@@ -8,7 +8,7 @@ from typing import Any
 
 from loguru import logger
 
-from lmms_eval.api.task import Selection, Task
+from lmms_eval.api.task import Selection
 from lmms_eval.errors import AbsentDataError, FunctionError, LmmsEvalError, TaskError
 
 
@@ -22,11 +22,20 @@ def load_tasks(selection: Selection) -> Selection:
     absent: dict[str, AbsentDataError] = {}
     for task in selection.tasks:
         try:
-            _load(task)
+            task.load()
         except AbsentDataError as error:
             if task.name in selection.direct:
                 raise
             absent[task.name] = error
+        except FunctionError as error:
+            raise TaskError(f"task {task.name!r}: preparing its data: {error}; --verbosity DEBUG shows more") from error
+        except LmmsEvalError:
+            raise
+        except Exception as error:  # process_docs and the like are the task's own code
+            raise TaskError(
+                f"task {task.name!r}: preparing its data raised {type(error).__name__}: {error}; see the task's own "
+                "functions (process_docs); --verbosity DEBUG shows where"
+            ) from error
     if not absent:
         return selection
     if len(absent) == len(selection.tasks):
@@ -61,17 +70,3 @@ def _without(selection: Selection, absent: Mapping[str, Any]) -> Selection:
     return Selection(
         tuple(task for task in selection.tasks if task.name not in absent), tuple(groups), selection.direct
     )
-
-
-def _load(task: Task) -> None:
-    try:
-        task.load()
-    except FunctionError as error:
-        raise TaskError(f"task {task.name!r}: preparing its data: {error}; --verbosity DEBUG shows more") from error
-    except LmmsEvalError:
-        raise
-    except Exception as error:  # process_docs and the like are the task's own code
-        raise TaskError(
-            f"task {task.name!r}: preparing its data raised {type(error).__name__}: {error}; see the task's own "
-            "functions (process_docs); --verbosity DEBUG shows where"
-        ) from error

@@ -189,7 +189,14 @@ def _begin(config: RunConfig, collected: Collected, folder: RunFolder, base: Pat
         "stamp": files.stamp if files else earlier.get("stamp"),
         "date": earlier.get("date") or date.isoformat(),
         "arguments": _arguments(config),
-        "model": _model(collected),
+        # By this `lmms-eval score` finds the run's key without building the model.
+        "model": {
+            "backend": collected.choice.backend,
+            "model_id": collected.choice.model_id,
+            "chat": collected.choice.chat,
+            "legacy": collected.choice.legacy,
+            "identity": redact(dict(collected.model.identity())),
+        },
         "launcher": _launcher(),
     }
     folder.write(record)
@@ -242,18 +249,6 @@ def _shown_again(
 def _launcher() -> str:
     """The process that has started this one, the same in all attempts of an elastic launcher."""
     return f"{socket.gethostname()} {os.getppid()} {os.environ.get('MASTER_PORT', '')}"
-
-
-def _model(collected: Collected) -> dict[str, Any]:
-    """Describe the model so that ``lmms-eval score`` finds the run's key without building it."""
-    choice = collected.choice
-    return {
-        "backend": choice.backend,
-        "model_id": choice.model_id,
-        "chat": choice.chat,
-        "legacy": choice.legacy,
-        "identity": redact(dict(collected.model.identity())),
-    }
 
 
 def _images(folder: RunFolder, base: Path | None) -> ImageFolder:

@@ -78,16 +78,16 @@ def reader(named: Any, where: str) -> Callable[[str], bool]:
     """
     if callable(named):
         function: Callable[[str], Any] = named
-        return lambda text: _is_read(function, text)
+
+        def is_read(text: str) -> bool:
+            """A task's own reader refuses by ``False``, ``None`` or an error of conversion."""
+            try:
+                value = function(text)
+            except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError):
+                return False
+            return value is not None and value is not False
+
+        return is_read
     if named not in READERS:
         raise TaskError(f"{where}: reader {named!r} is no function and none of {', '.join(READERS)}")
     return READERS[named]
-
-
-def _is_read(function: Callable[[str], Any], text: str) -> bool:
-    """A task's own reader refuses by ``False``, ``None`` or an error of conversion."""
-    try:
-        value = function(text)
-    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError):
-        return False
-    return value is not None and value is not False

@@ -33,13 +33,11 @@ class ScriptedJudge(Model):
     def respond(self, stream: RequestStream) -> Iterator[Response]:
         while requests := stream.take(self.concurrency):
             for request in requests:
-                yield self._answer(request)
+                said = self._script(request.payload, request)
+                if isinstance(said, ResponseError):
+                    yield Response(request.id, error=said)
+                else:
+                    yield Response(request.id, text=said, finish_reason="stop")
 
     def identity(self) -> Mapping[str, Any]:
         return {"scripted": self.name}
-
-    def _answer(self, request: Request) -> Response:
-        said = self._script(request.payload, request)
-        if isinstance(said, ResponseError):
-            return Response(request.id, error=said)
-        return Response(request.id, text=said, finish_reason="stop")

@@ -99,8 +99,15 @@ def note_picture(ref: MediaRef, size: tuple[int, int], nbytes: int | None = None
     if notes is None:
         return
     frame = None if ref.image is None else ref.image.info.get(FRAME)
-    if isinstance(frame, Frame):
-        _note_frame(notes, frame, size)
+    if isinstance(frame, Frame):  # the task itself has read it: it joins those of the same video before it
+        if frame.video in notes.videos:
+            return
+        hashed, last = _hashed(frame.video), notes.media[-1] if notes.media else None
+        frames, times = (frame.index,), (round(frame.time, 3),)
+        if last is not None and (last.type, last.path, last.sha256) == ("video", hashed.path, hashed.sha256):
+            notes.media[-1] = replace(last, frames=last.frames + frames, times=last.times + times)
+        else:
+            notes.media.append(replace(hashed, width=size[0], height=size[1], frames=frames, times=times))
         return
     source = source_of(ref, "image", "" if ref.kind == "url" else sha256 or digest(ref))
     notes.media.append(replace(source, width=size[0], height=size[1], nbytes=nbytes))
@@ -124,18 +131,6 @@ def note_file(ref: MediaRef, kind: Kind, nbytes: int | None = None, seconds: flo
         return
     known = "" if ref.kind in ("path", "url") else digest(ref)
     notes.media.append(replace(_hashed(source_of(ref, kind, known)), nbytes=nbytes, seconds=seconds))
-
-
-def _note_frame(notes: _Notes, frame: Frame, size: tuple[int, int]) -> None:
-    """A frame that the task itself has read: it joins those of the same video before it."""
-    if frame.video in notes.videos:
-        return
-    hashed, last = _hashed(frame.video), notes.media[-1] if notes.media else None
-    frames, times = (frame.index,), (round(frame.time, 3),)
-    if last is not None and (last.type, last.path, last.sha256) == ("video", hashed.path, hashed.sha256):
-        notes.media[-1] = replace(last, frames=last.frames + frames, times=last.times + times)
-    else:
-        notes.media.append(replace(hashed, width=size[0], height=size[1], frames=frames, times=times))
 
 
 def _hashed(source: SentMedia) -> SentMedia:

@@ -110,21 +110,18 @@ def read_baseline(path: Path, rows: Collection[Row] = (), score_key: str = "scor
             try:
                 sample = json.loads(line)
                 doc_id = int(sample["doc_id"])
-                if sample.get("status", "scored") == "scored" and "filtered_resps" not in sample:
+                if sample.get("status", "scored") != "scored":
+                    continue
+                if "filtered_resps" not in sample:
                     raise KeyError("filtered_resps")
-                if sample.get("status", "scored") == "scored":
-                    _add(scores, sample, doc_id, score_key)
+                for row, found in scores.items():
+                    if sample.get("filter", row.filter) == row.filter and doc_id not in found:
+                        score = _line_score(sample, row.metric, score_key)
+                        if score is not None:
+                            found[doc_id] = score
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise DataError(f"--baseline {path}, line {number}: not a samples line ({error!r})") from error
     return scores
-
-
-def _add(scores: Mapping[Row, dict[int, float]], sample: Mapping[str, Any], doc_id: int, score_key: str) -> None:
-    for row, found in scores.items():
-        if sample.get("filter", row.filter) == row.filter and doc_id not in found:
-            number = _line_score(sample, row.metric, score_key)
-            if number is not None:
-                found[doc_id] = number
 
 
 def _line_score(sample: Mapping[str, Any], metric: str, score_key: str) -> float | None:

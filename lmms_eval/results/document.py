@@ -12,7 +12,6 @@ from lmms_eval.engine.aggregate import MetricResult, TaskResult
 from lmms_eval.engine.evaluate import RunResult
 from lmms_eval.engine.groups import GroupResult
 from lmms_eval.engine.outcomes import TaskOutcome
-from lmms_eval.engine.tally import TaskTally
 from lmms_eval.engine.uncertainty import NOT_AVAILABLE
 from lmms_eval.results.baseline import PairedScores
 from lmms_eval.results.efficiency import efficiency, throughput
@@ -159,7 +158,17 @@ def _measurements(run: RunResult, facts: RunFacts) -> dict[str, Any]:
 
 def usage_part(tasks: Sequence[TaskResult]) -> dict[str, Any]:
     """Token counts over all answers of the run, resumed ones included; ``{}`` if no back end told any."""
-    asked = {result.task.name: _usage_entry(result.tally) for result in tasks}
+    asked = {
+        result.task.name: {
+            "input_tokens": result.tally.input_tokens,
+            "output_tokens": result.tally.output_tokens,
+            "reasoning_tokens": result.tally.reasoning_tokens,
+            # Reasoning tokens are part of the output tokens where a provider counts them: they are not added again.
+            "total_tokens": result.tally.input_tokens + result.tally.output_tokens,
+            "n_api_calls": result.tally.answers,
+        }
+        for result in tasks
+    }
     judged = {result.task.name: judge_usage(result.tally) for result in tasks}
     by_task = {name: _sum([entry, judged[name]]) for name, entry in asked.items()}
     if not any(entry["total_tokens"] for entry in by_task.values()):
@@ -174,17 +183,6 @@ def _sum(entries: Iterable[Mapping[str, int]]) -> dict[str, int]:
     keys = ("input_tokens", "output_tokens", "reasoning_tokens", "total_tokens", "n_api_calls")
     found = list(entries)
     return {key: sum(entry[key] for entry in found) for key in keys}
-
-
-def _usage_entry(tally: TaskTally) -> dict[str, int]:
-    # Reasoning tokens are part of the output tokens where a provider counts them: they are not added again.
-    return {
-        "input_tokens": tally.input_tokens,
-        "output_tokens": tally.output_tokens,
-        "reasoning_tokens": tally.reasoning_tokens,
-        "total_tokens": tally.input_tokens + tally.output_tokens,
-        "n_api_calls": tally.answers,
-    }
 
 
 def _model_part(facts: RunFacts) -> dict[str, Any]:
@@ -241,18 +239,15 @@ def _additions(run: RunResult, tasks: Mapping[str, TaskResult], facts: RunFacts)
 
 
 def _intervals(metrics: Sequence[MetricResult]) -> dict[str, Any]:
-    shown = [metric for metric in metrics if metric.value is not None]
     return {
-        f"{metric.metric},{metric.filter}": _interval(metric)
-        for metric in shown
-        if metric.interval is not None or metric.certainty.no_interval
+        f"{metric.metric},{metric.filter}": (
+            {"low": None, "high": None, "reason": metric.certainty.no_interval}
+            if metric.interval is None
+            else asdict(metric.interval)
+        )
+        for metric in metrics
+        if metric.value is not None and (metric.interval is not None or metric.certainty.no_interval)
     }
-
-
-def _interval(metric: MetricResult) -> dict[str, Any]:
-    if metric.interval is None:
-        return {"low": None, "high": None, "reason": metric.certainty.no_interval}
-    return asdict(metric.interval)
 
 
 def _outcome(outcome: TaskOutcome, metrics: Sequence[MetricResult]) -> dict[str, Any]:

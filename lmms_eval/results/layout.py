@@ -59,18 +59,14 @@ def directions(tasks: Mapping[str, TaskResult], groups: Sequence[GroupResult]) -
     found: dict[str, dict[str, bool | None]] = {
         name: {metric.name: metric.higher_is_better for metric in result.task.metrics} for name, result in tasks.items()
     }
-    return {**{group.group.name: _group_direction(group.leaves, found) for group in groups}, **found}
-
-
-def _group_direction(
-    leaves: Sequence[str], direction: Mapping[str, Mapping[str, bool | None]]
-) -> dict[str, bool | None]:
-    """Unite the leaves' directions; ``None`` where they disagree."""
-    union: dict[str, bool | None] = {}
-    for leaf in leaves:
-        for metric, higher in direction.get(leaf, {}).items():
-            union[metric] = higher if union.get(metric, higher) == higher else None
-    return union
+    united: dict[str, dict[str, bool | None]] = {}
+    for group in groups:
+        union = united.setdefault(group.group.name, {})
+        for leaf in group.leaves:
+            for metric, higher in found.get(leaf, {}).items():
+                # `None` where the leaves disagree.
+                union[metric] = higher if union.get(metric, higher) == higher else None
+    return {**united, **found}
 
 
 def group_outcome(group: GroupResult, tasks: Mapping[str, TaskResult]) -> TaskOutcome:

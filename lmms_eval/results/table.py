@@ -133,6 +133,9 @@ def _columns(rows: Sequence[TableRow], heading: str) -> Iterator[Column]:
     def column(heading: str, cell: Callable[[TableRow], str], is_text: bool = False) -> Column:
         return Column(heading, tuple(map(cell, rows)), is_text)
 
+    def compared(heading: str, cell: Callable[[Comparison], str], is_text: bool = False) -> Column:
+        return column(heading, lambda row: "" if row.comparison is None else cell(row.comparison), is_text)
+
     yield column(heading, lambda row: row.alias, is_text=True)
     yield column("Filter", lambda row: row.filter, is_text=True)
     yield column("n-shot", lambda row: row.shots)
@@ -146,10 +149,10 @@ def _columns(rows: Sequence[TableRow], heading: str) -> Iterator[Column]:
         if any(value != NOT_AVAILABLE and value is not None for value in values):
             yield Column(title, tuple(map(number_text, values)))
     if any(row.comparison is not None for row in rows):
-        yield column("Baseline", lambda row: row.comparison.baseline if row.comparison else "", is_text=True)
-        yield column("Diff", lambda row: _difference(row.comparison), is_text=True)
-        yield column("CI", lambda row: _difference_interval(row.comparison), is_text=True)
-        yield column("P_Value", lambda row: _p_value(row.comparison))
+        yield compared("Baseline", lambda paired: paired.baseline, is_text=True)
+        yield compared("Diff", lambda paired: _signed(paired.difference, paired.unit), is_text=True)
+        yield compared("CI", _difference_interval, is_text=True)
+        yield compared("P_Value", _p_value)
     added = (
         column("CI95", lambda row: row.interval, is_text=True),
         column("N", lambda row: "" if row.scored is None else str(row.scored)),
@@ -158,22 +161,20 @@ def _columns(rows: Sequence[TableRow], heading: str) -> Iterator[Column]:
     yield from (one for one in added if any(one.cells))
 
 
-def _signed(value: float, unit: str) -> str:
+def _signed(value: float | None, unit: str) -> str:
+    if value is None:
+        return ""
     return f"{value:+.1f}%" if unit == "percent" else f"{value:+.4g}"
 
 
-def _difference(paired: Comparison | None) -> str:
-    return "" if paired is None or paired.difference is None else _signed(paired.difference, paired.unit)
-
-
-def _difference_interval(paired: Comparison | None) -> str:
-    if paired is None or paired.low is None or paired.high is None:
+def _difference_interval(paired: Comparison) -> str:
+    if paired.low is None or paired.high is None:
         return ""
     return f"[{_signed(paired.low, paired.unit)}, {_signed(paired.high, paired.unit)}]"
 
 
-def _p_value(paired: Comparison | None) -> str:
-    if paired is None or paired.pvalue is None:
+def _p_value(paired: Comparison) -> str:
+    if paired.pvalue is None:
         return ""
     shown = f"{paired.pvalue:.4f}" if paired.pvalue >= _LEAST_SHOWN else f"<{_LEAST_SHOWN}"
     return f"{shown}{'*' if paired.pvalue < _SIGNIFICANT else ''}"

@@ -281,7 +281,10 @@ def _run(job: Mapping[str, Any]) -> NoReturn:
         run(job)
         status = 0
     except SystemExit as ended:
-        status = _exit_status(ended.code)
+        if ended.code is None or isinstance(ended.code, int):
+            status = (ended.code or 0) & 0xFF
+        else:
+            print(ended.code, file=sys.stderr)  # noqa: T201 - as an interpreter does
     except MemoryError:
         status = OUT_OF_MEMORY
     except BaseException as error:  # noqa: BLE001 - as an interpreter does with what reaches its top
@@ -311,13 +314,6 @@ def _ended(status: int) -> int:
     return status
 
 
-def _exit_status(code: object) -> int:
-    if code is None or isinstance(code, int):
-        return (code or 0) & 0xFF
-    print(code, file=sys.stderr)  # noqa: T201 - as an interpreter does
-    return 1
-
-
 def _run_script(job: Mapping[str, Any]) -> None:
     module = types.ModuleType("__main__")
     module.__dict__["__builtins__"] = builtins
@@ -331,21 +327,17 @@ def _run_captured(job: Mapping[str, Any]) -> None:
     captured = io.StringIO()
     try:
         with contextlib.redirect_stdout(captured):
-            _execute_captured(job["source"], job["one_namespace"])
+            if job["one_namespace"]:
+                exec(job["source"], {"__name__": "__main__"})
+            else:
+                seen = {"__name__": "program_judge", **{module.__name__: module for module in SEEN}}
+                exec(job["source"], seen, {})
         text = captured.getvalue()
     except Exception as error:  # noqa: BLE001 - whatever the program raises is its output
         text = f"ERROR during execution: {error}"
     with os.fdopen(DELIVERY, "wb") as delivery:
         delivery.write(DELIVERED + text.encode("utf-8", "surrogatepass"))
     os._exit(0)
-
-
-def _execute_captured(source: str, one_namespace: bool) -> None:
-    if one_namespace:
-        exec(source, {"__name__": "__main__"})
-        return
-    seen = {"__name__": "program_judge", **{module.__name__: module for module in SEEN}}
-    exec(source, seen, {})
 
 
 if __name__ == "__main__":

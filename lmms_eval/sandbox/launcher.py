@@ -85,8 +85,14 @@ class _Child:
         self.kind, self.owner, self.calls = kind, os.getpid(), 0
         self._empty = os.path.realpath(tempfile.mkdtemp(prefix="lmms-eval-sandbox-"))
         setup = kind.setup(self._empty)
+        command = interpreter()
+        if setup.enclosed:
+            program = shutil.which("bwrap")
+            if program is None:
+                raise SandboxError("the program bwrap has disappeared")
+            command = bubblewrap(program, setup)
         try:
-            self._process = LineProcess("sandbox", clean_environment(), _command(setup))
+            self._process = LineProcess("sandbox", clean_environment(), command)
         except OSError as error:
             shutil.rmtree(self._empty, ignore_errors=True)
             raise SandboxError(f"no sandbox process could be started: {error}") from error
@@ -120,15 +126,6 @@ class _Child:
             self._process.kill()
             self._process.close()
             shutil.rmtree(self._empty, ignore_errors=True)
-
-
-def _command(setup: Setup) -> list[str]:
-    if not setup.enclosed:
-        return interpreter()
-    program = shutil.which("bwrap")
-    if program is None:
-        raise SandboxError("the program bwrap has disappeared")
-    return bubblewrap(program, setup)
 
 
 class _Pool:

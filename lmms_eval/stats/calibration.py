@@ -91,18 +91,12 @@ def corrected_mean(
     many, few = len(judged), len(human)
     if few < 2 or not many:
         return None
-    weight = _weight(judged, judge, human)
+    variance = sample_stddev([*judged, *judge]) ** 2
+    weight = covariance(human, judge) / ((1 + few / many) * variance) if variance > 0 else 1.0
+    weight = max(0.0, min(1.0, weight))
     rest = [y - weight * f for y, f in zip(human, judge, strict=True)]
     value = weight * math.fsum(judged) / many + math.fsum(rest) / few
     spread = sample_stddev(judged) if many > 1 else 0.0
     error = math.sqrt(weight**2 * spread**2 / many + sample_stddev(rest) ** 2 / few)
     found = score_interval(value, Spread(error, few - 1, few), within, level)
     return CorrectedMean(value, error, found if isinstance(found, Interval) else None, weight, many, few)
-
-
-def _weight(judged: Sequence[float], judge: Sequence[float], human: Sequence[float]) -> float:
-    variance = sample_stddev([*judged, *judge]) ** 2
-    if not variance > 0:
-        return 1.0
-    found = covariance(human, judge) / ((1 + len(human) / len(judged)) * variance)
-    return max(0.0, min(1.0, found))

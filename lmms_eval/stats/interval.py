@@ -199,18 +199,14 @@ def _within_two_ends(share: float, spread: Spread, within: ScoreRange, level: fl
 
 def _share_interval(share: float, n: float, q: float, level: float) -> Interval:
     """Interval within 0 and 1 for a share of n."""
-    low, high = _wilson_limits(share, n, q)
+    square = q * q
+    centre = (share + square / (2 * n)) / (1 + square / n)
+    half = q / (1 + square / n) * math.sqrt(share * (1 - share) / n + square / (4 * n * n))
+    low, high = min(share, max(0.0, centre - half)), max(share, min(1.0, centre + half))  # Wilson's
     rare, common = _rare_limit(share * n, n, 1 - level) / n, 1 - _rare_limit((1 - share) * n, n, 1 - level) / n
     if 0 < share < 1 and (rare < low or common > high):
         return Interval(min(low, rare), max(high, common), "modified wilson")
     return Interval(low, high, "wilson")
-
-
-def _wilson_limits(share: float, n: float, q: float) -> tuple[float, float]:
-    square = q * q
-    centre = (share + square / (2 * n)) / (1 + square / n)
-    half = q / (1 + square / n) * math.sqrt(share * (1 - share) / n + square / (4 * n * n))
-    return min(share, max(0.0, centre - half)), max(share, min(1.0, centre + half))
 
 
 def _rare_limit(count: float, n: float, alpha: float) -> float:

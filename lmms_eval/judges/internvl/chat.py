@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from lmms_eval.api.messages import ChatImageContent, ChatMessages, ChatTextContent
+from lmms_eval.api.messages import ChatImageContent, ChatTextContent
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, Response
 from lmms_eval.errors import MediaError
@@ -65,30 +65,10 @@ class ChatJudge(Model):
 
     def prepare(self, request: Request) -> Request:
         """Cut the pictures into tiles. Raises ``MediaError`` for one that cannot be read, and for videos and sounds."""
-        turn = self._turn(request.build_messages())
-        nbytes = 0 if turn.tiles is None else turn.tiles.element_size() * turn.tiles.nelement()
-        return request.with_payload(turn, nbytes)
-
-    def respond(self, stream: RequestStream) -> Iterator[Response]:
-        while requests := stream.take(1):
-            for request in requests:
-                started = time.perf_counter()
-                yield self._answer(request, started)
-
-    def identity(self) -> Mapping[str, Any]:
-        from lmms_eval.models.hf.folder import local_folder, stamps
-
-        folder = local_folder(self._options.pretrained, ())
-        commit = getattr(getattr(self._loaded.model, "config", None), "_commit_hash", None)
-        source: dict[str, Any] = {"repository": self._options.pretrained, "commit": commit}
-        if folder is not None:
-            source = {"files": [asdict(stamp) for stamp in stamps(folder)]}
-        model = type(self._loaded.model).__name__
-        return {**source, "class": model, "dtype": str(self._dtype), "max_tiles": self._options.max_tiles}
-
-    def _turn(self, messages: ChatMessages) -> Turn:
-        texts, counts, tiles = [], [], []
-        for message in messages.messages:
+        texts: list[str] = []
+        counts: list[int] = []
+        tiles: list[Any] = []
+        for message in request.build_messages().messages:
             said = ""
             for part in message.content:
                 if isinstance(part, ChatTextContent):
@@ -102,11 +82,30 @@ class ChatJudge(Model):
                     raise MediaError(f"internvl takes texts and pictures, not {part.type}")
             texts.append(said)
         tensor = tensor_of(tiles).to(self._dtype) if tiles else None
-        return Turn("\n".join(texts), tensor, tuple(counts))
+        turn = Turn("\n".join(texts), tensor, tuple(counts))
+        nbytes = 0 if turn.tiles is None else turn.tiles.element_size() * turn.tiles.nelement()
+        return request.with_payload(turn, nbytes)
 
-    def _answer(self, request: Request, started: float) -> Response:
+    def respond(self, stream: RequestStream) -> Iterator[Response]:
+        while requests := stream.take(1):
+            for request in requests:
+                yield self._answer(request)
+
+    def identity(self) -> Mapping[str, Any]:
+        from lmms_eval.models.hf.folder import local_folder, stamps
+
+        folder = local_folder(self._options.pretrained, ())
+        commit = getattr(getattr(self._loaded.model, "config", None), "_commit_hash", None)
+        source: dict[str, Any] = {"repository": self._options.pretrained, "commit": commit}
+        if folder is not None:
+            source = {"files": [asdict(stamp) for stamp in stamps(folder)]}
+        model = type(self._loaded.model).__name__
+        return {**source, "class": model, "dtype": str(self._dtype), "max_tiles": self._options.max_tiles}
+
+    def _answer(self, request: Request) -> Response:
         import torch
 
+        started = time.perf_counter()
         turn: Turn = request.payload
         tiles = None if turn.tiles is None else turn.tiles.to(getattr(self._loaded.model, "device", "cpu"))
         try:
