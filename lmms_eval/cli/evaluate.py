@@ -43,23 +43,18 @@ def run(arguments: Sequence[str]) -> int:
             raise UsageError(f"run {number} of {len(loaded.configs)}: {error}" if several else str(error)) from error
     from lmms_eval.utils.logging import configure_logging, log_lines, process_number
 
-    if (count := _processes(loaded.configs)) > 1 and STORE_PORT not in os.environ:
+    counts = {config.processes for config in loaded.configs}
+    if len(counts) > 1:
+        raise UsageError(f"--processes: the runs of a batch share their processes; give one number, not {counts}")
+    if (count := counts.pop()) > 1 and STORE_PORT not in os.environ:
+        if os.environ.get("WORLD_SIZE", "1") not in ("", "1"):
+            raise UsageError("--processes: a launcher (accelerate, torchrun) has started several already; leave it out")
         from lmms_eval.cli.processes import run_processes
 
         return run_processes(arguments, count)
     configure_logging(loaded.configs[0].verbosity, process_number(os.environ))
     log_lines(loaded.notes)
     return _run_batch(loaded.configs) if several else _run_one(loaded.configs[0])
-
-
-def _processes(configs: Sequence[RunConfig]) -> int:
-    counts = {config.processes for config in configs}
-    if len(counts) > 1:
-        raise UsageError(f"--processes: the runs of a batch share their processes; give one number, not {counts}")
-    count = counts.pop()
-    if count > 1 and os.environ.get("WORLD_SIZE", "1") not in ("", "1") and STORE_PORT not in os.environ:
-        raise UsageError("--processes: a launcher (accelerate, torchrun) has started several already; leave it out")
-    return count
 
 
 def _list(configs: Sequence[RunConfig]) -> int:

@@ -32,10 +32,21 @@ def convert(name: str, value: Any) -> Any:
     Raises:
         ConfigError: the value has a form that the option does not take.
     """
-    if name in _ARGUMENT_OPTIONS:
-        return _arguments(name, value)
-    converter = _CONVERTERS.get(name)
-    return converter(value) if converter else value
+    if name not in _ARGUMENT_OPTIONS:
+        converter = _CONVERTERS.get(name)
+        return converter(value) if converter else value
+    if isinstance(value, Mapping):
+        return {str(key): item for key, item in value.items()}
+    if not isinstance(value, list | tuple):
+        return value
+    if all(isinstance(part, str) for part in value):
+        return ",".join(value)
+    merged: dict[str, Any] = {}  # of a list of texts and mappings later ones win
+    for part in value:
+        if not isinstance(part, str | Mapping):
+            raise ConfigError(f"{name}: a list takes texts key=value and mappings")
+        merged.update(argument_mapping(part, name))
+    return merged
 
 
 def argument_mapping(value: str | Mapping[str, Any] | None, name: str) -> dict[str, Any]:
@@ -101,22 +112,6 @@ def _tasks(value: Any) -> Any:
         if not all(isinstance(task, str) for task in value):
             raise ConfigError(f"tasks: give names; got {value!r}")
         return ",".join(value)
-    return value
-
-
-def _arguments(name: str, value: Any) -> Any:
-    """A text, a mapping, or a list of either (later ones win)."""
-    if isinstance(value, list | tuple):
-        if all(isinstance(part, str) for part in value):
-            return ",".join(value)
-        merged: dict[str, Any] = {}
-        for part in value:
-            if not isinstance(part, str | Mapping):
-                raise ConfigError(f"{name}: a list takes texts key=value and mappings")
-            merged.update(argument_mapping(part, name))
-        return merged
-    if isinstance(value, Mapping):
-        return {str(key): item for key, item in value.items()}
     return value
 
 

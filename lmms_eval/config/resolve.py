@@ -94,21 +94,17 @@ def option_table() -> dict[str, Option]:
 
 def _check_keys(values: Mapping[str, Any], place: str) -> None:
     known = option_table()
-    unknown = [key for key in values if key not in known]
+    unknown = []
+    for key in values:
+        if key in known:
+            continue
+        plain = key.lstrip("-").replace("-", "_")
+        meant = [option.name for option in known.values() if plain == option.name or f"--{plain}" in option.aliases]
+        close = meant or difflib.get_close_matches(plain, known, n=1, cutoff=0.6)
+        unknown.append(f"{key!r} (did you mean {close[0]}?)" if close else repr(key))
     if unknown:
-        message = f"{place}: unknown key{'s' if len(unknown) > 1 else ''} " + ", ".join(
-            f"{key!r}{_nearest(key, known)}" for key in unknown
-        )
-        raise ConfigError(f"{message}. Valid keys: {', '.join(known)}")
-
-
-def _nearest(key: str, known: Mapping[str, Option]) -> str:
-    plain = key.lstrip("-").replace("-", "_")
-    for option in known.values():
-        if plain == option.name or f"--{plain}" in option.aliases:
-            return f" (did you mean {option.name}?)"
-    close = difflib.get_close_matches(plain, known, n=1, cutoff=0.6)
-    return f" (did you mean {close[0]}?)" if close else ""
+        keys = f"unknown key{'s' if len(unknown) > 1 else ''} {', '.join(unknown)}"
+        raise ConfigError(f"{place}: {keys}. Valid keys: {', '.join(known)}")
 
 
 def _resolve(given: Mapping[str, Any], item: FileItem | None, environ: Mapping[str, str]) -> RunConfig:

@@ -225,7 +225,13 @@ def _answering(
         ModelError: it, or what draws, cannot be built; or it cannot answer what is asked.
     """
     model = _open_model(config, registry, choice, place, opened)
-    _check_kinds(model, choice, plans)
+    for plan in plans:  # before a single question is asked
+        needed = "loglikelihood" if plan.task.output_type in ("loglikelihood", "multiple_choice") else "generate_until"
+        if needed not in model.kinds:
+            raise ModelError(
+                f"task {plan.task.name!r} ({plan.task.output_type}) needs {needed} requests, which model "
+                f"{choice.name!r} does not answer; it answers: {', '.join(sorted(model.kinds))}"
+            )
     _refuse_check(config, choice, place, model.collective_forward)
     if place.size > 1 and isinstance(model, LegacyAdapter):
         model.set_world(place.rank, place.size)
@@ -268,14 +274,3 @@ def _refuse_check(config: RunConfig, choice: ModelChoice, place: Place, collecti
             f"--check_batch: the forward passes of model {choice.name!r} need all {place.size} processes, so that one "
             "cannot ask alone; leave the option out, or start one process"
         )
-
-
-def _check_kinds(model: Model, choice: ModelChoice, plans: tuple[TaskPlan, ...]) -> None:
-    """Refuse tasks that the model cannot answer before a single question is asked."""
-    for plan in plans:
-        needed = "loglikelihood" if plan.task.output_type in ("loglikelihood", "multiple_choice") else "generate_until"
-        if needed not in model.kinds:
-            raise ModelError(
-                f"task {plan.task.name!r} ({plan.task.output_type}) needs {needed} requests, which model "
-                f"{choice.name!r} does not answer; it answers: {', '.join(sorted(model.kinds))}"
-            )

@@ -163,19 +163,14 @@ def _config(folder: Path, record: Mapping[str, Any], given: Mapping[str, Any]) -
     defaults = {name: found.text for name, found in environment_defaults(os.environ).items() if name in GIVEN}
     values = {**defaults, **values}
     values |= given
-    values |= {"resume": str(folder), "output_path": _output_path(folder, values)}
-    if values["output_path"] is None:
+    values |= {"resume": str(folder), "output_path": None}
+    if folder.parent.name == RUNS:  # in the folder of the results, which may have been moved as a whole
+        base = folder.parent.parent
+        inside = model_folder(Path("."), argument_text(values.get("model_args")))
+        values["output_path"] = str(base.parent if inside != Path(".") and base.name == inside.name else base)
+    else:
         values.pop("log_samples", None)
     return build_config({name: value for name, value in values.items() if value is not None}, {})
-
-
-def _output_path(folder: Path, values: Mapping[str, Any]) -> str | None:
-    """Find the folder of the results, also after it has been moved as a whole; ``None`` for a run without any."""
-    if folder.parent.name != RUNS:
-        return None
-    base = folder.parent.parent
-    inside = model_folder(Path("."), argument_text(values.get("model_args")))
-    return str(base.parent if inside != Path(".") and base.name == inside.name else base)
 
 
 def _model(folder: Path, record: Mapping[str, Any], config: RunConfig) -> RecordedModel:

@@ -103,10 +103,29 @@ def _paired(config: RunConfig, result: RunResult, store: RunStore) -> dict[str, 
 
 
 def _facts(config: RunConfig, collected: Collected, record: RunRecord, start: Start) -> RunFacts:
-    git = git_state()
+    git, arguments = git_state(), resolved_cli_args(config)
     name = model_name_from_args(argument_text(config.model_args))
+    seeds = (*config.seed, None, None, None, None)[:4]
+    block = {
+        "model": config.model,
+        "model_args": arguments["model_args"],
+        "model_backend": collected.choice.backend,
+        "batch_size": config.batch_size,
+        "batch_sizes": [],
+        "device": config.device,
+        "use_cache": config.use_cache,
+        "limit": config.limit,
+        "offset": config.offset,
+        "bootstrap_iters": config.bootstrap_iters,
+        "gen_kwargs": arguments["gen_kwargs"],
+        "random_seed": seeds[0],
+        "numpy_seed": seeds[1],
+        "torch_seed": seeds[2],
+        "fewshot_seed": seeds[3],
+        "resolved_cli_args": arguments,
+    }
     return RunFacts(
-        config=_config_block(config, collected),
+        config=block,
         model_source=config.model,
         model_name=name,
         model_name_sanitized=sanitize_model_name(name),
@@ -125,26 +144,3 @@ def _facts(config: RunConfig, collected: Collected, record: RunRecord, start: St
         log_samples=config.log_samples,
         error_budget=config.error_budget,
     )
-
-
-def _config_block(config: RunConfig, collected: Collected) -> dict[str, Any]:
-    arguments = resolved_cli_args(config)
-    seeds = (*config.seed, None, None, None, None)[:4]
-    return {
-        "model": config.model,
-        "model_args": arguments["model_args"],
-        "model_backend": collected.choice.backend,
-        "batch_size": config.batch_size,
-        "batch_sizes": [],
-        "device": config.device,
-        "use_cache": config.use_cache,
-        "limit": config.limit,
-        "offset": config.offset,
-        "bootstrap_iters": config.bootstrap_iters,
-        "gen_kwargs": arguments["gen_kwargs"],
-        "random_seed": seeds[0],
-        "numpy_seed": seeds[1],
-        "torch_seed": seeds[2],
-        "fewshot_seed": seeds[3],
-        "resolved_cli_args": arguments,
-    }

@@ -57,26 +57,22 @@ def open_judge(options: JudgeOptions, environ: Mapping[str, str] | None = None) 
     """
     if not options.is_given:
         raise ModelError(f"no judge model: {REMEDY}")
-    arguments = _arguments(options, os.environ if environ is None else environ)
-    model = _build(options.provider, arguments, options)
-    shown = _shown_url(arguments.get("base_url") or model.identity().get("base_url"))
-    public = {key: value for key, value in redact(arguments).items() if value != REDACTED}
-    return Judge(model, options.name, options.provider, shown, public)
-
-
-def _arguments(options: JudgeOptions, environ: Mapping[str, str]) -> dict[str, Any]:
-    provider = options.provider
-    arguments: dict[str, Any] = {_ARGUMENT.get(provider, "model"): options.name}
-    if provider == "azure":
+    environ = os.environ if environ is None else environ
+    arguments: dict[str, Any] = {_ARGUMENT.get(options.provider, "model"): options.name}
+    if options.provider == "azure":
         arguments["azure_openai"] = True
     if options.base_url:
-        if provider not in _SERVERS:
+        if options.provider not in _SERVERS:
             raise ModelError(f"--judge_base_url names a server, but the judge {options.model!r} is none")
         arguments["base_url"] = options.base_url
         # The benchmark's own key belongs to the benchmark's own server: it goes nowhere else.
         if environ.get(KEY_VARIABLE) and options.base_url == environ.get(URL_VARIABLE):
             arguments["api_key"] = environ[KEY_VARIABLE]
-    return {**arguments, **options.arguments}
+    arguments |= options.arguments
+    model = _build(options.provider, arguments, options)
+    shown = _shown_url(arguments.get("base_url") or model.identity().get("base_url"))
+    public = {key: value for key, value in redact(arguments).items() if value != REDACTED}
+    return Judge(model, options.name, options.provider, shown, public)
 
 
 def _build(provider: str, arguments: Mapping[str, Any], options: JudgeOptions) -> Model:

@@ -51,7 +51,9 @@ class RecordedJudge(Model):
     def respond(self, stream: RequestStream) -> Iterator[Response]:
         while requests := stream.take(TAKE):
             for request in requests:
-                text = self._found(request)
+                text = self._by_both.get((request.id, request.payload), self._by_id.get(request.id))
+                if text is None and (same := self._by_prompt.get(request.payload)):
+                    text = same[min(request.repeat, len(same) - 1)]
                 if text is None:
                     message = f"no reply to {request.id} (prompt {request.payload}) in {self.path.name}"
                     yield Response.failure(request.id, "bad_request", message)
@@ -77,12 +79,3 @@ class RecordedJudge(Model):
             self._by_id[name] = text
         if prompt:
             self._by_prompt.setdefault(prompt, []).append(text)
-
-    def _found(self, request: Request) -> str | None:
-        both = self._by_both.get((request.id, request.payload))
-        if both is not None:
-            return both
-        if request.id in self._by_id:
-            return self._by_id[request.id]
-        same = self._by_prompt.get(request.payload, ())
-        return same[min(request.repeat, len(same) - 1)] if same else None

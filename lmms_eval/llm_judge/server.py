@@ -9,7 +9,7 @@ import binascii
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lmms_eval.api.judging import JudgeQuestion, Verdict
+from lmms_eval.api.judging import JudgeQuestion
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.judges import replies
@@ -137,7 +137,13 @@ class JudgeServer(ServerInterface):
         if self._judge is None:
             self._judge = open_judge(self._options)
         questions = [self._question(request, number) for number, request in enumerate(requests)]
-        return [_response(verdict) for verdict in ask(self._judge, questions)]
+        responses = []
+        for verdict in ask(self._judge, questions):
+            if verdict.text is None:
+                raise NotEvaluated(f"the judge {verdict.model} gave no reply: {verdict.error}")
+            usage = None if verdict.usage is None else verdict.usage.to_dict()
+            responses.append(Response(verdict.text, verdict.model, usage=usage, raw_response=verdict.text))
+        return responses
 
     def _question(self, request: Request, number: int) -> JudgeQuestion:
         config = request.config or self.config
@@ -212,14 +218,6 @@ def _picture(image: Any) -> Any:
         except (binascii.Error, ValueError):
             return image
     return image if isinstance(image, str | bytes) else bounded_picture(image, None)
-
-
-def _response(verdict: Verdict) -> Response:
-    """Make the family's form of a verdict. Raises ``NotEvaluated`` where no reply came."""
-    if verdict.text is None:
-        raise NotEvaluated(f"the judge {verdict.model} gave no reply: {verdict.error}")
-    usage = None if verdict.usage is None else verdict.usage.to_dict()
-    return Response(verdict.text, verdict.model, usage=usage, raw_response=verdict.text)
 
 
 def _shown(response: Response, prompt: str, key: str, value: Any) -> dict[str, Any]:

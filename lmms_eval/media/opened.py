@@ -12,7 +12,7 @@ import functools
 import io
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import IO, Any, ClassVar, cast
 
 from PIL import Image, ImageFile, JpegImagePlugin, MpoImagePlugin, PngImagePlugin, WebPImagePlugin
@@ -231,23 +231,21 @@ def read_original(image: Image.Image, data: bytes, path: str = "", *, decoded: b
         return None
     if name == "PNG" and data[_PNG_DEPTH] == b"\x10":  # 16 bits a channel, of which Pillow keeps 8
         return None
-    if not decoded and (not has_end(data, name) or (name == "PNG" and any(map(_may_turn, _late_chunks(data))))):
+    if not decoded and (not has_end(data, name) or (name == "PNG" and _may_turn_late(data))):
         return None
     return Original(data, image.mode, image.size, MIME[name], path) if orientation(image) == UPRIGHT else None
 
 
-def _late_chunks(data: bytes) -> Iterator[bytes]:
-    """The parts of a PNG from its pixels on, as far as their beginnings tell what they are: the type, then a key."""
+def _may_turn_late(data: bytes) -> bool:
+    """Look behind a PNG's pixels for a chunk that may turn it, as its beginning (the type, then a key) tells."""
     at, is_late = _PNG_SIGNATURE_BYTES, False
     while at + 8 <= len(data):
-        is_late = is_late or data[at + 4 : at + 8] == b"IDAT"
-        if is_late:
-            yield data[at + 4 : at + 32]
+        begin = data[at + 4 : at + 32]
+        is_late = is_late or begin.startswith(b"IDAT")
+        if is_late and (begin.startswith(_MAYBE_TURNING) or begin[4:].startswith(_MAYBE_TURNING)):
+            return True
         at += 12 + int.from_bytes(data[at : at + 4], "big")  # length, type and checksum take 12 bytes
-
-
-def _may_turn(chunk: bytes) -> bool:
-    return chunk.startswith(_MAYBE_TURNING) or chunk[4:].startswith(_MAYBE_TURNING)
+    return False
 
 
 def deferred(image: Image.Image, data: bytes, path: str, where: str) -> Deferred | None:

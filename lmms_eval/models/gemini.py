@@ -197,8 +197,15 @@ class Gemini(SdkModel[Arguments]):
             return Reply("", "content_filter", usage)
         content = candidates[0].content
         parts = (content.parts if content is not None else None) or []
+        said: list[str | GeneratedImage] = []
         try:
-            said = [piece for part in parts if not part.thought and (piece := _piece(part)) is not None]
+            for part in parts:
+                if part.thought:
+                    continue
+                if part.inline_data is not None:
+                    said.append(generated_image(part.inline_data.data or b""))
+                elif part.text:  # parts of other kinds (code, calls of functions) have none
+                    said.append(part.text)
         except MediaError as error:
             raise self.failures.malformed(str(error)) from error
         served = getattr(answer, "model_version", None)
@@ -207,17 +214,6 @@ class Gemini(SdkModel[Arguments]):
 
 def _inline(mime: str, data: bytes) -> dict[str, Any]:
     return {"inline_data": {"mime_type": mime, "data": data}}
-
-
-def _piece(part: Any) -> str | GeneratedImage | None:
-    """A text or a picture; ``None`` for parts of other kinds (code, calls of functions).
-
-    Raises:
-        MediaError: data that are no picture.
-    """
-    if part.inline_data is not None:
-        return generated_image(part.inline_data.data or b"")
-    return part.text or None
 
 
 def _finish(reason: Any) -> str | None:

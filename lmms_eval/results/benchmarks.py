@@ -46,16 +46,10 @@ def _numbers(result: TaskResult, groups: Collection[Group]) -> TaskNumbers:
     reasons = [metric.withheld_reason for metric in result.metrics if metric.withheld_reason]
     outcome = result.outcome
     unscored = next(iter(outcome.reasons), "") if outcome.unscored == outcome.requested else ""
-    return TaskNumbers(
-        details, reasons[0] if reasons else "", unscored.removeprefix(UNSCORED), _above(result.task.name, groups)
-    )
-
-
-def _above(name: str, groups: Collection[Group]) -> frozenset[str]:
-    """The groups that hold a task, themselves or by others."""
-    found: set[str] = set()
-    below = {name}
+    above: set[str] = set()  # the groups that hold the task, themselves or by others
+    below = {result.task.name}
     while below:
-        below = {group.name for group in groups if not below.isdisjoint(group.children)} - found
-        found |= below
-    return frozenset(found)
+        below = {group.name for group in groups if not below.isdisjoint(group.children)} - above
+        above |= below
+    reason = reasons[0] if reasons else ""
+    return TaskNumbers(details, reason, unscored.removeprefix(UNSCORED), frozenset(above))

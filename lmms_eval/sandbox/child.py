@@ -288,17 +288,12 @@ def _run(job: Mapping[str, Any]) -> NoReturn:
     except MemoryError:
         status = OUT_OF_MEMORY
     except BaseException as error:  # noqa: BLE001 - as an interpreter does with what reaches its top
-        _print_own_part(error)
+        frames = error.__traceback__  # without those of this module
+        while frames is not None and frames.tb_frame.f_code.co_filename != _PROGRAM_NAME:
+            frames = frames.tb_next
+        traceback.print_exception(type(error), error, frames)
     finally:
         os._exit(_ended(status))
-
-
-def _print_own_part(error: BaseException) -> None:
-    """The traceback without the frames of this module."""
-    frames = error.__traceback__
-    while frames is not None and frames.tb_frame.f_code.co_filename != _PROGRAM_NAME:
-        frames = frames.tb_next
-    traceback.print_exception(type(error), error, frames)
 
 
 def _ended(status: int) -> int:

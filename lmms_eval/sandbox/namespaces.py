@@ -33,7 +33,11 @@ def enter(readable: Sequence[str], devices: Sequence[str], empty: str, user: int
         OSError: the kernel or its settings forbid it.
     """
     if user is None:
-        _unshare_alone()
+        own, group = os.geteuid(), os.getegid()
+        unshare(_ALL_NEW)
+        _write("/proc/self/setgroups", "deny")
+        _write("/proc/self/uid_map", f"{INSIDE_ID} {own} 1")
+        _write("/proc/self/gid_map", f"{INSIDE_ID} {group} 1")
     else:
         _unshare_with(user)
     mount(None, "/", None, _RECURSIVE | _PRIVATE)
@@ -43,15 +47,11 @@ def enter(readable: Sequence[str], devices: Sequence[str], empty: str, user: int
     for path in devices:
         _bind(path, empty, _NO_SUID)
     os.mkdir(empty + WORK, 0o555)
-    _become_root(empty)
-
-
-def _unshare_alone() -> None:
-    user, group = os.geteuid(), os.getegid()
-    unshare(_ALL_NEW)
-    _write("/proc/self/setgroups", "deny")
-    _write("/proc/self/uid_map", f"{INSIDE_ID} {user} 1")
-    _write("/proc/self/gid_map", f"{INSIDE_ID} {group} 1")
+    os.chdir(empty)
+    syscall(architecture().pivot_root, b".", b".")
+    unmount(".", _DETACH)
+    mount(None, "/", None, _REMOUNT | _BIND | _READ_ONLY | _NO_SUID | _NO_DEVICES)
+    os.chdir(WORK)
 
 
 def _unshare_with(user: int) -> None:
@@ -102,14 +102,6 @@ def _bind(path: str, root: str, attributes: int) -> None:
     mount(path, target, None, _BIND | _RECURSIVE)
     change = ctypes.create_string_buffer(struct.pack("QQQQ", attributes, 0, 0, 0), 32)
     syscall(_MOUNT_SETATTR, _CURRENT_FOLDER, os.fsencode(target), _AT_RECURSIVE, change, 32)
-
-
-def _become_root(folder: str) -> None:
-    os.chdir(folder)
-    syscall(architecture().pivot_root, b".", b".")
-    unmount(".", _DETACH)
-    mount(None, "/", None, _REMOUNT | _BIND | _READ_ONLY | _NO_SUID | _NO_DEVICES)
-    os.chdir(WORK)
 
 
 def _write(path: str, text: str) -> None:

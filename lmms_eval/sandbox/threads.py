@@ -96,20 +96,16 @@ def hold(bound: Bound | None) -> None:
             os.setresuid(bound.user, -1, -1)
             _drop_capabilities()
         else:
-            _become(bound.user)
+            # Another user and group, who can read what root can: its interpreter may lie in a folder of root alone.
+            bound_capabilities()
+            prctl(PR_SET_KEEPCAPS, 1)
+            os.setgroups([])
+            os.setresgid(bound.user, bound.user, bound.user)
+            os.setresuid(bound.user, bound.user, bound.user)
+            set_capabilities(CAP_DAC_READ_SEARCH)
     _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
     most = _at_most(_MOST_UNBOUND if bound is None else bound.most, hard)
     resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
-
-
-def _become(user: int) -> None:
-    """Another user and group, who can read what root can: its interpreter may lie in a folder of root alone."""
-    bound_capabilities()
-    prctl(PR_SET_KEEPCAPS, 1)
-    os.setgroups([])
-    os.setresgid(user, user, user)
-    os.setresuid(user, user, user)
-    set_capabilities(CAP_DAC_READ_SEARCH)
 
 
 def _bound_as(user: int, readable: Iterable[str]) -> Bound:

@@ -26,7 +26,15 @@ def build_internvl(arguments: Mapping[str, Any]) -> Model:
         ModelError: an argument is wrong, the files cannot be had, or they hold another model.
     """
     options = InternVLOptions.from_arguments(arguments)
-    config = _config(options)
+    from transformers import PretrainedConfig
+
+    try:  # the content of ``config.json`` alone: no code is run
+        config, _ = PretrainedConfig.get_config_dict(options.pretrained, revision=options.revision)
+    except (OSError, ValueError) as error:
+        hint = "give a folder that holds config.json and the weights, or fetch it first: hf download NAME"
+        gated = "; MMIE/MMIE-Score is gated: accept its terms on the hub and log in with hf auth login"
+        reason = " ".join(str(error).split())
+        raise ModelError(f"internvl: {options.pretrained} cannot be read: {reason} ({hint}{gated})") from error
     if config.get("model_type") == NATIVE:
         return _native(options)
     if "AutoModel" not in (config.get("auto_map") or {}):
@@ -58,20 +66,6 @@ def usable_dtype(device: Any, wanted: str = "auto") -> Any:
         log.warning("the judge computes in float32: %s has no bfloat16 (%s)", device, error)
         return torch.float32
     return torch.bfloat16
-
-
-def _config(options: InternVLOptions) -> dict[str, Any]:
-    """The content of ``config.json``, without running any code."""
-    from transformers import PretrainedConfig
-
-    try:
-        found, _ = PretrainedConfig.get_config_dict(options.pretrained, revision=options.revision)
-    except (OSError, ValueError) as error:
-        hint = "give a folder that holds config.json and the weights, or fetch it first: hf download NAME"
-        gated = "; MMIE/MMIE-Score is gated: accept its terms on the hub and log in with hf auth login"
-        reason = " ".join(str(error).split())
-        raise ModelError(f"internvl: {options.pretrained} cannot be read: {reason} ({hint}{gated})") from error
-    return dict(found)
 
 
 def _native(options: InternVLOptions) -> Model:

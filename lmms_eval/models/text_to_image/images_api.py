@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import os
 import threading
 from collections.abc import Mapping, Sequence
@@ -69,8 +68,11 @@ class ImagesApi:
         client = Client(self._endpoint, settings, _read)
         self._client: Client = self._run(client.__aenter__())
         policy = RetryPolicy(settings.max_retries, settings.retry_backoff_s)
-        gate = self._run(_made(functools.partial(Gate, settings)))
-        self._asker: Asker = Asker(self._client.complete, gate, policy, lambda _: [], self._tally)
+
+        async def make_gate() -> Gate:  # inside the event loop
+            return Gate(settings)
+
+        self._asker: Asker = Asker(self._client.complete, self._run(make_gate()), policy, lambda _: [], self._tally)
 
     def draw(self, descriptions: Sequence[str], seed: int) -> list[GeneratedImage]:  # noqa: ARG002 - none in this API
         """See ``TextToImage``."""
@@ -139,11 +141,6 @@ def _read(raw: bytes, url: str) -> Reply:
     except MediaError as error:
         raise AttemptError("malformed", f"{url} sent no picture: {error}") from error
     return Reply.of_parts([picture], "stop", read_tokens(body.get("usage"), "input_tokens", "output_tokens"))
-
-
-async def _made(make: Any) -> Any:
-    """An object that must be made inside the event loop."""
-    return make()
 
 
 def _no_messages() -> ChatMessages:
