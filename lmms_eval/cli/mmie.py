@@ -146,13 +146,13 @@ def _show_scores(given: argparse.Namespace, finished: Finished, prompts: JudgePr
     emit(f"\n{prompts.metric}: judge {finished.judge}, prompts {source}; percent = mean / 6 x 100")
     columns = [Column("", tuple(rows), is_text=True)]
     for name in SHOWN_NUMBERS:
-        columns.append(Column(name, tuple(_cell(row[name]) for row in rows.values())))
+        values = [row[name] for row in rows.values()]
+        cells = (
+            "N/A" if value is None else f"{value:.4f}" if isinstance(value, float) else str(value) for value in values
+        )
+        columns.append(Column(name, tuple(cells)))
     if rows:
         emit(markdown_table(columns))
-
-
-def _cell(value: Any) -> str:
-    return "N/A" if value is None else f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
 def _show_notices(summary: Mapping[str, Any], places: Places) -> None:

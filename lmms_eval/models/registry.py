@@ -150,8 +150,17 @@ class ModelRegistry:
     def _load(self) -> None:
         if self._loaded:
             return
+        from importlib.metadata import entry_points
+
         self._add_all(BUILTIN_MANIFESTS)
-        self._add_entry_points()
+        for entry in entry_points(group=ENTRY_POINT_GROUP):
+            try:
+                manifests = _as_manifests(entry.name, entry.load())
+            except Exception as error:  # noqa: BLE001 - a broken package that nobody asked for must not stop a run
+                self._broken.append(f"{entry.name} = {entry.value} ({type(error).__name__}: {error})")
+                log.warning("entry point %s of group %s: %s", entry.name, ENTRY_POINT_GROUP, error)
+            else:
+                self._add_all(manifests)
         for package in self._plugins:
             self._add_all(_plugin_manifests(package))
         self._loaded = True
@@ -166,18 +175,6 @@ class ModelRegistry:
                 )
             self._manifests[manifest.model_id] = manifest
             self._aliases.update(dict.fromkeys(manifest.aliases, manifest.model_id))
-
-    def _add_entry_points(self) -> None:
-        from importlib.metadata import entry_points
-
-        for entry in entry_points(group=ENTRY_POINT_GROUP):
-            try:
-                manifests = _as_manifests(entry.name, entry.load())
-            except Exception as error:  # noqa: BLE001 - a broken package that nobody asked for must not stop a run
-                self._broken.append(f"{entry.name} = {entry.value} ({type(error).__name__}: {error})")
-                log.warning("entry point %s of group %s: %s", entry.name, ENTRY_POINT_GROUP, error)
-                continue
-            self._add_all(manifests)
 
 
 def _as_manifests(name: str, payload: Any) -> list[ModelManifest]:

@@ -40,7 +40,7 @@ class IllustratedModel(Model):
         if isinstance(responses, AsyncGenerator):
             return self._draw_beside(responses)
         if isinstance(responses, AsyncIterator):
-            return self._draw_beside(_generator(responses))
+            return self._draw_beside(response async for response in responses)
         return map(self.illustrated, responses)
 
     def illustrated(self, response: Response) -> Response:
@@ -117,8 +117,3 @@ class IllustratedModel(Model):
             done.put_nowait(None)
         except Exception as error:  # noqa: BLE001 - whatever the inner model raised goes on to the engine
             done.put_nowait(error)
-
-
-async def _generator(responses: AsyncIterator[Response]) -> AsyncGenerator[Response, None]:
-    async for response in responses:
-        yield response
