@@ -14,7 +14,7 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import Client, Connection, Listener
+from multiprocessing.connection import Client, Connection, Listener, answer_challenge, deliver_challenge
 from types import TracebackType
 
 import orjson
@@ -32,7 +32,7 @@ class StoreServer:
         self._numbers: dict[str, int] = {}
         self._lock = threading.Lock()
         self._key = secrets.token_hex(32)
-        self._listener = Listener((HOST, 0), "AF_INET", backlog=128, authkey=self._key.encode())
+        self._listener = Listener((HOST, 0), "AF_INET", backlog=128)
         self._connections: list[Connection] = []
         self._is_closed = False
 
@@ -49,8 +49,8 @@ class StoreServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._is_closed = True
-        with suppress(OSError, EOFError, AuthenticationError):  # wakes the thread that accepts
-            Client((HOST, self._listener.address[1]), authkey=self._key.encode()).close()
+        with suppress(OSError):  # wakes the thread that accepts
+            Client((HOST, self._listener.address[1])).close()
         self._listener.close()
         with self._lock:
             for connection in self._connections:
@@ -60,14 +60,17 @@ class StoreServer:
         while not self._is_closed:
             try:
                 connection = self._listener.accept()
-            except (OSError, EOFError, AuthenticationError):  # a stranger, or one that went away
+            except OSError:  # one that went away
                 continue
             with self._lock:
                 self._connections.append(connection)
             threading.Thread(target=self._serve, args=(connection,), name="store", daemon=True).start()
 
     def _serve(self, connection: Connection) -> None:
-        with connection, suppress(OSError, EOFError):  # its process has ended
+        with connection, suppress(OSError, EOFError, AuthenticationError):  # its process has ended, or a stranger
+            # Here and not where connections are accepted: one that says nothing holds up nobody else.
+            deliver_challenge(connection, self._key.encode())
+            answer_challenge(connection, self._key.encode())
             while True:
                 head, _, value = connection.recv_bytes().partition(b"\n")
                 operation, keys, number = orjson.loads(head)

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import socket
 import threading
 
 import pytest
 
-from lmms_eval.engine.launch_store import StoreClient, StoreServer
+from lmms_eval.engine.launch_store import HOST, StoreClient, StoreServer
 from lmms_eval.engine.team import HostedStore, Place, Team, TeamError
+from lmms_eval.utils.launch import STORE_PORT
 
 
 def test_the_operations_of_a_store() -> None:
@@ -43,6 +45,15 @@ def test_a_stranger_is_refused_and_the_others_are_served() -> None:
         with pytest.raises(ConnectionError, match="refused"):
             StoreClient(wrong)
         assert StoreClient(server.environment).add("n", 1) == 1
+
+
+def test_a_stranger_that_says_nothing_holds_up_nobody() -> None:
+    with StoreServer() as server, socket.create_connection((HOST, int(server.environment[STORE_PORT]))):
+        found: list[int] = []
+        client = threading.Thread(target=lambda: found.append(StoreClient(server.environment).add("n", 1)), daemon=True)
+        client.start()
+        client.join(timeout=10)
+        assert found == [1]
 
 
 def test_the_end_of_the_server_is_an_error_of_the_team() -> None:
