@@ -146,7 +146,15 @@ class Catalogue:
     def _entries(self, file: Path) -> list[Entry]:
         data = self._reader.read(file)
         if TABLE_KEY in data:
-            return _of_table(data, file)
+            table = table_of(data, file)
+            kind = str(table.set.get("output_type", data.get("output_type", "generate_until")))
+            tags = [*_texts(data.get("tag")), *_texts(table.set.get("tag"))]
+            tasks = [
+                Entry(name, "task", file, tuple(filled(tags, row, str(file))), filled(kind, row, str(file)))
+                for name, row in table.rows.items()
+            ]
+            groups = [Entry(name, "group", file, _texts(keys.get("tag"))) for name, keys in table.groups.items()]
+            return tasks + groups
         entry = _classified(data, file)
         return [] if entry is None else [entry]
 
@@ -162,19 +170,6 @@ class Catalogue:
             (self.tasks if entry.kind == "task" else self.groups)[entry.name] = entry
             for tag in entry.tags:
                 self.tags.setdefault(tag, []).append(entry.name)
-
-
-def _of_table(data: dict[str, Any], file: Path) -> list[Entry]:
-    """The tasks of a table, then its groups."""
-    table = table_of(data, file)
-    kind = str(table.set.get("output_type", data.get("output_type", "generate_until")))
-    tags = [*_texts(data.get("tag")), *_texts(table.set.get("tag"))]
-    tasks = [
-        Entry(name, "task", file, tuple(filled(tags, row, str(file))), filled(kind, row, str(file)))
-        for name, row in table.rows.items()
-    ]
-    groups = [Entry(name, "group", file, _texts(keys.get("tag"))) for name, keys in table.groups.items()]
-    return tasks + groups
 
 
 def _classified(data: dict[str, Any], file: Path) -> Entry | None:

@@ -77,7 +77,8 @@ class ParquetSource:
         self._media = tuple(name for name in self.columns if is_media(self.features.get(name)))
         text = [name for name in self.columns if name not in self._media]
         try:
-            schemas = [_only(part.schema_arrow, text) for part in self._parts]
+            stated = [part.schema_arrow for part in self._parts]
+            schemas = [pa.schema([one.field(name) for name in text if name in one.names]) for one in stated]
             self._schema = pa.unify_schemas(schemas, promote_options="permissive")
         except pa.ArrowException as error:
             raise DataError(f"{self.where}: the files do not have the same columns: {error}") from error
@@ -199,13 +200,6 @@ class _RowGroup:
         sizes = [self.metadata.column(number) for number in range(self.metadata.num_columns)]
         total = sum(c.total_uncompressed_size for c in sizes if c.path_in_schema.partition(".")[0] in wanted)
         return self.rows if total <= TEXT_BLOCK_BYTES else max(1, self.rows * TEXT_BLOCK_BYTES // total)
-
-
-def _only(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
-    """A schema's fields of those columns that it has, without metadata."""
-    import pyarrow as pa
-
-    return pa.schema([schema.field(name) for name in columns if name in schema.names])
 
 
 def _open_parquet(file: Path) -> pq.ParquetFile:

@@ -10,7 +10,6 @@ from typing import Any
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.tasks.general_bench.data.documents import item_of, stated_type
 from lmms_eval.tasks.general_bench.facts import LANGUAGE
-from lmms_eval.tasks.general_bench.items import Item
 from lmms_eval.tasks.general_bench.nlp.types import type_of
 from lmms_eval.tasks.general_bench.readers.masks import mask
 from lmms_eval.tasks.general_bench.readers.sides import Side
@@ -28,7 +27,14 @@ def gold(doc: Mapping[str, Any], settings: Settings) -> str:
     if item.facts.modality != LANGUAGE:
         if item.form == "mask" and isinstance(reference, str):
             try:
-                reference = _run_lengths(item)
+                # run lengths: the form in which a text can state a mask
+                found = mask(item.reference, Side(item, predicted=False))
+                edges = [0, *(int(edge) for run in zip(found.starts, found.ends, strict=True) for edge in run)]
+                edges.append(found.height * found.width)
+                reference = {
+                    "size": list(found.size),
+                    "counts": [end - start for start, end in itertools.pairwise(edges)],
+                }
             except LmmsEvalError:  # its scoring names the fault, by this empty outline
                 return "[]"
         return reference if isinstance(reference, str) else json.dumps(reference)
@@ -40,11 +46,3 @@ def gold(doc: Mapping[str, Any], settings: Settings) -> str:
     if kind.name == "Code Defect Detection":
         return "no defect" if reference == "0" else "defect"
     return f"{kind.marker} {reference}".strip().replace("<p>", ", ")
-
-
-def _run_lengths(item: Item) -> dict[str, Any]:
-    """Returns a reference mask as run lengths, the form in which a text can state it."""
-    found = mask(item.reference, Side(item, predicted=False))
-    edges = [0, *(int(edge) for run in zip(found.starts, found.ends, strict=True) for edge in run)]
-    edges.append(found.height * found.width)
-    return {"size": list(found.size), "counts": [end - start for start, end in itertools.pairwise(edges)]}

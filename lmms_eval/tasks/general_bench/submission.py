@@ -63,7 +63,11 @@ def read_predictions(file: Path) -> Predictions:
         head = {key: value for key, value in content.items() if key != "data"}
     if not isinstance(records, list):
         raise DataError(f"{file}: a list of {{id, prediction}}, or an object with such a list as `data`, is expected")
-    _refuse_results(records, file)
+    if records and all(isinstance(one, Mapping) and one.keys() >= _RESULT_KEYS and "id" not in one for one in records):
+        raise DataError(
+            f"{file} holds results ({{model, task, metric, score}}), which the authors' audio scripts write under this "
+            "name, not predictions; give a list of {id, prediction}"
+        )
     return _collected(records, head, str(file))
 
 
@@ -95,14 +99,6 @@ def _record(record: object) -> tuple[str, Any]:
         if name in record:
             return key, record[name]
     raise DataError(f"id {key:.80} has no `prediction`")
-
-
-def _refuse_results(records: Sequence[Any], file: Path) -> None:
-    if records and all(isinstance(one, Mapping) and one.keys() >= _RESULT_KEYS and "id" not in one for one in records):
-        raise DataError(
-            f"{file} holds results ({{model, task, metric, score}}), which the authors' audio scripts write under this "
-            "name, not predictions; give a list of {id, prediction}"
-        )
 
 
 def _first(messages: list[str]) -> Iterator[str]:

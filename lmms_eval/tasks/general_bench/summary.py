@@ -135,7 +135,8 @@ def combine(facts: TaskFacts, measure: Measure, outcomes: Sequence[ItemOutcome])
     metric = metrics()[facts.metric]
     failed = [outcome for outcome in outcomes if outcome.status == "failed"]
     answered = [outcome.state for outcome in outcomes if outcome.status == "answered"]
-    notes = _notes(outcomes)
+    found = Counter(outcome.note for outcome in outcomes if outcome.note)
+    notes = tuple(f"{note} ({count} items)" if count > 1 else note for note, count in found.most_common(_SHOWN))
     if failed:
         reason = f"{len(failed)} of {len(outcomes)} items failed: {failed[0].note}"
         return TaskScore(
@@ -167,17 +168,12 @@ def _strict(
     share = answered / len(outcomes)
     if official is None:
         return (0.0 if not metric.mapping else None), None
-    value = _shared(metric, official, share)
+    score = paper_score(metric, official)
+    value = official  # one that scores nothing stays as it is
+    if score != 0:
+        value = paper_value(metric, share * score) if metric.mapping else share * official
     error = _stderr(measure, [outcome.state for outcome in outcomes if outcome.status == "answered"])
     return value, error * share if error is not None and not metric.mapping else None
-
-
-def _shared(metric: Metric, official: float, share: float) -> float:
-    """Returns the value with that share of an official value's score; a value that scores nothing stays as it is."""
-    score = paper_score(metric, official)
-    if score == 0:
-        return official
-    return paper_value(metric, share * score) if metric.mapping else share * official
 
 
 def _stderr(measure: Measure, states: Sequence[State]) -> float | None:
@@ -200,11 +196,6 @@ def _finite(value: float, measure: Measure) -> float:
     if not math.isfinite(value):
         raise LmmsEvalError(f"measure {measure.name}: the value over all items is {value}, no number")
     return value
-
-
-def _notes(outcomes: Sequence[ItemOutcome]) -> tuple[str, ...]:
-    found = Counter(outcome.note for outcome in outcomes if outcome.note)
-    return tuple(f"{note} ({count} items)" if count > 1 else note for note, count in found.most_common(_SHOWN))
 
 
 def evaluated(score: Callable[[], TaskScore], facts: TaskFacts, measure: str, expected: int) -> TaskScore:

@@ -70,7 +70,7 @@ def draw_sheet(sheet: Sheet, images: Sequence[Path], font_size: int = 8) -> Imag
     Raises:
         MediaError: a picture is missing or cannot be read.
     """
-    from PIL import Image
+    from PIL import Image, ImageDraw
 
     from lmms_eval.media import load_rgb
 
@@ -78,22 +78,16 @@ def draw_sheet(sheet: Sheet, images: Sequence[Path], font_size: int = 8) -> Imag
     for place, caption in enumerate(sheet.captions):
         row, column = divmod(place, sheet.columns)
         cell = load_rgb(images[sheet.first + place], rotate=False).resize((CELL, CELL), Image.Resampling.LANCZOS)
-        _caption(cell, caption, font_size)
+        # white on a black box, centred at the bottom
+        drawing = ImageDraw.Draw(cell)
+        font = _font(font_size * FONT_SCALE)
+        left, top, right, bottom = drawing.textbbox((0, 0), caption, font=font)
+        width, height = right - left, bottom - top
+        x, y = (CELL - width) / 2, CELL - height - _PAD
+        drawing.rectangle((x - _PAD, y - _PAD_TOP, x + width + _PAD, CELL), fill="black")
+        drawing.text((x - left, y - top), caption, fill="white", font=font)
         canvas.paste(cell, (column * CELL, row * CELL))
     return canvas
-
-
-def _caption(cell: Image.Image, text: str, font_size: int) -> None:
-    """White on a black box, centred at the bottom."""
-    from PIL import ImageDraw
-
-    drawing = ImageDraw.Draw(cell)
-    font = _font(font_size * FONT_SCALE)
-    left, top, right, bottom = drawing.textbbox((0, 0), text, font=font)
-    width, height = right - left, bottom - top
-    x, y = (CELL - width) / 2, CELL - height - _PAD
-    drawing.rectangle((x - _PAD, y - _PAD_TOP, x + width + _PAD, CELL), fill="black")
-    drawing.text((x - left, y - top), text, fill="white", font=font)
 
 
 @functools.lru_cache(maxsize=8)

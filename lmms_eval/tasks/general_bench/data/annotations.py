@@ -86,21 +86,18 @@ def _decoded(content: bytes) -> dict[str, Any] | None:
     """Reads the keys before ``data``, if all of them are in these bytes."""
     try:
         text = codecs.getincrementaldecoder(json.detect_encoding(content))().decode(content)
-        return _keys(_Cursor(text))
+        cursor = _Cursor(text)
+        head: dict[str, Any] = {}
+        cursor.expect("{")
+        while True:
+            key = cursor.value()
+            cursor.expect(":")
+            if key == "data":
+                return head if cursor.peek() == "[" else None
+            head[key] = cursor.value()
+            cursor.expect(",")
     except (ValueError, IndexError, RecursionError):
         return None
-
-
-def _keys(cursor: _Cursor) -> dict[str, Any] | None:
-    head: dict[str, Any] = {}
-    cursor.expect("{")
-    while True:
-        key = cursor.value()
-        cursor.expect(":")
-        if key == "data":
-            return head if cursor.peek() == "[" else None
-        head[key] = cursor.value()
-        cursor.expect(",")
 
 
 @dataclass(slots=True)

@@ -137,7 +137,13 @@ def form_of_reference(facts: TaskFacts, key: str, value: object) -> Form:
     if facts.paradigm == "generation" or named == row:
         return row
     if row == "map" and named in (None, "text", "number"):
-        return _of_value(named, value)
+        # an anomaly map, or a picture's label: a number, or a text that is no path
+        if isinstance(value, bool) or is_number(value):
+            return "number"
+        if not isinstance(value, str):
+            return "map"
+        is_path = "/" in value or PurePosixPath(value).suffix.casefold() in (*PICTURE_SUFFIXES, ".npy")
+        return "map" if is_path and named != "text" else "text"
     if named is None or (row, named) not in _OWN or (row == "labels" and isinstance(value, str)):
         return row
     return named
@@ -153,14 +159,3 @@ def may_hold(facts: TaskFacts, key: str) -> bool:
     row = form_of(facts)
     named = _OF_KEYS.get(key)
     return facts.paradigm == "generation" or named in (None, row) or named in _ALSO.get(row, ())
-
-
-def _of_value(named: Form | None, value: object) -> Form:
-    """Tells the form of an anomaly map from that of a picture's label."""
-    if isinstance(value, bool) or is_number(value):
-        return "number"
-    return "text" if isinstance(value, str) and (named == "text" or not _is_path(value)) else "map"
-
-
-def _is_path(text: str) -> bool:
-    return "/" in text or PurePosixPath(text).suffix.casefold() in (*PICTURE_SUFFIXES, ".npy")

@@ -96,8 +96,9 @@ def read_items(facts: TaskFacts, annotation: Annotation, prediction_folder: Path
     problems: list[ItemProblem] = []
     dropped: list[ItemProblem] = []
     unknown: NotEvaluated | None = None
+    is_dialogue = facts.modality == LANGUAGE and annotation.type == _DIALOGUE
     for index, raw in enumerate(annotation.data):
-        if _is_dropped(facts, annotation, raw):
+        if is_dialogue and isinstance(raw, dict) and raw.get("dialog") == []:
             dropped.append(ItemProblem(index, _stated_id(raw), "a dialogue without a turn"))
             continue
         try:
@@ -109,7 +110,9 @@ def read_items(facts: TaskFacts, annotation: Annotation, prediction_folder: Path
             problems.append(ItemProblem(index, _stated_id(raw), f"item {_stated_id(raw)!r:.80}: {error.reason}"))
     if unknown is not None and not items:
         raise unknown
-    return Items(tuple(_of_one_form(items)), tuple(problems), tuple(dropped), tuple(_duplicates(items)))
+    if any(item.form == "map" for item in items):  # the labels of sound pictures then count as empty maps
+        items = [replace(item, form="map") if item.form in ("text", "number") else item for item in items]
+    return Items(tuple(items), tuple(problems), tuple(dropped), tuple(_duplicates(items)))
 
 
 def _draft(source: Source, fields: FieldMap) -> Draft:
@@ -137,22 +140,6 @@ def _id(facts: TaskFacts, top: Record) -> Any:
 
 def _stated_id(raw: object) -> Any:
     return raw.get("id") if isinstance(raw, dict) else None
-
-
-def _is_dropped(facts: TaskFacts, annotation: Annotation, raw: object) -> bool:
-    return (
-        facts.modality == LANGUAGE
-        and annotation.type == _DIALOGUE
-        and isinstance(raw, dict)
-        and raw.get("dialog") == []
-    )
-
-
-def _of_one_form(items: list[Item]) -> list[Item]:
-    """Labels of sound pictures count as empty maps where other pictures of the task have maps."""
-    if not any(item.form == "map" for item in items):
-        return items
-    return [replace(item, form="map") if item.form in ("text", "number") else item for item in items]
 
 
 def _duplicates(items: Iterable[Item]) -> Iterable[ItemProblem]:

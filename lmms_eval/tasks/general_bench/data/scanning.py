@@ -114,7 +114,11 @@ def match(found: Scan, subset: str | None = None) -> Matched:
             continue
         first = taken.setdefault(facts, folder)
         if first is folder:
-            problems.extend(_misplaced(folder, facts))
+            if (folder.modality, folder.paradigm) != (facts.modality, facts.paradigm):
+                place = " ".join(part for part in (facts.modality, facts.paradigm) if part)
+                problems.append(
+                    f"{folder.path} holds the task {facts.name!r}, which belongs to {place}: taken all the same"
+                )
         elif first.subset == folder.subset:
             problems.append(f"{folder.path} and {first.path} both hold the task {facts.name!r}: the latter is taken")
     return Matched(MappingProxyType(taken), tuple(unmatched), tuple(problems))
@@ -129,7 +133,8 @@ def media_folder(folder: TaskFolder, roots: Iterable[Path] = ()) -> Path:
     if folder.modality == LANGUAGE or _has_media(folder.path):
         return folder.path
     places = (folder.set_folder.parent, *roots)
-    sets = {path: subset for place in places if place.is_dir() for path, subset in _all_sets(place)}
+    paths = (path for place in places if place.is_dir() for path in (place, *_children(place)))
+    sets = {path: _subset(path) for path in paths if _is_set(path)}
     for path in sorted(sets, key=lambda one: sets[one] != folder.subset):
         steps = (folder.modality, folder.paradigm, folder.name)
         if path != folder.set_folder and (below := _below(path, steps)) is not None and _has_media(below):
@@ -152,12 +157,6 @@ def _sets(root: Path) -> list[tuple[Subset, Path]]:
             f"({', '.join(_MODALITIES)}); give the folder that does"
         )
     return sorted(named, key=lambda one: (one[0] != "open", one[1].name))
-
-
-def _all_sets(place: Path) -> Iterator[tuple[Path, Subset]]:
-    for path in (place, *_children(place)):
-        if _is_set(path):
-            yield path, _subset(path)
 
 
 def _subset(folder: Path) -> Subset:
@@ -221,12 +220,6 @@ def _task_folder(path: Path, place: _Place, problems: list[str]) -> TaskFolder:
         problems.append(str(unpacking))
     task = (read_head(file).get("task") or "").strip()
     return TaskFolder(path, file, place.modality, place.paradigm, path.name, task, place.subset)
-
-
-def _misplaced(folder: TaskFolder, facts: TaskFacts) -> Iterator[str]:
-    if (folder.modality, folder.paradigm) != (facts.modality, facts.paradigm):
-        place = " ".join(part for part in (facts.modality, facts.paradigm) if part)
-        yield f"{folder.path} holds the task {facts.name!r}, which belongs to {place}: taken all the same"
 
 
 def _has_media(folder: Path) -> bool:

@@ -55,7 +55,11 @@ def figure(ranked: Ranked) -> Figure:
         if level in ranked.levels
     ]
     if is_radar:
-        draw_radar(left, [_spoke(ranked, name) for name in ranked.modalities], polygons)
+        spokes = []
+        for name, report in ranked.modalities.items():  # with the exact values, which need no place in the drawing then
+            exact = " / ".join(f"{value:.1f}" for level, value in report.levels.items() if level in ranked.levels)
+            spokes.append(f"{name}\n{exact}")
+        draw_radar(left, spokes, polygons)
         left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=3, fontsize=9, frameon=False)
     else:
         bars = [
@@ -71,12 +75,6 @@ def figure(ranked: Ranked) -> Figure:
     right.set_title(f"Level reached: {reached}", fontsize=10, loc="left")
     made.supxlabel(_language(ranked), fontsize=8, color="#555555")
     return made
-
-
-def _spoke(ranked: Ranked, name: str) -> str:
-    """The modality with its exact values, which need no place in the drawing then."""
-    report = ranked.modalities[name]
-    return f"{name}\n{' / '.join(f'{value:.1f}' for level, value in report.levels.items() if level in ranked.levels)}"
 
 
 def _language(ranked: Ranked) -> str:

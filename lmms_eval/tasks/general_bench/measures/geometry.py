@@ -28,11 +28,6 @@ from lmms_eval.tasks.general_bench.readers.sides import prediction_of, reference
 NO_SCIPY = "amota: assigning tracks needs SciPy, which is not installed (pip install 'lmms_eval[metrics]')"
 
 
-def _chamfer_state(prediction: Any, item: Item, context: Context) -> State:
-    del context
-    return chamfer_distance(points_of(prediction, prediction_of(item)), points_of(item.reference, reference_of(item)))
-
-
 def _odometry_state(prediction: Any, item: Item, context: Context) -> State:
     del context
     truth = poses_of(item.reference, reference_of(item))
@@ -113,22 +108,27 @@ def _detection_measure(name: str, matching: Matching, checked: str) -> Measure:
         return _detection_record(detection3d.match_item(_true_boxes(item), (), matching))
 
     def value(states: Sequence[State]) -> float:
-        items = ({label: _class_boxes(one) for label, one in state.items()} for state in states)
+        items = (
+            {
+                label: ClassBoxes(
+                    one["objects"], tuple(Found(score, tuple(map(bool, hits))) for score, *hits in one["found"])
+                )
+                for label, one in state.items()
+            }
+            for state in states
+        )
         return 100 * detection3d.mean_average_precision(items, matching)
 
     return Measure(name=name, form="detections3d", state=state, value=value, unanswered=unanswered, checked=checked)
-
-
-def _class_boxes(record: Mapping[str, Any]) -> ClassBoxes:
-    found = tuple(Found(score, tuple(map(bool, hits))) for score, *hits in record["found"])
-    return ClassBoxes(record["objects"], found)
 
 
 MEASURES: tuple[Measure, ...] = (
     Measure(
         name="chamfer_distance",
         form="points",
-        state=_chamfer_state,
+        state=lambda prediction, item, _: chamfer_distance(
+            points_of(prediction, prediction_of(item)), points_of(item.reference, reference_of(item))
+        ),
         value=mean,
         needs="nothing; SciPy makes it faster",
         checked="hand-computed clouds; the tree against all distances; no recorded vectors",

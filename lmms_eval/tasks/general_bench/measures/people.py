@@ -90,8 +90,16 @@ def _read_ratings(path: Path, changed: int) -> Ratings:  # noqa: ARG001 - a chan
     found: dict[str, dict[str, list[Rating]]] = {}
     for number, row in enumerate(_rows(path), start=1):
         where = f"{path}, rating {number}"
-        task, item, rating = _checked(row, where)
-        found.setdefault(task, {}).setdefault(item, []).append(Rating(rating, where))
+        if not isinstance(row, dict) or any(row.get(key) in (None, "") for key in KEYS):
+            raise DataError(f"{where}: {row!r:.100} lacks one of {', '.join(KEYS)}")
+        try:
+            value = float(row["rating"])
+        except (TypeError, ValueError, OverflowError):
+            value = math.nan
+        if not math.isfinite(value):
+            raise DataError(f"{where}: the rating {row['rating']!r:.40} is no number")
+        items = found.setdefault(fold(str(row["task"])), {})
+        items.setdefault(str(row["id"]).strip(), []).append(Rating(value, where))
     return MappingProxyType(
         {task: MappingProxyType({item: tuple(all_) for item, all_ in items.items()}) for task, items in found.items()}
     )
@@ -113,18 +121,6 @@ def _rows(path: Path) -> list[Any]:
     except (OSError, ValueError, RecursionError, csv.Error) as error:
         raise DataError(f"{path} cannot be read as ratings: {str(error)[:200]}") from error
     raise DataError(f"{path}: ratings are read from .csv, .json and .jsonl files")
-
-
-def _checked(row: Any, where: str) -> tuple[str, str, float]:
-    if not isinstance(row, dict) or any(row.get(key) in (None, "") for key in KEYS):
-        raise DataError(f"{where}: {row!r:.100} lacks one of {', '.join(KEYS)}")
-    try:
-        value = float(row["rating"])
-    except (TypeError, ValueError, OverflowError):
-        value = math.nan
-    if not math.isfinite(value):
-        raise DataError(f"{where}: the rating {row['rating']!r:.40} is no number")
-    return fold(str(row["task"])), str(row["id"]).strip(), value
 
 
 def _state(scale: Scale) -> Callable[[Any, Item, Context], State]:

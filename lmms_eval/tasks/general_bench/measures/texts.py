@@ -89,11 +89,6 @@ def _averaged(name: str, score: TextScore, checked: str, needs: str = "") -> Mea
     return Measure(name, "text", state, mean, is_mean=True, needs=needs, checked=checked)
 
 
-def _substring(text: str, references: list[str]) -> float:
-    answer = text.lower()
-    return float(any(reference.strip().lower() in answer for reference in _not_blank(references)))
-
-
 def _not_blank(references: list[str]) -> list[str]:
     if not all(reference.strip() for reference in references):
         raise DataError("a reference is empty, and every text contains it")
@@ -128,10 +123,6 @@ def _tokenizer(context: Context) -> Tokenizer:
             raise ConfigError(f"word_tokenizer: {other!r} is neither 'treebank' nor 'white-space'")
 
 
-def _macro_state(prediction: Any, item: Item, context: Context) -> State:
-    return [references_of(item)[0], _choice_state(prediction, item, context) / PERCENT]
-
-
 def _macro_value(states: Sequence[State]) -> float:
     hits: dict[str, list[float]] = defaultdict(list)
     for label, hit in states:
@@ -163,11 +154,6 @@ def _labels(texts: Sequence[str]) -> frozenset[str]:
     return found - {""} if len(found) > 1 else found
 
 
-def _micro_value(states: Sequence[State]) -> float:
-    tp, fp, fn = (sum(counts) for counts in zip(*states, strict=True))
-    return PERCENT * micro_f1(Counts(tp, fp, fn))
-
-
 def caption_state(prediction: Any, item: Item, _context: Context) -> State:
     """A caption and its references as they are written; the words of all are found at once, by a program.
 
@@ -186,11 +172,6 @@ def no_caption(item: Item, context: Context) -> State:
 def _captions(states: Sequence[State]) -> list[Caption]:
     tokens = iter(caption_tokens([text for one, references in states for text in (one, *references)]))
     return [Caption(next(tokens), [next(tokens) for _ in references]) for _, references in states]
-
-
-def _bleu4_value(states: Sequence[State]) -> float:
-    items = [bleu_counts(caption.prediction, caption.references, 4) for caption in _captions(states)]
-    return PERCENT * corpus_bleu(items, 4)
 
 
 def cider_value(states: Sequence[State]) -> float:
@@ -252,13 +233,17 @@ MEASURES: tuple[Measure, ...] = (
         lambda text, wanted: exact_match(text.lower(), [one.lower() for one in wanted]),
         VECTORS + ", but for case",
     ),
-    _averaged("accuracy/substring", _substring, VECTORS + ", but for case"),
+    _averaged(
+        "accuracy/substring",
+        lambda text, wanted: float(any(one.strip().lower() in text.lower() for one in _not_blank(wanted))),
+        VECTORS + ", but for case",
+    ),
     _averaged("accuracy/contains", lambda text, wanted: video_contains(text, _not_blank(wanted)), VECTORS),
     Measure("accuracy/choice", "text", _choice_state, mean, is_mean=True, checked=OWN_RULES),
     Measure(
         "macro_accuracy",
         "text",
-        _macro_state,
+        lambda prediction, item, context: [references_of(item)[0], _choice_state(prediction, item, context) / PERCENT],
         _macro_value,
         lambda item, _: [references_of(item)[0], 0.0],
         checked=OWN_RULES,
@@ -285,7 +270,17 @@ MEASURES: tuple[Measure, ...] = (
         lambda item, context: _video_state("", item, context),
         checked=f"{VECTORS}; {BY_TOOLKIT}",
     ),
-    Measure("bleu4", "text", caption_state, _bleu4_value, no_caption, needs=WITH_JAVA, checked=BY_TOOLKIT),
+    Measure(
+        name="bleu4",
+        form="text",
+        state=caption_state,
+        value=lambda states: (
+            PERCENT * corpus_bleu([bleu_counts(one.prediction, one.references, 4) for one in _captions(states)], 4)
+        ),
+        unanswered=no_caption,
+        needs=WITH_JAVA,
+        checked=BY_TOOLKIT,
+    ),
     Measure(
         name="cider",
         form="text",
@@ -300,7 +295,7 @@ MEASURES: tuple[Measure, ...] = (
         "micro_f1",
         "text",
         _micro_state,
-        _micro_value,
+        lambda states: PERCENT * micro_f1(Counts(*map(sum, zip(*states, strict=True)))),
         lambda item, _: [0, 0, len(_wanted_labels(item))],
         checked=VECTORS,
     ),

@@ -205,48 +205,21 @@ def _answers(predictions: Any) -> dict[str, Any]:
     return found
 
 
-def _accuracy(pairs: Sequence[_Pair], _tokenize: Tokenize) -> float:
-    return _mean([exact_match(pair.prediction, pair.reference) for pair in pairs])
-
-
-def _token_f1(pairs: Sequence[_Pair], _tokenize: Tokenize) -> float:
-    return _mean([token_f1(_text(pair.prediction), _texts(pair.reference)) for pair in pairs])
-
-
-def _bleu1(pairs: Sequence[_Pair], tokenize: Tokenize) -> float:
-    def score(prediction: str, reference: str) -> float:
-        return sentence_bleu(tokenize(prediction), tokenize(reference), 1)
-
-    return _mean([_best(score, pair) for pair in pairs])
-
-
-def _rouge1(pairs: Sequence[_Pair], _tokenize: Tokenize) -> float:
-    return _mean([_best(partial(rouge, kind="rouge1"), pair) for pair in pairs])
-
-
-def _micro_f1(pairs: Sequence[_Pair], _tokenize: Tokenize) -> float:
-    counts = [micro_f1_counts(_text(pair.prediction), _text(pair.reference)) for pair in pairs]
-    return micro_f1(sum(counts, start=Counts(0, 0, 0)))
-
-
-def _code_bleu(pairs: Sequence[_Pair], _tokenize: Tokenize) -> float:
-    """CodeBLEU in one call over all items."""
-    return code_bleu([_text(pair.prediction) for pair in pairs], [_text(pair.reference) for pair in pairs])
-
-
-def _absolute_error(pairs: Sequence[_Pair], _tokenize: Tokenize) -> float:
-    return mean_absolute_error((pair.prediction, pair.reference) for pair in pairs)
-
-
 _SCORES: Mapping[Metric, Callable[[Sequence[_Pair], Tokenize], float]] = MappingProxyType(
     {
-        "ACC": _accuracy,
-        "F1": _token_f1,
-        "ROUGE-1": _rouge1,
-        "BLEU-1": _bleu1,
-        "CodeBLEU": _code_bleu,
-        "Micro-F1": _micro_f1,
-        "MAE": _absolute_error,
+        "ACC": lambda pairs, _: _mean([exact_match(pair.prediction, pair.reference) for pair in pairs]),
+        "F1": lambda pairs, _: _mean([token_f1(_text(pair.prediction), _texts(pair.reference)) for pair in pairs]),
+        "ROUGE-1": lambda pairs, _: _mean([_best(partial(rouge, kind="rouge1"), pair) for pair in pairs]),
+        "BLEU-1": lambda pairs, tokenize: _mean(
+            [_best(lambda text, wanted: sentence_bleu(tokenize(text), tokenize(wanted), 1), pair) for pair in pairs]
+        ),
+        "CodeBLEU": lambda pairs, _: code_bleu(
+            [_text(pair.prediction) for pair in pairs], [_text(pair.reference) for pair in pairs]
+        ),
+        "Micro-F1": lambda pairs, _: micro_f1(
+            sum((micro_f1_counts(_text(pair.prediction), _text(pair.reference)) for pair in pairs), Counts(0, 0, 0))
+        ),
+        "MAE": lambda pairs, _: mean_absolute_error((pair.prediction, pair.reference) for pair in pairs),
     }
 )
 

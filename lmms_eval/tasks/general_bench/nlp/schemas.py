@@ -138,18 +138,15 @@ def _found(kind: NlpType, raw: Mapping[str, Any]) -> Any:
             target = _object(output, "output").get("target")
             return int(target) if isinstance(target, bool) else target
         case "label" | "labels":
-            return _labels(_first_value(output), kind)
+            value = _first_value(output)
+            if value is None:
+                return None
+            if isinstance(value, list):
+                return SEPARATOR.join(_text(label).lower() for label in value)
+            text = _text(value).lower()
+            return text.replace(_LABEL_COMMA, SEPARATOR) if kind.reading == "labels" else text
         case _:
             return _read(kind, output)
-
-
-def _labels(value: Any, kind: NlpType) -> str | None:
-    if value is None:
-        return None
-    if isinstance(value, list):
-        return SEPARATOR.join(_text(label).lower() for label in value)
-    text = _text(value).lower()
-    return text.replace(_LABEL_COMMA, SEPARATOR) if kind.reading == "labels" else text
 
 
 def _texts(value: Any) -> str | list[str] | None:

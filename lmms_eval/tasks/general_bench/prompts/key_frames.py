@@ -28,7 +28,10 @@ def tube_frames(value: Any, total: int | None) -> list[Any] | None:
     alone = _tube_box(value)
     if alone is not None and alone is not _ABSENT:
         return [alone]
-    return _frames(value, total, _tube_box, _between)
+    return _frames(
+        value, total, _tube_box,
+        lambda first, second, share: [one + (other - one) * share for one, other in zip(first, second, strict=True)],
+    )  # fmt: skip
 
 
 def mask_frames(value: Any, total: int | None) -> list[Any] | None:
@@ -141,7 +144,3 @@ def _filled(
             if start is not None:
                 frames[number] = start if end is None else between(start, end, (number - first) / (second - first))
     return frames
-
-
-def _between(first: list[float], second: list[float], share: float) -> list[float]:
-    return [start + (end - start) * share for start, end in zip(first, second, strict=True)]

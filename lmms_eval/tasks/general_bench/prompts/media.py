@@ -103,7 +103,9 @@ def _demand(item: Item, candidates: Sequence[str], max_frames: int) -> str:
         case "text":
             return text_demand(item.facts, candidates, item.prompt)
         case "number":
-            return _number_demand(item)
+            if item.facts.metric == "average_precision":
+                return "Answer only with the probability, a number from 0 to 1, that what is shown has a defect."
+            return "Answer with digits only."
         case "boxes":
             return _box_demand(item, candidates)
         case "tube":
@@ -150,12 +152,6 @@ def _instance_demand(item: Item, candidates: Sequence[str]) -> str:
         f'{start}[{{"mask": [[x1, y1, x2, y2, ...], ...], "label": "...", "score": 0.9}}, ...], an entry for each '
         f"object: polygons of few corners that outline it, {_pixels(item)}; [] if there is none.{_labels(candidates)}"
     )
-
-
-def _number_demand(item: Item) -> str:
-    if item.facts.metric == "average_precision":
-        return "Answer only with the probability, a number from 0 to 1, that what is shown has a defect."
-    return "Answer with digits only."
 
 
 def _frame_demand(item: Item, max_frames: int, entry: str, meaning: str) -> str:

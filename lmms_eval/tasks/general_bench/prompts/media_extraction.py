@@ -60,15 +60,21 @@ def extract(item: Item, reply: str) -> Any:
     """
     text = str(reply).strip()
     if item.form == "text":
-        return _text(item, text)
+        if is_cut_at_tag(item.facts):
+            text = text.partition("<")[0].strip()
+        return text.lower() if item.facts in LOWER_CASED else text
     if item.form == "number":
         number = last_number(text)
         return text if number is None else number
-    picture = _picture(reply) if item.form in _PICTURED else None
-    if picture is not None:
-        return picture
+    if item.form in _PICTURED and isinstance(reply, InterleavedText):
+        paths = [image.path for image in reply.images if image.path]
+        if paths:
+            return paths[-1]
     found = _structured(item, text)
-    return _bare(text) if found is None else found
+    if found is not None:
+        return found
+    is_quoted = len(text) > 2 and text[0] == text[-1] and text[0] in "`'\""  # a path, most likely
+    return text[1:-1].strip() if is_quoted else text
 
 
 def last_number(text: str) -> int | float | None:
@@ -82,37 +88,15 @@ def last_number(text: str) -> int | float | None:
     return int(digits) if digits.lstrip("-").isdigit() else finite(float(digits))
 
 
-def _text(item: Item, text: str) -> str:
-    if is_cut_at_tag(item.facts):
-        text = text.partition("<")[0].strip()
-    return text.lower() if item.facts in LOWER_CASED else text
-
-
 def _structured(item: Item, text: str) -> Any:
     if item.form in ("tube", "masks"):
         reader = tube_frames if item.form == "tube" else mask_frames
-        total = _frames(item)
+        try:
+            total = frame_count(item)
+        except MediaError:  # the question could not be asked then; the reply is read for what it is
+            total = None
         return next((found for value in json_values(text) if (found := reader(value, total)) is not None), None)
     read = _READERS.get(item.form)
     if read is None:
         return None
     return next((found for value in json_values(text) if (found := read(value)) is not None), None)
-
-
-def _frames(item: Item) -> int | None:
-    try:
-        return frame_count(item)
-    except MediaError:  # the question could not be asked then; the reply is read for what it is
-        return None
-
-
-def _picture(reply: str) -> str | None:
-    if not isinstance(reply, InterleavedText):
-        return None
-    paths = [image.path for image in reply.images if image.path]
-    return paths[-1] if paths else None
-
-
-def _bare(text: str) -> str:
-    """Returns a path without the quotes or backticks around it; any other text as it is."""
-    return text[1:-1].strip() if len(text) > 2 and text[0] == text[-1] and text[0] in "`'\"" else text

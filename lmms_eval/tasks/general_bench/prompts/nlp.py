@@ -99,11 +99,6 @@ def _summarization(fields: Fields) -> str:
     return _marked("Summarization", *texts, f"Sum up {what} in a few sentences.")
 
 
-def _translation(fields: Fields) -> str:
-    direction = f"Translate this text from {fields.text('in')} into {fields.text('out')}."
-    return _marked("Translation", direction, f"Text:\n{fields.text('input')}")
-
-
 def _dialogue(fields: Fields) -> str:
     turns = fields.entries("dialog")
     if not turns:
@@ -140,29 +135,6 @@ def _example(fields: Fields, example: Any) -> str:
     return f"Input: {as_text(example['input'])}\nOutput: {as_text(example['output'])}"
 
 
-def _code_defect(fields: Fields) -> str:
-    return _paragraphs(
-        "Is there a defect in the code, such as one by which it could be attacked or crash? "
-        "Reply with Defect or No defect.",
-        _DEFECT_EXAMPLES,
-        f"Code:\n{fields.text('func')}\nVerdict:",
-    )
-
-
-def _code_explanation(fields: Fields) -> str:
-    return _paragraphs(
-        "Say in one or two sentences what this code does. Give the explanation only.", f"Code:\n{fields.text('code')}"
-    )
-
-
-def _proof(fields: Fields) -> str:
-    return _paragraphs(
-        f"Prove this statement.\n{fields.text('statement')}",
-        "Write one short step of the proof on each line. Begin the last line with `Conclusion:` and state there what "
-        "is proved.",
-    )
-
-
 def _word_problem(fields: Fields) -> str:
     constraints = fields.entries("problem", "constraints") if fields.get("problem", "constraints") else []
     return _paragraphs(
@@ -172,35 +144,11 @@ def _word_problem(fields: Fields) -> str:
     )
 
 
-def _style_transfer(fields: Fields) -> str:
-    return _marked(
-        "Text Style Transfer",
-        f"Rewrite this text in the style: {fields.text('input', 'style')}. Keep its meaning.",
-        f"Text: {fields.text('input', 'text')}",
-    )
-
-
-def _table_to_text(fields: Fields) -> str:
-    tables = "\n\n".join(_table(fields, table) for table in fields.entries("input", "table"))
-    return _paragraphs(tables, "Put what the table says into fluent sentences. Give the text only.")
-
-
 def _table(fields: Fields, table: Any) -> str:
     if not isinstance(table, Mapping) or not isinstance(table.get("rows"), list) or "header" not in table:
         raise fields.error(f"input.table has {table!r:.80}; an object with header and rows is expected")
-    return "\n".join(_row(row) for row in (table["header"], *table["rows"]))
-
-
-def _row(cells: Any) -> str:
-    return " | ".join(as_text(cell) for cell in cells) if isinstance(cells, list) else as_text(cells)
-
-
-def _time_series(fields: Fields) -> str:
-    values = ", ".join(as_text(value) for value in fields.entries("input", "data"))
-    return _paragraphs(
-        f"A series of measurements, oldest first:\n[{values}]",
-        "Predict its next value. Reply with a list of that one number in brackets, such as [1.5], and nothing else.",
-    )
+    rows = [row if isinstance(row, list) else [row] for row in (table["header"], *table["rows"])]
+    return "\n".join(" | ".join(map(as_text, cells)) for cells in rows)
 
 
 def _classification(fields: Fields) -> str:
@@ -215,10 +163,6 @@ def _filled(fields: Fields, needed: Sequence[str] = ()) -> str:
     names = {*needed, *_PLACEHOLDER.findall(template)} or {"raw_text"}
     texts = {name: fields.text("input", name) for name in sorted(names)}
     return _PLACEHOLDER.sub(lambda match: texts[match[1]], template)
-
-
-def _labels(fields: Fields) -> str:
-    return _paragraphs(_filled(fields), "Give the results on one line, separated by a comma and a space.")
 
 
 def _instructed(type_name: str, instruction: str, *lines: tuple[str, str]) -> Callable[[Fields], str]:
@@ -244,7 +188,11 @@ _BUILDERS: Mapping[str, Callable[[Fields], str]] = MappingProxyType(
     {
         "MultipleChoiceQA": _multiple_choice_qa,
         "Summarization": _summarization,
-        "Translation": _translation,
+        "Translation": lambda fields: _marked(
+            "Translation",
+            f"Translate this text from {fields.text('in')} into {fields.text('out')}.",
+            f"Text:\n{fields.text('input')}",
+        ),
         "Story Generation": _instructed(
             "Story Generation", "Write a short, coherent story from this idea.", ("Idea: ", "prompt")
         ),
@@ -256,15 +204,27 @@ _BUILDERS: Mapping[str, Callable[[Fields], str]] = MappingProxyType(
             ("What is wanted: ", "prompt"),
             ("Source:\n", "sourceCode"),
         ),
-        "Code Defect Detection": _code_defect,
+        "Code Defect Detection": lambda fields: _paragraphs(
+            "Is there a defect in the code, such as one by which it could be attacked or crash? "
+            "Reply with Defect or No defect.",
+            _DEFECT_EXAMPLES,
+            f"Code:\n{fields.text('func')}\nVerdict:",
+        ),
         "Text to SQL": _instructed(
             "Text to SQL",
             "Write one SQL query that answers the question from this database.",
             ("Database:\n", "context"),
             ("Question: ", "question"),
         ),
-        "Code Explanation": _code_explanation,
-        "Proof": _proof,
+        "Code Explanation": lambda fields: _paragraphs(
+            "Say in one or two sentences what this code does. Give the explanation only.",
+            f"Code:\n{fields.text('code')}",
+        ),
+        "Proof": lambda fields: _paragraphs(
+            f"Prove this statement.\n{fields.text('statement')}",
+            "Write one short step of the proof on each line. Begin the last line with `Conclusion:` and state there "
+            "what is proved.",
+        ),
         "Mathematical Word Problem Solving": _word_problem,
         "Paraphrase Generation": _instructed(
             "Paraphrase Generation",
@@ -277,14 +237,27 @@ _BUILDERS: Mapping[str, Callable[[Fields], str]] = MappingProxyType(
             ("Kind of error: ", "Error Type"),
             ("Sentence: ", "Ungrammatical Statement"),
         ),
-        "Text Style Transfer": _style_transfer,
-        "Table-to-Text Generation": _table_to_text,
-        "Time Series": _time_series,
+        "Text Style Transfer": lambda fields: _marked(
+            "Text Style Transfer",
+            f"Rewrite this text in the style: {fields.text('input', 'style')}. Keep its meaning.",
+            f"Text: {fields.text('input', 'text')}",
+        ),
+        "Table-to-Text Generation": lambda fields: _paragraphs(
+            "\n\n".join(_table(fields, table) for table in fields.entries("input", "table")),
+            "Put what the table says into fluent sentences. Give the text only.",
+        ),
+        "Time Series": lambda fields: _paragraphs(
+            f"A series of measurements, oldest first:\n[{', '.join(map(as_text, fields.entries('input', 'data')))}]",
+            "Predict its next value. Reply with a list of that one number in brackets, such as [1.5], and nothing "
+            "else.",
+        ),
         "classification": _classification,
         "multiple choice": _filled,
         **dict.fromkeys(
             ("multi label classification", "ner", "extraction", "relation extraction", "event detection", "parsing"),
-            _labels,
+            lambda fields: _paragraphs(
+                _filled(fields), "Give the results on one line, separated by a comma and a space."
+            ),
         ),
     }
 )

@@ -63,7 +63,12 @@ def _view(cloud: Floats, azimuth: float, size: int) -> npt.NDArray[np.uint8]:
     """Draws a cloud within the unit ball, seen from one side."""
     import numpy as np
 
-    right, up, towards = _axes(azimuth)
+    # unit vectors to the right of the picture, to its top, and towards the eye
+    elevation = math.radians(ELEVATION)
+    flat, rise = math.cos(elevation), math.sin(elevation)
+    towards = np.array([flat * math.cos(azimuth), flat * math.sin(azimuth), rise])
+    up = np.array([-rise * math.cos(azimuth), -rise * math.sin(azimuth), flat])
+    right = np.array([-math.sin(azimuth), math.cos(azimuth), 0.0])
     scale = (0.5 - _MARGIN) * size
     columns = np.rint(size / 2 + scale * (cloud @ right)).astype(np.intp)
     rows = np.rint(size / 2 - scale * (cloud @ up)).astype(np.intp)
@@ -77,15 +82,3 @@ def _view(cloud: Floats, azimuth: float, size: int) -> npt.NDArray[np.uint8]:
             place = np.clip(rows + down, 0, size - 1), np.clip(columns + side, 0, size - 1)
             np.maximum.at(picture, place, shade)
     return picture
-
-
-def _axes(azimuth: float) -> tuple[Floats, Floats, Floats]:
-    """Returns unit vectors to the right of the picture, to its top, and towards the eye."""
-    import numpy as np
-
-    elevation = math.radians(ELEVATION)
-    flat, rise = math.cos(elevation), math.sin(elevation)
-    towards = np.array([flat * math.cos(azimuth), flat * math.sin(azimuth), rise])
-    up = np.array([-rise * math.cos(azimuth), -rise * math.sin(azimuth), flat])
-    right = np.array([-math.sin(azimuth), math.cos(azimuth), 0.0])
-    return right, up, towards

@@ -65,7 +65,8 @@ def candidate_answers(facts: TaskFacts, items: Iterable[Item]) -> tuple[str, ...
         if item.form in ("boxes", "instances"):
             found.update(labels_of(item.reference))
         elif item.form == "text" and chooses(facts):
-            found.update(_texts(item.reference))
+            values = item.reference if isinstance(item.reference, list) else [item.reference]
+            found.update(value.strip() for value in values if isinstance(value, str) and value.strip())
         if len(found) > MAX_CANDIDATES:
             return ()
     if facts in LOWER_CASED:
@@ -99,7 +100,8 @@ def text_demand(facts: TaskFacts, candidates: Sequence[str], prompt: str) -> str
         return "Answer with digits only."
     if facts is _ORDERING:
         return "Answer only with the numbers in their order, joined by arrows, such as 2->1->4->3."
-    if candidates and not _names_all(prompt, candidates):
+    # the question may list the candidates itself
+    if not all(re.search(rf"(?<!\w){re.escape(text)}(?!\w)", prompt, re.IGNORECASE) for text in candidates):
         return f"Answer with exactly one of these, as written here: {listed(candidates)}."
     if facts.metric in _PROSE_METRICS:
         if _is_code(facts):
@@ -139,15 +141,5 @@ def _label(entry: Any) -> Any:
     return None if isinstance(label, bool) else label
 
 
-def _texts(reference: Any) -> list[str]:
-    values = reference if isinstance(reference, list) else [reference]
-    return [value.strip() for value in values if isinstance(value, str) and value.strip()]
-
-
 def _is_code(facts: TaskFacts) -> bool:
     return " Code " in f"{facts.name} "
-
-
-def _names_all(prompt: str, candidates: Sequence[str]) -> bool:
-    """Returns True where the question lists the candidates itself."""
-    return all(re.search(rf"(?<!\w){re.escape(text)}(?!\w)", prompt, re.IGNORECASE) for text in candidates)

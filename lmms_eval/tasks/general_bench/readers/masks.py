@@ -179,7 +179,11 @@ def polygons(value: object, size: Size, side: Side) -> Runs:
         if len(known) < 6 or len(known) % 2 or len(known) != len(numbers):
             raise side.refuse(f"has {brief(shape)} as a polygon, not [x1, y1, x2, y2, x3, y3, ...]")
         corners.append(list(zip(map(int, known[::2]), map(int, known[1::2]), strict=True)))  # whole pixels, as drawn
-    frame = _frame_around(corners, size)
+    # no more is drawn than the part of the picture that the shapes lie in
+    xs, ys = ([corner[axis] for shape in corners for corner in shape] or [0] for axis in (0, 1))
+    left, right = (min(max(edge, 0), size[1] - 1) for edge in (min(xs), max(xs)))
+    top, bottom = (min(max(edge, 0), size[0] - 1) for edge in (min(ys), max(ys)))
+    frame = _Frame(left, top, right - left + 1, bottom - top + 1)
     picture = Image.new("1", (frame.width, frame.height))
     draw = ImageDraw.Draw(picture)
     for places in corners:
@@ -195,14 +199,6 @@ class _Frame:
     top: int
     width: int
     height: int
-
-
-def _frame_around(shapes: Sequence[Sequence[tuple[int, int]]], size: Size) -> _Frame:
-    """The part of a picture that its shapes lie in: no more is drawn."""
-    xs, ys = ([corner[axis] for shape in shapes for corner in shape] or [0] for axis in (0, 1))
-    left, right = (min(max(edge, 0), size[1] - 1) for edge in (min(xs), max(xs)))
-    top, bottom = (min(max(edge, 0), size[0] - 1) for edge in (min(ys), max(ys)))
-    return _Frame(left, top, right - left + 1, bottom - top + 1)
 
 
 def _stored(path: Path, side: Side, size: Size | None) -> Runs:

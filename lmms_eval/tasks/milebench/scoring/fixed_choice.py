@@ -108,15 +108,12 @@ class _Words:
         while start >= 0:
             if _begins_apart(text, start) and _ends_apart(text, start + len(piece)):
                 return True
-            start = text.find(piece, max(self._end_of_word(start), start + 1))
+            # one that starts with a word character starts a word: the next is beyond this word
+            if start not in self._ends:
+                run = _WORD.match(self._text, start)
+                self._ends[start] = run.end() if run else start
+            start = text.find(piece, max(self._ends[start], start + 1))
         return False
-
-    def _end_of_word(self, start: int) -> int:
-        """The next place where a match can begin: one that starts with a word character starts a word."""
-        if start not in self._ends:
-            run = _WORD.match(self._text, start)
-            self._ends[start] = run.end() if run else start
-        return self._ends[start]
 
 
 def _begins_apart(text: str, start: int) -> bool:
