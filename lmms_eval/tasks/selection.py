@@ -12,7 +12,7 @@ from typing import Any
 from lmms_eval.api.task import Group, GroupMetric, Selection, Task, TaskOptions
 from lmms_eval.errors import TaskError, UsageError
 from lmms_eval.tasks.catalogue import Catalogue, yaml_files
-from lmms_eval.tasks.yaml.config import AggregateMetric, aggregate_metrics, facts_of, group_config, task_config
+from lmms_eval.tasks.yaml.config import aggregate_metrics, facts_of, group_config, task_config
 from lmms_eval.tasks.yaml.functions import named, resolve_all
 from lmms_eval.tasks.yaml.loader import YamlReader, decode
 from lmms_eval.tasks.yaml.task import TaskSource, YamlTask
@@ -145,7 +145,11 @@ class _Walk:
             children=tuple(dict.fromkeys(children)),
             metrics=tuple(
                 GroupMetric(
-                    entry.metric, _own_aggregation(entry), entry.weight_by_size,
+                    entry.metric,
+                    named(
+                        resolve_all(entry.aggregation, "aggregation"), f"aggregating {entry.metric!r} over the group"
+                    ),
+                    entry.weight_by_size,
                     (entry.filter_list,) if isinstance(entry.filter_list, str) else tuple(entry.filter_list),
                 )
                 for entry in aggregate_metrics(config, file)
@@ -182,11 +186,6 @@ class _Walk:
             source = TaskSource(name, file, over, over, standalone=True)
         self._leaf(source, group)
         return name
-
-
-def _own_aggregation(entry: AggregateMetric) -> Any:
-    function = resolve_all(entry.aggregation, "aggregation")
-    return named(function, f"aggregating {entry.metric!r} over the group")
 
 
 def build_task(source: TaskSource, options: TaskOptions) -> Task:

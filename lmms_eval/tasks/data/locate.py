@@ -73,7 +73,12 @@ def _files(stated: Any, split: str, roots: Sequence[Path], where: str) -> list[P
     folders = list(dict.fromkeys(folder.absolute() for folder in (home, *roots, Path())))
     for number, folder in enumerate(folders):
         if files := _named(folder, text):
-            _tell_of_others(text, files, folders[number + 1 :], f"{where}: data file {text} (split {split!r})")
+            # patterns and folders are not looked through again
+            places = (folder / text for folder in folders[number + 1 :])
+            other = " and ".join(str(place) for place in places if place.is_file() and not place.samefile(files[0]))
+            if other:
+                what = f"{where}: data file {text} (split {split!r})"
+                log.warning("%s is taken from %s; there is also %s", what, files[0], other)
             return files
     first, *others = dict.fromkeys(folder / Path(text).expanduser() for folder in folders)
     nor = "".join(f", nor {place}" for place in others)
@@ -90,13 +95,6 @@ def _named(folder: Path, text: str) -> list[Path]:
     if place.is_file():
         return [place]
     return _below(place, recursive=True) if place.is_dir() else []
-
-
-def _tell_of_others(text: str, taken: Sequence[Path], folders: Sequence[Path], what: str) -> None:
-    """Warns where a path names another file in other folders; patterns and folders are not looked through again."""
-    others = [str(place) for folder in folders if (place := folder / text).is_file() and not place.samefile(taken[0])]
-    if others:
-        log.warning("%s is taken from %s; there is also %s", what, taken[0], " and ".join(others))
 
 
 def _neighbours(path: Path) -> str:
@@ -129,15 +127,12 @@ def hub_copy(folder: Path, name: str | None, where: str) -> FilesBySplit:
                 found.setdefault(_split_of(file, place), []).append(file)
             return found
     wanted = f"{folder}/{name}/*.parquet or {folder}/*.parquet" if name else f"{folder}/*.parquet"
+    found_there = f"there is no folder {folder}"
+    if folder.is_dir():
+        names = sorted(item.name + ("/" if item.is_dir() else "") for item in folder.iterdir())
+        found_there = f"{folder} holds: {', '.join(names[:10]) or 'nothing'}"
     kinds = ", ".join(SUFFIXES)
-    raise DataError(f"{where}: no data files found: looked for {wanted} (and {kinds} files); {_contents(folder)}")
-
-
-def _contents(folder: Path) -> str:
-    if not folder.is_dir():
-        return f"there is no folder {folder}"
-    names = sorted(item.name + ("/" if item.is_dir() else "") for item in folder.iterdir())
-    return f"{folder} holds: {', '.join(names[:10]) or 'nothing'}"
+    raise DataError(f"{where}: no data files found: looked for {wanted} (and {kinds} files); {found_there}")
 
 
 def data_root_folders(root: Path, path: str, where: str) -> list[Path]:

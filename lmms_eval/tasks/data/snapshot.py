@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -37,7 +37,9 @@ def fetch_videos(repository: str, kwargs: Mapping[str, Any], where: str) -> Path
     if os.path.lexists(target):
         if not (kwargs.get("force_download") or kwargs.get("force_unzip")):
             return target
-        if not _is_ours(target):
+        # unpacked here, or a link into a snapshot of the hub's cache, as ``create_link`` makes it
+        is_ours = "snapshots" in target.readlink().parts if target.is_symlink() else (target / MARKER).is_file()
+        if not is_ours:
             raise DataError(
                 f"{where}: dataset_kwargs would replace {target}, which was not unpacked by lmms-eval (it has no "
                 f"{MARKER}); move it away yourself, or name another cache_dir"
@@ -68,7 +70,11 @@ def unpack(snapshot: Path, target: Path) -> None:
     """
     target.mkdir()
     zips = [[archive] for archive in sorted(snapshot.rglob("*.zip"))]
-    for parts in (*zips, *_tar_groups(sorted(snapshot.rglob("*.tar*")))):
+    tars: dict[tuple[Path, str], list[Path]] = {}
+    for archive in sorted(snapshot.rglob("*.tar*")):
+        stem = archive.name.split(".tar")[0]
+        tars.setdefault((archive.parent, _PART.sub("", stem)), []).append(archive)
+    for parts in (*zips, *tars.values()):
         with unpacked(parts, target) as content:
             merge(content, target)
 
@@ -84,13 +90,6 @@ def _folder_name(cache_dir: Any, where: str) -> PurePosixPath:
             f"({hf_home()}), such as my_videos; not an absolute path, one with .., or HF_HOME itself"
         )
     return path
-
-
-def _is_ours(target: Path) -> bool:
-    """A folder that was unpacked here, or a link into a snapshot of the hub's cache, as ``create_link`` makes it."""
-    if target.is_symlink():
-        return "snapshots" in target.readlink().parts
-    return (target / MARKER).is_file()
 
 
 def _snapshot(repository: str, kwargs: Mapping[str, Any], where: str) -> Path:
@@ -111,11 +110,3 @@ def _snapshot(repository: str, kwargs: Mapping[str, Any], where: str) -> Path:
             f"{where}: repository {repository!r} cannot be fetched: {type(error).__name__}: {error}; "
             "check the network and HF_TOKEN"
         ) from error
-
-
-def _tar_groups(archives: Sequence[Path]) -> list[list[Path]]:
-    groups: dict[tuple[Path, str], list[Path]] = {}
-    for archive in archives:
-        stem = archive.name.split(".tar")[0]
-        groups.setdefault((archive.parent, _PART.sub("", stem)), []).append(archive)
-    return list(groups.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -82,7 +83,15 @@ class DataSet:
             DataError: there is no such split, or a file of it cannot be read.
         """
         if split not in self._documents:
-            self._documents[split] = Documents(self._open(split), self.media)
+            if split not in self._openers:
+                raise DataError(
+                    f"{self.where}: there is no split {split!r} in the data; there is: {', '.join(self.splits)}"
+                )
+            source = self._openers[split]()
+            if self._process is not None and split in self._processed:
+                made = hub.apply_process_docs(self._process, source.dataset(), self.where)
+                source = _Processed(made, source)
+            self._documents[split] = Documents(source, self.media)
         return self._documents[split]
 
     def dataset_dict(self) -> Any:
@@ -94,17 +103,6 @@ class DataSet:
     def identity(self, split: str) -> str:
         """Hash of what the split was read from."""
         return hashlib.sha256(f"{split}|{self.documents(split).source.identity()}".encode()).hexdigest()
-
-    def _open(self, split: str) -> Source:
-        if split not in self._openers:
-            raise DataError(
-                f"{self.where}: there is no split {split!r} in the data; there is: {', '.join(self.splits)}"
-            )
-        source = self._openers[split]()
-        if self._process is None or split not in self._processed:
-            return source
-        made = hub.apply_process_docs(self._process, source.dataset(), self.where)
-        return _Processed(made, source)
 
 
 class _Processed(hub.DatasetSource):
@@ -237,11 +235,8 @@ def _of_files(files: FilesBySplit, options: Mapping[str, Any], where: str, media
 
 
 def _of_datasets(splits: Mapping[str, Any], where: str, media: MediaPolicy | None = None) -> DataSet:
-    return DataSet({split: _constant(hub.DatasetSource(made, where)) for split, made in splits.items()}, where, media)
-
-
-def _constant(source: Source) -> Callable[[], Source]:
-    return lambda: source
+    openers = {split: functools.partial(hub.DatasetSource, made, where) for split, made in splits.items()}
+    return DataSet(openers, where, media)
 
 
 def _from_hub(request: DataRequest) -> DataSet:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -28,7 +29,10 @@ class OutcomeJournal:
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
-        self._known = {} if path is None else dict(_kept(path))
+        self._known: dict[str, ItemOutcome] = {}
+        for entry in () if path is None else read_journal(path):
+            with contextlib.suppress(KeyError, TypeError):  # those of other code, whose keys nobody asks for
+                self._known[entry.record["key"]] = ItemOutcome.from_record(entry.record["outcome"])
         self._writer: JournalWriter | None = None
 
     def __enter__(self) -> OutcomeJournal:
@@ -55,15 +59,6 @@ class OutcomeJournal:
         if self._writer is None:
             self._writer = JournalWriter(self.path)
         self._writer.append({"key": key, "outcome": outcome.as_record()})
-
-
-def _kept(path: Path) -> Iterator[tuple[str, ItemOutcome]]:
-    """Outcomes by key."""
-    for entry in read_journal(path):
-        try:
-            yield entry.record["key"], ItemOutcome.from_record(entry.record["outcome"])
-        except (KeyError, TypeError):  # of other code, whose keys nobody asks for
-            continue
 
 
 def hash_of_scoring(measure: Measure, context: Context, judge: str = "") -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,11 +48,14 @@ def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkRepo
         model = next((one.details[KEY]["model"] for one in chosen.values() if KEY in one.details), "model")
         table = score_table(scores, frozenset(score.task for score in made))
         parts[label] = {"tasks": [score.as_dict() for score in scores], "from_files": [score.task for score in made]}
-        if all(score.result() is None for score in scores):
+        results = [result for score in scores if (result := score.result()) is not None]
+        if not results:
             texts.append(f"{table}\n\nno task has a score, so there are no General-Level scores")
             continue
-        filled = _filled(model, scores)
-        ranked = paper.rank_paper(model, filled)
+        filled = registering.register(model, results, tables.template(), "paper")
+        for problem in filled.problems:
+            logger.warning("General-Level: {}", problem)
+        ranked = paper.rank_paper(model, filled.table)
         found = sensitivity.sensitivity(ranked)
         remark = "demonstration data: no General-Level of a model\n\n" if label != KEY else ""
         texts.append(f"{remark}{table}\n\n{text.summary(ranked, found)}")
@@ -60,7 +63,7 @@ def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkRepo
         if stem is not None:
             folder = stem.with_name(f"{stem.name}_{label}")
             written += [str(folder), *write_levels(ranked, found, folder, with_picture=True)]
-            written += _write_results(filled, model, folder)
+            written += _write_results(filled.table, model, folder)
     return BenchmarkReport("\n\n".join(texts), {"general_bench_report": parts}, tuple(written)) if texts else None
 
 
@@ -104,14 +107,6 @@ def _from_files(
 
     job = FolderJob(settings, settings.prediction_name, None if stem is None else stem.parent / JOURNAL)
     return list(score_folders(job, is_wanted).scores)
-
-
-def _filled(model: str, scores: Iterable[TaskScore]) -> tables.Table:
-    results = [result for score in scores if (result := score.result()) is not None]
-    filled = registering.register(model, results, tables.template(), "paper")
-    for problem in filled.problems:
-        logger.warning("General-Level: {}", problem)
-    return filled.table
 
 
 def _write_results(table: tables.Table, model: str, folder: Path) -> list[str]:

@@ -91,12 +91,8 @@ def _media_root(data_root: str | None, home: str) -> Path:
     for folder in (*folders, *sorted(cached.glob("snapshots/*"))):
         if (folder / ARCHIVE).is_file():
             return unpack(folder / ARCHIVE, target).absolute()
-    raise DataError(_missing(folders, target))
-
-
-def _missing(folders: list[Path], target: Path) -> str:
     tried = ", ".join(str(folder / _TOP) for folder in folders)
-    return (
+    raise DataError(
         f"the pictures and videos of MEGA-Bench are not there; looked for {tried}. Download {ARCHIVE} ({ARCHIVE_SIZE}, "
         f"MD5 {ARCHIVE_MD5}) from the data set repository {REPOSITORY} (`hf download {REPOSITORY} {ARCHIVE} "
         f"--repo-type dataset`: it is then found and unpacked by itself), or unpack it so that {target / _TOP} exists, "

@@ -131,7 +131,14 @@ class Nominatim:
             now = time.time()
             self.sleep(max(0.0, self.turns.take_turn(now) - now))
             try:
-                return _first_hit(request)
+                with urllib.request.urlopen(request, timeout=TIMEOUT_S) as reply:
+                    content: bytes = reply.read(MAX_REPLY_BYTES + 1)
+                if len(content) > MAX_REPLY_BYTES:
+                    raise ValueError(f"more than {MAX_REPLY_BYTES} bytes")
+                hits: Any = json.loads(content)
+                if not isinstance(hits, list):
+                    raise TypeError("the reply is no list")
+                return coordinates(hits[0]["lat"], hits[0]["lon"]) if hits else None
             except urllib.error.HTTPError as error:
                 reason = f"status {error.code}"
                 error.close()
@@ -140,17 +147,6 @@ class Nominatim:
             except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError, IndexError) as error:
                 reason = f"{type(error).__name__}: {error}"
         raise NotEvaluated(f"the geocoder {server_url(self.server)} gave no answer ({reason})")
-
-
-def _first_hit(request: urllib.request.Request) -> Coordinates | None:
-    with urllib.request.urlopen(request, timeout=TIMEOUT_S) as reply:
-        content: bytes = reply.read(MAX_REPLY_BYTES + 1)
-    if len(content) > MAX_REPLY_BYTES:
-        raise ValueError(f"more than {MAX_REPLY_BYTES} bytes")
-    hits: Any = json.loads(content)
-    if not isinstance(hits, list):
-        raise TypeError("the reply is no list")
-    return coordinates(hits[0]["lat"], hits[0]["lon"]) if hits else None
 
 
 def _user_agent() -> str:

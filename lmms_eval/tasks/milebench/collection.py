@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -110,21 +110,22 @@ def staleness(folder: Path) -> str:
 
 def table(collection: Collection) -> list[list[str]]:
     """The rows of ``result.csv`` with its header: percentages with two decimals, columns in order of first use."""
-    rows = {model: dict(_cells(categories)) for model, categories in collection.models.items()}
+    rows = {
+        model: {
+            f"{name} ({metric})": round(100 * value, 2)
+            for results in categories.values()
+            for name, result in results.items()
+            for metric, value in result.items()
+            if metric not in PASSED_OVER
+        }
+        for model, categories in collection.models.items()
+    }
     columns = list(dict.fromkeys(column for cells in rows.values() for column in cells))
     whole = {column for column in columns if all(isinstance(cells.get(column), int) for cells in rows.values())}
     lines = [["Model", *columns]]
     for model, cells in rows.items():
         lines.append([model, *(_shown(cells.get(column), column in whole) for column in columns)])
     return lines
-
-
-def _cells(categories: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Iterator[tuple[str, int | float]]:
-    for results in categories.values():
-        for name, result in results.items():
-            for metric, value in result.items():
-                if metric not in PASSED_OVER:
-                    yield f"{name} ({metric})", round(100 * value, 2)
 
 
 def _shown(value: int | float | None, is_whole: bool) -> str:

@@ -80,25 +80,20 @@ def _root(name: str, data_root: str | None, home: str) -> Path:
         if (folder / archive).is_file():
             unpack(folder / archive, target, name)
             return target
-    raise DataError(_missing(name, folders, target))
+    others = [other.name for other in datasets().values() if other.part == find(name).part and other.name != name]
+    tried = ", ".join(str(folder / name / f"{name}.json") for folder in folders)
+    raise DataError(
+        f"the data of MileBench's {name} are not there; looked for {tried}. Download {archive} ({find(name).part_gb} "
+        f"GB; it also holds {', '.join(others)}) from the data set repository {REPOSITORY} (`hf download {REPOSITORY} "
+        f"{archive} --repo-type dataset`: it is then found and unpacked by itself), or unpack it so that "
+        f"{target / name} exists, or give a folder that holds {name}/{name}.json and {name}/images/ with "
+        f"--data_root DIR"
+    )
 
 
 def archive_name(name: str) -> str:
     """The file on the hub that holds a data set."""
     return f"MileBench_part{find(name).part}.tar.gz"
-
-
-def _missing(name: str, folders: list[Path], target: Path) -> str:
-    facts, archive = find(name), archive_name(name)
-    others = [other.name for other in datasets().values() if other.part == facts.part and other.name != name]
-    tried = ", ".join(str(folder / name / f"{name}.json") for folder in folders)
-    return (
-        f"the data of MileBench's {name} are not there; looked for {tried}. Download {archive} ({facts.part_gb} GB; it "
-        f"also holds {', '.join(others)}) from the data set repository {REPOSITORY} (`hf download {REPOSITORY} "
-        f"{archive} --repo-type dataset`: it is then found and unpacked by itself), or unpack it so that "
-        f"{target / name} exists, or give a folder that holds {name}/{name}.json and {name}/images/ with "
-        f"--data_root DIR"
-    )
 
 
 def unpack(archive: Path, target: Path, name: str) -> None:

@@ -110,17 +110,11 @@ def _gap_lines(overview: Overview) -> str:
     for gap in dict.fromkeys(gap for entry in overview.overall for gap in entry.gaps):
         name, _, reason = gap.partition(": ")
         by_reason.setdefault(reason, []).append(name)
-    return "\n".join(
-        [
-            "* not the benchmark's numbers but means over what is there:",
-            *(f"  {reason}: {_some(names)}" for reason, names in by_reason.items()),
-        ]
-    )
-
-
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - _SHOWN_GAPS
-    return ", ".join(names[:_SHOWN_GAPS]) + (f" and {more} more" if more > 0 else "")
+    lines = ["* not the benchmark's numbers but means over what is there:"]
+    for reason, names in by_reason.items():
+        more = f" and {len(names) - _SHOWN_GAPS} more" if len(names) > _SHOWN_GAPS else ""
+        lines.append(f"  {reason}: {', '.join(names[:_SHOWN_GAPS])}{more}")
+    return "\n".join(lines)
 
 
 def _pool_table(pools: Sequence[Pool], heading: str, scopes: Sequence[str]) -> str:
@@ -167,17 +161,16 @@ def scores_csv(overview: Overview) -> str:
         ("group", overview.groups),
         ("dataset", overview.datasets),
     ):
-        rows += [_csv_row(kind, name, entry, overview) for name, entry in entries.items()]
+        for name, entry in entries.items():
+            summary = overview.summaries.get(name)
+            rows.append(
+                [
+                    kind, name, entry.title, "" if summary is None else summary.metric, entry.samples, entry.published,
+                    *_cells(_official(entry)), *_cells(_fixed(entry)),
+                    "" if summary is None else summary.no_answer, "yes" if entry.gaps else "no",
+                ]
+            )  # fmt: skip
     return _csv(rows)
-
-
-def _csv_row(kind: str, name: str, entry: Entry, overview: Overview) -> list[str | int]:
-    summary = overview.summaries.get(name)
-    return [
-        kind, name, entry.title, "" if summary is None else summary.metric, entry.samples, entry.published,
-        *_cells(_official(entry)), *_cells(_fixed(entry)),
-        "" if summary is None else summary.no_answer, "yes" if entry.gaps else "no",
-    ]  # fmt: skip
 
 
 def _cells(figure: Figure | None) -> list[str]:

@@ -40,7 +40,10 @@ def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkRepo
     texts: list[str] = []
     parts: dict[str, Any] = {}
     files: list[str] = []
-    for name, members in _sets(tasks).items():
+    given = {name: numbers.details["mmie"] for name, numbers in tasks.items() if "mmie" in numbers.details}
+    sets = {name: {name: part} for name, part in given.items() if name not in ("mmie", *PARTS)}
+    whole = {"mmie": given["mmie"]} if "mmie" in given else {name: given[name] for name in PARTS if name in given}
+    for name, members in {**({"mmie": whole} if whole else {}), **sets}.items():
         found = functools.reduce(lambda one, other: one + other, (Table.from_dict(part) for part in members.values()))
         gaps = _gaps(found, members, tasks)
         content = _content(found, members, gaps)
@@ -51,14 +54,6 @@ def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkRepo
     if not texts:
         return None
     return BenchmarkReport("\n".join(texts), {"mmie_report": parts}, tuple(files))
-
-
-def _sets(tasks: Mapping[str, TaskNumbers]) -> dict[str, dict[str, Mapping[str, Any]]]:
-    """Returns the tasks with numbers, by the set that they make."""
-    found = {name: numbers.details["mmie"] for name, numbers in tasks.items() if "mmie" in numbers.details}
-    whole = {"mmie": found["mmie"]} if "mmie" in found else {name: found[name] for name in PARTS if name in found}
-    others = {name: {name: part} for name, part in found.items() if name not in ("mmie", *PARTS)}
-    return {**({"mmie": whole} if whole else {}), **others}
 
 
 def _gaps(found: Table, members: Mapping[str, Any], tasks: Mapping[str, TaskNumbers]) -> list[str]:
@@ -143,20 +138,15 @@ def _remarks(task: str, part: Mapping[str, Any]) -> Iterator[str]:
             f"all alike {repeats['all_alike']:.1%}"
         )
     if "calibration" in part:
-        yield f"{task}: {_calibration(part['calibration'])}"
-
-
-def _calibration(found: Mapping[str, Any]) -> str:
-    text = (
-        f"against {found['n']} human scores: Pearson {_number(found['pearson'], 3)}, cosine "
-        f"{_number(found['cosine'], 3)}, MSE {_number(found['mse'], 3)}, MAE {_number(found['mae'], 3)}"
-    )
-    corrected = found["corrected"]
-    if corrected is None:
-        return f"{text}; too few for a corrected mean"
-    ends = corrected["interval"]
-    around = "" if ends is None else f" [{ends[0]:.3f}, {ends[1]:.3f}]"
-    return f"{text}; mean corrected for bias {corrected['mean']:.3f}{around}"
+        found, mean = part["calibration"], "too few for a corrected mean"
+        if found["corrected"] is not None:
+            ends = found["corrected"]["interval"]
+            around = "" if ends is None else f" [{ends[0]:.3f}, {ends[1]:.3f}]"
+            mean = f"mean corrected for bias {found['corrected']['mean']:.3f}{around}"
+        yield (
+            f"{task}: against {found['n']} human scores: Pearson {_number(found['pearson'], 3)}, cosine "
+            f"{_number(found['cosine'], 3)}, MSE {_number(found['mse'], 3)}, MAE {_number(found['mae'], 3)}; {mean}"
+        )
 
 
 def _write(folder: Path, found: Table, content: Mapping[str, Any]) -> list[str]:

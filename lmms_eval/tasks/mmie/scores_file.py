@@ -66,7 +66,12 @@ def read_scores(path: Path) -> dict[Key, float]:
         score = _score(row, where)
         if score is None:
             continue
-        key = str(row["id"]), _position(row, where)
+        stated = row.get("position")
+        try:
+            position = None if stated in (None, "") else int(str(stated))
+        except ValueError:
+            raise DataError(f"{where}: the position {stated!r} is no whole number") from None
+        key = str(row["id"]), position
         if key in found:
             raise DataError(f"{where}: a second score of {row['id']!r}; give a column position where ids occur twice")
         found[key] = score
@@ -165,13 +170,3 @@ def _score(row: Mapping[str, Any], where: str) -> float | None:
     if not LOWEST <= score <= HIGHEST:
         raise DataError(f"{where}: the score {score:g} does not lie between {LOWEST} and {HIGHEST}")
     return score
-
-
-def _position(row: Mapping[str, Any], where: str) -> int | None:
-    value = row.get("position")
-    if value in (None, ""):
-        return None
-    try:
-        return int(str(value))
-    except ValueError:
-        raise DataError(f"{where}: the position {value!r} is no whole number") from None

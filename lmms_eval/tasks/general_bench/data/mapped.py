@@ -93,20 +93,15 @@ def _reference(source: Source, fields: FieldMap) -> _Found | None:
     named = [one for one in found if suits(row, one.key)]
     if found:
         return (named or found)[0]
-    if source.has_output and fields.is_required:
-        raise NotEvaluated(_unknown(source, fields))
-    return None
-
-
-def _unknown(source: Source, fields: FieldMap) -> str:
+    if not source.has_output or not fields.is_required:
+        return None
     output = source.top.values["output"]
-    has = "is no object"
+    subject, has = "the item's output", "is no object"
     if isinstance(output, Mapping):
         keys = sorted(str(key) for key in output)
-        has = f"has output keys {', '.join(keys[:10])}"[:300]
+        subject, has = "the item", f"has output keys {', '.join(keys[:10])}"[:300]
     known = ", ".join(".".join(path) for path in fields.output) or "no keys"
-    subject = "the item" if isinstance(output, Mapping) else "the item's output"
-    return (
+    raise NotEvaluated(
         f"not evaluated: schema unknown: {subject} {has}; give a field map that names those of {source.facts.name!r} "
         f"(it has {known})"
     )

@@ -5,6 +5,7 @@ openpyxl is imported when a workbook is read or written (``pip install "lmms_eva
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import importlib
 import io
@@ -136,7 +137,9 @@ def write_workbook(table: Table, path: Path) -> None:
     openpyxl = workbook_library()
     book = openpyxl.Workbook(write_only=True)
     content = io.BytesIO()
-    refused: tuple[type[Exception], ...] = (OSError, *_xml_errors())
+    refused: list[type[Exception]] = [OSError]
+    with contextlib.suppress(ImportError):  # where lxml is installed, openpyxl uses it, and it raises errors of its own
+        refused.append(importlib.import_module("lxml.etree").LxmlError)
     try:  # each sheet goes through a temporary file
         for name, sheet in table.sheets.items():
             page = book.create_sheet(name)
@@ -144,17 +147,9 @@ def write_workbook(table: Table, path: Path) -> None:
             for row in sheet.rows:
                 page.append(row)
         book.save(content)
-    except refused as error:
+    except tuple(refused) as error:
         raise DataError(f"{path} cannot be written: {error} (temporary files)") from error
     write_bytes(path, content.getvalue())
-
-
-def _xml_errors() -> tuple[type[Exception], ...]:
-    """Errors that lxml, which openpyxl uses where it is installed, raises in place of an ``OSError``."""
-    try:
-        return (importlib.import_module("lxml.etree").LxmlError,)
-    except ImportError:
-        return ()
 
 
 def write_rows(table: Table, model: str, stem: Path) -> list[Path]:

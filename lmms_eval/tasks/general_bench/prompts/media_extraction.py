@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -89,14 +90,13 @@ def last_number(text: str) -> int | float | None:
 
 
 def _structured(item: Item, text: str) -> Any:
+    read = _READERS.get(item.form)
     if item.form in ("tube", "masks"):
-        reader = tube_frames if item.form == "tube" else mask_frames
         try:
             total = frame_count(item)
         except MediaError:  # the question could not be asked then; the reply is read for what it is
             total = None
-        return next((found for value in json_values(text) if (found := reader(value, total)) is not None), None)
-    read = _READERS.get(item.form)
+        read = partial(tube_frames if item.form == "tube" else mask_frames, total=total)
     if read is None:
         return None
     return next((found for value in json_values(text) if (found := read(value)) is not None), None)

@@ -6,7 +6,6 @@ Frames are pictures; point clouds, which no chat model takes, are shown as pictu
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 from lmms_eval.errors import DataError, MediaError
@@ -60,7 +59,18 @@ def _medium(medium: MediaInput, question: Question, points: PointOption) -> Iter
                     raise MediaError(f"the {kind} {path} is not there")
                 yield {"type": kind, "url": str(path)}
         case _:
-            yield from _point_cloud(medium.paths, points)
+            if points == "refuse":
+                raise MediaError(
+                    f"the point cloud {medium.paths[0]} cannot be given to a chat model; with points=render it is "
+                    "shown as pictures"
+                )
+            for path in medium.paths:
+                try:
+                    cloud = read_points(path)
+                except DataError as error:
+                    raise MediaError(str(error)) from error
+                yield _text(_VIEWS)
+                yield from ({"type": "image", "url": view} for view in views(cloud))
 
 
 def _frames(pictures: Sequence[dict[str, Any]], numbers: Sequence[int], question: Question) -> Iterator[dict[str, Any]]:
@@ -68,20 +78,6 @@ def _frames(pictures: Sequence[dict[str, Any]], numbers: Sequence[int], question
         if question.numbers_frames:
             yield _text(f"Frame {number}:")
         yield picture
-
-
-def _point_cloud(paths: Sequence[Path], points: PointOption) -> Iterator[dict[str, Any]]:
-    if points == "refuse":
-        raise MediaError(
-            f"the point cloud {paths[0]} cannot be given to a chat model; with points=render it is shown as pictures"
-        )
-    for path in paths:
-        try:
-            cloud = read_points(path)
-        except DataError as error:
-            raise MediaError(str(error)) from error
-        yield _text(_VIEWS)
-        yield from ({"type": "image", "url": view} for view in views(cloud))
 
 
 def _text(text: str) -> dict[str, Any]:

@@ -45,9 +45,12 @@ def extract(task: str, type_name: str, raw: Mapping[str, Any], reply: str) -> di
     kind = type_of(type_name)
     match kind.name:
         case "MultipleChoiceQA":
-            return _prediction(_official_choice(_letters(task, raw), reply))
+            after = _after_last_cue(reply) if _CUE in reply else ""
+            return _prediction(next((letter for letter in _letters(task, raw) if letter in after), "A"))
         case "multiple choice":
-            return _prediction(_official_letter(reply))
+            if len(reply.strip()) > 1:
+                reply = next((letter for letter in _FOUR if letter in reply), reply)
+            return _prediction(reply.lower())
         case "Time Series":
             return _prediction(time_series_values(reply, HORIZON)[0])
         case _:
@@ -116,17 +119,6 @@ def _choice_of_whole(letters: str, text: str) -> str:
 def _whole(letters: str, text: str) -> str:
     whole = _WHOLE.fullmatch(text)
     return whole[1].upper() if whole and whole[1].upper() in letters else ""
-
-
-def _official_choice(letters: str, reply: str) -> str:
-    after = _after_last_cue(reply) if _CUE in reply else ""
-    return next((letter for letter in letters if letter in after), "A")
-
-
-def _official_letter(reply: str) -> str:
-    if len(reply.strip()) > 1:
-        reply = next((letter for letter in _FOUR if letter in reply), reply)
-    return reply.lower()
 
 
 def _after_last_cue(reply: str) -> str:

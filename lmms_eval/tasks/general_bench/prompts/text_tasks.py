@@ -129,16 +129,13 @@ def listed(texts: Sequence[str]) -> str:
 
 def labels_of(reference: Any) -> list[str]:
     """Returns the labels of a reference's boxes or other objects; numbers as their digits."""
-    entries = reference if isinstance(reference, list) else []
-    return [str(label) for entry in entries if isinstance(label := _label(entry), str | int)]
-
-
-def _label(entry: Any) -> Any:
-    """Returns the label of an object, if it has one; a truth value is none."""
-    label = entry.get("label") if isinstance(entry, Mapping) else None
-    if isinstance(entry, list) and len(entry) > 4:
-        label = entry[4]
-    return None if isinstance(label, bool) else label
+    labels: list[Any] = []
+    for entry in reference if isinstance(reference, list) else ():
+        if isinstance(entry, Mapping):
+            labels.append(entry.get("label"))
+        elif isinstance(entry, list) and len(entry) > 4:
+            labels.append(entry[4])
+    return [str(label) for label in labels if isinstance(label, str | int) and not isinstance(label, bool)]
 
 
 def _is_code(facts: TaskFacts) -> bool:

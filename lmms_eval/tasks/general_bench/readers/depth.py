@@ -85,7 +85,14 @@ def _read_one(path: Path) -> npt.NDArray[Any]:
 
     match path.suffix.lower():
         case ".npz":
-            return _read_npz(path)
+            regular_file(path)
+            try:
+                with zipfile.ZipFile(path) as archive:
+                    name = _array_name(archive.namelist(), path)
+                    with archive.open(name) as file:
+                        return parse_array(file, archive.getinfo(name).file_size, path)
+            except _ARCHIVE_ERRORS as error:
+                raise MediaError(f"{path} is no readable .npz file: {error}") from error
         case ".npy":
             return read_array(path)
         case ".png":
@@ -95,17 +102,6 @@ def _read_one(path: Path) -> npt.NDArray[Any]:
             return np.asarray(image)
         case other:
             raise MediaError(f"{path}: depth is a .npz, .npy or .png file, not {other!r}")
-
-
-def _read_npz(path: Path) -> npt.NDArray[Any]:
-    regular_file(path)
-    try:
-        with zipfile.ZipFile(path) as archive:
-            name = _array_name(archive.namelist(), path)
-            with archive.open(name) as file:
-                return parse_array(file, archive.getinfo(name).file_size, path)
-    except _ARCHIVE_ERRORS as error:
-        raise MediaError(f"{path} is no readable .npz file: {error}") from error
 
 
 def _array_name(names: list[str], path: Path) -> str:

@@ -53,7 +53,13 @@ def read_literal(value: Any) -> Any:
     if not isinstance(value, str):
         raise LiteralError(f"a {type(value).__name__} is no text of a literal")
     if len(value) > MAX_LITERAL_CHARS:
-        return _read_long(value)
+        try:  # of such texts only those that JSON spells alike
+            value.encode()  # half surrogates are no Python
+            if not _JSON_ONLY.search(value):
+                return json.loads(value)
+        except (ValueError, RecursionError):
+            pass
+        raise LiteralError(f"{len(value)} characters are too many for a literal that is not JSON")
     try:
         with quiet_parser():
             return ast.literal_eval(value)
@@ -65,17 +71,6 @@ def read_literal(value: Any) -> Any:
         raise LiteralError(f"no literal: {error}", "unhashable") from None
     except (ValueError, RecursionError) as error:
         raise LiteralError(f"no literal: {error}") from None
-
-
-def _read_long(text: str) -> Any:
-    """The value of a literal that JSON spells alike."""
-    try:
-        text.encode()  # half surrogates are no Python
-        if not _JSON_ONLY.search(text):
-            return json.loads(text)
-    except (ValueError, RecursionError):
-        pass
-    raise LiteralError(f"{len(text)} characters are too many for a literal that is not JSON")
 
 
 def unwrap_string(value: Any) -> Any:

@@ -120,14 +120,11 @@ class _Reader:
         if isinstance(node, ast.Compare):
             return self._comparison(node)
         if isinstance(node, ast.Call):
-            return self._call(node)
+            known = self.vocabulary.functions.get(node.func.id) if isinstance(node.func, ast.Name) else None
+            if known is None or len(node.args) != 1 or node.keywords:
+                raise ArithmeticRefused("a call is not arithmetic")
+            return known(self._number(node.args[0]))
         raise ArithmeticRefused(f"a {type(node).__name__} is not arithmetic")
-
-    def _call(self, node: ast.Call) -> Number:
-        function = self.vocabulary.functions.get(node.func.id) if isinstance(node.func, ast.Name) else None
-        if function is None or len(node.args) != 1 or node.keywords:
-            raise ArithmeticRefused("a call is not arithmetic")
-        return function(self._number(node.args[0]))
 
     def _number(self, node: ast.expr) -> Number:
         value = self.value(node)

@@ -119,8 +119,8 @@ def is_line_iambic(line: str) -> bool:
 def _halves_after(halves: frozenset[str], word: str) -> frozenset[str]:
     """The first halves of pairs that can be open after a word, from those that can be open before it."""
     patterns = {half + stresses(phones) for phones in phones_for_word(word) for half in halves}
-    return frozenset(pattern[len(pattern) - len(pattern) % 2 :] for pattern in patterns if _is_level(pattern))
-
-
-def _is_level(pattern: str) -> bool:
-    return all(pattern[index : index + 2] in _IAMBIC_PAIRS for index in range(0, len(pattern) - 1, 2))
+    return frozenset(
+        pattern[len(pattern) - len(pattern) % 2 :]
+        for pattern in patterns
+        if all(pattern[index : index + 2] in _IAMBIC_PAIRS for index in range(0, len(pattern) - 1, 2))
+    )

@@ -110,9 +110,17 @@ def parse_answer(reply: str, mode: FenceMode, *, single_line: bool = False) -> s
     fenced = extract_fence(_marked_answer(reply, mode), mode)
     text = fenced.text
     if mode == "plain" and single_line and not fenced.found:
-        text = _without_trailing_prose(text)
+        lines, paragraph = text.split("\n", 2), text.split("\n\n", 1)[0].strip()
+        if len(lines) > 1 and not lines[1].strip() and _ANSWER_HEAD.match(paragraph):
+            text = paragraph
     if text.startswith(("{", "[")):
-        return _structure_text(text)
+        structure = read_structure(text)
+        if (structure == {} and "{}" not in text) or (structure == [] and "[]" not in text):
+            return text  # nothing could be read
+        try:
+            return str(structure)
+        except (ValueError, RecursionError):  # an integer of thousands of digits, or nested too deeply to print
+            return text
     return str(unwrap_string(text))
 
 
@@ -148,22 +156,3 @@ def _tidy_blank_lines(text: str, *, keep_last_blanks: bool) -> str:
         lines.pop(0)
     text = "\n".join(lines)
     return text if keep_last_blanks else text.rstrip()
-
-
-def _without_trailing_prose(text: str) -> str:
-    lines = text.split("\n", 2)
-    if len(lines) < 2 or lines[1].strip():
-        return text
-    paragraph = text.split("\n\n", 1)[0].strip()
-    return paragraph if _ANSWER_HEAD.match(paragraph) else text
-
-
-def _structure_text(text: str) -> str:
-    """Python's spelling of the structure in the text; the text itself where nothing can be read or printed."""
-    structure = read_structure(text)
-    if (structure == {} and "{}" not in text) or (structure == [] and "[]" not in text):
-        return text
-    try:
-        return str(structure)
-    except (ValueError, RecursionError):  # an integer of thousands of digits, or nested too deeply to print
-        return text

@@ -47,20 +47,19 @@ class TaskJob:
 def score_job(job: TaskJob) -> list[dict[str, Any]]:
     """For each query its ``scores`` entry, with ``scorer_error`` beside where a metric raised. JSON values only."""
     spec = job.spec()
+    entries: list[dict[str, Any]] = []
     with using(Policy(job.allow_unsafe_code)):
-        return [_score(query, spec, job.data) for query in job.queries]
-
-
-def _score(query: QueryJob, spec: TaskSpec, data: OutsideData) -> dict[str, Any]:
-    verdicts = {verdict.name: verdict for verdict in query.verdicts}
-    context = read_context(query.eval_context)
-    outcome = score_query(query.response, query.correct_answer, spec, context, verdicts, data)
-    entry: dict[str, Any] = {"scores": outcome.as_dict()}
-    if outcome.scorer_errors:
-        entry["scorer_error"] = dict(outcome.scorer_errors)
-    if verdicts:
-        entry["judge"] = {name: verdict.as_record() for name, verdict in verdicts.items()}
-    return entry
+        for query in job.queries:
+            verdicts = {verdict.name: verdict for verdict in query.verdicts}
+            context = read_context(query.eval_context)
+            outcome = score_query(query.response, query.correct_answer, spec, context, verdicts, job.data)
+            entry: dict[str, Any] = {"scores": outcome.as_dict()}
+            if outcome.scorer_errors:
+                entry["scorer_error"] = dict(outcome.scorer_errors)
+            if verdicts:
+                entry["judge"] = {name: verdict.as_record() for name, verdict in verdicts.items()}
+            entries.append(entry)
+    return entries
 
 
 def to_line(job: TaskJob) -> bytes:
