@@ -59,7 +59,31 @@ def rank_paper(
         name: tuple(_entry(task, found.scores.get(task), specialists[task]) for task in rows)
         for name, rows in scope.rows.items()
     }
-    return _ranked(model, scope, entries, Values(found.scores, (*found.problems, *problems), found.warnings))
+    levels = combine({name: group_means(rows) for name, rows in entries.items()})
+    modalities = {}
+    for modality, scores in levels.modalities.items():
+        parts = [entries.get(f"{modality}-{part}", ()) for part in ("Comprehension", "Generation")]
+        modalities[modality] = ModalityReport(
+            comprehension_rows=len(parts[0]),
+            generation_rows=len(parts[1]),
+            support=support((*parts[0], *parts[1])),
+            level2=scores.level2,
+            level3=scores.level3,
+            level4=scores.level4,
+        )
+    language = entries.get(LANGUAGE)
+    return Ranked(
+        model=model,
+        profile="paper",
+        scope=scope.name,
+        modalities=modalities,
+        language=LanguageReport(support(language), levels.language) if language else None,
+        levels={level: levels.final[level] for level in scope.levels},
+        epsilon=0.0,
+        entries=entries,
+        problems=(*found.problems, *problems),
+        warnings=found.warnings,
+    )
 
 
 def read_values(model: str, table: Table, scope: Scope, units: Units) -> Values:
@@ -232,32 +256,4 @@ def support(entries: Sequence[Entry]) -> Support:
         sum(entry.score is not None and entry.score > 0 for entry in entries),
         len(entries),
         sum(entry.won for entry in entries),
-    )
-
-
-def _ranked(model: str, scope: Scope, entries: Mapping[str, tuple[Entry, ...]], found: Values) -> Ranked:
-    levels = combine({name: group_means(rows) for name, rows in entries.items()})
-    modalities = {}
-    for modality, scores in levels.modalities.items():
-        parts = [entries.get(f"{modality}-{part}", ()) for part in ("Comprehension", "Generation")]
-        modalities[modality] = ModalityReport(
-            comprehension_rows=len(parts[0]),
-            generation_rows=len(parts[1]),
-            support=support((*parts[0], *parts[1])),
-            level2=scores.level2,
-            level3=scores.level3,
-            level4=scores.level4,
-        )
-    language = entries.get(LANGUAGE)
-    return Ranked(
-        model=model,
-        profile="paper",
-        scope=scope.name,
-        modalities=modalities,
-        language=LanguageReport(support(language), levels.language) if language else None,
-        levels={level: levels.final[level] for level in scope.levels},
-        epsilon=0.0,
-        entries=entries,
-        problems=found.problems,
-        warnings=found.warnings,
     )
