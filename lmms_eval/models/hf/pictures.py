@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from lmms_eval.media.cache import ByteLRU
@@ -24,9 +27,9 @@ class _NotJoinableError(Exception):
 class CachedPictures:
     """In the place of an image processor: pictures that come again are processed once, and the results joined.
 
-    New pictures go to the processor together, as they came: most never come again, and asking about each alone costs
-    more. Those that come twice in a call, or look like an earlier one, are asked about alone and kept. Thread-safe
-    where the processor is.
+    New pictures that stand together go to the processor together: most never come again, and asking about each alone
+    costs half as much again. Those that come twice in a call, or look like an earlier one, are asked about alone and
+    kept. Thread-safe where the processor is.
 
     Args:
         part: an image processor for which :func:`is_independent` holds.
@@ -57,12 +60,19 @@ class CachedPictures:
         if arguments or not pictures or not all(_is_picture(picture) for picture in pictures):
             return self._part(images, *arguments, **options)
         looks = [_look(picture) for picture in pictures]
-        is_known = [self._seen.get(look) is not None for look in looks]
-        for look in looks:
+        counts = Counter(looks)
+        comes_again = [self._seen.get(look) is not None or counts[look] > 1 for look in looks]
+        for look in counts:
             self._seen.put(look, True)
-        if not any(is_known) and len(set(looks)) == len(looks):
+        if not any(comes_again):
             return self._part(images, **options)
-        results = [self._single(picture, options) for picture in pictures]
+        results: list[Mapping[str, Any]] = []
+        for again, run in groupby(zip(comes_again, pictures, strict=True), key=itemgetter(0)):
+            together = [picture for _, picture in run]
+            if again or len(together) == 1:
+                results += [self._single(picture, options) for picture in together]
+            else:
+                results.append(self._part(together, **options))
         try:
             return BatchFeature(data={name: _join([result[name] for result in results]) for name in results[0]})
         except _NotJoinableError:

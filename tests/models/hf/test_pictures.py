@@ -85,6 +85,10 @@ def test_new_pictures_go_to_the_processor_together():
     for _ in range(2):
         assert torch.equal(part(images)["pixels"][:3], first)
     assert calls == [3, 1, 1, 1, 1], "each of the repeated ones alone, and once"
+    calls.clear()
+    mixed = [*(picture(30, 20, seed) for seed in (10, 11)), images[0], *(picture(30, 20, seed) for seed in (12, 13))]
+    assert torch.equal(part(mixed)["pixels"][2:3], first[:1])
+    assert calls == [2, 2], "new ones on either side of a known one"
 
 
 def test_a_model_processes_repeated_pictures_once(tiny_folders):
