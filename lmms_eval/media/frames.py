@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -45,7 +46,8 @@ def _by_one_pass(file: VideoFile, wanted: Sequence[int], info: VideoInfo) -> tup
     found: _Found = {}
     there = 0
     for number, frame in enumerate(file.from_start()):
-        there = number + 1
+        if frame is not None:
+            there = number + 1  # a frame that is torn at the end of a cut file is not there
         if number in left:
             if frame is not None:
                 found[number] = _pixels(frame)
@@ -83,6 +85,16 @@ def _pixels(frame: Any) -> npt.NDArray[np.uint8]:
     """RGB of a decoded frame, turned as the display matrix of the container asks."""
     import numpy as np
 
-    array: npt.NDArray[np.uint8] = frame.to_ndarray(format="rgb24")
+    array: npt.NDArray[np.uint8] = frame.to_ndarray(format="rgb24", **_one_thread())
     turns = round(getattr(frame, "rotation", 0) / 90) % 4
     return np.ascontiguousarray(np.rot90(array, turns)) if turns else array
+
+
+@functools.cache
+def _one_thread() -> dict[str, int]:
+    """Argument of PyAV's conversions that keeps them in one thread: starting others takes ten times the conversion of a
+    small frame. Before 17 there is no such argument, and each conversion is made in the thread that asks for it."""
+    import av
+    from packaging.version import Version
+
+    return {"threads": 1} if Version(av.__version__) >= Version("17") else {}

@@ -14,6 +14,9 @@ from lmms_eval.media.reference import MediaRef
 
 MAX_FRAME_PIXELS = 2**27
 """Pixels of one frame; 16 times 4K. What a header claims beyond it is refused before memory is taken."""
+THREADED_FROM_PIXELS = 2**22
+"""Pixels of all frames from which on a video is decoded by several threads: starting them takes a millisecond, in which
+one decodes 2**18."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,10 @@ class VideoFile:
             self._container.close()
             raise MediaError(f"video {ref.describe()} claims frames of {context.width}x{context.height} pixels")
         context.options = {"max_pixels": str(MAX_FRAME_PIXELS)}  # a stream may tell another size later
-        self._stream.thread_type = "AUTO"
+        if 0 < context.width * context.height * self._stream.frames < THREADED_FROM_PIXELS:
+            context.thread_count = 1
+        else:
+            self._stream.thread_type = "AUTO"
         self._is_fresh = True
 
     def __enter__(self) -> VideoFile:
