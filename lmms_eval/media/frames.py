@@ -85,13 +85,13 @@ def _pixels(frame: Any) -> npt.NDArray[np.uint8]:
     """RGB of a decoded frame, turned as the display matrix of the container asks."""
     import numpy as np
 
-    array: npt.NDArray[np.uint8] = frame.to_ndarray(format="rgb24", **_one_thread())
+    array: npt.NDArray[np.uint8] = frame.to_ndarray(format="rgb24", **one_thread())
     turns = round(getattr(frame, "rotation", 0) / 90) % 4
     return np.ascontiguousarray(np.rot90(array, turns)) if turns else array
 
 
 @functools.cache
-def _one_thread() -> dict[str, int]:
+def one_thread() -> dict[str, int]:
     """Argument of PyAV's conversions that keeps them in one thread: starting others takes ten times the conversion of a
     small frame. Before 17 there is no such argument, and each conversion is made in the thread that asks for it."""
     import av

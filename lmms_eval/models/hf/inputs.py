@@ -17,6 +17,7 @@ from lmms_eval.api.messages import (
 from lmms_eval.api.request import ResponseError
 from lmms_eval.models.hf.arrange import append_prompt, interleave
 from lmms_eval.models.hf.batching import RefusedError
+from lmms_eval.models.hf.lengths import Lengths
 from lmms_eval.models.hf.options import HFOptions, text_or_file
 from lmms_eval.models.hf.profile import Profile
 from lmms_eval.models.plain_context import NO_TEMPLATE, plain_context
@@ -31,10 +32,6 @@ if TYPE_CHECKING:
 
 _PLACEHOLDER_NAMES = ("image_token", "video_token", "audio_token", "fake_image_token", "boi_token")
 _CONFIG_NAMES = ("image_token_id", "image_token_index", "video_token_id", "video_token_index", "audio_token_id")
-_CHARACTERS_PER_TOKEN = 3.5
-_PIXELS_PER_TOKEN = 28 * 28
-_PICTURE_MIN_TOKENS = 64
-_SOUND_TOKENS_PER_SECOND = 25
 _NEEDS = {"image": ("image_processor",), "video": ("image_processor",)}
 _MEDIA = {"image": "pictures", "video": "video", "audio": "sound"}
 
@@ -87,6 +84,7 @@ class InputBuilder:
         self._absent = loaded.absent_parts
         self._sampling_rate = loaded.sampling_rate
         self._max_pixels = None if loaded.native_pixels else options.max_pixels
+        self._lengths = Lengths(loaded.processor, options.extra)
         self._marks = media_marks(loaded.processor, loaded.tokenizer, loaded.model.config)
         self._placeholders = placeholder_tokens(loaded.processor, loaded.tokenizer, loaded.model.config)
         self.system_prompt = text_or_file(options.system_prompt)
@@ -145,7 +143,7 @@ class InputBuilder:
     ) -> Prepared:
         """A prompt with its media and estimated length."""
         seconds = sum(len(sound) for sound in audios) / (self._sampling_rate or 1)
-        tokens = estimate_tokens(text, images) + seconds * _SOUND_TOKENS_PER_SECOND
+        tokens = self._lengths.tokens(text, [image.size for image in images], seconds)
         alone = alone or (self._profile.sounds_alone and bool(audios))
         return Prepared(text, tuple(images), tuple(audios), tokens, alone)
 
@@ -237,9 +235,3 @@ def media_marks(processor: Any, tokenizer: Any, config: Any) -> dict[str, str]:
             image = image.join(tokenizer.convert_ids_to_tokens(around))
             break
     return {"image": image, "audio": str(getattr(processor, "audio_token", None) or "")}
-
-
-def estimate_tokens(text: str, images: Sequence[Image.Image]) -> float:
-    """Rough length of a prompt in tokens, for putting like with like into a batch."""
-    pictures = sum(max(_PICTURE_MIN_TOKENS, image.width * image.height / _PIXELS_PER_TOKEN) for image in images)
-    return len(text) / _CHARACTERS_PER_TOKEN + pictures

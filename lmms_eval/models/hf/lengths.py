@@ -1,0 +1,43 @@
+"""Estimated length of a prompt in tokens, before it is encoded: for putting like with like into a batch."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from lmms_eval.models.hf.batching import RECOVERABLE
+
+_CHARACTERS_PER_TOKEN = 3.5
+_PIXELS_PER_TOKEN = 28 * 28
+_PICTURE_MIN_TOKENS = 64
+_SOUND_TOKENS_PER_SECOND = 25
+
+
+class Lengths:
+    """Estimates for one model. Thread-safe.
+
+    Args:
+        processor: is asked for the tokens of a picture of a given size, where it can tell.
+        image_options: keyword arguments that it gets with pictures.
+    """
+
+    def __init__(self, processor: Any, image_options: Mapping[str, Any]) -> None:
+        self._count = getattr(processor, "_get_num_multimodal_tokens", None)
+        self._image_options = dict(image_options)
+        self._of_picture = functools.lru_cache(maxsize=4096)(self._ask)
+
+    def tokens(self, text: str, sizes: Iterable[tuple[int, int]], seconds: float = 0.0) -> float:
+        """Tokens of a prompt with pictures of these widths and heights and ``seconds`` of sound."""
+        media = sum(map(self._of_picture, sizes)) + seconds * _SOUND_TOKENS_PER_SECOND
+        return len(text) / _CHARACTERS_PER_TOKEN + media
+
+    def _ask(self, size: tuple[int, int]) -> float:
+        width, height = size
+        if self._count is not None:
+            try:
+                found = self._count(image_sizes=[(height, width)], **self._image_options).num_image_tokens
+                return float(found[0])
+            except RECOVERABLE:  # an interface that transformers keeps for vLLM: not every processor has it right
+                self._count = None
+        return max(_PICTURE_MIN_TOKENS, width * height / _PIXELS_PER_TOKEN)
