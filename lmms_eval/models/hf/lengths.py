@@ -32,8 +32,8 @@ class Lengths:
 
     def tokens(self, text: str, sizes: Iterable[tuple[int, int]], seconds: float = 0.0) -> float:
         """Tokens of a prompt with pictures of these widths and heights and ``seconds`` of sound."""
-        pictures = sum(self._of_size(-(-width // _STEP) * _STEP, -(-height // _STEP) * _STEP) for width, height in sizes)
-        media = pictures + seconds * _SOUND_TOKENS_PER_SECOND
+        rounded = [tuple(-(-side // _STEP) * _STEP for side in size) for size in sizes]
+        media = sum(self._of_size(*size) for size in rounded) + seconds * _SOUND_TOKENS_PER_SECOND
         return len(text) / _CHARACTERS_PER_TOKEN + media
 
     def _ask(self, width: int, height: int) -> float:

@@ -75,9 +75,15 @@ def load_processor(options: HFOptions, profile: Profile) -> LoadedProcessor:
     needed = [part for part in profile.parts if part not in absent]
     lacking = [part for part in needed if getattr(processor, part, None) is None]
     if lacking:
+        takes_videos_alone = lacking == ["image_processor"] and getattr(processor, "video_processor", None) is not None
+        meaning = (
+            "it takes whole videos alone, and hf shows a video as pictures"
+            if takes_videos_alone
+            else f"it is not {profile.architecture}, or its processor files are incomplete"
+        )
         raise ModelError(
             f"hf: the processor of {options.pretrained} is a {type(processor).__name__}, which has no "
-            f"{' and no '.join(lacking)}: it is not {profile.architecture}, or its processor files are incomplete"
+            f"{' and no '.join(lacking)}: {meaning}"
         )
     if profile.chat:
         _check_template(processor, options)

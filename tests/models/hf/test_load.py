@@ -1,11 +1,13 @@
 import json
 import shutil
+from types import SimpleNamespace
 
 import pytest
 import torch
 from transformers.utils import is_torchvision_available
 
 from lmms_eval.errors import ModelError
+from lmms_eval.models.hf import processors
 from lmms_eval.models.hf.load import load, resolve_device
 from lmms_eval.models.hf.options import HFOptions
 
@@ -174,3 +176,13 @@ def test_a_model_over_all_gpus_that_the_process_has_for_itself(tiny, monkeypatch
     for name, value in {"WORLD_SIZE": "4", "LOCAL_RANK": "1", **told}.items():
         monkeypatch.setenv(name, value)
     assert load(options(tiny, device_map="auto")).device.type == torch.get_default_device().type
+
+
+def test_a_model_of_whole_videos_alone_is_refused_as_that(tiny, monkeypatch):
+    video_llm = SimpleNamespace(tokenizer=object(), video_processor=object())
+    monkeypatch.setattr(processors, "_read", lambda options, profile: (video_llm, frozenset()))
+    with pytest.raises(ModelError, match=r"has no image_processor: it takes whole videos alone"):
+        load(HFOptions(str(tiny), device="cpu"))
+    video_llm.video_processor = None
+    with pytest.raises(ModelError, match=r"has no image_processor: it is not an image-text-to-text"):
+        load(HFOptions(str(tiny), device="cpu"))
