@@ -66,7 +66,9 @@ class Answerer:
             stopped_at = stopper.stopped_at.get(row) if stopper else None
             ending = find_ending(self._answer_ids(output[row, start:].tolist()), self._end_ids, stopped_at)
             ended = ending.ended or (self._is_encoder_decoder and ending.generated < limit)
-            text = self._decode(ending.ids, settings)
+            text: str = self._tokenizer.decode(
+                ending.ids, skip_special_tokens=settings.skip_special_tokens, clean_up_tokenization_spaces=False
+            )
             cut = cut_at(text, settings.until)
             response = Response(
                 job.request.id,
@@ -114,12 +116,6 @@ class Answerer:
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             torch.manual_seed(seed % _SEED_RANGE)
             return self._generation.generate(**arguments)
-
-    def _decode(self, ids: list[int], settings: Settings) -> str:
-        text: str = self._tokenizer.decode(
-            ids, skip_special_tokens=settings.skip_special_tokens, clean_up_tokenization_spaces=False
-        )
-        return text
 
     def _score(self, jobs: Sequence[Job]) -> list[Response]:
         """Log-probabilities of the continuations; one forward pass."""

@@ -57,7 +57,9 @@ class Encoder:
         if not bool(mask[:, -1].all()):
             raise RuntimeError(f"{type(self._loaded.processor).__name__} pads on the right: batches would be wrong")
         lengths = tuple(int(length) for length in mask.sum(dim=1))
-        self._check_lengths(lengths)
+        longest = max(lengths)
+        if self._max_length is not None and longest > self._max_length:
+            raise RefusedError(f"the prompt has {longest} tokens, the model takes {self._max_length} at most")
         counts = () if jobs[0].settings is not None else tuple(self._continuation_length(job) for job in jobs)
         return Encoded(batch, lengths, int(batch["input_ids"].shape[1]), counts)
 
@@ -95,11 +97,6 @@ class Encoder:
         """A template that writes the start token itself must not get a second one."""
         token = self._loaded.tokenizer.bos_token
         return bool(token) and text.startswith(token)
-
-    def _check_lengths(self, lengths: Sequence[int]) -> None:
-        longest = max(lengths)
-        if self._max_length is not None and longest > self._max_length:
-            raise RefusedError(f"the prompt has {longest} tokens, the model takes {self._max_length} at most")
 
 
 def to_device(batch: Mapping[str, Any], loaded: Loaded) -> dict[str, Any]:

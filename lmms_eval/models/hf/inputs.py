@@ -116,7 +116,12 @@ class InputBuilder:
         """
         media = _Media()
         messages: list[dict[str, Any]] = []
-        for message in self._arranged(chat.messages):
+        turns: Sequence[ChatMessage] = chat.messages
+        if self._options.interleave_visuals:
+            turns = interleave(turns)
+        if self._options.reasoning_prompt:
+            turns = append_prompt(turns, self._options.reasoning_prompt)
+        for message in turns:
             content = [entry for part in message.content for entry in self._part(part, media)]
             messages.append({"role": message.role, "content": content})
         if self.system_prompt:
@@ -147,13 +152,6 @@ class InputBuilder:
         alone = alone or (self._profile.sounds_alone and bool(audios))
         return Prepared(text, tuple(images), tuple(audios), tokens, alone)
 
-    def _arranged(self, messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
-        if self._options.interleave_visuals:
-            messages = interleave(messages)
-        if self._options.reasoning_prompt:
-            messages = append_prompt(messages, self._options.reasoning_prompt)
-        return messages
-
     def _part(self, part: Any, media: _Media) -> list[dict[str, Any]]:
         """Template entries of one part; its pictures and sounds are appended to ``media``."""
         if isinstance(part, ChatTextContent):
@@ -162,7 +160,12 @@ class InputBuilder:
         if isinstance(part, ChatAudioContent):
             media.audios.append(self.sound(part))
             return [{"type": "audio"}]
-        found = self._picture(part) if isinstance(part, ChatImageContent) else self._frames(part)
+        if isinstance(part, ChatImageContent):
+            from lmms_eval.media import load_rgb
+
+            found = [load_rgb(part.url, max_pixels=self._max_pixels, shared=True)]
+        else:
+            found = self._frames(part)
         media.images.extend(found)
         return [{"type": "image"} for _ in found]
 
@@ -184,11 +187,6 @@ class InputBuilder:
         from lmms_eval.media import load_audio
 
         return load_audio(part.url, sampling_rate=self._sampling_rate).samples
-
-    def _picture(self, part: ChatImageContent) -> list[Image.Image]:
-        from lmms_eval.media import load_rgb
-
-        return [load_rgb(part.url, max_pixels=self._max_pixels, shared=True)]
 
     def _frames(self, part: ChatVideoContent) -> list[Image.Image]:
         """A video as pictures in order of time; a list is taken as the frames themselves."""

@@ -55,11 +55,12 @@ def load(options: HFOptions, profile: Profile | None = None) -> Loaded:
     model.eval()
     if options.torch_compile:
         _compile(model, options)
+    embedded_on = model.get_input_embeddings().weight.device  # with a ``device_map`` perhaps not the one asked for
     return Loaded(
         model=model,
         processor=parts.processor,
         tokenizer=parts.processor.tokenizer,
-        device=_input_device(model, device),
+        device=device if embedded_on.type == "meta" else embedded_on,
         dtype=str(model.dtype).removeprefix("torch."),
         native_pixels=parts.native_pixels,
         absent_parts=parts.absent,
@@ -172,12 +173,6 @@ def _compile(model: Any, options: HFOptions) -> None:
         model.forward = torch.compile(model.forward, **backend)
     except Exception as error:  # an unknown backend has an exception of torch's own
         raise ModelError(f"hf: torch_compile={options.torch_compile} is not possible: {error}") from error
-
-
-def _input_device(model: Any, device: Any) -> Any:
-    """Find the device of the embedding: with a ``device_map`` that need not be the device that was asked for."""
-    weight = model.get_input_embeddings().weight
-    return device if weight.device.type == "meta" else weight.device
 
 
 def _explain(options: HFOptions, profile: Profile, part: str, error: Exception) -> ModelError:

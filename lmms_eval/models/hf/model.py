@@ -8,6 +8,7 @@ import inspect
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lmms_eval.api.model import Model, RequestStream
@@ -129,7 +130,7 @@ class HuggingFace(Model):
         return first + (stream.take_full(room - len(first)) or []) if 0 < len(first) < room else first
 
     def _shape(self) -> Shape[Job]:
-        return Shape(_key, _tokens, self._rows.rows, self._max_tokens)
+        return Shape(attrgetter("key"), _tokens, self._rows.rows, self._max_tokens)
 
     def _run(self, batch: Sequence[Job], window: Window) -> Iterator[Response]:
         started = time.perf_counter()
@@ -195,6 +196,7 @@ class HuggingFace(Model):
 
         model, device = self.loaded.model, self.loaded.device
         finite = self._max_tokens != float("inf")
+        generation = model.generation_config.to_diff_dict()
         return {
             "model_class": type(model).__name__,
             "processor_class": type(self.loaded.processor).__name__,
@@ -213,7 +215,7 @@ class HuggingFace(Model):
             "pictures_processed_once": self._pictures.info().hits if self._pictures is not None else None,
             "out_of_memory_batches": self._runner.out_of_memory,
             "default_max_new_tokens": DEFAULT_MAX_NEW_TOKENS,
-            "generation_config": _public(model.generation_config.to_diff_dict()),
+            "generation_config": {name: value for name, value in generation.items() if not name.startswith("_")},
             "peak_memory_bytes": peak_memory(device),
         }
 
@@ -230,20 +232,12 @@ class HuggingFace(Model):
             torch.cuda.empty_cache()
 
 
-def _key(job: Job) -> tuple[str, str, str]:
-    return job.key
-
-
 def _tokens(job: Job) -> float:
     return job.tokens
 
 
 def _attention(config: Any) -> str | None:
     return getattr(config, "_attn_implementation", None)
-
-
-def _public(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if not name.startswith("_")}
 
 
 def _digest(text: str | None) -> str | None:

@@ -152,18 +152,6 @@ def _flag_or_name(value: Any) -> bool | str:
         return str(value)
 
 
-def _whole_number(value: Any) -> int:
-    return 0 if str(value) == "0" else positive_int(value)
-
-
-def _location(value: Any) -> str:
-    return model_location(str(value))
-
-
-def _batch_size(value: Any) -> int:
-    return AUTO_BATCH_SIZE if str(value).split(":")[0] == "auto" else positive_int(value)
-
-
 def _dtype(value: Any) -> str:
     name = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}.get(str(value), str(value).removeprefix("torch."))
     if name not in _DTYPES:
@@ -171,19 +159,15 @@ def _dtype(value: Any) -> str:
     return name
 
 
-def _same(value: Any) -> Any:
-    return value
-
-
 _CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
-    "pretrained": _location,
+    "pretrained": lambda value: model_location(str(value)),
     "revision": str,
     "dtype": _dtype,
     "device": str,
-    "device_map": _same,
+    "device_map": lambda value: value,
     "attn_implementation": str,
     "trust_remote_code": flag,
-    "batch_size": _batch_size,
+    "batch_size": lambda value: AUTO_BATCH_SIZE if str(value).split(":")[0] == "auto" else positive_int(value),
     "max_batch_tokens": positive_int,
     "max_num_frames": positive_int,
     "fps": _positive_float,
@@ -195,7 +179,7 @@ _CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
     "static_cache": flag,
     "torch_compile": _flag_or_name,
     "preprocess_workers": positive_int,
-    "image_cache_mb": _whole_number,
+    "image_cache_mb": lambda value: 0 if str(value) == "0" else positive_int(value),
     "reasoning_prompt": lambda value: str(value).replace("\\n", "\n"),
     "interleave_visuals": flag,
     "dry_requests": flag,
