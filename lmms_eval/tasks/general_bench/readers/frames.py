@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval.errors import MediaError
 from lmms_eval.media.containers import open_container
+from lmms_eval.media.frames import one_thread
 from lmms_eval.media.reference import MediaRef
 from lmms_eval.tasks.general_bench.readers.images import check_pixels, read_rgb
 from lmms_eval.tasks.general_bench.readers.limits import regular_file
@@ -108,7 +109,7 @@ def _frames(container: Any, path: Path) -> Iterator[Frame]:
         if count > MAX_FRAMES:
             raise MediaError(f"{path} has more than {MAX_FRAMES} frames")
         check_pixels(frame.width, frame.height, path)
-        array: Frame = frame.to_ndarray(format="rgb24")
+        array: Frame = frame.to_ndarray(format="rgb24", **one_thread())
         turns = round(getattr(frame, "rotation", 0) / 90) % 4  # as the display matrix of the container asks
         yield np.ascontiguousarray(np.rot90(array, turns)) if turns else array
     if count == 0:
