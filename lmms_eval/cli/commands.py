@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from lmms_eval.errors import UsageError
 
@@ -12,9 +12,8 @@ Action = Callable[[Sequence[str]], int]
 """Function from the words behind the command to the exit code."""
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
-    """A word of the command line."""
+class Command(NamedTuple):
+    """A word of the command line. No dataclass: importing those takes as long as all else of a short command."""
 
     name: str
     text: str

@@ -14,7 +14,7 @@ from pathlib import Path
 from lmms_eval.cli.arguments import command_parser
 from lmms_eval.cli.output import emit
 from lmms_eval.cli.version import git_state
-from lmms_eval.results.environment import package_version
+from lmms_eval.utils.installed import package_version
 
 PACKAGES = ("torch", "transformers", "accelerate", "datasets", "pyarrow", "aiohttp", "openai", "av", "pillow")
 KEYS = (

@@ -10,7 +10,6 @@ from lmms_eval.cli.ending import at_end
 from lmms_eval.cli.errors import INTERNAL_ERROR, report_error, shows_traceback
 from lmms_eval.cli.output import emit
 from lmms_eval.errors import LmmsEvalError, UsageError
-from lmms_eval.utils.launch import STORE_PORT
 
 if TYPE_CHECKING:
     from lmms_eval.config import RunConfig
@@ -41,6 +40,7 @@ def run(arguments: Sequence[str]) -> int:
             check_config(config)
         except UsageError as error:
             raise UsageError(f"run {number} of {len(loaded.configs)}: {error}" if several else str(error)) from error
+    from lmms_eval.utils.launch import STORE_PORT
     from lmms_eval.utils.logging import configure_logging, log_lines, process_number
 
     counts = {config.processes for config in loaded.configs}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 from collections.abc import Sequence
@@ -63,6 +62,8 @@ def dispatch(arguments: list[str]) -> int:
     word, *words = arguments
     if word not in COMMANDS:
         present = [command.name for command in COMMANDS.values() if command.module is not None]
+        import difflib
+
         close = difflib.get_close_matches(word, present, n=1)
         hint = f"did you mean {close[0]}?" if close else f"commands: {', '.join(present)}"
         raise UsageError(f"unknown command {word!r}; {hint}")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from lmms_eval.cli.arguments import command_parser
 from lmms_eval.cli.output import emit
-from lmms_eval.results.environment import git, package_version
+from lmms_eval.utils.installed import git, package_version
 
 PACKAGES = ("torch", "accelerate", "transformers", "vllm")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NotRequired, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any
 
 MODEL, TASKS, GENERATION = "Model", "Tasks and data", "Prompts and generation"
 JUDGE = "Judge"
@@ -12,16 +12,19 @@ OTHER = "Not in this version"
 GROUPS = (MODEL, TASKS, GENERATION, JUDGE, OUTPUT, RUNNING, STATISTICS, MEDIA, OTHER)
 
 
-class Details(TypedDict):
-    aliases: NotRequired[tuple[str, ...]]
-    spelling: NotRequired[str]
-    metavar: NotRequired[str]
-    choices: NotRequired[tuple[str, ...]]
-    variables: NotRequired[tuple[str, ...]]
-    run_only: NotRequired[bool]
-    later: NotRequired[bool]
-    optional_value: NotRequired[bool]
-    for_tasks: NotRequired[bool]
+if TYPE_CHECKING:
+    from typing import NotRequired, TypedDict, Unpack
+
+    class Details(TypedDict):
+        aliases: NotRequired[tuple[str, ...]]
+        spelling: NotRequired[str]
+        metavar: NotRequired[str]
+        choices: NotRequired[tuple[str, ...]]
+        variables: NotRequired[tuple[str, ...]]
+        run_only: NotRequired[bool]
+        later: NotRequired[bool]
+        optional_value: NotRequired[bool]
+        for_tasks: NotRequired[bool]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ A standard dataclass, so that ``--help`` needs no pydantic; ``resolve`` validate
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from lmms_eval.config.option import (
@@ -332,7 +332,7 @@ class RunConfig:
         """Return the options, as far as they are given, that tasks may ask for; files by their absolute paths."""
         given = {one: str(value) for one in options() if one.for_tasks and (value := getattr(self, one.name))}
         return {
-            one.name: str(Path(text).expanduser().absolute()) if one.metavar == "FILE" else text
+            one.name: os.path.abspath(os.path.expanduser(text)) if one.metavar == "FILE" else text
             for one, text in given.items()
         }
 

@@ -17,8 +17,8 @@ from lmms_eval.engine.cache_file import CacheFile, cache_path
 from lmms_eval.engine.cache_key import CacheKeys
 from lmms_eval.engine.response_cache import ResponseCache
 from lmms_eval.evaluation.inputs import Collected
-from lmms_eval.results.environment import package_version
 from lmms_eval.storage.codec import VolatileValue
+from lmms_eval.utils.installed import package_version
 from lmms_eval.utils.redaction import redact_text
 
 RENDERING = (

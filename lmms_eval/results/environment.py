@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import platform
 import socket
-import subprocess
 import sys
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
+
+from lmms_eval.utils.installed import git, package_version
 
 RECORDED_PACKAGES = (
     "accelerate", "aiohttp", "av", "codebleu", "datasets", "nltk", "numpy", "openai", "orjson", "pillow", "pyarrow",
@@ -28,31 +27,9 @@ class GitState:
     branch: str | None
 
 
-def package_version(name: str) -> str | None:
-    """Return a package's version as installed, without importing it; ``None`` where it is absent."""
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
 @lru_cache(maxsize=1)
 def git_state() -> GitState:
     return GitState(git("rev-parse", "HEAD"), git("rev-parse", "--abbrev-ref", "HEAD"))
-
-
-def git(*arguments: str) -> str | None:
-    """Ask Git about the checkout that holds this package; ``None`` outside of one, or where Git fails or is silent."""
-    root = Path(__file__).parents[2]
-    if not (root / ".git").exists():
-        return None
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(root), *arguments], capture_output=True, text=True, timeout=10, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() or None if done.returncode == 0 else None
 
 
 def versions() -> dict[str, Any]:

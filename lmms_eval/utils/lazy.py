@@ -6,7 +6,6 @@ import functools
 import importlib
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 
@@ -25,6 +24,7 @@ def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[
     def homes() -> Mapping[str, str]:
         """Read the stub: name to module."""
         import ast
+        from pathlib import Path
 
         statements = ast.parse(Path(file).with_suffix(".pyi").read_text("utf-8")).body
         imports = (one for one in statements if isinstance(one, ast.ImportFrom))

@@ -4,7 +4,7 @@ import platform
 
 from lmms_eval.cli.main import main
 from lmms_eval.cli.version import version_lines
-from lmms_eval.results.environment import package_version
+from lmms_eval.utils.installed import package_version
 
 
 def test_lines(capsys) -> None:

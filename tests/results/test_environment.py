@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval.results import environment
-from lmms_eval.results.environment import GitState, git_state, machine, package_version, versions
+from lmms_eval.results.environment import GitState, git_state, machine, versions
+from lmms_eval.utils import installed
+from lmms_eval.utils.installed import package_version
 
 
 def test_versions_are_those_installed_and_nothing_is_imported() -> None:
@@ -34,7 +35,7 @@ def test_the_machine() -> None:
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A package in a folder of its own, found where the real one would be."""
-    monkeypatch.setattr(environment, "__file__", str(tmp_path / "lmms_eval" / "results" / "environment.py"))
+    monkeypatch.setattr(installed, "__file__", str(tmp_path / "lmms_eval" / "utils" / "installed.py"))
     git_state.cache_clear()
     yield tmp_path
     git_state.cache_clear()

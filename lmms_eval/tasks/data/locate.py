@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.data.stated_path import StatedPath
+from lmms_eval.utils.stated_path import StatedPath
 from lmms_eval.utils.yaml_bounds import load_bounded
 
 SUFFIXES = {

@@ -15,8 +15,8 @@ from lmms_eval.tasks.data import hub, text_files
 from lmms_eval.tasks.data.documents import Documents, Source
 from lmms_eval.tasks.data.locate import SUFFIXES, FilesBySplit, data_files, data_root_folders, hub_copy, is_remote
 from lmms_eval.tasks.data.sources import ParquetSource, TableSource
-from lmms_eval.tasks.data.stated_path import StatedPath
 from lmms_eval.utils.signatures import keywords_for
+from lmms_eval.utils.stated_path import StatedPath
 
 if TYPE_CHECKING:
     from lmms_eval.media.policy import MediaPolicy

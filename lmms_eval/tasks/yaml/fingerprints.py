@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from lmms_eval.tasks.data.stated_path import StatedPath
 from lmms_eval.tasks.yaml.functions import module_source
+from lmms_eval.utils.stated_path import StatedPath
 
 
 def absolute_paths(kwargs: Mapping[str, Any] | None) -> Any:

@@ -12,8 +12,8 @@ from typing import Any
 import yaml
 
 from lmms_eval.errors import TaskError
-from lmms_eval.tasks.data.stated_path import StatedPath
 from lmms_eval.tasks.yaml.functions import FunctionRef
+from lmms_eval.utils.stated_path import StatedPath
 from lmms_eval.utils.yaml_bounds import load_bounded
 
 _BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -16,8 +16,8 @@ from types import MappingProxyType
 from typing import Any
 
 from lmms_eval.errors import TaskError
-from lmms_eval.tasks.data.stated_path import StatedPath
 from lmms_eval.tasks.yaml.loader import YamlReader, decode, encode, read_text
+from lmms_eval.utils.stated_path import StatedPath
 
 TABLE_KEY = "task_table"
 _KEYS = ("file", "task", "where", "set", "groups")
