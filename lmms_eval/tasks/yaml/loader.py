@@ -14,6 +14,7 @@ import yaml
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.yaml.functions import FunctionRef
 from lmms_eval.utils.stated_path import StatedPath
+from lmms_eval.utils.task_files import read_text
 from lmms_eval.utils.yaml_bounds import load_bounded
 
 _BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -62,17 +63,6 @@ class YamlReader:
         merged.update(own)
         merged.pop("include", None)
         return merged
-
-
-def read_text(path: Path, included_by: Path | None = None) -> str:
-    """Raises ``TaskError`` if the file is missing or no UTF-8 text."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        by = f" (included by {included_by})" if included_by else ""
-        raise TaskError(f"{path}: cannot be read{by}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise TaskError(f"{path}: is not UTF-8 text: {error}") from error
 
 
 def _only_keys(text: str, keys: Sequence[str]) -> str:

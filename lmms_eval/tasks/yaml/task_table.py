@@ -12,19 +12,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from lmms_eval.errors import TaskError
-from lmms_eval.tasks.yaml.loader import YamlReader, decode, encode, read_text
+from lmms_eval.tasks.yaml.loader import YamlReader, decode, encode
 from lmms_eval.utils.stated_path import StatedPath
+from lmms_eval.utils.task_files import Row, rows_of, state_of
 
 TABLE_KEY = "task_table"
 _KEYS = ("file", "task", "where", "set", "groups")
 _COLUMN = re.compile(r"(?<!\{)\{(\w+)\}(?!\})")
 """A cell's place. Doubled braces are left alone: they belong to Jinja templates."""
-
-Row = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +110,14 @@ def table_of(data: Mapping[str, Any], file: Path) -> TaskTable:
     if unknown is not None:
         raise TaskError(f"{where}: {TABLE_KEY}: unknown key {unknown!r}; there is: {', '.join(_KEYS)}")
     path = spec["file"].beside if isinstance(spec["file"], StatedPath) else file.parent / spec["file"]
-    return _table(json.dumps(encode(spec)), where, path, _state(path))
+    return _table(json.dumps(encode(spec)), where, path, state_of(path))
 
 
 @functools.lru_cache(maxsize=32)
 def _table(encoded: str, where: str, path: Path, state: tuple[int, int]) -> TaskTable:
     """Hundreds of tasks of one table ask for it one after the other."""
     spec = decode(json.loads(encoded))
-    rows = _chosen(_read_table(path, state), spec.get("where") or {}, where)
+    rows = _chosen(rows_of(path, state), spec.get("where") or {}, where)
     template = spec["task"]
     named: dict[str, Row] = {}
     for row in rows:
@@ -128,39 +126,6 @@ def _table(encoded: str, where: str, path: Path, state: tuple[int, int]) -> Task
             raise TaskError(f"{where}: {TABLE_KEY} gives two tasks the name {name!r}")
         named[name] = row
     return TaskTable(where, named, spec.get("set") or {}, dict(_groups(named, spec.get("groups") or [], where)))
-
-
-def read_table(path: Path) -> Sequence[Row]:
-    """The rows of a tab-separated file as mappings, cell by column name; lines that are empty are passed over.
-
-    Raises:
-        TaskError: it cannot be read, or a line has too few or too many cells.
-    """
-    return _read_table(path, _state(path))
-
-
-def _state(path: Path) -> tuple[int, int]:
-    """Return the time and size of a file, which change when it does."""
-    try:
-        found = path.stat()
-    except OSError as error:
-        raise TaskError(f"{path}: cannot be read: {error.strerror or error}") from error
-    return found.st_mtime_ns, found.st_size
-
-
-@functools.lru_cache(maxsize=32)
-def _read_table(path: Path, _state: tuple[int, int]) -> Sequence[Row]:
-    lines = [(number, line) for number, line in enumerate(read_text(path).splitlines(), 1) if line.strip()]
-    if not lines:
-        raise TaskError(f"{path}: the table is empty: its first line must hold the names of the columns")
-    columns = [name.strip() for name in lines[0][1].split("\t")]
-    rows = []
-    for number, line in lines[1:]:
-        cells = [cell.strip() for cell in line.split("\t")]
-        if len(cells) != len(columns):
-            raise TaskError(f"{path}, line {number}: {len(cells)} cells in a table of {len(columns)} columns")
-        rows.append(MappingProxyType(dict(zip(columns, cells, strict=True))))
-    return tuple(rows)
 
 
 def _chosen(rows: Sequence[Row], wanted: Any, where: str) -> Sequence[Row]:

@@ -18,7 +18,7 @@ from lmms_eval.errors import DataError
 from lmms_eval.tasks.general_bench.facts import TaskFacts
 from lmms_eval.tasks.general_bench.items import Form
 from lmms_eval.tasks.general_bench.measures.contract import Measure
-from lmms_eval.tasks.yaml.task_table import read_table
+from lmms_eval.utils.task_files import read_table
 
 
 @dataclass(frozen=True, slots=True)
