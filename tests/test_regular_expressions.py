@@ -36,7 +36,7 @@ DYNAMIC = MappingProxyType(
         "filters/extraction.py:_options": "literal options: below",
         "metrics/text.py:exact_match": "patterns of the user's YAML",
         "tasks/_task_utils/mcq_extract.py:extract_mcq_answer": "literal options: below",
-        "tasks/general_bench/prompts/text_tasks.py:_names_all": "literal candidates in a prompt",
+        "tasks/general_bench/prompts/text_tasks.py:text_demand": "literal candidates in a prompt",
         "utils/template.py:regex_replace": "patterns of the user's templates",
     }
 )
