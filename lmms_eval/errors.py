@@ -45,6 +45,10 @@ class AbsentDataError(DataError):
         self.kind = kind
 
 
+class NothingToCompareError(UsageError, ValueError, IndexError):
+    """A metric was called without a reference or a prediction; task files catch the built-in errors."""
+
+
 class ModelError(UsageError):
     """A model cannot be built: missing folder, wrong argument, absent package, missing key."""
 

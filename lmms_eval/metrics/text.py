@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
-from lmms_eval.errors import UsageError
+from lmms_eval.errors import NothingToCompareError, UsageError
 
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _NO_DIGITS = str.maketrans("", "", string.digits)
 
 
-def levenshtein_distance(first: str, second: str) -> int:
-    """Least number of insertions, deletions and substitutions of characters that turn one text into the other."""
+def levenshtein_distance(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
+    """Count the insertions, deletions and substitutions of items that at least turn one sequence into the other."""
     from rapidfuzz.distance import Levenshtein
 
     return int(Levenshtein.distance(first, second))
@@ -33,18 +33,18 @@ def anls(references: Sequence[str], predictions: Sequence[Any], thresh_hold: flo
     """Average normalised Levenshtein similarity of the first prediction to the nearest reference (Biten et al. 2019).
 
     Without regard to case and runs of white space; 1 − distance / length of the longer text, or 0 below
-    ``thresh_hold``.
+    ``thresh_hold``. Lengths are those in upper case, where a character may become two.
 
     Raises:
-        UsageError: no reference or no prediction.
+        NothingToCompareError: no reference or no prediction.
     """
     if not references or not predictions:
-        raise UsageError("metric 'anls': needs at least one reference and one prediction")
+        raise NothingToCompareError("metric 'anls': needs at least one reference and one prediction")
     prediction = _only_text(predictions[0])
     answer = " ".join(prediction.lower().split())
     nearest = 1.0
     for reference in references:
-        longest = max(len(reference), len(prediction))
+        longest = max(len(reference.upper()), len(prediction.upper()))
         distance = levenshtein_distance(" ".join(reference.lower().split()), answer)
         nearest = min(nearest, distance / longest if longest else 0.0)
     similarity = 1.0 - nearest

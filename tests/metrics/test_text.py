@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.errors import UsageError
+from lmms_eval.errors import NothingToCompareError, UsageError
 from lmms_eval.metrics import text
 
 
@@ -28,6 +28,19 @@ def test_anls_ignores_case_and_runs_of_white_space() -> None:
     assert text.anls(["abcd"], ["abxx"], thresh_hold=0.6)["anls"] == 0
     with pytest.raises(UsageError, match="at least one"):
         text.anls([], ["a"])
+
+
+def test_anls_measures_lengths_in_upper_case() -> None:
+    assert text.anls(["ß"], ["x"])["anls"] == 0.5
+    for empty in (([], ["a"]), (["a"], [])):
+        with pytest.raises(NothingToCompareError) as caught:
+            text.anls(*empty)
+        assert isinstance(caught.value, ValueError) and isinstance(caught.value, IndexError)
+
+
+def test_levenshtein_takes_any_sequences() -> None:
+    assert text.levenshtein_distance(["ab", 1], ["ab"]) == 1
+    assert text.levenshtein_distance("ab", ["a", "b"]) == 0
 
 
 def test_exact_match_options_apply_to_both_sides() -> None:
