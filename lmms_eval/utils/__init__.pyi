@@ -1,6 +1,17 @@
 """Names of this package by their modules; see ``lmms_eval.utils.lazy``."""
 
+from lmms_eval.compat.cache_folders import resolve_cache_dir as resolve_cache_dir
+from lmms_eval.compat.event_log import eval_logger as eval_logger
+from lmms_eval.compat.result_files import get_file_datetime as get_file_datetime
+from lmms_eval.compat.result_files import get_file_task_name as get_file_task_name
+from lmms_eval.compat.result_files import get_latest_filename as get_latest_filename
+from lmms_eval.compat.result_files import get_results_filenames as get_results_filenames
+from lmms_eval.compat.result_files import get_sample_results_filenames as get_sample_results_filenames
+from lmms_eval.compat.sharding import create_iterator as create_iterator
+from lmms_eval.compat.texts import hash_string as hash_string
+from lmms_eval.compat.texts import is_json as is_json
 from lmms_eval.results.family_table import make_table as make_table  # task files import it from here
+from lmms_eval.utils.arguments import handle_arg_string as handle_arg_string
 from lmms_eval.utils.arguments import parse_seed_list as parse_seed_list
 from lmms_eval.utils.arguments import simple_parse_args_string as simple_parse_args_string
 from lmms_eval.utils.collator import Collator as Collator

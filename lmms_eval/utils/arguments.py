@@ -28,7 +28,9 @@ def _split_at_commas(text: str) -> list[str]:
     return [*parts, text[start:]]
 
 
-def _value(text: str) -> ArgumentValue:
+def handle_arg_string(text: str) -> ArgumentValue:
+    """Read the value of an argument: ``true`` and ``false`` in any case, digits (of any script) as int, whatever
+    ``float()`` takes, else the text as it stands."""
     if text.lower() in {"true", "false"}:
         return text.lower() == "true"
     try:
@@ -40,9 +42,8 @@ def _value(text: str) -> ArgumentValue:
 def simple_parse_args_string(args_string: str | None) -> dict[str, ArgumentValue]:
     """Parse ``k=v,k=v`` into a dictionary; empty text gives an empty one.
 
-    Commas inside quotes, braces or brackets do not separate; the first ``=`` of a part does. Values: ``true`` and
-    ``false`` in any case, digits (of any script) as int, whatever ``float()`` takes, else the text as it stands,
-    quotes included. White space is trimmed around separating commas only; a later duplicate wins.
+    Commas inside quotes, braces or brackets do not separate; the first ``=`` of a part does. Values are read by
+    ``handle_arg_string``; quotes stay. White space is trimmed around separating commas only; a later duplicate wins.
 
     Raises:
         UsageError: a part without ``=``.
@@ -54,7 +55,7 @@ def simple_parse_args_string(args_string: str | None) -> dict[str, ArgumentValue
         key, equals, value = part.partition("=")
         if not equals:
             raise UsageError(f"argument string: {part!r} has no '='; write key=value, separated by commas")
-        parsed[key] = _value(value)
+        parsed[key] = handle_arg_string(value)
     return parsed
 
 
