@@ -8,10 +8,13 @@ from types import MappingProxyType
 
 import pytest
 
+from lmms_eval.compat.mcq_answers import extract_mcq_answer
+from lmms_eval.compat.mmmu_answers import parse_jmmmu_pro_multi_choice_response
+from lmms_eval.compat.points import parse_point2d
+from lmms_eval.compat.vqa_answers import EvalAIAnswerProcessor
 from lmms_eval.filters.extraction import MultiChoiceRegexFilter
 from lmms_eval.filters.reasoning import parse_reasoning_model_answer, strip_reasoning_tags
 from lmms_eval.judges import replies
-from lmms_eval.tasks._task_utils.mcq_extract import extract_mcq_answer
 from lmms_eval.tasks.megabench.scoring.parsers import PARSERS, AnswerShape
 from lmms_eval.utils.picture_marks import split_marks
 from tests.regular_expressions import Expression, apply, attacks, ended_after, ends_within, find
@@ -32,10 +35,10 @@ NO_MODEL_TEXT = MappingProxyType(
 DYNAMIC = MappingProxyType(
     {
         "api/interleaved.py:edited": "a private character around digits",
+        "compat/mmmu_answers.py:_clearest": "literal letters",
         "filters/extraction.py:_compiled": "patterns of the user's YAML",
         "filters/extraction.py:_options": "literal options: below",
         "metrics/text.py:exact_match": "patterns of the user's YAML",
-        "tasks/_task_utils/mcq_extract.py:extract_mcq_answer": "literal options: below",
         "tasks/general_bench/prompts/text_tasks.py:text_demand": "literal candidates in a prompt",
         "utils/template.py:regex_replace": "patterns of the user's templates",
     }
@@ -81,6 +84,10 @@ READERS: dict[str, Callable[[str], object]] = {
     "parse_json": replies.parse_json,
     "multi_choice_regex": lambda text: CHOOSE.apply([[text]], [{"choices": ["one two", "a a", "1"]}]),
     "split_marks": split_marks,
+    "extract_mcq_answer": extract_mcq_answer,
+    "parse_jmmmu_pro": lambda text: parse_jmmmu_pro_multi_choice_response(text, ["A"]),
+    "parse_point2d": lambda text: parse_point2d(f"({text}", 1, 1),
+    "vqa_answers": EvalAIAnswerProcessor(),
     "answer_string": lambda text: PARSERS["answer_string"](text, SHAPE),
     "verbatim_answer_string": lambda text: PARSERS["verbatim_answer_string"](text, SHAPE),
     "json": lambda text: PARSERS["json"](text, SHAPE),

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from lmms_eval.tasks.yaml.functions import module_source
+from lmms_eval.utils.run_seed import RUN_SEED
 
 _LOCK = threading.RLock()
 _UNSEEDED = nullcontext()
@@ -27,7 +28,7 @@ class Seeding:
     """
 
     def __init__(self, seed: int, task: str, prompt_functions: Iterable[Any], is_scored_by_us: bool = False) -> None:
-        self._prefix = f"{seed}:{task}:"
+        self._seed, self._prefix = seed, f"{seed}:{task}:"
         self._prompts = any("random" in module_source(function) for function in prompt_functions)
         self._scoring = not is_scored_by_us
 
@@ -43,4 +44,8 @@ class Seeding:
     def _seeded(self, doc_id: int) -> Iterator[None]:
         with _LOCK:
             random.seed(f"{self._prefix}{doc_id}")
-            yield
+            previous = RUN_SEED.set(self._seed)
+            try:
+                yield
+            finally:
+                RUN_SEED.reset(previous)

@@ -1,0 +1,137 @@
+"""Option letters in answers to the questions of MMMU and of the benchmarks that follow it."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lmms_eval.utils.run_seed import RUN_SEED
+
+_MARKS = ",.!?;:'"
+_JAPANESE_MARKS = "、。！？；："
+_JAPANESE = r"[\u3040-\u30FF\u4E00-\u9FFF]"
+_SHORTEST_SENTENCE = 6
+"""Words from which on an answer may name an option by its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sign:
+    """A way to write the letter that is meant; ``{}`` is the letter."""
+
+    pattern: str
+    """Regular expression that finds it."""
+    place: str
+    """Text whose last position decides between several letters."""
+
+
+_PARENTHESES = _Sign(r"\({}\)", "({})")
+_BLANK = _Sign("{} ", " {} ")
+_PERIOD = _Sign(r"{}\.", " {} ")
+_AMONG_JAPANESE = _Sign(f"{_JAPANESE}{{}}{_JAPANESE}", " {} ")
+_MMMU = (_PARENTHESES, _BLANK, _PERIOD)
+_JMMMU = (_PARENTHESES, _BLANK, _AMONG_JAPANESE, _PERIOD)
+_VIDEOMMMU = (_Sign(r"{}\.", "{}."), _Sign("{}:", "{}:"), _PARENTHESES, _BLANK)
+
+
+def get_multi_choice_info(options: Iterable[Any], start_chr: str = "A") -> tuple[dict[str, Any], list[str]]:
+    """Return the options by their letters, which count up from ``start_chr`` by code point, and the list of letters.
+
+    Raises:
+        TypeError: ``start_chr`` is not one character.
+    """
+    index2ans = {chr(ord(start_chr) + place): option for place, option in enumerate(options)}
+    return index2ans, list(index2ans)
+
+
+def parse_mmmu_multi_choice_response(response: str, all_choices: Sequence[str], index2ans: Mapping[str, Any]) -> str:
+    """Find the letter that an answer names; where it names none, draw one by the run's seed and the answer.
+
+    A letter in parentheses counts before one that a blank follows, that before one with a full stop, and that before
+    the text of an option (in answers of six words or more). Of several the last one is taken.
+
+    Raises:
+        IndexError: there are no choices.
+        AttributeError: an option is no text, where texts of options are looked for.
+    """
+    return _parse_or_draw(response, all_choices, index2ans, _MARKS, _MMMU)
+
+
+def parse_jmmmu_multi_choice_response(response: str, all_choices: Sequence[str], index2ans: Mapping[str, Any]) -> str:
+    """Do as ``parse_mmmu_multi_choice_response`` for Japanese answers, where a letter may stand inside the text."""
+    return _parse_or_draw(response, all_choices, index2ans, _MARKS + _JAPANESE_MARKS, _JMMMU)
+
+
+def parse_videommmu_multi_choice_response(
+    response: str, all_choices: Sequence[str], index2ans: Mapping[str, Any]
+) -> str:
+    """Find the letter that an answer to a Video-MMMU question names, or return ``No Answer Found.``.
+
+    A letter with a full stop counts before one with a colon, then parentheses, a following blank, and the text of an
+    option (in answers of six words or more). Empty answers, and the text ``API Error``, give ``API Error``.
+
+    Raises:
+        AttributeError: an option is no text, where texts of options are looked for.
+    """
+    if response in ("", "API Error"):
+        return "API Error"
+    found = _clearest(_padded(response, _MARKS), all_choices, index2ans, _VIDEOMMMU)
+    return "No Answer Found." if found is None else found
+
+
+def _parse_or_draw(
+    response: str, choices: Sequence[str], options: Mapping[str, Any], marks: str, signs: Iterable[_Sign]
+) -> str:
+    found = _clearest(_padded(response, marks), choices, options, signs)
+    return random.Random(f"{RUN_SEED.get()}:{response}").choice(choices) if found is None else found
+
+
+def _padded(response: str, marks: str) -> str:
+    for mark in marks:
+        response = response.strip(mark)
+    return f" {response} "
+
+
+def _clearest(text: str, choices: Sequence[str], options: Mapping[str, Any], signs: Iterable[_Sign]) -> str | None:
+    """The letter with the first sign that any letter has, else the option whose text occurs; of several the last."""
+    for sign in signs:
+        named = [choice for choice in choices if re.search(sign.pattern.format(re.escape(choice)), text)]
+        if named:
+            return max(named, key=lambda choice, place=sign.place: text.rfind(place.format(choice)))  # type: ignore[misc]
+    if len(text.split()) < _SHORTEST_SENTENCE:
+        return None
+    lowered = text.lower()
+    positions = {choice: lowered.rfind(options[choice].lower()) for choice in choices}
+    last = max(positions, key=positions.__getitem__, default=None)
+    return None if last is None or positions[last] < 0 else last
+
+
+_FULL_WIDTH = str.maketrans({chr(ord("Ａ") + place): chr(ord("A") + place) for place in range(26)})
+# Runs of blanks belong to one part of the expression each, so that reading them takes linear time.
+_STATED = re.compile(
+    r"(?:answer|final|correct|solution|ans|正解(?:は)?|答え(?:は)?|解答(?:は)?)\s*+(?:[:：]\s*+)?+"
+    r"[【\[(\u3010\u3011*_-]*+([A-Z])[】\])*_-]*\b",
+    re.IGNORECASE,
+)
+_LETTER = re.compile(r"([A-Z])[】\])*]*\b", re.IGNORECASE)
+_OPTION_LINE = re.compile(r"(?:[-*・>\u2022]\s*)?[A-ZＡ-Ｚ][.)\u3001\u3002：:]", re.IGNORECASE)
+
+
+def parse_jmmmu_pro_multi_choice_response(response: str | None, all_choices: Sequence[str]) -> str:
+    """Find the letter that an answer to a JMMMU-Pro question states, or return ``X``; nothing is drawn.
+
+    A letter after a word such as "answer" counts, in the first line before the others; else the last letter at the end
+    of a word, outside lines that list an option. Full-width letters are read as ASCII ones.
+    """
+    text = (response or "").translate(_FULL_WIDTH)
+    lines = [line for part in text.splitlines() if (line := part.strip())]
+    if not lines:
+        return "X"
+    letter = "X"
+    if stated := _STATED.search(lines[0]) or _STATED.search(text):
+        letter = stated[1].upper()
+    elif letters := [match[1] for line in lines if not _OPTION_LINE.match(line) for match in _LETTER.finditer(line)]:
+        letter = letters[-1].upper()
+    return letter if letter in all_choices else "X"
