@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 
@@ -103,3 +104,19 @@ def test_a_stated_letter_is_a_choice_or_x(text: str) -> None:
 )
 def test_a_stated_letter(text: str | None, answer: str) -> None:
     assert mmmu_answers.parse_jmmmu_pro_multi_choice_response(text, LETTERS) == answer
+
+
+PUBLISHED = (
+    (mmmu_answers._LETTER, r"[【\[\(\*]*([A-Z])[】\]\)\*]*\b"),
+    (
+        mmmu_answers._STATED,
+        r"(?:answer|final|correct|solution|ans|正解(?:は)?|答え(?:は)?|解答(?:は)?)\s*[:：]?\s*"
+        r"[【\[\(\u3010\u3011\*_-]*([A-Z])[】\]\)\*_-]*\b",
+    ),
+)
+
+
+@given(st.lists(st.sampled_from([*"Ab_1 *([)]-:【】:は", "ans", "答え", "\n"]), max_size=12).map("".join))
+def test_expressions_find_the_letters_of_the_published_ones(text: str) -> None:
+    for ours, published in PUBLISHED:
+        assert ours.findall(text) == re.findall(published, text, re.IGNORECASE)

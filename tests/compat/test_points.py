@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import re
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.compat.points import parse_point2d
+from lmms_eval.compat.points import _PAIR, parse_point2d
 
 
 @given(st.lists(st.tuples(st.integers(-2000, 2000), st.integers(-2000, 2000)), min_size=1))
@@ -32,3 +34,12 @@ def test_numbers_beyond_all_pixels_stay_numbers() -> None:
     points = parse_point2d(f"(-{'9' * 400}, {'9' * 25})", 640, 0)
     assert points.dtype == np.int64
     assert points[0][0] < -640 and points[0][1] == 0
+
+
+@given(
+    st.lists(st.sampled_from(["1", "25", "٣", ".", ",", " ", "(", "[", ")", "]", "-", "+"]), max_size=14).map("".join)
+)
+def test_the_expression_finds_the_pairs_of_the_published_one(text: str) -> None:
+    published = r"[\[\(]\s*([-+]?\d+\.?\d*)\s*,\s*([-+]?\d+\.?\d*)\s*[\]\)]"
+    for shown in (text, f"({text},{text})"):
+        assert _PAIR.findall(shown) == re.findall(published, shown)
