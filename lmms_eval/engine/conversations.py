@@ -182,13 +182,21 @@ class Conversations:
 class Documents:
     """Documents as conversations, one for each repeat; a document goes to ``deliver`` with all its answers."""
 
-    def __init__(self, units: Iterable[Unit], deliver: Callable[[Job], None]) -> None:
-        self._units, self._deliver = units, deliver
+    def __init__(
+        self,
+        units: Iterable[Unit],
+        deliver: Callable[[Job], None],
+        is_given_up: Callable[[str], object] = lambda _: False,
+    ) -> None:
+        """``is_given_up``: the task of this name is not to be asked any further."""
+        self._units, self._deliver, self._is_given_up = units, deliver, is_given_up
         self._lock = threading.Lock()
         self._answers: dict[tuple[str, int], dict[int, Answer]] = {}
 
     def __iter__(self) -> Iterator[Conversation]:
         for unit in self._units:
+            if self._is_given_up(unit.task.name):
+                continue
             for repeat in range(unit.repeats):
                 yield _Asked(self, unit, repeat)
 

@@ -18,6 +18,7 @@ from lmms_eval.engine.batch_check import BatchCheck, check_batch
 from lmms_eval.engine.conversations import Conversations, Documents, Unit
 from lmms_eval.engine.drive import Driven
 from lmms_eval.engine.groups import GroupResult, aggregate_groups
+from lmms_eval.engine.hopeless import DOCUMENTS, HopelessTasks
 from lmms_eval.engine.judging import JudgeSetup, Judging
 from lmms_eval.engine.plan import TaskPlan, dealt_units, shared_units, units
 from lmms_eval.engine.progress import Progress
@@ -112,8 +113,9 @@ def evaluate(
     seconds: dict[str, float] = {}
     done = store.done() if share is None else share.done(store.done())
     progress = _progress(plans, done, options)
+    work = _Work(plans, model, store, options, share)
     try:
-        asking = _ask_and_score(_Work(plans, model, store, options, share), done, progress, seconds)
+        asking = _ask_and_score(work, done, progress, seconds)
         report = asking.report
         if share is not None:
             with _stage(seconds, "gather"):
@@ -126,7 +128,7 @@ def evaluate(
         with _stage(seconds, "check"):
             check = _check_batch(plans, model, store, options, report)
     with _stage(seconds, "aggregate"):
-        tasks = _aggregate(plans, store, options.aggregate, report)
+        tasks = _aggregate(work, report)
         groups = aggregate_groups(selection.groups, {result.task.name: result for result in tasks})
     peak = asking.peak_bytes
     return RunResult(
@@ -143,6 +145,7 @@ class _Work:
     store: RunStore
     options: EngineOptions
     share: Share | None
+    hopeless: HopelessTasks = field(default_factory=HopelessTasks)
 
     @property
     def with_others(self) -> Others | None:
@@ -174,13 +177,16 @@ def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: Progress, s
     def keep(record: dict[str, Any]) -> None:
         store.add_score(record)
         progress.document(record)
+        work.hopeless.note(record)
 
     tasks = [plan.task for plan in work.plans]
     scorer = Scorer(tasks, keep, options.score_workers, folder=store.folder)
     judging = None if options.judge is None else Judging(options.judge, scorer.submit, scorer.is_behind)
     deliver = scorer.submit if judging is None else judging.submit
     is_behind = scorer.is_behind if judging is None else lambda: judging.is_behind() or scorer.is_behind()
-    conversations = Conversations(Documents(work.todo(done), deliver), store.response)
+    # Processes in lockstep ask the same number of documents, whatever comes of them.
+    is_given_up = work.hopeless.reason if work.with_others is None else lambda _: ""
+    conversations = Conversations(Documents(work.todo(done), deliver, is_given_up), store.response)
     driven = Driven(work.model, store, options.cache)
     asking = Asking(driven, conversations, options.stream, progress, is_behind)
     try:
@@ -231,16 +237,23 @@ def _finish_judging(judging: Judging, report: AskReport, grace_s: float, share: 
     report.judge_cache = judging.cache_counts()
 
 
-def _aggregate(
-    plans: Sequence[TaskPlan], store: RunStore, options: AggregateOptions, report: AskReport
-) -> tuple[TaskResult, ...]:
+def _aggregate(work: _Work, report: AskReport) -> tuple[TaskResult, ...]:
     not_asked = ""
     if report.interrupted is not None:
         not_asked = "the run was interrupted before these documents were finished"
     elif report.give_up:
         not_asked = f"given up because {report.give_up}"
-    chosen = replace(options, interrupted=report.interrupted is not None)
-    return tuple(aggregate_task(plan, store, chosen, not_asked) for plan in plans)
+    chosen = replace(work.options.aggregate, interrupted=report.interrupted is not None)
+    return tuple(aggregate_task(plan, work.store, chosen, not_asked or _given_up(work, plan)) for plan in work.plans)
+
+
+def _given_up(work: _Work, plan: TaskPlan) -> str:
+    """Tell why a task was not asked to its end, by this process or another one."""
+    own, failures = work.hopeless.reason(plan.task.name), work.store.failures(plan.task.name)
+    if own or work.share is None or len(failures) < DOCUMENTS:
+        return own
+    ((reason, _),) = Counter(failures.values()).most_common(1)
+    return f"a process could score none of its first {DOCUMENTS} documents: {reason}"
 
 
 @contextmanager

@@ -275,3 +275,17 @@ def test_the_average_latency_is_the_mean_of_the_requests_own(tmp_path: Path) -> 
         config(tmp_path, model="told", limit=1), Told(lambda request: replace(right(request), usage=Usage(1, 2)))
     )
     assert "avg_latency" not in untimed.results["throughput"]
+
+
+def test_a_task_whose_code_fails_on_every_document_is_not_asked_to_its_end(tmp_path: Path) -> None:
+    folder = tasks(tmp_path, 3000)
+    (folder / "broken_utils.py").write_text("def process_results(doc, results):\n    return results[0].no_such_name\n")
+    text = (folder / f"{NAME}.yaml").read_text() + "process_results: !function broken_utils.process_results\n"
+    (folder / f"{NAME}.yaml").write_text(text)
+    model = Told()
+    report = told(tmp_path, model)
+    assert report.exit_code == 3 and DOCUMENTS < len(model.asked) < 2000
+    (outcome,) = report.results["outcomes"].values()
+    assert outcome["not_asked"] == 3000 - len(model.asked) and outcome["failed"] == len(model.asked)
+    (reason,) = (reason for reason in outcome["reasons"] if reason.startswith("not asked"))
+    assert "none of its first 16 documents could be scored" in reason and "no_such_name" in reason

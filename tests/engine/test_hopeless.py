@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lmms_eval.engine.hopeless import DOCUMENTS, HopelessTasks
+
+
+def failed(number: int, reason: str = "process_results raised KeyError: 'column {}'", **answer: Any) -> dict[str, Any]:
+    return {"task": "t", "doc_id": number, "answers": [{"value": "a", **answer}], "failed": reason.format(number)}
+
+
+def scored(number: int) -> dict[str, Any]:
+    return {"task": "t", "doc_id": number, "answers": [{"value": "a"}], "scores": []}
+
+
+def reason_after(*records: dict[str, Any]) -> str:
+    tasks = HopelessTasks()
+    for record in records:
+        tasks.note(record)
+    return tasks.reason("t")
+
+
+def test_the_same_failure_of_every_first_document() -> None:
+    records = [failed(number) for number in range(DOCUMENTS)]
+    assert not reason_after(*records[:-1])
+    assert reason_after(*records) == (
+        f"none of its first {DOCUMENTS} documents could be scored: process_results raised KeyError: 'column 15'"
+    )
+
+
+@pytest.mark.parametrize("at", [0, 7, DOCUMENTS - 1])
+def test_one_score_is_hope(at: int) -> None:
+    records = [failed(number) for number in range(DOCUMENTS - 1)]
+    assert not reason_after(*records[:at], scored(99), *records[at:], failed(98), failed(97))
+
+
+def test_different_failures_are_no_sign() -> None:
+    assert not reason_after(*(failed(number, "A" if number % 2 else "B") for number in range(3 * DOCUMENTS)))
+
+
+def test_failures_of_the_model_do_not_count() -> None:
+    assert not reason_after(*(failed(number, "timeout: no answer", error="timeout") for number in range(40)))
+    other = [failed(number) for number in range(DOCUMENTS)]
+    assert reason_after(failed(90, "timeout: no answer", error="timeout"), *other)
+
+
+def test_tasks_are_told_apart() -> None:
+    tasks = HopelessTasks()
+    for number in range(DOCUMENTS):
+        tasks.note({**failed(number), "task": "one"})
+        tasks.note({**scored(number), "task": "other"})
+    assert tasks.reason("one") and not tasks.reason("other")
