@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from typing import ClassVar
 
@@ -20,6 +21,18 @@ class UsageError(LmmsEvalError):
     """The person who typed the command can mend it: a bad option, an unknown name, bad input."""
 
     exit_code: ClassVar[int] = 2
+
+
+class ArgumentError(UsageError, AssertionError):
+    """An argument of a name that task files import is wrong; those that catch ``AssertionError`` get it."""
+
+
+class PatternError(UsageError, re.error):
+    """A regular expression is wrong; those that catch ``re.error`` get it."""
+
+
+class MissingOptionalDependencyError(UsageError, ImportError):
+    """An optional package is not installed; those that catch ``ImportError`` get it."""
 
 
 class ConfigError(UsageError):

@@ -12,7 +12,7 @@ from lmms_eval.compat.mcq_answers import extract_mcq_answer
 from lmms_eval.compat.mmmu_answers import parse_jmmmu_pro_multi_choice_response
 from lmms_eval.compat.points import parse_point2d
 from lmms_eval.compat.vqa_answers import EvalAIAnswerProcessor
-from lmms_eval.filters.extraction import MultiChoiceRegexFilter
+from lmms_eval.filters.patterns import MultiChoiceRegexFilter
 from lmms_eval.filters.reasoning import parse_reasoning_model_answer, strip_reasoning_tags
 from lmms_eval.judges import replies
 from lmms_eval.tasks.megabench.scoring.parsers import PARSERS, AnswerShape
@@ -35,9 +35,11 @@ NO_MODEL_TEXT = MappingProxyType(
 DYNAMIC = MappingProxyType(
     {
         "api/interleaved.py:edited": "a private character around digits",
+        "compat/asr.py:remove_sp": "a set of marks that a task names",
+        "compat/filters.py:_letter": "literal options of a question",
         "compat/mmmu_answers.py:_clearest": "literal letters",
-        "filters/extraction.py:_compiled": "patterns of the user's YAML",
-        "filters/extraction.py:_options": "literal options: below",
+        "filters/patterns.py:_compiled": "patterns of the user's YAML",
+        "filters/patterns.py:_options": "literal options: below",
         "metrics/text.py:exact_match": "patterns of the user's YAML",
         "tasks/general_bench/prompts/text_tasks.py:text_demand": "literal candidates in a prompt",
         "utils/template.py:regex_replace": "patterns of the user's templates",

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
 
-class Filter(ABC):
-    """Changes the answers of all documents before scoring.
+class Filter:
+    """Changes the answers of all documents before scoring; this base leaves them as they are.
 
-    The keyword arguments come from the ``filter_list`` item; a subclass takes the ones it knows.
+    The arguments come from the ``filter_list`` item. A subclass takes the ones it knows and need not call this
+    constructor, which keeps nothing.
     """
 
-    def __init__(self, **kwargs: Any) -> None:
-        self.kwargs = kwargs
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Take any arguments."""
 
-    @abstractmethod
-    def apply(self, resps: Sequence[Any], docs: Sequence[Any]) -> Sequence[Any]:
+    def apply(self, resps: Sequence[Any], docs: Sequence[Any]) -> Sequence[Any]:  # noqa: ARG002 - interface
         """Return one value per document: a list of answers for the next filter, or the single answer.
 
         Args:
             resps: per document the list of its answers (or what the filter before made of it).
             docs: the documents, in the same order.
         """
+        return resps

@@ -1,22 +1,19 @@
-"""Answer filters by name, and the pipelines that apply them; a filter is imported when used."""
+"""Answer filters by name, and the pipelines that apply them: a built-in one is imported when it is used."""
 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING
 
+from lmms_eval.api.filter import Filter
 from lmms_eval.filters.pipeline import FilterPipeline
-
-if TYPE_CHECKING:
-    from lmms_eval.api.filter import Filter
 
 FILTERS: dict[str, str] = {
     "lowercase": "lmms_eval.filters.transformation:LowercaseFilter",
     "majority_vote": "lmms_eval.filters.selection:MajorityVote",
     "map": "lmms_eval.filters.transformation:MapFilter",
-    "multi_choice_regex": "lmms_eval.filters.extraction:MultiChoiceRegexFilter",
-    "regex": "lmms_eval.filters.extraction:RegexFilter",
-    "remove_whitespace": "lmms_eval.filters.extraction:WhitespaceFilter",
+    "multi_choice_regex": "lmms_eval.filters.patterns:MultiChoiceRegexFilter",
+    "regex": "lmms_eval.filters.patterns:RegexFilter",
+    "remove_whitespace": "lmms_eval.filters.transformation:WhitespaceFilter",
     "strip_thinking": "lmms_eval.filters.transformation:StripThinkingFilter",
     "take_first": "lmms_eval.filters.selection:TakeFirst",
     "take_first_k": "lmms_eval.filters.selection:TakeFirstK",
@@ -40,4 +37,4 @@ def filter_class(name: str) -> type[Filter]:
     return found
 
 
-__all__ = ["FILTERS", "FilterPipeline", "filter_class"]
+__all__ = ["FILTERS", "Filter", "FilterPipeline", "filter_class"]

@@ -1,0 +1,151 @@
+"""Filters that cut the answer out of a text by regular expressions (harness specification §12.2)."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from lmms_eval.api.filter import Filter
+from lmms_eval.errors import PatternError, UsageError
+
+_NUMBER_AFTER_HASHES = r"#### (\-?[0-9\.\,]+)"
+
+
+def _compiled(pattern: str, filter_name: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise PatternError(f"filter {filter_name}: regular expression {pattern!r}: {error}") from error
+
+
+def _text(answer: Any) -> str:
+    return "" if answer is None else str(answer)
+
+
+def _find(pattern: re.Pattern[str], text: str, group_select: int) -> str | None:
+    """The match of that number; of several groups the first that is not empty. ``None`` where there is none."""
+    matches = pattern.findall(text)
+    if not -len(matches) <= group_select < len(matches):
+        return None
+    match = matches[group_select]
+    if isinstance(match, tuple):
+        match = next((group for group in match if group), None)
+    return match.strip() if match is not None else None
+
+
+class RegexFilter(Filter):
+    """Each answer becomes what the pattern finds in it, or ``fallback``.
+
+    ``group_select`` is the number of the match (−1: the last). Subclasses in task files read the attributes
+    ``regex_pattern``, ``regex`` (compiled), ``group_select`` and ``fallback``.
+
+    Raises:
+        PatternError: the pattern is no regular expression.
+    """
+
+    def __init__(
+        self, regex_pattern: str = _NUMBER_AFTER_HASHES, group_select: int = 0, fallback: str = "[invalid]"
+    ) -> None:
+        super().__init__()
+        self.regex_pattern, self.regex = regex_pattern, _compiled(regex_pattern, "regex")
+        self.group_select, self.fallback = group_select, fallback
+
+    def apply(self, resps: Sequence[Any], docs: Sequence[Any]) -> list[Any]:  # noqa: ARG002 - interface
+        found = [[_find(self.regex, _text(answer), self.group_select) for answer in answers] for answers in resps]
+        return [[self.fallback if text is None else text for text in texts] for texts in found]
+
+
+class PunctuationTable(dict[int, int | None]):
+    """Table for ``str.translate`` that deletes all characters of the Unicode category P; filled as they are met."""
+
+    def __missing__(self, code: int) -> int | None:
+        self[code] = None if unicodedata.category(chr(code))[0] == "P" else code
+        return self[code]
+
+
+class ReducingRegexFilter(RegexFilter):
+    """Finds a pattern in an answer, and else parts of the document in a reduced form of it.
+
+    Args:
+        regex_pattern: as in ``RegexFilter``.
+        group_select: as in ``RegexFilter``.
+        fallback: as in ``RegexFilter``.
+        ignore_case: the reduced form is in lower case.
+        ignore_punctuation: it has no punctuation.
+        regexes_to_ignore: patterns that are removed from it before, one after the other.
+    """
+
+    punct_tbl: ClassVar[Mapping[int, int | None]] = PunctuationTable()
+
+    def __init__(
+        self,
+        regex_pattern: str = _NUMBER_AFTER_HASHES,
+        group_select: int = 0,
+        fallback: str = "[invalid]",
+        ignore_case: bool = False,
+        ignore_punctuation: bool = False,
+        regexes_to_ignore: Sequence[str] | None = None,
+    ) -> None:
+        super().__init__(regex_pattern, group_select, fallback)
+        self.ignore_case, self.ignore_punctuation = ignore_case, ignore_punctuation
+        self.regexes_to_ignore = regexes_to_ignore
+        self._ignored = [_compiled(pattern, "multi_choice_regex") for pattern in regexes_to_ignore or []]
+
+    def filter_ignores(self, st: str) -> str:
+        """Reduce a text."""
+        for pattern in self._ignored:
+            st = pattern.sub("", st)
+        st = st.lower() if self.ignore_case else st
+        return st.translate(self.punct_tbl) if self.ignore_punctuation else st
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """The options of one document: the patterns to find them by, and the letter that each stands for."""
+
+    by_text: re.Pattern[str] | None
+    letters: Mapping[str, str]
+    after_colon: re.Pattern[str]
+
+
+class MultiChoiceRegexFilter(ReducingRegexFilter):
+    """Finds the chosen option as ``(A)``: by the pattern, else by an option's text, else by a letter after a colon.
+
+    Needs ``choices`` in the document. Options are searched in reduced texts, by their reduced texts.
+    """
+
+    def _options(self, doc: Any) -> _Options:
+        choices = doc.get("choices") if isinstance(doc, Mapping) else None
+        if not isinstance(choices, Sequence) or isinstance(choices, str) or not choices:
+            raise UsageError("filter multi_choice_regex: the document has no list 'choices'")
+        names = [chr(ord("A") + index) for index in range(len(choices))]
+        letters = {
+            self.filter_ignores(str(choice).strip()): f"({name})" for name, choice in zip(names, choices, strict=True)
+        }
+        letters.pop("", None)
+        by_text = re.compile("|".join(map(re.escape, letters))) if letters else None
+        return _Options(by_text, letters, re.compile(rf":\s*({'|'.join(map(re.escape, names))})"))
+
+    def _choose(self, answer: Any, options: _Options) -> str:
+        text = _text(answer)
+        found = _find(self.regex, text, self.group_select)
+        if found:
+            return found
+        if options.by_text is not None:
+            found = _find(options.by_text, self.filter_ignores(text), self.group_select)
+            if found:
+                return options.letters.get(found, found)
+        found = _find(options.after_colon, text, self.group_select)
+        return f"({found})" if found else self.fallback
+
+    def apply(self, resps: Sequence[Any], docs: Sequence[Any]) -> list[Any]:
+        if len(resps) != len(docs):
+            raise UsageError(f"filter multi_choice_regex: {len(resps)} lists of answers for {len(docs)} documents")
+        chosen = []
+        for answers, doc in zip(resps, docs, strict=True):
+            options = self._options(doc)
+            chosen.append([self._choose(answer, options) for answer in answers])
+        return chosen
