@@ -1,23 +1,9 @@
-"""Optional packages: ``optional_import`` for plugins that work with and without one."""
+"""The names that plugins of the family import from here."""
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
-
-
-def optional_import(module: str, attribute: str | None = None) -> tuple[Any, bool]:
-    """A module, or an attribute of it, and whether it is there; ``(None, False)`` where it is not installed.
-
-    An installed package that fails while it is imported is not hidden: its error passes through.
-    """
-    try:
-        found = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        missing = error.name or ""
-        if module == missing or module.startswith(f"{missing}."):
-            return None, False
-        raise
-    if attribute is None:
-        return found, True
-    return getattr(found, attribute, None), hasattr(found, attribute)
+from lmms_eval.compat.imports import MissingOptionalDependencyError as MissingOptionalDependencyError
+from lmms_eval.compat.imports import is_package_available as is_package_available
+from lmms_eval.compat.imports import make_lazy_getattr as make_lazy_getattr
+from lmms_eval.compat.imports import optional_import as optional_import
+from lmms_eval.compat.imports import require_package as require_package

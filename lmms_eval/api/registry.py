@@ -83,7 +83,8 @@ class ModelManifest:
 METRICS: Registry[Any] = Registry("metric")
 AGGREGATIONS: Registry[Any] = Registry("aggregation")
 FILTERS: Registry[Any] = Registry("filter")
-_MODEL_CLASSES: dict[str, type[Any]] = {}
+MODEL_REGISTRY: dict[str, type[Any]] = {}
+"""Classes that ``@register_model`` has seen in this process, by name; a plugin may take its own name out."""
 
 
 def register_model(*names: str) -> Callable[[type[V]], type[V]]:
@@ -91,21 +92,16 @@ def register_model(*names: str) -> Callable[[type[V]], type[V]]:
 
     def register(cls: type[V]) -> type[V]:
         for name in names:
-            known = _MODEL_CLASSES.get(name)
+            known = MODEL_REGISTRY.get(name)
             if known is not None and (known.__module__, known.__qualname__) != (
                 cls.__module__,
                 cls.__qualname__,
             ):
                 raise ValueError(f"model name {name!r} is already taken by {known.__module__}.{known.__qualname__}")
-            _MODEL_CLASSES[name] = cls
+            MODEL_REGISTRY[name] = cls
         return cls
 
     return register
-
-
-def registered_model_classes() -> Mapping[str, type[Any]]:
-    """Classes that ``@register_model`` has seen so far in this process."""
-    return dict(_MODEL_CLASSES)
 
 
 def register_filter(name: str) -> Callable[[C], C]:

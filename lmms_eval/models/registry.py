@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.api.model import Model
-from lmms_eval.api.registry import ModelManifest, registered_model_classes
+from lmms_eval.api.registry import MODEL_REGISTRY, ModelManifest
 from lmms_eval.errors import ModelError, UnknownNameError
 from lmms_eval.models.building import BuildOptions, build_model
 from lmms_eval.models.resolved import ResolvedModel
@@ -134,14 +134,13 @@ class ModelRegistry:
 
     def _resolve_decorated(self, name: str) -> ResolvedModel:
         """A class that ``@register_model`` has seen in this process, without a manifest."""
-        decorated = registered_model_classes()
-        if name not in decorated:
-            known = {*self._manifests, *self._aliases, *decorated}
+        if name not in MODEL_REGISTRY:
+            known = {*self._manifests, *self._aliases, *MODEL_REGISTRY}
             hint = "(`lmms-eval models` lists all)"
             if self._broken:
                 hint += f"; these entry points could not be loaded: {'; '.join(self._broken)}"
             raise UnknownNameError("model", name, known, hint)
-        cls = decorated[name]
+        cls = MODEL_REGISTRY[name]
         path = f"{cls.__module__}:{cls.__qualname__}"
         if getattr(cls, "is_simple", False):
             return ResolvedModel(ModelManifest(name, simple_class_path=path), path, "simple")

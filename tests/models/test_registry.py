@@ -12,7 +12,7 @@ import pytest
 
 from lmms_eval.api.instance import Instance
 from lmms_eval.api.model import Model, lmms
-from lmms_eval.api.registry import ModelManifest, register_model
+from lmms_eval.api.registry import MODEL_REGISTRY, ModelManifest, register_model
 from lmms_eval.errors import ModelError, UnknownNameError
 from lmms_eval.models.baseline import Baseline
 from lmms_eval.models.building import BuildOptions, adapt_model, build_model
@@ -129,6 +129,16 @@ def test_decorated_classes_can_be_named() -> None:
     register_model("decorated_here")(Chat)
     found = ModelRegistry().resolve("decorated_here")
     assert found.kind == "chat" and found.load() is Chat
+
+
+def test_a_plugin_takes_its_own_name_out_and_registers_again() -> None:
+    register_model("registered_twice")(Chat)
+    with pytest.raises(ValueError, match="already taken"):
+        register_model("registered_twice")(Simple)
+    if "registered_twice" in MODEL_REGISTRY:
+        del MODEL_REGISTRY["registered_twice"]
+    register_model("registered_twice")(Simple)
+    assert ModelRegistry().resolve("registered_twice").load() is MODEL_REGISTRY["registered_twice"] is Simple
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval.imports import optional_import
+from lmms_eval.errors import UsageError
+from lmms_eval.imports import (
+    MissingOptionalDependencyError,
+    is_package_available,
+    make_lazy_getattr,
+    optional_import,
+    require_package,
+)
 
 
 def test_what_is_there_is_imported() -> None:
@@ -24,6 +31,7 @@ def test_what_is_absent_is_said_to_be(module: str, attribute: str | None) -> Non
 
 def test_an_absent_attribute() -> None:
     assert optional_import("json", "absent") == (None, False)
+    assert optional_import("json", "absent", fallback=5) == optional_import("absent_package_xyz", None, 5) == (5, False)
 
 
 def test_a_package_that_fails_is_not_taken_for_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,3 +49,27 @@ def test_the_package_root_offers_its_version_and_the_api() -> None:
     assert lmms_eval.__version__.split(".")[0].isdigit()
     with pytest.raises(AttributeError, match="no attribute 'absent'"):
         lmms_eval.absent  # noqa: B018 - the look-up is what is tested
+
+
+def test_a_package_that_is_required() -> None:
+    require_package("json", "all", "reading")
+    for kind in (ImportError, UsageError, MissingOptionalDependencyError):
+        with pytest.raises(kind) as caught:
+            require_package("absent_package_xyz", "all", "sound")
+        assert str(caught.value) == (
+            "'absent_package_xyz' is required for sound but not installed. Install with: pip install lmms_eval[all]"
+        )
+    with pytest.raises(ImportError, match=r"is required but not installed\. Install with: pip install absent_xyz$"):
+        require_package("absent_xyz")
+
+
+@pytest.mark.parametrize(("name", "found"), [("json", True), ("json.decoder", True), ("absent_xyz.part", False)])
+def test_availability(name: str, found: bool) -> None:
+    assert is_package_available(name) is found
+
+
+def test_lazy_names() -> None:
+    attribute = make_lazy_getattr({"read": ("json", "loads")})
+    assert attribute("read") is json.loads
+    with pytest.raises(AttributeError, match="no attribute 'write'; there are read"):
+        attribute("write")

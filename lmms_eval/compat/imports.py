@@ -1,0 +1,73 @@
+"""Optional packages, and names that are imported when they are asked for."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lmms_eval.errors import MissingOptionalDependencyError as MissingOptionalDependencyError
+
+
+def optional_import(module: str, attribute: str | None = None, fallback: Any = None) -> tuple[Any, bool]:
+    """Return a module, or an attribute of it, and ``True``; ``fallback`` and ``False`` where it is not installed.
+
+    An installed package that fails while it is imported is not hidden: its error passes through.
+    """
+    try:
+        found = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if module == missing or module.startswith(f"{missing}."):
+            return fallback, False
+        raise
+    if attribute is None:
+        return found, True
+    return getattr(found, attribute, fallback), hasattr(found, attribute)
+
+
+def is_package_available(name: str) -> bool:
+    """Return ``True`` if a package can be found; its parents are imported, itself is not."""
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False  # a parent is absent
+    except ValueError:
+        return True  # imported already, by a module without a specification
+
+
+def require_package(package: str, extras: str | None = None, feature: str | None = None) -> None:
+    """Stop where a package is not installed.
+
+    Args:
+        package: name of its module.
+        extras: the extra of this package that brings it.
+        feature: the use that needs it, for the message.
+
+    Raises:
+        MissingOptionalDependencyError: it is not installed; an ``ImportError`` that says how to install it.
+    """
+    if is_package_available(package):
+        return
+    purpose = f" for {feature}" if feature else ""
+    source = f"lmms_eval[{extras}]" if extras else package
+    raise MissingOptionalDependencyError(
+        f"{package!r} is required{purpose} but not installed. Install with: pip install {source}"
+    )
+
+
+def make_lazy_getattr(names: Mapping[str, tuple[str, str]]) -> Callable[[str], Any]:
+    """Make a module's ``__getattr__`` that imports names when they are asked for.
+
+    Args:
+        names: per name its module and its attribute there.
+    """
+
+    def attribute(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"no attribute {name!r}; there are {', '.join(sorted(names))}")
+        module, found = names[name]
+        return getattr(importlib.import_module(module), found)
+
+    return attribute

@@ -1,0 +1,32 @@
+"""Living code and the names of the family are told apart by the folder."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tests.test_layout import imports, modules
+
+
+def _importing() -> Iterator[str]:
+    """Modules outside of the package that import from it."""
+    for name, tree in modules().items():
+        if not _is_compat(name) and any(map(_is_compat, imports(tree))):
+            yield name
+
+
+def _is_compat(module: str) -> bool:
+    return f"{module}.".startswith("lmms_eval.compat.")
+
+
+def _is_thin(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.ImportFrom):
+        return statement.module == "__future__" or all(one.asname == one.name for one in statement.names)
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)  # the docstring
+
+
+def test_only_thin_modules_import_them() -> None:
+    importing = set(_importing())
+    assert {"lmms_eval.imports", "lmms_eval.filters.extraction"} <= importing
+    thick = [name for name in importing if not all(map(_is_thin, modules()[name].body))]
+    assert thick == []
