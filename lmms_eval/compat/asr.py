@@ -1,0 +1,176 @@
+"""Word error rates of speech recognition as task files of the family compute them."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lmms_eval.compat.imports import require_package
+from lmms_eval.errors import ArgumentError
+
+TOKENIZERS = {
+    "none": "tokenizer_none.NoneTokenizer",
+    "13a": "tokenizer_13a.Tokenizer13a",
+    "intl": "tokenizer_intl.TokenizerV14International",
+    "zh": "tokenizer_zh.TokenizerZh",
+    "ja-mecab": "tokenizer_ja_mecab.TokenizerJaMecab",
+    "char": "tokenizer_char.TokenizerChar",
+}
+"""Name to module and class of ``sacrebleu.tokenizers``; a module is imported when its tokenizer is made."""
+Normalizer = Callable[[str], str]
+
+
+def remove_sp(text: str, language: str, *, puncs: str = "!,.?;:", no_space_languages: Collection[str] = ()) -> str:
+    """Remove special tokens ``<|…|>`` and superfluous white space from a transcript.
+
+    Args:
+        text: the transcript.
+        language: its language.
+        puncs: marks before which one blank is dropped; stands in a regular expression's class as it is.
+        no_space_languages: languages whose texts lose all white space.
+    """
+    text = re.sub(r"\s+", " ", "\n".join(map(_without_tags, text.split("\n"))))
+    text = re.sub(f" ?([{puncs}])", r"\1", text).lstrip(" ")
+    return re.sub(r"\s+", "", text) if language in no_space_languages else text
+
+
+def _without_tags(line: str) -> str:
+    """Replace each ``<|…|>`` of a line by a blank, in linear time."""
+    pieces, at = [], 0
+    while (start := line.find("<|", at)) >= 0 and (end := line.find("|>", start + 2)) >= 0:
+        pieces.append(line[at:start])
+        at = end + 2
+    return " ".join([*pieces, line[at:]])
+
+
+class EvaluationTokenizer:
+    """sacrebleu's tokenizer, and after it: no punctuation, single characters, lower case.
+
+    Args:
+        tokenizer_type: ``none``, ``13a``, ``intl``, ``zh``, ``ja-mecab`` (needs MeCab) or ``char``.
+        lowercase: texts end in lower case.
+        punctuation_removal: tokens of punctuation alone are dropped.
+        character_tokenization: every character becomes a token, blanks as ``SPACE_ESCAPE``.
+
+    Raises:
+        ArgumentError: there is no tokenizer of that name.
+    """
+
+    SPACE: ClassVar[str] = " "
+    SPACE_ESCAPE: ClassVar[str] = "▁"
+
+    def __init__(
+        self,
+        tokenizer_type: str = "13a",
+        lowercase: bool = False,
+        punctuation_removal: bool = False,
+        character_tokenization: bool = False,
+    ) -> None:
+        if tokenizer_type not in TOKENIZERS:
+            raise ArgumentError(f"tokenizer_type is {tokenizer_type!r}; give one of {', '.join(TOKENIZERS)}")
+        self.tokenizer_type, self.lowercase = tokenizer_type, lowercase
+        self.punctuation_removal, self.character_tokenization = punctuation_removal, character_tokenization
+        module, _, name = TOKENIZERS[tokenizer_type].rpartition(".")
+        self.tokenizer: Normalizer = getattr(importlib.import_module(f"sacrebleu.tokenizers.{module}"), name)()
+
+    @classmethod
+    def remove_punctuation(cls, sent: str) -> str:
+        """Drop empty tokens, and those that consist of characters of the Unicode category P."""
+        tokens = sent.split(cls.SPACE)
+        return cls.SPACE.join(token for token in tokens if any(unicodedata.category(one)[0] != "P" for one in token))
+
+    def tokenize(self, sent: str) -> str:
+        """Return the tokens, joined by blanks."""
+        text = self.tokenizer(sent)
+        if self.punctuation_removal:
+            text = self.remove_punctuation(text)
+        if self.character_tokenization:
+            text = self.SPACE.join(text.replace(self.SPACE, self.SPACE_ESCAPE))
+        return text.lower() if self.lowercase else text
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """Turns a transcript into the items between which edits are counted."""
+
+    normalizers: tuple[Normalizer, ...]
+    by_character: bool
+    tokenizer: EvaluationTokenizer
+
+    def items(self, text: str) -> Sequence[str]:
+        for normalize in self.normalizers:
+            text = normalize(text)
+        words = self.tokenizer.tokenize(text).split()
+        return "".join(words) if self.by_character else words
+
+
+def compute_wer(  # noqa: PLR0913 - the signature that task files call
+    refs: Sequence[str],
+    hyps: Sequence[str],
+    language: str,
+    *,
+    yue_languages: Collection[str] = (),
+    english_languages: Collection[str] = (),
+    chinese_languages: Collection[str] = (),
+    char_languages: Collection[str] = (),
+    yue_converter: Callable[[str, str], str] | None = None,
+    english_normalizer: Normalizer | None = None,
+    chinese_normalizer: Normalizer | None = None,
+    basic_normalizer: Normalizer | None = None,
+) -> float:
+    """Return the word error rate of a corpus: edits over items of the references, a ratio.
+
+    Texts of ``yue_languages`` go through ``yue_converter(text, "zh-cn")``, those of ``english_languages`` through the
+    English normaliser; then those of ``chinese_languages`` through the Chinese one, all others through the basic one.
+    They are put into lower case and freed of punctuation. Items are words, in ``char_languages`` characters.
+
+    Args:
+        refs: the true transcripts.
+        hyps: the model's, in the same order; those beyond the references are ignored.
+        language: the language of all.
+
+    Raises:
+        IndexError: there are fewer transcripts than references.
+        ZeroDivisionError: no reference has an item, so there is no rate.
+    """
+    from rapidfuzz.distance import Levenshtein
+
+    chosen: list[Normalizer | None] = []
+    if language in yue_languages and yue_converter is not None:
+        convert = yue_converter
+        chosen.append(lambda text: convert(text, "zh-cn"))
+    chosen.append(english_normalizer if language in english_languages else None)
+    chosen.append(chinese_normalizer if language in chinese_languages else basic_normalizer)
+    if len(hyps) < len(refs):
+        raise IndexError(f"compute_wer: {len(hyps)} transcripts for {len(refs)} references; give one for each")
+    normalizers = tuple(normalize for normalize in chosen if normalize is not None)
+    tokenizer = EvaluationTokenizer("none", lowercase=True, punctuation_removal=True)
+    reading = _Reading(normalizers, language in char_languages, tokenizer)
+    edits = length = 0
+    for reference, transcript in zip(refs, hyps, strict=False):
+        wanted = reading.items(reference)
+        edits += Levenshtein.distance(wanted, reading.items(transcript))
+        length += len(wanted)
+    if not length:
+        raise ZeroDivisionError(f"compute_wer: none of {len(refs)} references has a word; there is no error rate")
+    return edits / length
+
+
+def zhconv_convert(text: str, target: str) -> str:
+    """Convert Chinese between simplified and traditional characters, phrase by phrase (package zhconv).
+
+    Args:
+        text: the text.
+        target: the variant, such as ``zh-cn``.
+
+    Raises:
+        MissingOptionalDependencyError: zhconv is not installed.
+    """
+    require_package("zhconv", "asr", "Chinese conversion")
+    import zhconv
+
+    return str(zhconv.convert(text, target))
