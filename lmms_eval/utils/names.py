@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from lmms_eval.errors import UsageError
 
 _UNSAFE = re.compile(r"[\"<>:/|\\?*\[\]]+")
-_MODEL_KEYS = (
+MODEL_KEYS = (
     "peft=", "delta=", "pretrained=", "model=", "model_version=", "model_name=", "model_id=", "path=", "engine=",
 )  # fmt: skip
 
@@ -24,13 +24,14 @@ def sanitize_model_name(model_name: str, full_path: bool = False) -> str:
 
 
 def model_name_from_args(model_args: str) -> str:
-    """The model's name in an argument string: what follows the first known key up to the next comma; else empty.
+    """Return the model's name in an argument string: the text from a known key to the next comma or that key again.
 
-    Keys are tried in the family's order and found anywhere, so ``base_model=x`` counts as ``model=x``.
+    Empty without a key. Keys are tried in the family's order, and found anywhere: ``base_model=x`` counts as
+    ``model=x``.
     """
-    for key in _MODEL_KEYS:
+    for key in MODEL_KEYS:
         if key in model_args:
-            return model_args.split(key, 1)[1].split(",", 1)[0]
+            return model_args.split(key, 2)[1].split(",", 1)[0]
     return ""
 
 

@@ -1,0 +1,5 @@
+"""The name that task files of the family import from here."""
+
+from __future__ import annotations
+
+from lmms_eval.compat.config_tracker import GeneralConfigTracker as GeneralConfigTracker
