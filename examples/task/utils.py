@@ -1,10 +1,10 @@
 from pathlib import Path
 
-from lmms_eval.tasks._task_utils.media_resolver import resolve_media_reference
+from lmms_eval.tasks._task_utils.media_files import find_media
 
 FOLDER = Path(__file__).parent
 
 
 def pictures(doc):
     # A path starts beside this file; a picture that the data hold themselves (parquet) comes as it is.
-    return [resolve_media_reference(doc["image"], "image", base_dir=FOLDER)]
+    return [find_media(doc["image"], "image", base_dir=FOLDER)]

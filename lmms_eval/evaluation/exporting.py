@@ -13,7 +13,7 @@ VARIABLES: Mapping[str, str] = MappingProxyType(
     {
         "datasets_cache": "HF_DATASETS_CACHE",  # the package datasets, also in the processes that it starts
         "nltk_data": "NLTK_DATA",  # the package nltk, as task files use it
-        "media_root": "LMMS_EVAL_MEDIA_ROOT",  # task files of the family, themselves and by resolve_media_reference
+        "media_root": "LMMS_EVAL_MEDIA_ROOT",  # task files of the family, themselves and by find_media
     }
 )
 """Option -> environment variable. Our own code takes the options as arguments (``TaskOptions.run_options``)."""

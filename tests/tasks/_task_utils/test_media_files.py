@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.errors import MediaError
-from lmms_eval.tasks._task_utils.media_resolver import resolve_media_reference
+from lmms_eval.tasks._task_utils.media_files import find_media
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_folders_in_order(folders: Path) -> None:
     def find(name: Any, cache: str) -> str:
-        found = resolve_media_reference(name, "video", base_dir=folders / "base", cache_dir=cache, extensions=[".mp4"])
+        found = find_media(name, "video", base_dir=folders / "base", cache_dir=cache, extensions=[".mp4"])
         return str(Path(found).resolve().relative_to(folders))
 
     cache = str(folders / "cache")
@@ -43,10 +43,10 @@ def test_folders_in_order(folders: Path) -> None:
     ["https://host/a.png", "data:image/png;base64,AAAA", b"bytes", {"bytes": b"x", "path": "p"}, {"array": [0.0]}],
 )
 def test_what_needs_no_looking_up(value: Any) -> None:
-    assert resolve_media_reference(value) is value
+    assert find_media(value) is value
 
 
 @pytest.mark.parametrize(("value", "message"), [("absent.mp4", "absent.mp4' not found below"), (None, "no video")])
 def test_what_is_not_there(value: Any, message: str) -> None:
     with pytest.raises(MediaError, match=message):
-        resolve_media_reference(value, "video")
+        find_media(value, "video")

@@ -1,0 +1,78 @@
+"""Looking up media that documents of the family's tasks name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+AUDIO = ("wav", "mp3", "m4a", "aac", "flac", "ogg", "opus", "webm")
+VIDEO = ("mp4", "webm", "mkv", "mov", "avi", "flv", "wmv")
+AUDIO_FOLDERS = ("audio", "audios", "clips", "datasets/audio", "datasets/audios")
+VIDEO_FOLDERS = ("video", "videos", "clips", "datasets/video", "datasets/videos")
+"""Sub-folders of a data set's cache folder; those after ``datasets/`` in its folder below that."""
+
+
+def resolve_media_reference(
+    reference: Any,
+    media_type: str = "video",
+    cache_dir: str | None = None,
+    env_vars: Iterable[str] = (),
+    extra_subdirs: Iterable[str] = (),
+) -> Any:
+    """Return the first existing file that a document's reference may mean, else the reference as it is.
+
+    Looked for below the folders that ``env_vars`` and ``LMMS_EVAL_MEDIA_ROOT`` name, ``HF_HOME``, and the cache
+    folders of the data set: by the reference, then by its base name, in each case with its extension in lower and in
+    upper case; a name without one with the usual extensions.
+
+    Args:
+        reference: the value in the document; an address, and what is no text, comes back.
+        media_type: ``audio``, or another type, for which the extensions are those of videos.
+        cache_dir: folder of the data set below ``HF_HOME``.
+        env_vars: environment variables that name folders to look in first.
+        extra_subdirs: sub-folders to look in after each folder.
+    """
+    if not isinstance(reference, str) or not reference.strip():
+        return reference
+    if reference.lower().startswith(("http://", "https://", "data:")):
+        return reference
+    expanded = os.path.expanduser(reference)
+    if os.path.exists(expanded):
+        return expanded
+    extensions = AUDIO if media_type == "audio" else VIDEO
+    names = dict.fromkeys((expanded, os.path.basename(expanded)))
+    subdirs = ("", *extra_subdirs)
+    for root in dict.fromkeys(_roots(media_type, cache_dir, env_vars)):
+        for subdir in subdirs:
+            for name in names:
+                for candidate in _spellings(os.path.join(root, subdir, name), extensions):
+                    if os.path.exists(candidate):
+                        return candidate
+    return reference
+
+
+def _roots(media_type: str, cache_dir: str | None, env_vars: Iterable[str]) -> Iterator[str]:
+    home = os.path.expanduser(os.environ.get("HF_HOME") or "~/.cache/huggingface")
+    for variable in (*env_vars, "LMMS_EVAL_MEDIA_ROOT"):
+        if folder := os.environ.get(variable):
+            yield os.path.expanduser(folder)
+    yield home
+    if not cache_dir:
+        return
+    cache, datasets = os.path.join(home, cache_dir), os.path.join(home, "datasets", cache_dir)
+    yield cache
+    yield datasets
+    for folder in AUDIO_FOLDERS if media_type == "audio" else VIDEO_FOLDERS:
+        parent, _, name = folder.rpartition("/")
+        yield os.path.join(datasets if parent else cache, name)
+
+
+def _spellings(path: str, extensions: Iterable[str]) -> Iterator[str]:
+    stem, extension = os.path.splitext(path)
+    if extension:
+        yield from dict.fromkeys((path, stem + extension.lower(), stem + extension.upper()))
+    if extension.lower().lstrip(".") not in {*AUDIO, *VIDEO}:  # none, or the end of a name with dots in it
+        for one in extensions:
+            yield f"{path}.{one}"
+            yield f"{path}.{one.upper()}"

@@ -1,0 +1,76 @@
+"""Finding media that a document names by a relative path."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lmms_eval.errors import MediaError
+
+ADDRESSES = ("http://", "https://", "data:", "file://")
+
+
+def find_media(
+    value: Any,
+    media_type: str = "media",
+    *,
+    base_dir: str | os.PathLike[str] | None = None,
+    cache_dir: str | os.PathLike[str] | None = None,
+    extensions: Sequence[str] = (),
+    env_vars: Iterable[str] = ("LMMS_EVAL_MEDIA_ROOT",),
+) -> Any:
+    """Return the medium that a document refers to, as a model can open it.
+
+    Media in memory (pictures, bytes, sounds), addresses and absolute paths of existing files come back as they are. A
+    mapping with bytes comes back, one with only a path or URL is looked up by that. A relative path is looked up below
+    ``base_dir``, ``cache_dir`` (itself, and below ``HF_HOME``), the folders named by ``env_vars``, and the current
+    folder; each as written and with each of ``extensions`` added.
+
+    Args:
+        value: what the document holds.
+        media_type: ``image``, ``video`` or ``audio``, for the message of the error.
+        base_dir: folder that relative paths start from.
+        cache_dir: folder of the data set's unpacked media.
+        extensions: endings to try, such as ``.mp4``.
+        env_vars: environment variables that name further folders.
+
+    Raises:
+        MediaError: there is no such file; names the places that were tried.
+    """
+    if isinstance(value, Mapping):
+        if value.get("bytes") is not None or "array" in value:
+            return value
+        value = value.get("path") or value.get("url") or value.get(media_type)
+    if not isinstance(value, str | os.PathLike):
+        if value is None:
+            raise MediaError(f"the document names no {media_type}")
+        return value
+    text = os.fspath(value)
+    if text.startswith(ADDRESSES):
+        return text
+    tried = []
+    for folder in dict.fromkeys(_folders(base_dir, cache_dir, env_vars)):
+        for name in (text, *(f"{text}{ending}" for ending in extensions)):
+            candidate = folder / name  # an absolute name replaces the folder
+            if candidate.is_file():
+                return str(candidate)
+        tried.append(str(folder))
+    raise MediaError(
+        f"{media_type} {text!r} not found below {', '.join(tried)}; set LMMS_EVAL_MEDIA_ROOT to its folder"
+    )
+
+
+def _folders(
+    base_dir: str | os.PathLike[str] | None, cache_dir: str | os.PathLike[str] | None, env_vars: Iterable[str]
+) -> Iterator[Path]:
+    if base_dir is not None:
+        yield Path(base_dir).expanduser()
+    if cache_dir is not None:
+        yield Path(cache_dir).expanduser()
+        yield Path(os.environ.get("HF_HOME") or "~/.cache/huggingface").expanduser() / cache_dir
+    for variable in env_vars:
+        if folder := os.environ.get(variable):
+            yield Path(folder).expanduser()
+    yield Path()
