@@ -6,7 +6,9 @@ up, or scoring raised). Only *failed* counts against the error budget.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -75,3 +77,30 @@ class NotEvaluated(Exception):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+_ABSENCES: ContextVar[list[str] | None] = ContextVar("absences", default=None)
+
+
+@contextlib.contextmanager
+def evaluated_wholly() -> Iterator[None]:
+    """Hold task code to the parts that it needs, also where it takes a missing one for a wrong answer.
+
+    Raises:
+        NotEvaluated: at the end, if ``note_absence`` was called inside.
+    """
+    absences: list[str] = []
+    token = _ABSENCES.set(absences)
+    try:
+        yield
+    finally:
+        _ABSENCES.reset(token)
+    if absences:
+        raise NotEvaluated(absences[0])
+
+
+def note_absence(reason: str) -> None:
+    """Note that a part which the score in work needs is absent, before telling the task code so in its own way."""
+    absences = _ABSENCES.get()
+    if absences is not None:
+        absences.append(reason)

@@ -10,7 +10,7 @@ from typing import Any
 
 from lmms_eval.api.interleaved import InterleavedText
 from lmms_eval.api.judging import JudgeQuestion, Verdict
-from lmms_eval.api.outcome import NotEvaluated, Unscored
+from lmms_eval.api.outcome import NotEvaluated, Unscored, evaluated_wholly
 from lmms_eval.api.registry import FILTERS as ADDED_FILTERS
 from lmms_eval.api.task import Answer, PipelineScore
 from lmms_eval.errors import TaskError, UnknownNameError, UsageError
@@ -217,7 +217,8 @@ class AnswerScorer:
             offered["verdicts"] = verdicts
         if has_parameter(function, SETTINGS):
             offered[SETTINGS] = self.prompts.kwargs
-        made = function(doc, results, **keywords_for(function, offered))
+        with evaluated_wholly():
+            made = function(doc, results, **keywords_for(function, offered))
         if not isinstance(made, Mapping):
             raise RenderError(f"process_results must return a mapping of metrics, not a {type(made).__name__}")
         return made

@@ -15,13 +15,17 @@ from tests.tasks.kit import Function, loaded, make_task
 TAGS = (("<think>", "</think>"),)
 CODE = """
 import random
-from lmms_eval.api.outcome import NotEvaluated, Unscored
+from lmms_eval.api.outcome import NotEvaluated, Unscored, note_absence
 
 def spy(doc, results):
     return {"results": list(results), "keys": sorted(doc)}
 
 def absent(doc, results):
     raise NotEvaluated("install the judge")
+
+def overlooked(doc, results):
+    note_absence("the judge failed")
+    return {"acc": 0.0}
 
 def partly(doc, results):
     return {"acc": 1.0, "judge": Unscored("no key")}
@@ -139,6 +143,7 @@ def test_means_of_several_answers() -> None:
     ("function", "status", "metrics", "reason"),
     [
         ("absent", "unscored", {}, "install the judge"),
+        ("overlooked", "unscored", {}, "the judge failed"),
         ("partly", "unscored", {"acc": 1.0}, "no key"),
         ("wholly", "unscored", {}, "no key"),
     ],
@@ -149,7 +154,7 @@ def test_what_is_not_there_is_unscored(tmp_path: Path, function: str, status: st
 
 
 def test_what_scoring_raises_is_passed_on(tmp_path: Path) -> None:
-    with pytest.raises(FunctionError, match=r"^process_results raised ValueError: boom \(.*utils.py:18\)$"):
+    with pytest.raises(FunctionError, match=r"^process_results raised ValueError: boom \(.*utils.py:22\)$"):
         one(spying(tmp_path / "a", process_results=Function("utils.boom")), "x")
     with pytest.raises(Exception, match="process_results must return a mapping of metrics, not a float"):
         one(spying(tmp_path / "b", process_results=Function("utils.number")), "x")

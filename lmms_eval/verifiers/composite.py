@@ -1,0 +1,3 @@
+"""Composite verifiers, at the family's import path."""
+
+from lmms_eval.compat.verifiers.composite import CompositeVerifier as CompositeVerifier
