@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from lmms_eval.metrics.guard import LimitExceeded
 from lmms_eval.tasks.megabench.conversions.latex import first_tokens, normalize_latex, token_count
-from lmms_eval.tasks.megabench.metrics.guard import LimitExceeded, evaluate_in_process
+from lmms_eval.tasks.megabench.metrics.latex_process import evaluate_in_process
 from lmms_eval.tasks.megabench.metrics.strings import simple_str_match
 
 MAX_LATEX_CHARS = 10_000

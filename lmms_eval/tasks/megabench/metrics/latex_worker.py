@@ -1,18 +1,12 @@
-"""The child process that parses LaTeX with sympy: jobs as JSON lines on standard input, results on standard output.
-
-Started by ``guard.py``. It ends with its input, and an alarm ends it should its parent die while it computes.
-"""
+"""The child process that parses LaTeX with sympy; started by ``latex_process``."""
 
 from __future__ import annotations
 
-import contextlib
-import json
 import math
-import os
-import signal
-import sys
 from collections.abc import Callable, Mapping
-from typing import IO, Any
+from typing import Any
+
+from lmms_eval.metrics.guarded_worker import run
 
 MAX_POWER_BITS = 100_000
 """Numeric powers beyond this size are not compared (the comparison would compute them)."""
@@ -20,7 +14,6 @@ MAX_EXPANDED_EXPONENT = 2_000
 MAX_FACTORIAL = 20_000
 DIGITS = 50
 MAX_TERMS = 1_000
-MEMORY_BYTES = 3 << 30
 
 
 def latex_text(text: str) -> str | None:
@@ -132,50 +125,10 @@ def _log2(expression: Any) -> float:
 JOBS: Mapping[str, Callable[..., Any]] = {"latex_text": latex_text, "latex_equal": latex_equal}
 
 
-def answer(line: str) -> dict[str, Any]:
-    """Run one job: ``{"value": ...}``, ``{"error": text}`` or ``{"memory": true}``."""
-    job = json.loads(line)
-    _set_alarm(float(job["limit"]) + 2.0)
-    try:
-        return {"value": JOBS[job["job"]](*job["args"])}
-    except MemoryError:
-        return {"memory": True}
-    except Exception as error:  # noqa: BLE001 - the parent turns any failure of sympy into its own error
-        return {"error": f"{type(error).__name__}: {error}"}
-    finally:
-        _set_alarm(0)
-
-
-def serve(requests: IO[str], replies: IO[str]) -> None:
-    """Answer line by line until the input ends."""
-    import sympy.parsing.latex  # noqa: F401 - before the first clock starts
-
+def prepare() -> None:
+    """Import and warm what reads LaTeX."""
     latex_text("1")
-    replies.write('{"ready": true}\n')
-    replies.flush()
-    for line in requests:
-        replies.write(json.dumps(answer(line)) + "\n")
-        replies.flush()
-
-
-def _set_alarm(seconds: float) -> None:
-    """The default action of the alarm ends the process, even inside a long computation in C."""
-    if hasattr(signal, "setitimer"):
-        signal.setitimer(signal.ITIMER_REAL, seconds)
-
-
-def main() -> None:
-    """Keep standard output for the replies alone, whatever a library prints."""
-    with contextlib.suppress(ImportError, ValueError, OSError):  # no such limit on this platform
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process, not the keyboard
-    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 1)
-    serve(sys.stdin, replies)
 
 
 if __name__ == "__main__":
-    main()
+    run(JOBS, prepare)

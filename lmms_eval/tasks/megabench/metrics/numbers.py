@@ -7,6 +7,7 @@ import math
 import re
 from typing import Any
 
+from lmms_eval.metrics.guard import LimitExceeded
 from lmms_eval.tasks.megabench.conversions.containers import str_to_list
 from lmms_eval.tasks.megabench.conversions.geometry import is_number
 from lmms_eval.tasks.megabench.conversions.latex import first_tokens, unbox, unwrap_delimiters
@@ -19,7 +20,7 @@ from lmms_eval.tasks.megabench.metrics.arithmetic import (
     Vocabulary,
     evaluate,
 )
-from lmms_eval.tasks.megabench.metrics.guard import LimitExceeded, evaluate_in_process
+from lmms_eval.tasks.megabench.metrics.latex_process import evaluate_in_process
 from lmms_eval.tasks.megabench.metrics.strings import simple_str_match
 
 MAX_LATEX_TOKENS = 250

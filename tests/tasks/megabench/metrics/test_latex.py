@@ -3,8 +3,8 @@ import time
 
 import pytest
 
+from lmms_eval.metrics.guard import JobError, LimitExceeded
 from lmms_eval.tasks.megabench.metrics import latex
-from lmms_eval.tasks.megabench.metrics.guard import JobError, LimitExceeded
 from tests.tasks.megabench.fuzzing import NASTY, cpu_limit
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from lmms_eval.metrics.guard import LimitExceeded
 from lmms_eval.tasks.megabench.metrics import numbers
-from lmms_eval.tasks.megabench.metrics.guard import LimitExceeded
 from tests.tasks.megabench.fuzzing import NASTY, cpu_limit
 
 

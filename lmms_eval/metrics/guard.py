@@ -1,8 +1,7 @@
-"""Runs LaTeX jobs in a reusable child process that is killed when it takes too long."""
+"""Runs jobs of a library in a reusable child process that is killed when it takes too long."""
 
 from __future__ import annotations
 
-import atexit
 import json
 import os
 import threading
@@ -16,7 +15,6 @@ from lmms_eval.utils.line_process import LineProcess, ProcessEnded
 START_LIMIT = 120.0
 """Seconds until a fresh child must be ready; importing sympy on a loaded machine takes several."""
 CALLS_PER_CHILD = 500
-_WORKER = "lmms_eval.tasks.megabench.metrics.latex_worker"
 
 
 class LimitExceeded(LmmsEvalError):
@@ -53,9 +51,15 @@ class Guard:
 
     Calls from several threads wait for each other. After a fork the child belongs to the parent, and a new one is
     started here.
+
+    Args:
+        worker: module that serves the jobs (``guarded_worker.run``).
+        needs: packages of the worker, for the message where it does not start.
+        calls_per_child: jobs after which a child is replaced.
     """
 
-    def __init__(self, calls_per_child: int = CALLS_PER_CHILD) -> None:
+    def __init__(self, worker: str, needs: str, calls_per_child: int = CALLS_PER_CHILD) -> None:
+        self._worker, self._needs = worker, needs
         self._calls_per_child = calls_per_child
         self._lock = threading.Lock()
         self._child: _Child | None = None
@@ -65,7 +69,7 @@ class Guard:
         """Process id of the child, ``None`` while there is none."""
         return None if self._child is None else self._child.process.pid
 
-    def call(self, job: str, *arguments: str, limit: float) -> Any:
+    def call(self, job: str, *arguments: Any, limit: float) -> Any:
         """The job's result. Raises ``LimitExceeded`` after ``limit`` seconds, ``JobError`` if the job raised.
 
         Raises ``NotEvaluated`` if no child process can be started.
@@ -97,15 +101,15 @@ class Guard:
                 return child
             self._discard()
         try:
-            child = self._child = _Child(LineProcess(_WORKER, quiet=True), os.getpid())
+            child = self._child = _Child(LineProcess(self._worker, quiet=True), os.getpid())
         except OSError as error:
-            raise NotEvaluated(f"no process for LaTeX expressions could be started: {error}") from error
+            raise NotEvaluated(f"no process {self._worker} could be started: {error}") from error
         try:
             child.receive(START_LIMIT)
         except ProcessEnded as ended:
             self._discard()
             raise NotEvaluated(
-                f"the process for LaTeX expressions did not start: is sympy with antlr4 4.11 installed? ({ended})"
+                f"the process {self._worker} did not start: is {self._needs} installed? ({ended})"
             ) from ended
         return child
 
@@ -113,12 +117,3 @@ class Guard:
         child, self._child = self._child, None
         if child is not None:
             child.end()
-
-
-_guard = Guard()
-atexit.register(_guard.close)
-
-
-def evaluate_in_process(job: str, *arguments: str, limit: float) -> Any:
-    """Run a job of ``latex_worker`` in the shared child process; see ``Guard.call``."""
-    return _guard.call(job, *arguments, limit=limit)

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.api.outcome import NotEvaluated
-from lmms_eval.tasks.megabench.metrics import guard as guard_module
-from lmms_eval.tasks.megabench.metrics.guard import Guard, JobError, LimitExceeded
+from lmms_eval.metrics.guard import Guard, JobError, LimitExceeded
+from lmms_eval.tasks.megabench.metrics.latex_process import NEEDS, WORKER
 
 
 @pytest.fixture(scope="module")
 def guard() -> Iterator[Guard]:
-    guard = Guard()
+    guard = Guard(WORKER, NEEDS)
     yield guard
     guard.close()
 
@@ -73,7 +73,7 @@ def test_astronomical_numbers_are_not_computed(guard: Guard, first: str, second:
 
 
 def test_children_are_recycled() -> None:
-    guard = Guard(calls_per_child=2)
+    guard = Guard(WORKER, NEEDS, calls_per_child=2)
     try:
         children = []
         for _ in range(3):
@@ -88,7 +88,7 @@ def test_children_are_recycled() -> None:
 
 def test_the_child_ends_with_its_parent(tmp_path: Path) -> None:
     program = (
-        "from lmms_eval.tasks.megabench.metrics.guard import _guard\n"
+        "from lmms_eval.tasks.megabench.metrics.latex_process import _guard\n"
         "import os\n"
         "_guard.call('latex_text', '1', limit=10)\n"
         "print(_guard.child_pid, flush=True)\n"
@@ -106,12 +106,11 @@ def test_the_child_ends_with_its_parent(tmp_path: Path) -> None:
 
 
 def test_a_child_that_cannot_start_is_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard_module, "_WORKER", "lmms_eval.no_such_module")
-    with pytest.raises(NotEvaluated, match="did not start"):
-        Guard().call("latex_text", "1", limit=1)
+    with pytest.raises(NotEvaluated, match=rf"did not start: is {NEEDS} installed"):
+        Guard("lmms_eval.no_such_module", NEEDS).call("latex_text", "1", limit=1)
     monkeypatch.setattr(sys, "executable", "/no/such/python")
     with pytest.raises(NotEvaluated, match="could be started"):
-        Guard().call("latex_text", "1", limit=1)
+        Guard(WORKER, NEEDS).call("latex_text", "1", limit=1)
 
 
 def _alive(pid: int | None) -> bool:
