@@ -1,0 +1,89 @@
+"""Option letters as the family's reasoning variants read them: loosely (family names §4.2).
+
+``Dog`` names D and ``Answer: B`` names A. Scores of tasks that run unchanged rest on these rules; no task of this
+package uses them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+LETTERS = "ABCDEFGH"
+_OUTER_MARKS = ",.!?;:'\""
+_PHRASES = (
+    "the answer is", "answer is", "the correct answer is", "correct answer is", "the answer", "answer",
+    "correct answer", "the correct answer", "the best answer is", "best answer is", "the best answer", "best answer",
+    "the option is", "option is", "the correct option is", "correct option is", "the choice is", "choice is",
+    "the correct choice is", "correct choice is", "i choose", "i select", "i pick", "my answer is", "my choice is",
+)  # fmt: skip
+
+Sign = Callable[[str, str], int]
+"""Position of a letter in a padded text where it is marked as the answer in one way; -1 where it is not."""
+
+
+def parse_mcq(text: str | None) -> str:
+    """Find the letter from A to H that an answer names, or return empty text.
+
+    Signs are tried from the clearest to the weakest: the answer begins with the letter, ends with it, numbers it
+    (``2. B``), names it from a phrase on ("the answer"), in parentheses, before a full stop, a colon, a closing
+    parenthesis or a blank, before ``-``, ``_`` or ``=``, anywhere. Of several letters with the same sign the first one
+    in the text wins; upper and lower case are told apart.
+    """
+    text = (text or "").strip()
+    for mark in _OUTER_MARKS:
+        text = text.strip(mark)
+    padded = f" {text} "
+    for signs in _SIGNS:
+        places = [(place, letter) for sign in signs for letter in LETTERS if (place := sign(padded, letter)) >= 0]
+        if places:
+            return min(places)[1]
+    return ""
+
+
+def relax_exact_match(predict: str, truth: str, relax_portion: float = 0.9) -> float:
+    """Compare two answers: 1.0 or 0.0.
+
+    A truth in which ``parse_mcq`` finds a letter is compared by letters alone. Any other matches an equal text, and one
+    that is a part of it, or of which it is a part, if the shorter has ``relax_portion`` of the longer one's length.
+    """
+    if letter := parse_mcq(truth):
+        return float(parse_mcq(predict) == letter)
+    if predict in truth and len(predict) >= relax_portion * len(truth):
+        return 1.0
+    if truth in predict and len(truth) >= relax_portion * len(predict):
+        return 1.0
+    return float(predict.strip() == truth.strip())
+
+
+def _at_start(text: str, letter: str) -> int:
+    return 0 if text.strip().startswith(letter) else -1
+
+
+def _at_end(text: str, letter: str) -> int:
+    return 0 if text.strip().endswith(letter) else -1
+
+
+def _numbered(text: str, letter: str) -> int:
+    return text.rfind(f"{LETTERS.index(letter) + 1}. {letter}")
+
+
+def _from_phrase(text: str, letter: str) -> int:
+    lowered = text.lower()
+    begins = (lowered.find(phrase) for phrase in _PHRASES)
+    places = [place for begin in begins if begin >= 0 and (place := text.find(letter, begin)) >= 0]
+    return min(places, default=-1)
+
+
+def _last(form: str) -> Sign:
+    return lambda text, letter: text.rfind(form.format(letter))
+
+
+_SIGNS: tuple[tuple[Sign, ...], ...] = (
+    (_at_start,),
+    (_at_end,),
+    (_numbered,),
+    (_from_phrase,),
+    *((_last(form),) for form in ("({})", "{}.", "{}:", "{})", "{} ")),
+    (_last("{}-"), _last("{}_"), _last("{}=")),
+    (_last("{}"),),
+)
