@@ -8,9 +8,11 @@ from types import MappingProxyType
 
 import pytest
 
+from lmms_eval.compat import loose_choices, reasoning
 from lmms_eval.compat.mcq_answers import extract_mcq_answer
 from lmms_eval.compat.mmmu_answers import parse_jmmmu_pro_multi_choice_response
 from lmms_eval.compat.points import parse_point2d
+from lmms_eval.compat.verifiers.extractors import NumberExtractor
 from lmms_eval.compat.vqa_answers import EvalAIAnswerProcessor
 from lmms_eval.filters.patterns import MultiChoiceRegexFilter
 from lmms_eval.filters.reasoning import parse_reasoning_model_answer, strip_reasoning_tags
@@ -40,6 +42,7 @@ DYNAMIC = MappingProxyType(
         "compat/mmmu_answers.py:_clearest": "literal letters",
         "filters/patterns.py:_compiled": "patterns of the user's YAML",
         "filters/patterns.py:_options": "literal options: below",
+        "compat/verifiers/extractors.py:__init__": "patterns of a task's own",
         "metrics/text.py:exact_match": "patterns of the user's YAML",
         "tasks/general_bench/prompts/text_tasks.py:text_demand": "literal candidates in a prompt",
         "utils/template.py:regex_replace": "patterns of the user's templates",
@@ -85,6 +88,10 @@ READERS: dict[str, Callable[[str], object]] = {
     "parse_reasoning_model_answer": parse_reasoning_model_answer,
     "parse_json": replies.parse_json,
     "multi_choice_regex": lambda text: CHOOSE.apply([[text]], [{"choices": ["one two", "a a", "1"]}]),
+    "boxed_number": NumberExtractor(),
+    "extract_anwser_tag": reasoning.extract_anwser_tag,
+    "format_reward": reasoning.format_reward,
+    "parse_mcq": loose_choices.parse_mcq,
     "split_marks": split_marks,
     "extract_mcq_answer": extract_mcq_answer,
     "parse_jmmmu_pro": lambda text: parse_jmmmu_pro_multi_choice_response(text, ["A"]),

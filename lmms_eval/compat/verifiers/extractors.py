@@ -13,7 +13,7 @@ from lmms_eval.tasks._task_utils.mcq_extract import extract_mcq_answer
 
 THOUGHTS = (("<think>", "</think>"), ("<thinking>", "</thinking>"))
 SPECIAL_TOKENS = ("</s>", "<|endoftext|>", "<|end_of_sentence|>", "<|im_end|>", "[/INST]")
-_BOXED = re.compile(r"\\boxed\{([^}]+)\}")
+_BOXED = "\\boxed{"
 _NUMBER = re.compile(r"-?\d+(?:,\d{3})*(?:\.\d+)?")
 
 
@@ -80,8 +80,13 @@ class NumberExtractor(Extractor):
 
     def extract(self, text: Any, **kwargs: Any) -> str:
         """Return the number's text, or the fallback."""
-        if boxed := _BOXED.search(text):
-            return boxed[1].strip()
+        begin = text.find(_BOXED)
+        while begin >= 0:
+            begin += len(_BOXED)
+            end = text.find("}", begin)
+            if end > begin:
+                return str(text[begin:end]).strip()
+            begin = text.find(_BOXED, begin) if end == begin else -1
         numbers = _NUMBER.findall(text)
         return str(numbers[-1]).replace(",", "") if numbers else self.fallback
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,3 +61,11 @@ def test_rules_take_any_text(name: str, prediction: str, truth: str) -> None:
 @given(text=st.text(max_size=80))
 def test_extractors_take_any_text(name: str, text: str) -> None:
     assert isinstance(EXTRACTOR_REGISTRY[name]()(text), str)
+
+
+@given(text=st.lists(st.sampled_from(["\\boxed{", "}", "{", " ", "7", "1,000.5"]), max_size=10).map("".join))
+def test_the_number_is_that_of_the_patterns(text: str) -> None:
+    boxed = re.search(r"\\boxed\{([^}]+)\}", text)
+    numbers = re.findall(r"-?\d+(?:,\d{3})*(?:\.\d+)?", text)
+    wanted = boxed[1].strip() if boxed else numbers[-1].replace(",", "") if numbers else ""
+    assert EXTRACTOR_REGISTRY["number"]()(text) == wanted
