@@ -51,7 +51,7 @@ def _layout_group(
 
 
 def _indent(depth: int) -> str:
-    return "" if depth == 0 else "  " * (depth - 1) + " - "
+    return "" if depth == 0 else " " * depth + "- "
 
 
 def directions(tasks: Mapping[str, TaskResult], groups: Sequence[GroupResult]) -> dict[str, dict[str, bool | None]]:

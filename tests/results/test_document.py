@@ -69,7 +69,7 @@ def test_groups_come_first_then_their_leaves_and_direct_tasks_stand_alone(tmp_pa
     document = results_document(run_result(*tasks, groups=groups), chosen, FACTS, {})
     aliases = {name: entry["alias"] for name, entry in document["results"].items()}
     assert list(aliases) == ["outer", "inner", "a", "b", "c"]
-    assert aliases == {"outer": "Outer", "inner": " - Inner", "a": "   - a", "b": "b", "c": "c"}
+    assert aliases == {"outer": "Outer", "inner": " - Inner", "a": "  - a", "b": "b", "c": "c"}
     assert list(document["groups"]) == ["outer"]
     assert document["results"]["outer"]["acc,none"] == 0.5
     assert document["results"]["inner"] == {" ": " ", "alias": " - Inner"}
