@@ -5,8 +5,9 @@ from __future__ import annotations
 import fnmatch
 import importlib.util
 import logging
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +18,36 @@ from lmms_eval.tasks.yaml.task_table import TABLE_KEY, filled, table_of
 log = logging.getLogger(__name__)
 PACKAGE_FOLDER = Path(__file__).resolve().parent
 _HEAD_KEYS = ("task", "task_alias", "group", "group_alias", "tag", "class", "output_type", TABLE_KEY)
+_UNREADABLE = "cannot be read"
+_NO_TASK = "without a task or group"
+_OTHER_ENDING = "named .yml instead of .yaml"
+_HIDDEN = "hidden"
+
+
+@dataclass(slots=True)
+class _LeftOut:
+    """The YAML files of a folder that are not part of the index, and why."""
+
+    folder: Path
+    seen: int = 0
+    names: list[str] = field(default_factory=list)
+    """A line for each file."""
+    counts: Counter[str] = field(default_factory=Counter)
+    first_error: str = ""
+
+    def add(self, file: Path, reason: str, error: str = "") -> None:
+        """Count a file by its reason; ``error`` names the file and says more."""
+        self.names.append(f"task file left out: {error or f'{file}: {reason}'}")
+        self.counts[reason] += 1
+        self.first_error = self.first_error or error
+
+    def summary(self) -> str:
+        parts = [f"{count} {reason}" for reason, count in self.counts.items()]
+        first = f"; the first error: {self.first_error}" if self.first_error else ""
+        return (
+            f"{self.folder}: {len(self.names)} of {self.seen} YAML files are left out: {', '.join(parts)}; "
+            f"--verbosity DEBUG names them{first}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,17 +147,30 @@ class Catalogue:
         return found
 
     def _add_folder(self, folder: Path) -> None:
+        left_out = _LeftOut(folder)
         before = {**self.groups, **self.tasks}
-        for file in yaml_files(folder):
+        for file, reason in _files_of(folder):
+            left_out.seen += 1
+            if reason:
+                left_out.add(file, reason)
+                continue
             try:
                 entries = self._entries(file)
             except TaskError as error:
                 self.broken[file] = str(error)
-                self._notice(f"task file left out: {error}")
+                left_out.add(file, _UNREADABLE, str(error))
                 continue
+            if not entries:
+                left_out.add(file, _NO_TASK)
             for entry in entries:
                 self._tell_collision(entry, before)
             self._add(entries)
+        for line in left_out.names:
+            log.debug("%s", line)
+        if left_out.counts[_UNREADABLE] or left_out.counts[_OTHER_ENDING]:
+            self._notice(left_out.summary())
+        elif left_out.names and folder != PACKAGE_FOLDER:
+            log.info("%s", left_out.summary())
 
     def _tell_collision(self, entry: Entry, before: dict[str, Entry]) -> None:
         earlier = self.tasks.get(entry.name) or self.groups.get(entry.name)
@@ -189,11 +233,19 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 def yaml_files(folder: Path, recursive: bool = True) -> Iterator[Path]:
     """The ``*.yaml`` files of a folder, sorted; hidden folders are passed over."""
-    found = folder.resolve().rglob("*.yaml") if recursive else folder.resolve().glob("*.yaml")
+    return (file for file, reason in _files_of(folder, recursive) if not reason)
+
+
+def _files_of(folder: Path, recursive: bool = True) -> Iterator[tuple[Path, str]]:
+    """YAML files of a folder, sorted, each with the reason for which its name keeps it out, or an empty text."""
     root = folder.resolve()
-    for file in sorted(found):
-        if file.is_file() and not any(part.startswith(".") for part in file.relative_to(root).parts):
-            yield file
+    for file in sorted(root.rglob("*.y*ml") if recursive else root.glob("*.y*ml")):
+        if file.suffix not in (".yaml", ".yml") or not file.is_file():
+            continue
+        if any(part.startswith(".") for part in file.relative_to(root).parts):
+            yield file, _HIDDEN
+        else:
+            yield file, "" if file.suffix == ".yaml" else _OTHER_ENDING
 
 
 def plugin_folders(plugins: Sequence[str]) -> list[Path]:

@@ -13,9 +13,9 @@ Row = Mapping[str, str]
 
 
 def read_text(path: Path, included_by: Path | None = None) -> str:
-    """Read a file. Raises ``TaskError`` if it is missing or no UTF-8 text."""
+    """Read a file, without a byte order mark. Raises ``TaskError`` if it is missing or no UTF-8 text."""
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         by = f" (included by {included_by})" if included_by else ""
         raise TaskError(f"{path}: cannot be read{by}: {error.strerror or error}") from error

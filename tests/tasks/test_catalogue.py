@@ -45,6 +45,43 @@ def test_a_broken_file_does_not_break_the_others(tmp_path: Path) -> None:
         index.match(["bad"])
 
 
+def test_a_byte_order_mark_is_no_part_of_a_task(tmp_path: Path) -> None:
+    write(tmp_path, "_base", "\ufefftag: shared\n")
+    write(tmp_path, "a.yaml", "\ufefftask: a\ninclude: _base\n")
+    index = Catalogue([tmp_path], include_defaults=False)
+    assert list(index.tasks) == ["a"] and index.tags == {"shared": ["a"]}
+
+
+def test_files_that_are_no_task_are_counted_in_one_line_and_named_for_debugging(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(tmp_path, "good.yaml", "task: good\n")
+    write(tmp_path, "_base.yaml", "dataset_path: json\n")
+    write(tmp_path, "other.yml", "task: other\n")
+    write(tmp_path, ".hidden/h.yaml", "task: hidden\n")
+    write(tmp_path, "bad.yaml", "task: [x\n")
+    write(tmp_path, "bytes.yaml", "").write_bytes(b"task: \xff\n")
+    with caplog.at_level("DEBUG", logger="lmms_eval"):
+        Catalogue([tmp_path], include_defaults=False)
+    shown = [record.getMessage() for record in caplog.records if record.levelname != "DEBUG"]
+    named = [record.getMessage() for record in caplog.records if record.levelname == "DEBUG"]
+    assert shown == [
+        f"{tmp_path}: 5 of 6 YAML files are left out: 1 hidden, 1 without a task or group, 2 cannot be read, "
+        f"1 named .yml instead of .yaml; --verbosity DEBUG names them; the first error: {tmp_path}/bad.yaml, line 2: "
+        "not valid task YAML: did not find expected ',' or ']'"
+    ]
+    for name in ("_base.yaml", "other.yml", "h.yaml", "bad.yaml", "bytes.yaml"):
+        assert sum(f"/{name}" in line for line in named) == 1
+    assert any("bad.yaml, line 2: not valid task YAML" in line for line in named)
+
+
+def test_a_folder_of_tasks_alone_says_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write(tmp_path, "good.yaml", "task: good\n")
+    with caplog.at_level("DEBUG", logger="lmms_eval"):
+        Catalogue([tmp_path], include_defaults=False)
+    assert not caplog.messages
+
+
 def test_include_path_beats_built_in_tasks_with_a_notice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     built_in = write(tmp_path, "built_in/x.yaml", "task: x\ntag: old\n").parent
     mine = write(tmp_path, "mine/x.yaml", "task: x\n")
