@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lmms_eval.errors import TaskError, UnknownNameError, UsageError
+from lmms_eval.tasks.yaml.included import include
 from lmms_eval.tasks.yaml.loader import YamlReader
 from lmms_eval.tasks.yaml.task_table import TABLE_KEY, filled, table_of
 
@@ -90,11 +91,13 @@ class Catalogue:
         if include_defaults:
             self._add_folder(PACKAGE_FOLDER)
         for folder in plugin_folders(plugins):
+            include(folder)
             self._add_folder(folder)
         for path in include_paths:
             folder = Path(path).expanduser()
             if not folder.is_dir():
                 raise UsageError(f"--include_path {path}: there is no such folder")
+            include(folder)
             self._add_folder(folder)
 
     def names(self) -> list[str]:

@@ -14,6 +14,7 @@ from lmms_eval.errors import TaskError, UsageError
 from lmms_eval.tasks.catalogue import Catalogue, yaml_files
 from lmms_eval.tasks.yaml.config import aggregate_metrics, facts_of, group_config, task_config
 from lmms_eval.tasks.yaml.functions import named, resolve_all
+from lmms_eval.tasks.yaml.included import include
 from lmms_eval.tasks.yaml.loader import YamlReader, decode
 from lmms_eval.tasks.yaml.task import TaskSource, YamlTask
 from lmms_eval.tasks.yaml.task_table import keys_of
@@ -207,6 +208,8 @@ def build_task(source: TaskSource, options: TaskOptions) -> Task:
 
 def build_from_spec(spec: Mapping[str, Any]) -> Task:
     """The task that gave ``spec()``, in another process."""
+    for folder in spec["included"]:
+        include(Path(folder))
     overrides = decode(spec["overrides"])
     base = spec["base"] or spec["name"]
     raw = overrides if spec["standalone"] else {**keys_of(YamlReader(), Path(spec["file"]), base), **overrides}

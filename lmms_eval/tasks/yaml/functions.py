@@ -1,7 +1,7 @@
 """``!function`` of task YAML: from the folder of the file in which it is written, else from an installed module.
 
-A module is loaded once per process, under its own dotted name where its folder belongs to an importable package, else
-under a name that no other folder shares.
+A module is loaded once per process, under its own dotted name where its folder belongs to an importable package or
+lies below an included folder, else under a name that no other folder shares.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import FunctionError, LmmsEvalError, TaskError
+from lmms_eval.tasks.yaml.included import included_names
 from lmms_eval.utils.places import place_of
 
 _MODULES: dict[Path, ModuleType] = {}
@@ -177,21 +178,30 @@ def _import_errors(what: str) -> Iterator[None]:
 
 def _dotted_name(path: Path) -> str | None:
     """The name under which Python would import this very file, or None."""
-    folder, parts = path.parent, [path.stem]
+    return next((name for name in (_package_name(path), *included_names(path)) if _is_of(name, path)), None)
+
+
+def _package_name(path: Path) -> str:
+    """The name of a file in the packages that its folders are."""
     if path.is_relative_to(_PACKAGE_ROOT):
-        parts = list(path.relative_to(_PACKAGE_ROOT.parent).with_suffix("").parts)
-    else:
-        while (folder / "__init__.py").is_file():
-            parts.insert(0, folder.name)
-            folder = folder.parent
+        return ".".join(path.relative_to(_PACKAGE_ROOT.parent).with_suffix("").parts)
+    folder, parts = path.parent, [path.stem]
+    while (folder / "__init__.py").is_file():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    return ".".join(parts)
+
+
+def _is_of(name: str, path: Path) -> bool:
+    """Tell whether a dotted name is that of a file."""
+    parts = name.split(".")
     if len(parts) < 2 or not all(part.isidentifier() for part in parts):
-        return None
-    name = ".".join(parts)
+        return False
     try:
         spec = importlib.util.find_spec(name)
-    except (ImportError, ValueError):
-        return None
-    return name if spec is not None and spec.origin and Path(spec.origin).resolve() == path else None
+    except Exception:  # noqa: BLE001 - a package that cannot be imported: the file is run alone
+        return False
+    return spec is not None and bool(spec.origin) and Path(str(spec.origin)).resolve() == path
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from lmms_eval.tasks.yaml.exchanges import exchange_for
 from lmms_eval.tasks.yaml.fewshot import few_shot
 from lmms_eval.tasks.yaml.fingerprints import absolute_paths, hash_of_functions, hash_of_text
 from lmms_eval.tasks.yaml.functions import describe_all, named, resolve_all
+from lmms_eval.tasks.yaml.included import included_folders
 from lmms_eval.tasks.yaml.judged import repeated
 from lmms_eval.tasks.yaml.legacy_arguments import arguments_of
 from lmms_eval.tasks.yaml.loader import encode
@@ -259,6 +260,7 @@ class YamlTask(Task):
             "base": self.source.base,
             "documents": described(self._documents) if self._documents is not None and self._can_be_carried else None,
             "options": asdict(self.options),
+            "included": included_folders(),
         }
 
     @property
