@@ -15,6 +15,7 @@ from lmms_eval.api.registry import MODEL_REGISTRY, ModelManifest
 from lmms_eval.errors import ModelError, UnknownNameError
 from lmms_eval.models.building import BuildOptions, build_model
 from lmms_eval.models.resolved import ResolvedModel
+from lmms_eval.utils.absent_names import absent_name, told
 
 ENTRY_POINT_GROUP = "lmms_eval.models"
 log = logging.getLogger(__name__)
@@ -156,8 +157,8 @@ class ModelRegistry:
             try:
                 manifests = _as_manifests(entry.name, entry.load())
             except Exception as error:  # noqa: BLE001 - a broken package that nobody asked for must not stop a run
-                self._broken.append(f"{entry.name} = {entry.value} ({type(error).__name__}: {error})")
-                log.warning("entry point %s of group %s: %s", entry.name, ENTRY_POINT_GROUP, error)
+                self._broken.append(f"{entry.name} = {entry.value} ({told(error)})")
+                log.warning("entry point %s of group %s: %s", entry.name, ENTRY_POINT_GROUP, told(error))
             else:
                 self._add_all(manifests)
         for package in self._plugins:
@@ -206,8 +207,8 @@ def _plugin_manifests(package: str) -> list[ModelManifest]:
 
 def _plugin_error(package: str, error: Exception) -> ModelError:
     return ModelError(
-        f"plugin package {package!r} (LMMS_EVAL_PLUGINS) cannot be imported: {type(error).__name__}: {error}; "
-        "install it or put its folder on PYTHONPATH"
+        f"plugin package {package!r} (LMMS_EVAL_PLUGINS) cannot be imported: {told(error)}"
+        f"{'' if absent_name(error) else '; install it or put its folder on PYTHONPATH'}"
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.api.registry import ModelManifest
 from lmms_eval.errors import ModelError
+from lmms_eval.utils.absent_names import absent_name, told
 
 Kind = Literal["chat", "simple"]
 INSTALL_NAMES = {
@@ -63,11 +64,13 @@ def _import_class(model_id: str, path: str) -> Any:
         missing = error.name or ""
         if module_name == missing or module_name.startswith(f"{missing}."):
             raise ModelError(f"model {model_id!r} is registered as {path}, but there is no module {missing}") from error
+        if absent_name(error):
+            raise ModelError(f"model {model_id!r} ({path}) cannot be imported: {told(error)}") from error
         root = missing.partition(".")[0]
         hint = f"pip install '{INSTALL_NAMES.get(root, root)}'"
         raise ModelError(f"model {model_id!r} needs the package {missing!r}: {hint}") from error
     except ImportError as error:
-        raise ModelError(f"model {model_id!r} ({path}) cannot be imported: {error}") from error
+        raise ModelError(f"model {model_id!r} ({path}) cannot be imported: {told(error)}") from error
     for part in attribute.split("."):
         if not hasattr(value, part):
             raise ModelError(f"model {model_id!r} is registered as {path}, but {module_name} has no {attribute!r}")

@@ -15,6 +15,7 @@ from lmms_eval.errors import TaskError, UnknownNameError, UsageError
 from lmms_eval.tasks.yaml.included import include
 from lmms_eval.tasks.yaml.loader import YamlReader
 from lmms_eval.tasks.yaml.task_table import TABLE_KEY, filled, table_of
+from lmms_eval.utils.absent_names import absent_name, told
 
 log = logging.getLogger(__name__)
 PACKAGE_FOLDER = Path(__file__).resolve().parent
@@ -265,7 +266,8 @@ def plugin_folders(plugins: Sequence[str]) -> list[Path]:
             if error.name == f"{package}.tasks":
                 continue
             raise UsageError(
-                f"plugin package {package!r} cannot be imported: {error}; install it or put its folder on PYTHONPATH"
+                f"plugin package {package!r} cannot be imported: {told(error)}"
+                f"{'' if absent_name(error) else '; install it or put its folder on PYTHONPATH'}"
             ) from error
         if spec is not None and spec.submodule_search_locations:
             folders += [Path(location) for location in spec.submodule_search_locations]

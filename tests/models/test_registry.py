@@ -160,10 +160,29 @@ def test_a_missing_package_is_named_with_its_install_command(tmp_path: Path, mon
     write_plugin(tmp_path, "needy_plugin", {"__init__.py": "", "model.py": "import vllm_absent_xyz.engine\n"})
     write_plugin(tmp_path, "needy_plugin", {"pictures.py": "raise ImportError('broken binary')\n"})
     monkeypatch.syspath_prepend(str(tmp_path))
-    for name, message in (("model", r"pip install 'vllm_absent_xyz'"), ("pictures", "cannot be imported: broken bin")):
+    for name, message in (
+        ("model", r"pip install 'vllm_absent_xyz'"),
+        ("pictures", "ImportError: broken bin"),
+    ):
         path = f"needy_plugin.{name}.Class"
         with pytest.raises(ModelError, match=message):
             ResolvedModel(ModelManifest("m", chat_class_path=path), path, "chat").load()
+
+
+@pytest.mark.parametrize("code", ["import lmms_eval.no_such", "from lmms_eval.api import no_such"])
+def test_a_plugin_is_never_told_to_install_this_package(
+    code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"asking_plugin_{len(code)}"
+    write_plugin(tmp_path, name, {"__init__.py": "", "model.py": f"{code}\n"})
+    write_plugin(tmp_path, f"{name}_whole", {"__init__.py": "", "models.py": f"{code}\n"})
+    monkeypatch.syspath_prepend(str(tmp_path))
+    path = f"{name}.model.Class"
+    with pytest.raises(ModelError, match=r"Error: lmms_eval\.\S*no_such is not part of this version") as caught:
+        ResolvedModel(ModelManifest("m", chat_class_path=path), path, "chat").load()
+    assert "pip install" not in str(caught.value)
+    with pytest.raises(ModelError, match=r"Error: lmms_eval\.\S*no_such is not part of this version"):
+        ModelRegistry(f"{name}_whole").resolve("baseline")
 
 
 def test_entry_points_beat_built_in_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ from typing import Any
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import FunctionError, LmmsEvalError, TaskError
 from lmms_eval.tasks.yaml.included import included_names
+from lmms_eval.utils.absent_names import not_part_of_this_version, told
 from lmms_eval.utils.places import place_of
 
 _MODULES: dict[Path, ModuleType] = {}
@@ -81,9 +82,7 @@ def named(function: Any, key: str) -> Any:
             raise
         except (Exception, SystemExit) as error:  # the task's own code may raise anything
             place = place_of(error, function)
-            raise FunctionError(
-                f"{key} raised {type(error).__name__}: {error}{f' ({place})' if place else ''}"
-            ) from error
+            raise FunctionError(f"{key} raised {told(error)}{f' ({place})' if place else ''}") from error
 
     return call
 
@@ -134,6 +133,8 @@ def _module(name: str, folder: Path, where: str) -> ModuleType:
                 found = name in sys.modules or importlib.util.find_spec(name) is not None
             except (ImportError, ValueError):
                 found = False
+            if not found and name.startswith("lmms_eval."):
+                raise TaskError(f"{where}: {not_part_of_this_version(name)}")
             if not found:
                 close = difflib.get_close_matches(path.stem, [file.stem for file in path.parent.glob("*.py")], n=3)
                 hint = f"; did you mean {', '.join(close)}?" if close else ""
@@ -173,7 +174,7 @@ def _import_errors(what: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # a task module may raise anything when it is imported
-        raise TaskError(f"{what} cannot be imported: {type(error).__name__}: {error}") from error
+        raise TaskError(f"{what} cannot be imported: {told(error)}") from error
 
 
 def _dotted_name(path: Path) -> str | None:

@@ -46,3 +46,16 @@ def test_signature_and_attributes_stay() -> None:
     assert named(partial, "doc_to_text")({"image": 1}) == 1
     assert named("{{question}}", "doc_to_text") == "{{question}}"
     assert named(MediaError, "dataset_path") is MediaError
+
+
+def imports_absent(doc: Any) -> Any:
+    from lmms_eval import no_such
+
+    return no_such
+
+
+def test_a_name_that_this_version_lacks_is_told() -> None:
+    with pytest.raises(
+        FunctionError, match=r"^process_results raised ImportError: lmms_eval\.no_such is not part of this"
+    ):
+        named(imports_absent, "process_results")({})

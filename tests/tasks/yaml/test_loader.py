@@ -117,6 +117,12 @@ def test_the_current_folder_is_never_searched(tmp_path: Path, monkeypatch: pytes
         ("def process(doc):\n    pass\n", "utils.proces", r"t\.yaml: key 'process_results'.*did you mean process\?"),
         ("", "util.f", r"neither .*util\.py nor an installed module 'util'; did you mean utils\?"),
         ("import no_such_thing\n", "utils.f", r"utils\.py cannot be imported: ModuleNotFoundError.*no_such_thing"),
+        (
+            "import lmms_eval.no_such\n",
+            "utils.f",
+            r"utils\.py cannot be imported: \w+: lmms_eval\.no_such is not",
+        ),
+        ("", "lmms_eval.tasks.no_such.f", r"t\.yaml: key .*: lmms_eval\.tasks\.no_such is not part.*--include_path"),
         ("raise RuntimeError('boom')\n", "utils.f", r"RuntimeError: boom"),
         ("", "f", r"module\.function"),
     ],
