@@ -95,14 +95,14 @@ class AggregationError(LmmsEvalError):
 
 
 class UnknownNameError(UsageError):
-    """A name that is not registered, answered with the nearest known ones."""
+    """A name that is not registered, answered with the nearest known ones and, after ``joint``, a hint."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
+    def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "", joint: str = " ") -> None:
         self.kind, self.name = kind, name
         close = difflib.get_close_matches(name, list(known), n=5, cutoff=0.5)
         message = f"unknown {kind} {name!r}"
         if close:
             message += f"; did you mean {', '.join(close)}?"
         if hint:
-            message += f" {hint}"
+            message += f"{joint}{hint}"
         super().__init__(message)

@@ -16,10 +16,16 @@ from lmms_eval.tasks.yaml.included import include
 from lmms_eval.tasks.yaml.loader import YamlReader
 from lmms_eval.tasks.yaml.task_table import TABLE_KEY, filled, table_of
 from lmms_eval.utils.absent_names import absent_name, told
+from lmms_eval.utils.task_files import read_table
 
 log = logging.getLogger(__name__)
 PACKAGE_FOLDER = Path(__file__).resolve().parent
 _HEAD_KEYS = ("task", "task_alias", "group", "group_alias", "tag", "class", "output_type", TABLE_KEY)
+FAMILY_TASKS = PACKAGE_FOLDER / "family_tasks.tsv"
+_HOW_TO_RUN = (
+    "to run it, give the folder that holds the family's task files, lmms_eval/tasks in its sources: --include_path DIR"
+)
+_MOST_SHOWN = 5
 _UNREADABLE = "cannot be read"
 _NO_TASK = "without a task or group"
 _OTHER_ENDING = "named .yml instead of .yaml"
@@ -132,9 +138,12 @@ class Catalogue:
 
     def unknown(self, name: str, kind: str = "task") -> UnknownNameError:
         """The error for a name that is not in the index."""
-        hint = "(lmms-eval tasks lists all names; --include_path DIR adds more)"
-        if self.broken:
-            hint += f"; files that could not be read: {'; '.join(list(self.broken.values())[:3])}"
+        broken = "; ".join(list(self.broken.values())[:3])
+        unread = f"; files that could not be read: {broken}" if broken else ""
+        if data_set := family_data_sets().get(name):
+            family = f"it is the family's (data set {data_set}) and is not shipped with this version"
+            return UnknownNameError(kind, name, (), f"{family}; {_HOW_TO_RUN} --tasks {name}{unread}", ": ")
+        hint = f"(lmms-eval tasks lists all names; --include_path DIR adds more){unread}"
         return UnknownNameError(kind, name, self.names(), hint)
 
     def _matches(self, pattern: str) -> list[str]:
@@ -145,9 +154,11 @@ class Catalogue:
             raise self.unknown(pattern)
         found = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
         if not found:
-            raise UsageError(
-                f"--tasks {pattern}: the wildcard matches none of {len(names)} names; lmms-eval tasks lists them"
-            )
+            text = f"--tasks {pattern}: the wildcard matches none of {len(names)} names; lmms-eval tasks lists them"
+            if absent := [name for name in family_data_sets() if fnmatch.fnmatchcase(name, pattern)]:
+                shown = ", ".join(absent[:_MOST_SHOWN]) + (", ..." if len(absent) > _MOST_SHOWN else "")
+                text += f"; it matches the family's {shown}, which are not shipped with this version; {_HOW_TO_RUN}"
+            raise UsageError(text)
         return found
 
     def _add_folder(self, folder: Path) -> None:
@@ -250,6 +261,11 @@ def _files_of(folder: Path, recursive: bool = True) -> Iterator[tuple[Path, str]
             yield file, _HIDDEN
         else:
             yield file, "" if file.suffix == ".yaml" else _OTHER_ENDING
+
+
+def family_data_sets() -> dict[str, str]:
+    """Well-known names of the family that the package does not ship, with the data set of each."""
+    return {row["name"]: row["data_set"] for row in read_table(FAMILY_TASKS)}
 
 
 def plugin_folders(plugins: Sequence[str]) -> list[Path]:

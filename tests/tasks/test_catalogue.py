@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.errors import UnknownNameError, UsageError
-from lmms_eval.tasks.catalogue import Catalogue, Entry
+from lmms_eval.tasks.catalogue import FAMILY_TASKS, Catalogue, Entry
+from lmms_eval.utils.task_files import read_table
 
 
 def write(folder: Path, name: str, text: str) -> Path:
@@ -113,6 +114,34 @@ def test_unknown_names_are_answered_with_close_ones(tmp_path: Path) -> None:
     write(tmp_path, "a.yaml", "task: docvqa_val\n")
     with pytest.raises(UnknownNameError, match=r"unknown task 'docvqa_vla'; did you mean docvqa_val\?"):
         Catalogue([tmp_path], include_defaults=False).match(["docvqa_vla"])
+
+
+@pytest.mark.parametrize(("name", "data_set"), [("mme", "lmms-lab-encoder/MME"), ("mmmu", "lmms-lab-encoder/MMMU")])
+def test_a_task_of_the_family_is_told_with_the_way_to_run_it(tmp_path: Path, name: str, data_set: str) -> None:
+    write(tmp_path, "other.yaml", f"task: {name}_own\n")
+    with pytest.raises(UnknownNameError) as caught:
+        Catalogue([tmp_path]).match([name])
+    assert str(caught.value) == (
+        f"unknown task {name!r}: it is the family's (data set {data_set}) and is not shipped with this version; to run "
+        f"it, give the folder that holds the family's task files, lmms_eval/tasks in its sources: --include_path DIR "
+        f"--tasks {name}"
+    )
+
+
+def test_a_wildcard_names_the_tasks_of_the_family_that_it_means() -> None:
+    with pytest.raises(
+        UsageError, match=r"matches none of \d+ names.*the family's mmmu_val, mmmu_val_pass64, mm.*--incl"
+    ):
+        Catalogue().match(["mmmu_val*"])
+
+
+def test_an_included_task_of_the_family_is_there(tmp_path: Path) -> None:
+    write(tmp_path, "mme/mme.yaml", "task: mme\n")
+    assert Catalogue([tmp_path]).match(["mme"]) == ["mme"]
+
+
+def test_names_of_the_family_that_are_shipped_are_not_listed_as_absent() -> None:
+    assert not set(Catalogue().names()) & {row["name"] for row in read_table(FAMILY_TASKS)}
 
 
 def test_a_wildcard_without_match_is_an_error(tmp_path: Path) -> None:
