@@ -67,20 +67,19 @@ def _find(wanted: GroupMetric, pipeline: str, tasks: Sequence[TaskResult]) -> di
 
 def _combine(wanted: GroupMetric, pipeline: str, parts: Sequence[tuple[MetricResult, int]]) -> MetricResult:
     sizes = [size for _, size in parts]
+    n = sum(metric.n for metric, _ in parts)
     withheld = [metric for metric, _ in parts if metric.value is None]
     if withheld:
-        return MetricResult(
-            wanted.metric, pipeline, None, sum(sizes), withheld_reason=f"{len(withheld)} parts are withheld"
-        )
+        return MetricResult(wanted.metric, pipeline, None, n, withheld_reason=f"{len(withheld)} parts are withheld")
     values = [metric.value for metric, _ in parts]
     try:
         value = _value(wanted, values, sizes)
     except Exception as raised:  # noqa: BLE001 - a group's own function, or parts that are no numbers
         reason = failure(f"aggregating {wanted.metric!r} over the group", raised)
-        return MetricResult(wanted.metric, pipeline, None, sum(sizes), withheld_reason=reason, broken=True)
+        return MetricResult(wanted.metric, pipeline, None, n, withheld_reason=reason, broken=True)
     error = _error(wanted, [metric.stderr for metric, _ in parts], sizes)
     certainty = _certainty(wanted, value, parts)
-    return MetricResult(wanted.metric, pipeline, value, sum(sizes), stderr=error, certainty=certainty)
+    return MetricResult(wanted.metric, pipeline, value, n, stderr=error, certainty=certainty)
 
 
 def _certainty(wanted: GroupMetric, value: Any, parts: Sequence[tuple[MetricResult, int]]) -> Certainty:

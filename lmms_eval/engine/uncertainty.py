@@ -85,7 +85,8 @@ def errors_of(
     name = definition.aggregation_name
     if name == "bypass" or not isinstance(value, int | float) or isinstance(value, bool):
         return Errors()
-    can_be_mean = name not in AGGREGATIONS or AGGREGATIONS[name].is_mean  # a median may equal it by chance
+    # A median, or a sum over groups of documents, may equal the mean by chance.
+    can_be_mean = AGGREGATIONS[name].is_mean if name in AGGREGATIONS else not _may_coincide(task, values)
     sample = _Sample.of(values, float(value), task.score_key, can_be_mean)
     scale = sample.scale if sample.is_mean else 0.0
     if isinstance(whole, Estimate):
@@ -105,6 +106,18 @@ def errors_of(
     items = stats.item_errors(values if sample.scale else (), task.cluster_key, task.score_key, sample.scale)
     certainty = _certainty(task, definition, sample, float(value), _whole_spread(stderr, len(values)))
     return Errors(_shown(stderr), _shown(items.clt), _shown(items.clustered), certainty, scale)
+
+
+def _may_coincide(task: Task, values: Sequence[Any]) -> bool:
+    """Tell whether a function of the task's own may equal the mean without being one.
+
+    It can if it sees facts of a document beside its score, by which to group; that it does so exactly is implausible
+    over many documents whose scores differ. A task's aggregation is called once, so it cannot be put to the test.
+    """
+    own = {task.score_key, task.cluster_key}
+    if not any(isinstance(value, Mapping) and not own.issuperset(value) for value in values):
+        return False
+    return len(values) < stats.MANY or len({stats.item_number(value, task.score_key) for value in values}) < 2
 
 
 def _whole_spread(stderr: float | None, n: int) -> stats.Spread:

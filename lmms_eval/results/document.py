@@ -274,5 +274,6 @@ def _outcome(outcome: TaskOutcome, metrics: Sequence[MetricResult]) -> dict[str,
         for metric in metrics
         if metric.value is None and metric.withheld_reason
     }
+    entry["n"] = {f"{metric.metric},{metric.filter}": metric.n for metric in metrics}
     wrote = [f"{one.metric},{one.filter}" for one in metrics if one.value is None and "submission_files" in one.details]
     return entry | {"partial": partial} | ({"wrote_files": wrote} if wrote else {})

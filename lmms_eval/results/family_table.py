@@ -7,6 +7,7 @@ from typing import Any
 
 from lmms_eval.engine.uncertainty import NOT_AVAILABLE
 from lmms_eval.results.table import (
+    NOT_EMITTED,
     OPTIONAL,
     Comparison,
     TableRow,
@@ -27,9 +28,10 @@ def make_table(result_dict: Mapping[str, Any], column: str = "results") -> str:
 
     Args:
         result_dict: the results; besides the family's keys ``intervals[task]["METRIC,FILTER"] = {"low", "high"}``
-            (or ``{"reason"}``) and ``outcomes[task] = {"scored", "failed"}`` give the columns ``CI95`` and ``N``,
-            ``paired[task]["METRIC,FILTER"]`` those of the comparison with a baseline, and a value that is ``None`` is
-            printed as withheld.
+            (or ``{"reason"}``) gives the column ``CI95``, and ``outcomes[task]["n"]["METRIC,FILTER"]``, documents that
+            emitted the metric (without it ``outcomes[task]["scored"]``), the column ``N``;
+            ``paired[task]["METRIC,FILTER"]`` gives those of the comparison with a baseline, and a value that is
+            ``None`` is printed as withheld.
         column: ``results`` for the tasks, ``groups`` for the groups.
     """
     heading = "Tasks" if column == "results" else column.capitalize()
@@ -73,7 +75,7 @@ def _rows(results: Mapping[str, Any], part: str, task: str) -> Iterator[TableRow
             numbers={name: entry.get(f"{metric}_{name},{pipeline}", NOT_AVAILABLE) for name in OPTIONAL.values()},
             comparison=_comparison(entry, about("paired").get(key, {}) if "paired" in results else None),
             interval=interval_text(around.get("low"), around.get("high"), str(around.get("reason", ""))),
-            scored=outcome.get("scored"),
+            scored=(outcome.get("n") or {}).get(key, outcome.get("scored")),
             answers=_answers(outcome),
             is_file=key in outcome.get("wrote_files", ()),
         )
@@ -84,6 +86,8 @@ def _absent(outcome: Mapping[str, Any], key: str) -> str:
     known = outcome.get("partial")
     if known is not None and key not in known:
         return NOT_AVAILABLE
+    if outcome.get("scored") and (outcome.get("n") or {}).get(key) == 0:
+        return NOT_EMITTED
     has_no_answer = 0 < outcome.get("answers", 0) == outcome.get("blank", 0) + outcome.get("filtered", 0)
     counts = {name: outcome.get(name, 0) for name in ("unscored", "failed", "not_asked")}
     return withheld(**counts, has_no_answer=has_no_answer, is_counted=known is not None)

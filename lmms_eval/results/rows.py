@@ -15,6 +15,7 @@ from lmms_eval.results.baseline import PairedScores
 from lmms_eval.results.efficiency import throughput
 from lmms_eval.results.layout import directions, group_outcome, table_layout
 from lmms_eval.results.table import (
+    NOT_EMITTED,
     Comparison,
     TableRow,
     interval_text,
@@ -73,7 +74,7 @@ def _rows(
             stderr=metric.stderr if _has_error(metric) else NOT_AVAILABLE,
             numbers=_numbers(metric),
             interval=_interval(metric),
-            scored=outcome.scored,
+            scored=metric.n,
             answers=answers,
             is_file=metric.value is None and "submission_files" in metric.details,
         )
@@ -98,6 +99,8 @@ def _value(metric: MetricResult, outcome: TaskOutcome) -> str:
         return number_text(redact(metric.value, by_name=False))
     if not metric.withheld_reason:
         return NOT_AVAILABLE
+    if outcome.scored and not metric.n:
+        return NOT_EMITTED
     return withheld(outcome.unscored, outcome.failed, outcome.not_asked, outcome.answers.are_none)
 
 

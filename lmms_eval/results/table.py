@@ -63,11 +63,15 @@ class TableRow:
     comparison: Comparison | None = None
     interval: str = ""
     scored: int | None = None
-    """Documents behind the number."""
+    """Documents that emitted the metric."""
     answers: str = ""
     """Counts and shares of answers that are none or cut off."""
     is_file: bool = False
     """The aggregation has only written a file, whose name is printed below the table."""
+
+
+NOT_EMITTED = f"{NOT_AVAILABLE} (no document has it)"
+"""Value of a metric that the task declares and no scored document emitted."""
 
 
 def withheld(unscored: int, failed: int, not_asked: int, has_no_answer: bool, is_counted: bool = True) -> str:

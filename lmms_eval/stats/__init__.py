@@ -20,6 +20,7 @@ from lmms_eval.stats.group import (
 )
 from lmms_eval.stats.interval import (
     ANY_NUMBER,
+    MANY,
     Interval,
     NoInterval,
     Spread,
@@ -40,6 +41,7 @@ from lmms_eval.stats.student import t_cdf, t_ppf, two_sided_p
 
 __all__ = [
     "ANY_NUMBER",
+    "MANY",
     "NAMED_STATISTICS",
     "CorrectedMean",
     "HumanAgreement",

@@ -150,6 +150,27 @@ def test_errors_of_the_mean_follow_the_scale_of_the_aggregate(
         assert result.interval.high == pytest.approx(factor * mean(VALUES) + half)
 
 
+def test_a_sum_that_equals_the_mean_by_chance_has_no_interval(tmp_path: Path) -> None:
+    """MME's kind of score: percent of right questions, and of pairs that are right as a whole, added up."""
+    rows = [{"score": float(number % 2), "category": "a", "pair": number // 2} for number in range(4)]
+
+    def sum_of_percentages(values: list[dict[str, Any]]) -> float:
+        right = mean([value["score"] for value in values])
+        pairs = [[value["score"] for value in values if value["pair"] == pair] for pair in (0, 1)]
+        return 100 * right + 100 * mean([float(all(pair)) for pair in pairs])
+
+    result = one(tmp_path / "few", sum_of_percentages, rows)
+    assert (result.value, result.interval, result.scale) == (50.0, None, 0.0)
+    alike = [{**row, "score": 0.0} for row in rows] * 10
+    assert one(tmp_path / "alike", sum_of_percentages, alike).interval is None
+
+
+def test_a_mean_over_documents_with_facts_has_an_interval(tmp_path: Path) -> None:
+    rows = [{"score": float(number % 3 > 0), "category": "a"} for number in range(30)]
+    result = one(tmp_path, lambda values: mean([value["score"] for value in values]), rows)
+    assert result.interval is not None and result.interval.low < 2 / 3 < result.interval.high
+
+
 def test_clusters_widen_the_interval_and_scale_with_it(tmp_path: Path) -> None:
     rows = [{"score": float(number < 4), "video": number // 2} for number in range(8)]
 
@@ -160,7 +181,7 @@ def test_clusters_widen_the_interval_and_scale_with_it(tmp_path: Path) -> None:
     expected = 100 * stats.clustered_stderr([row["score"] for row in rows], [row["video"] for row in rows])
     assert result.stderr_clustered == pytest.approx(expected)
     assert isinstance(result.stderr_clt, float) and result.stderr_clt < expected
-    alone = one(tmp_path / "alone", percent, rows)
+    alone = one(tmp_path / "alone", percent, [{"score": row["score"]} for row in rows])
     assert result.interval is not None and alone.interval is not None
     assert 0 < result.interval.low < alone.interval.low < alone.interval.high < result.interval.high < 100
 

@@ -11,12 +11,15 @@ import pytest
 
 from lmms_eval import stats
 from lmms_eval.api.outcome import Withheld
-from lmms_eval.api.task import Group, GroupMetric
+from lmms_eval.api.task import Group, GroupMetric, PipelineScore
+from lmms_eval.engine.aggregate import TaskResult
 from lmms_eval.engine.evaluate import RunResult
 from lmms_eval.results.baseline import PairedScores
 from lmms_eval.results.document import results_document
 from lmms_eval.results.family_table import make_table
 from lmms_eval.results.rows import tables
+from tests.engine.fakes import FakeTask, mean
+from tests.engine.journaled import aggregated, failed, metric, scored
 from tests.results.finished import FACTS, run_result, selection, task_result
 
 PAIRED = PairedScores("earlier", "percent", 40.0, 10.0, 5.0, 15.0, 0.01, 2)
@@ -54,6 +57,44 @@ def test_absent_and_withheld_numbers(tmp_path: Path, values: list[float], lost: 
         return
     text = check(run_result(task_result(tmp_path, "a", values, lost)))
     assert ("withheld (2 failed)" in text) is (lost > 0)
+
+
+def split_task(folder: Path, lost: int = 0) -> TaskResult:
+    """Three documents with ``perception``, one with ``cognition``, none with ``planning``."""
+    task = FakeTask(4 + lost)
+    task.metrics = tuple(metric(name, mean, "mean") for name in ("perception", "cognition", "planning"))
+    names = ("perception", "perception", "perception", "cognition")
+    records = [
+        scored(task, number, PipelineScore("none", "said", {name: float(number % 2)}))
+        for number, name in enumerate(names)
+    ]
+    return aggregated(folder, task, [*records, *(failed(task, 4 + n, "timeout") for n in range(lost))])
+
+
+def cells(text: str, heading: str) -> dict[str, str]:
+    head, _, *lines = ([cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines())
+    return {line[head.index("Metric")]: line[head.index(heading)] for line in lines}
+
+
+def test_each_metric_counts_the_documents_that_emitted_it(tmp_path: Path) -> None:
+    text = check(run_result(split_task(tmp_path)))
+    assert cells(text, "N") == {"perception": "3", "cognition": "1", "planning": "0"}
+    assert cells(text, "Value")["planning"] == "N/A (no document has it)"
+    assert cells(text, "CI95")["cognition"] == "n = 1" and cells(text, "CI95")["perception"].startswith("[0.")
+
+
+def test_a_group_counts_the_documents_of_its_parts_that_emitted_the_metric(tmp_path: Path) -> None:
+    tasks = [split_task(tmp_path / "a"), task_result(tmp_path, "b")]
+    group = Group("all", "All", ("fake",), (GroupMetric("perception", "mean"),))
+    (found,) = run_result(*tasks, groups=[group]).groups[0].metrics
+    assert found.n == 3
+
+
+def test_an_absent_metric_of_documents_that_failed(tmp_path: Path) -> None:
+    text = check(run_result(split_task(tmp_path, lost=1)))
+    assert cells(text, "Value") == {
+        "perception": "withheld (1 failed)", "cognition": "withheld (1 failed)", "planning": "N/A (no document has it)",
+    }  # fmt: skip
 
 
 def test_numbers_of_the_tasks_own(tmp_path: Path) -> None:
