@@ -10,6 +10,7 @@ from lmms_eval.api.outcome import note_absence
 from lmms_eval.compat.verifiers.base import Verifier, VerifyResult
 from lmms_eval.judges.replies import parse_binary_response
 from lmms_eval.llm_judge import Request, ServerConfig, get_server
+from lmms_eval.utils.redaction import redact_text
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 JUDGE_TYPES = ("binary", "comparative")
@@ -83,7 +84,7 @@ class OpenAIVerifier(Verifier):
                 return self._by_binary_prompt(question, prediction, ground_truth, **kwargs)
             return self._by_comparison(question, prediction, ground_truth, **kwargs)
         except Exception as error:  # noqa: BLE001 - whatever a judge or a task's own prompt or parser raises
-            return self._failed(f"error: {error}", {})
+            return self._failed(redact_text(f"error: {error}"), {})  # it may quote a key
 
     def _by_custom_prompt(self, question: str, prediction: str, ground_truth: str, **kwargs: Any) -> VerifyResult:
         fill = self.custom_prompt.format if isinstance(self.custom_prompt, str) else self.custom_prompt
