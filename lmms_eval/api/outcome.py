@@ -31,6 +31,17 @@ class Withheld:
 
 
 @dataclass(frozen=True, slots=True)
+class SubScore:
+    """The number of a part of a task's documents, in the units of the whole."""
+
+    value: float
+    n: int
+    """Documents, or what else the value is the mean of."""
+    stderr: float | None = None
+    """``None`` where it is not defined (fewer than two values)."""
+
+
+@dataclass(frozen=True, slots=True)
 class Estimate:
     """An aggregate with the standard error that its own definition gives it, in the units of the value."""
 
@@ -43,6 +54,10 @@ class Estimate:
     low: float | None = None
     high: float | None = None
     """Ends of the 95 % interval, where the aggregation has one of its own; else the engine makes it of the error."""
+    sub_scores: Mapping[str, Mapping[str, SubScore]] = field(default_factory=dict)
+    """Scores of parts of the documents: by what they are divided (``category``), and within that by name."""
+    notes: tuple[str, ...] = ()
+    """Sentences about the number that its readers must know (what was left out), printed below the table."""
 
 
 @dataclass(frozen=True, slots=True)

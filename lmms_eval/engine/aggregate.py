@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lmms_eval import stats
-from lmms_eval.api.outcome import Estimate, Withheld
+from lmms_eval.api.outcome import Estimate, SubScore, Withheld
 from lmms_eval.api.task import MetricDefinition, Task
 from lmms_eval.engine.failures import failure
 from lmms_eval.engine.outcomes import OutcomeCounter, TaskOutcome
@@ -54,6 +54,10 @@ class MetricResult:
     """The number is so many times the mean of the documents' numbers (1, or 100 for percent); 0: it is no such mean."""
     details: Mapping[str, Any] = field(default_factory=dict)
     """Additions of the task's aggregation to the results file, by top-level key."""
+    sub_scores: Mapping[str, Mapping[str, SubScore]] = field(default_factory=dict)
+    """As the aggregation's ``Estimate`` has them."""
+    notes: tuple[str, ...] = ()
+    """Sentences of the aggregation about the number."""
 
     @property
     def interval(self) -> stats.Interval | None:
@@ -203,6 +207,8 @@ def _metric_result(
         certainty=errors.certainty,
         scale=errors.scale,
         details=estimate.details if estimate is not None else {},
+        sub_scores=estimate.sub_scores if estimate is not None else {},
+        notes=estimate.notes if estimate is not None else (),
     )
 
 

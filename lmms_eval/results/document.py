@@ -88,7 +88,20 @@ def results_document(
         for metric in result.metrics:
             for part, content in metric.details.items():
                 document.setdefault(part, {})[result.task.name] = content
+    if sub_scores := {result.task.name: found for result in run.tasks if (found := _sub_scores(result))}:
+        document["sub_scores"] = sub_scores
     return document
+
+
+def _sub_scores(result: TaskResult) -> dict[str, Any]:
+    """Scores of parts of a task's documents: by metric, by what divides them, by name."""
+    return {
+        f"{metric.metric},{metric.filter}": {
+            by: {name: asdict(score) for name, score in parts.items()} for by, parts in metric.sub_scores.items()
+        }
+        for metric in result.metrics
+        if metric.sub_scores
+    }
 
 
 def _task_entry(result: TaskResult, alias: str) -> dict[str, Any]:

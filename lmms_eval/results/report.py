@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from lmms_eval.engine.aggregate import TaskResult
+from lmms_eval.engine.aggregate import MetricResult, TaskResult
 from lmms_eval.engine.evaluate import RunResult
 
 MAX_SHOWN_REASONS = 3
 MAX_SHOWN_FILES = 12
 MAX_SHOWN_ALIKE = 5
+MAX_SHOWN_PARTS = 24
+"""Sub-scores of a metric; the results file has all."""
 _HINT_BLANK = "; the same command asks them again, --allow_blank gives the number as it is"
 SAMPLES = "_samples_"
 """Mark in the names of samples files."""
@@ -146,6 +148,8 @@ def _task_notes(result: TaskResult) -> list[str]:
             "task scores them by its own rule"
         )
     for metric in result.metrics:
+        lines += [f"{name}: {metric.metric}: {note}" for note in metric.notes]
+        lines += _sub_scores(name, metric) if metric.value is not None else ()
         partial, interval = metric.partial, metric.interval
         if metric.value is None and partial is not None and not isinstance(partial, dict | list):
             number = f"{partial:.4f}" if isinstance(partial, float) else str(partial)
@@ -154,4 +158,15 @@ def _task_notes(result: TaskResult) -> list[str]:
                 f"{name}: {metric.metric} is withheld ({metric.withheld_reason}); "
                 f"partial value over {metric.n} documents, not a score: {number}{around}"
             )
+    return lines
+
+
+def _sub_scores(task: str, metric: MetricResult) -> list[str]:
+    """A line for each way to divide the documents, with the number of documents of each part."""
+    lines = []
+    for by, parts in metric.sub_scores.items():
+        shown = [f"{name} {score.value:.4f} ({score.n})" for name, score in list(parts.items())[:MAX_SHOWN_PARTS]]
+        left = len(parts) - len(shown)
+        more = f", and {left} more (sub_scores in the results file)" if left > 0 else ""
+        lines.append(f"{task}: {metric.metric} by {by}: {', '.join(shown)}{more}")
     return lines

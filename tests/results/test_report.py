@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval.api.outcome import Withheld
+from lmms_eval.api.outcome import SubScore, Withheld
 from lmms_eval.api.task import Group, GroupMetric, PipelineScore
 from lmms_eval.results.report import ReportFacts, header, notes
 from tests.engine.fakes import FakeTask
@@ -102,3 +102,13 @@ def test_tasks_without_any_score_for_one_reason_share_a_line(tmp_path: Path) -> 
     lines = notes(run_result(*(unscored(f"t{n}", "closed set") for n in range(6)), unscored("u", "no judge")), SHOWN)
     assert lines[0] == "6 tasks are not scored at all (t0, t1, t2, ...): unscored: closed set"
     assert lines[1].startswith("u: 0 scored, 2 unscored") and lines[2] == "  2 x unscored: no judge"
+
+
+def test_sub_scores_and_sentences_of_an_aggregation_are_printed(tmp_path: Path) -> None:
+    result = task_result(tmp_path, "a")
+    parts = {f"part {number}": SubScore(0.5, number) for number in range(30)}
+    metric = replace(result.metrics[0], sub_scores={"kind": parts}, notes=("two were left out",))
+    lines = notes(run_result(replace(result, metrics=(metric,))), SHOWN)
+    assert lines[0] == f"a: {metric.metric}: two were left out"
+    assert lines[1].startswith(f"a: {metric.metric} by kind: part 0 0.5000 (0), part 1 0.5000 (1), ")
+    assert lines[1].endswith("and 6 more (sub_scores in the results file)")
