@@ -117,15 +117,18 @@ def hub_copy(folder: Path, name: str | None, where: str) -> FilesBySplit:
     from_card = _card_files(folder, name)
     if from_card:
         return from_card
-    places = [folder / name, folder / "data" / name] if name else []
-    for place in (*places, folder, folder / "data"):
-        files = _below(place, recursive=place in places) if place.is_dir() else []
+    named = [folder / name, folder / "data" / name] if name else []
+    places = [place for place in (*named, folder, folder / "data") if place.is_dir()]
+    # Numbered files of a split come first: beside them may lie other files, such as a leaderboard's.
+    for place in places:
+        shards = [file for file in _below(place, recursive=place in named) if _SHARD.match(file.stem)]
+        if shards:
+            return _by_split(shards, place)
+    for place in places:
+        files = _below(place, recursive=place in named)
         files = files or (_below(place, recursive=True) if place == folder and not name else [])
         if files:
-            found: FilesBySplit = {}
-            for file in files:
-                found.setdefault(_split_of(file, place), []).append(file)
-            return found
+            return _by_split(files, place)
     wanted = f"{folder}/{name}/*.parquet or {folder}/*.parquet" if name else f"{folder}/*.parquet"
     found_there = f"there is no folder {folder}"
     if folder.is_dir():
@@ -135,8 +138,21 @@ def hub_copy(folder: Path, name: str | None, where: str) -> FilesBySplit:
     raise DataError(f"{where}: no data files found: looked for {wanted} (and {kinds} files); {found_there}")
 
 
-def data_root_folders(root: Path, path: str, where: str) -> list[Path]:
+def _by_split(files: Sequence[Path], place: Path) -> FilesBySplit:
+    found: FilesBySplit = {}
+    for file in files:
+        found.setdefault(_split_of(file, place), []).append(file)
+    return found
+
+
+def data_root_folders(root: Path, path: str, where: str, task: str = "") -> list[Path]:
     """List the folders below ``--data_root`` that may hold a copy of a hub repository, most particular first.
+
+    Args:
+        root: the folder given.
+        path: name of the repository.
+        where: the file that names it, for the error.
+        task: name of the task, for folders that hold the data of one task each.
 
     Raises:
         DataError: there is no such folder.
@@ -145,6 +161,7 @@ def data_root_folders(root: Path, path: str, where: str) -> list[Path]:
         raise DataError(f"{where}: --data_root {root}: there is no such folder")
     owner_and_name = path.split("/")
     below = [root.joinpath(*owner_and_name), root / "__".join(owner_and_name), root / owner_and_name[-1]]
+    below += [root / task] if task else []
     return [folder for folder in below if folder.is_dir()] or [root]
 
 

@@ -44,6 +44,8 @@ class DataRequest:
     """``lmms_eval_specific_kwargs`` of the run, for a function that gives the rows."""
     media: MediaPolicy | None = None
     """Files and addresses that documents from the hub may name."""
+    task: str = ""
+    """The task's name, where it is a task that asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +219,7 @@ def _in_folder(folder: Path, request: DataRequest) -> FilesBySplit:
 
 def _in_data_root(request: DataRequest, split: str) -> DataSet:
     root = Path(str(request.data_root)).expanduser()
-    folder = data_root_folders(root, str(request.path), request.where)[0]
+    folder = data_root_folders(root, str(request.path), request.where, request.task)[0]
     files = _in_folder(folder, request)
     if split not in files and list(files) == ["train"]:
         files = {split: files["train"]}

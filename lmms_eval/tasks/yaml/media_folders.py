@@ -40,7 +40,7 @@ def _folders(config: TaskConfig, file: Path, options: TaskOptions, prompt_option
     data_root = options.data_root
     if data_root is not None and Path(data_root).expanduser().is_dir():
         yield (root := Path(data_root).expanduser())
-        yield from data_root_folders(root, path, file.name) if path else ()
+        yield from data_root_folders(root, path, file.name, config.task or "") if path else ()
     cache_dir = (config.dataset_kwargs or {}).get("cache_dir")
     if cache_dir:
         yield from (hf_home() / str(cache_dir), Path(str(cache_dir)).expanduser())

@@ -153,7 +153,7 @@ class YamlTask(Task):
             request = DataRequest(
                 config.dataset_path, config.dataset_name, config.dataset_kwargs or {}, self.where,
                 self.options.data_root, self.options.trust_remote_code, self.prompts.kwargs,
-                media_policy(config, self.where, self.options),
+                media_policy(config, self.where, self.options), self.name,
             )  # fmt: skip
             self._data = open_data(request, self.split)
             self.prompts.media = self._data.media
