@@ -1,0 +1,60 @@
+"""Numbers of a task from the scores of its documents: means with their errors, over all and by parts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+from lmms_eval import stats
+from lmms_eval.api.outcome import Estimate, SubScore
+
+SubScores = Mapping[str, Mapping[str, SubScore]]
+
+
+def mean(scores: Sequence[float], scale: float = 1.0, sub_scores: SubScores | None = None) -> Estimate:
+    """Return the mean times ``scale`` with its standard error; no value for no scores."""
+    whole = part(scores, scale)
+    if whole is None:
+        return Estimate(None)
+    return Estimate(whole.value, whole.stderr, sub_scores=sub_scores or {})
+
+
+def part(scores: Sequence[float], scale: float = 1.0) -> SubScore | None:
+    """Return the mean times ``scale`` with its standard error as a sub-score; ``None`` for no scores."""
+    if not scores:
+        return None
+    stderr = scale * stats.mean_stderr(scores) if len(scores) > 1 else None
+    return SubScore(scale * math.fsum(scores) / len(scores), len(scores), stderr)
+
+
+def by(
+    rows: Iterable[Mapping[str, Any]],
+    key: str | Callable[[Mapping[str, Any]], Hashable],
+    score: Callable[[Mapping[str, Any]], float],
+    scale: float = 1.0,
+) -> dict[str, SubScore]:
+    """Return the means of rows by what ``key`` gives, in order of first appearance."""
+    divided: dict[str, list[float]] = {}
+    for row in rows:
+        name = row[key] if isinstance(key, str) else key(row)
+        divided.setdefault(str(name), []).append(float(score(row)))
+    return {name: found for name, scores in divided.items() if (found := part(scores, scale)) is not None}
+
+
+def over_parts(parts: Mapping[str, SubScore], name: str, is_sum: bool = False, notes: Sequence[str] = ()) -> Estimate:
+    """Return the plain mean of the parts' values, or their sum, with its standard error; no value without parts.
+
+    The parts are independent samples, so their errors add in squares; a part of one document leaves the whole without.
+
+    Args:
+        parts: the parts' means.
+        name: what divides the documents.
+    """
+    if not parts:
+        return Estimate(None, notes=tuple(notes))
+    share = 1.0 if is_sum else 1.0 / len(parts)
+    errors = [one.stderr for one in parts.values()]
+    stderr = share * math.hypot(*[error for error in errors if error is not None]) if None not in errors else None
+    value = share * math.fsum(one.value for one in parts.values())
+    return Estimate(value, stderr, sub_scores={name: dict(parts)}, notes=tuple(notes))

@@ -1,0 +1,43 @@
+"""Questions as most benchmarks of pictures ask them: a frame of texts, lettered options, the document's picture.
+
+The functions that take a document can be named in a task's YAML as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+Doc = Mapping[str, Any]
+Settings = Mapping[str, Any] | None
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def framed(text: str, settings: Settings) -> str:
+    """Return the text between the settings ``pre_prompt`` and ``post_prompt``."""
+    settings = settings or {}
+    return f"{settings.get('pre_prompt') or ''}{text}{settings.get('post_prompt') or ''}"
+
+
+def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Settings = None) -> str:
+    """Return the column ``question`` in its frame."""
+    return framed(doc["question"], lmms_eval_specific_kwargs)
+
+
+def doc_to_text_stripped(doc: Doc, lmms_eval_specific_kwargs: Settings = None) -> str:
+    """Return the column ``question``, without outer white space, in its frame."""
+    return framed(doc["question"].strip(), lmms_eval_specific_kwargs)
+
+
+def doc_to_visual(doc: Doc) -> list[Image.Image]:
+    """Return the picture of the column ``image`` as RGB; none where it is empty."""
+    image = doc["image"]
+    return [] if image is None else [image.convert("RGB")]
+
+
+def option_lines(options: Iterable[Any]) -> str:
+    """Return a line ``A. OPTION`` for each option."""
+    return "\n".join(f"{letter}. {option}" for letter, option in zip(LETTERS, options, strict=False))

@@ -1,0 +1,45 @@
+"""Files of answers that a benchmark's organisers score: written by an aggregation that gives no number."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lmms_eval.api.outcome import Estimate
+from lmms_eval.errors import DataError
+
+
+def written_json(content: Any, file_name: str, args: Any) -> Estimate:
+    """Write ``OUT/submissions/FILE_NAME`` as JSON; without an output folder nothing is written. See ``written``."""
+    return written(lambda path: path.write_text(json.dumps(content, ensure_ascii=False), "utf-8"), file_name, args)
+
+
+def written(write: Callable[[Path], Any], file_name: str, args: Any) -> Estimate:
+    """Let ``write`` make the file ``OUT/submissions/FILE_NAME`` and return an estimate without a value that names it.
+
+    Args:
+        write: makes a file of the path that it gets.
+        file_name: name of the file.
+        args: the run's arguments, as aggregations get them.
+
+    Raises:
+        DataError: the file cannot be written.
+    """
+    folder = getattr(args, "output_path", None)
+    if not folder:
+        return Estimate(None, notes=("without --output_path no submission file is written",))
+    path = (Path(folder) / "submissions" / file_name).resolve()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(path)
+    except OSError as error:
+        raise DataError(f"{path} cannot be written: {error.strerror or error}") from error
+    return Estimate(None, details={"submission_files": [str(path)]})
+
+
+def stamp() -> str:
+    """Return the time as file names of submissions hold it, ``YYYY-MM-DD-HH-MM-SS``, in UTC."""
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d-%H-%M-%S")

@@ -1,0 +1,68 @@
+"""MME: yes-or-no questions in pairs about one picture; two scores, each a sum over categories of up to 200."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lmms_eval.api.outcome import Estimate
+from lmms_eval.errors import ItemError
+from lmms_eval.tasks._task_utils.estimates import by, over_parts
+
+log = logging.getLogger(__name__)
+PERCEPTION = (
+    "existence", "count", "position", "color", "posters", "celebrity", "scene", "landmark", "artwork", "OCR",
+)  # fmt: skip
+COGNITION = ("commonsense_reasoning", "numerical_calculation", "text_translation", "code_reasoning")
+_INSTRUCTION = " Please answer yes or no."
+_PAIR = 2
+
+
+def doc_to_text(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Mapping[str, Any] | None = None) -> str:
+    """Return the question in its frame; a frame takes the place of the question's own instruction."""
+    settings = lmms_eval_specific_kwargs or {}
+    before, after = settings.get("pre_prompt") or "", settings.get("post_prompt") or ""
+    question = doc["question"].strip()
+    return f"{before}{question.replace(_INSTRUCTION, '') if before or after else question}{after}"
+
+
+def label(answer: str) -> str:
+    """Read an answer as ``yes``, ``no`` or ``other``: by its first four characters, or by one letter."""
+    text = answer.lower().strip().replace(".", "")
+    if len(text) == 1:
+        return {"y": "yes", "n": "no"}.get(text, "other")
+    start = text[:4]
+    return "yes" if "yes" in start else "no" if "no" in start else "other"
+
+
+def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:
+    """Score the answer 1 or 0 under the metric of the document's category, and under the total.
+
+    Raises:
+        ItemError: the reference answer is neither yes nor no.
+    """
+    gold = doc["answer"].lower().strip().replace(".", "")
+    if gold not in ("yes", "no"):
+        raise ItemError(f"mme: column 'answer' holds {doc['answer']!r}: it must be Yes or No")
+    category = doc["category"]
+    if category not in (*PERCEPTION, *COGNITION):
+        log.warning("mme: unknown category %r counts as cognition", category)
+    scored = {"question_id": doc["question_id"], "category": category, "score": float(label(results[0]) == gold)}
+    name = "mme_perception_score" if category in PERCEPTION else "mme_cognition_score"
+    return {name: scored, "mme_total": scored}
+
+
+def aggregate(results: Sequence[Mapping[str, Any]]) -> Estimate:
+    """Sum, over categories, of the mean over pictures of 100 × (share right + 1 if both are right)."""
+    pairs: dict[tuple[str, str], list[float]] = {}
+    for result in results:
+        pairs.setdefault((result["category"], result["question_id"]), []).append(result["score"])
+    whole = [
+        {"category": category, "score": 100 * (sum(scores) / _PAIR + (sum(scores) == _PAIR))}
+        for (category, _), scores in pairs.items()
+        if len(scores) == _PAIR
+    ]
+    left_out = len(pairs) - len(whole)
+    notes = [f"incomplete_questions: {left_out} of {len(pairs)} pictures have other than two answers, left out"]
+    return over_parts(by(whole, "category", lambda row: row["score"]), "category", True, notes if left_out else ())

@@ -1,0 +1,322 @@
+"""Vectors of the popular benchmarks: prompts, scores of documents, aggregates, errors, submissions."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import math
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+from PIL import Image
+
+from lmms_eval.api.judging import Verdict as Reply
+from lmms_eval.api.outcome import Estimate, Withheld
+from lmms_eval.api.task import Answer, TaskOptions
+from lmms_eval.tasks.catalogue import Catalogue
+from lmms_eval.tasks.selection import select_tasks
+from lmms_eval.tasks.yaml.scoring import AnswerScorer
+from lmms_eval.tasks.yaml.task import YamlTask
+from tests.parity.compare import agree, decode
+from tests.parity.keys import keyed
+from tests.parity.vectors import GOLDEN_DIR, PASSED, Vector, Verdict, deviates, failed, line_adapter, pending
+
+FOLDER = "popular_tasks"
+JUDGE_PROMPTS = GOLDEN_DIR / FOLDER / "judge_prompts.json"
+HOME = "$HF_HOME"
+STAMP = "<YYYY-MM-DD-HH-MM-SS>"
+FIXED = "popular_faults_are_mended"
+NOTHING = "popular_no_documents_no_value"
+RANDOM = "popular_letters_are_drawn_per_document"
+OUTCOMES: dict[str, Any] = {"textvqa/s-error-01": {"exact_match": 0.0}}
+"""Errors whose outcome the specification names."""
+
+
+@functools.cache
+def catalogue() -> Catalogue:
+    return Catalogue()
+
+
+@functools.cache
+def task_of(name: str, model: str | None, chat: bool) -> YamlTask:
+    """The packaged task as a run of that model builds it, without data."""
+    prompts = {"judge_prompts": str(JUDGE_PROMPTS)} if JUDGE_PROMPTS.exists() else {}
+    options = TaskOptions(model_name=model or "", chat=chat, run_options=prompts)
+    (task,) = select_tasks([name], catalogue(), options).tasks
+    assert isinstance(task, YamlTask)
+    return task
+
+
+def scorer_of(task: YamlTask) -> AnswerScorer:
+    return AnswerScorer(task.config, task.prompts, task._task_metrics, task._plan, False)
+
+
+def opened(value: Any) -> Any:
+    """A recorded document: pictures opened, numbers decoded."""
+    if isinstance(value, Mapping):
+        if set(value) == {"$image"}:
+            width, height, colour = value["$image"]
+            return Image.new("RGB", (width, height), colour)
+        return {key: opened(item) for key, item in value.items()} if set(value) != {"$float"} else decode(value)
+    return [opened(item) for item in value] if isinstance(value, list) else value
+
+
+def recorded(value: Any, home: str = "") -> Any:
+    """Our values as the vectors write them."""
+    if isinstance(value, Image.Image):
+        red, green, blue = value.convert("RGB").getpixel((0, 0))  # type: ignore[misc]
+        return {"$image": [value.width, value.height, f"#{red:02x}{green:02x}{blue:02x}"]}
+    if isinstance(value, Mapping):
+        return {key: recorded(item, home) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [recorded(item, home) for item in value]
+    if hasattr(value, "tolist"):
+        return recorded(value.tolist(), home)
+    return str(value).replace(home, HOME) if home and isinstance(value, str | Path) else value
+
+
+def _prompt(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Text, visuals and messages of a document, with the recorded files below ``HF_HOME``."""
+    with tempfile.TemporaryDirectory() as home, mock.patch.dict("os.environ", {"HF_HOME": home}):
+        for file in record.get("files") or ():
+            path = Path(home, file)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(record.get("subtitle_file") or "" if path.suffix == ".srt" else "", encoding="utf-8")
+        doc = opened(record["doc"])
+        simple, chat = (task_of(record["task"], record.get("model"), is_chat) for is_chat in (False, True))
+        found = {
+            "text": simple.prompts.shown_text(doc),
+            "visuals": simple.prompts.visuals(doc),
+            "messages": chat.prompts.own_turns(doc),
+        }
+        return {key: recorded(value, home) for key, value in found.items()}
+
+
+def replies(task: YamlTask, doc: Any, answers: Sequence[Answer], given: Iterator[str]) -> list[Reply]:
+    """Verdicts of a judge that gives these replies in order, asked again after one that cannot be read."""
+    found = []
+    for question in scorer_of(task).judge_questions(doc, answers) if task.is_judged else ():
+        question.build_messages()
+        said = []
+        for reply in given:
+            said.append(reply)
+            if question.accepts(reply):
+                break
+        text = said[-1] if said else None
+        is_read = bool(said) and question.accepts(said[-1])
+        error = None if said else "judge out of reach"
+        text, seen = (said[-1] if said else None), tuple(said)
+        found.append(Reply(question.name, text, is_read, "judge-model", "", seen, None, error, question.details))
+    return found
+
+
+def processed(record: Mapping[str, Any]) -> Any:
+    """What scoring a document gives: metrics, or by pipeline what was filtered and the metrics."""
+    task = task_of(record["task"], record.get("model"), True)
+    doc = opened(record["doc"])
+    answers = [Answer(answer) for answer in record["answers"]]
+    given = iter(record.get("judge_replies") or ())
+    if len(answers) == 1 or task.config.process_results is None or "none" not in task.pipelines:
+        scores = scorer_of(task).scores(doc, answers, replies(task, doc, answers, given))
+        if task.pipelines == ("none",):
+            return scores[0].metrics
+        return {score.pipeline: {"filtered": score.filtered[0], "result": score.metrics} for score in scores}
+    texts = [answer.value.strip() for answer in answers]
+    offered = {"verdicts": {}} if task.is_judged else {}
+    return scorer_of(task)._processed(doc, texts, offered)
+
+
+def aggregated(record: Mapping[str, Any], output: Path | None = None) -> Estimate:
+    """What an aggregation makes of recorded values."""
+    task = task_of(record["task"], None, True)
+    (definition,) = (metric for metric in task.metrics if metric.name == record.get("metric", "submission"))
+    args = SimpleNamespace(output_path=None if output is None else str(output), log_samples_suffix="x", model="m")
+    offered = {"args": args, "task": task}
+    rows = decode(record["results"])
+    given = iter(record.get("judge_replies") or ())
+    if "judge_replies" in record:
+        rows = [_judged_row(task, row, given, record["metric"]) for row in rows]
+    function = definition.aggregation
+    taken = () if definition.aggregation_name else inspect.signature(function).parameters
+    made = function(rows, **{name: value for name, value in offered.items() if name in taken})
+    made = made.partial if isinstance(made, Withheld) else made
+    return made if isinstance(made, Estimate) else Estimate(made)
+
+
+def _judged_row(task: YamlTask, row: Mapping[str, Any], given: Iterator[str], metric: str) -> Any:
+    """A recorded row, which holds the document and the answer but no verdict, as scoring here makes it."""
+    answer = Answer(row.get("prediction", row.get("model_prediction", "")))
+    scores = scorer_of(task).scores(row, [answer], replies(task, row, [answer], given))
+    return scores[0].metrics[metric]
+
+
+def tables(value: Any) -> Iterator[Any]:
+    """All values and tables inside a value, outermost first."""
+    yield value
+    for item in value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ():
+        yield from tables(item)
+
+
+def includes(ours: Any, wanted: Any, tolerance: float) -> bool:
+    """What is wanted is there; mappings of ours may hold more."""
+    if isinstance(wanted, Mapping) and isinstance(ours, Mapping):
+        return all(key in ours and includes(ours[key], value, tolerance) for key, value in wanted.items())
+    if isinstance(wanted, list) and isinstance(ours, list | tuple):
+        return len(wanted) == len(ours) and all(map(includes, ours, wanted, [tolerance] * len(wanted)))
+    if isinstance(wanted, bool) and isinstance(ours, int | float):
+        ours = bool(ours)
+    elif isinstance(ours, bool) and isinstance(wanted, int | float):
+        ours = float(ours)
+    return agree(wanted, ours, tolerance)
+
+
+def _compare_process(record: Mapping[str, Any], found: Any) -> Verdict:
+    wanted, tolerance = decode(record["wanted"]), record.get("tolerance", 1e-9)
+    ours = recorded(found)
+    if record.get("unordered"):
+        wanted, ours = _sorted(wanted), _sorted(ours)
+    fixed = decode(record.get("wanted_fixed"))
+    if includes(ours, wanted, tolerance):
+        beside = {f"{name}_fixed": value for name, value in (fixed or {}).items() if f"{name}_fixed" in ours}
+        return PASSED if includes(ours, beside, tolerance) else failed(f"{ours!r} instead of {beside!r}")
+    if fixed is not None and includes(ours, _sorted(fixed) if record.get("unordered") else fixed, tolerance):
+        return deviates(FIXED)
+    if record.get("random_seed") is not None and _is_drawn(found):
+        return deviates(RANDOM)
+    return failed(f"{ours!r} instead of {wanted!r}{'' if fixed is None else f' or {fixed!r}'}")
+
+
+def _is_drawn(found: Any) -> bool:
+    """Scoring flagged the letter as drawn by chance."""
+    return any(isinstance(part, Mapping) and part.get("random_fallback") for part in tables(found))
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _sorted(item) for key, item in value.items()}
+    return sorted((_sorted(item) for item in value), key=repr) if isinstance(value, list) else value
+
+
+def _compare_aggregate(record: Mapping[str, Any]) -> Verdict:
+    wanted, fixed = decode(record["wanted"]), decode(record.get("wanted_fixed"))
+    tolerance = record.get("tolerance", 1e-9)
+    made = aggregated(record)
+    if agree(wanted["value"], made.value, tolerance):
+        return _compare_parts(made, wanted, tolerance) or PASSED
+    if made.value is None and not record["results"]:
+        return deviates(NOTHING)
+    if fixed is not None and agree(fixed["value"], made.value, tolerance):
+        return _compare_parts(made, fixed, tolerance) or deviates(FIXED)
+    return failed(f"{made.value!r} instead of {wanted['value']!r}{'' if fixed is None else f' or {fixed!r}'}")
+
+
+def _compare_parts(made: Estimate, wanted: Mapping[str, Any], tolerance: float) -> Verdict | None:
+    """Sub-scores hold every wanted table, and notes tell every wanted count; ``None`` if so."""
+    ours: list[Any] = list(tables(recorded(made.details)))
+    for parts in made.sub_scores.values():
+        ours.append({name: score.value for name, score in parts.items()})
+        ours.append({name: {"num": score.n, "acc": score.value} for name, score in parts.items()})
+    below = wanted.get("sub_scores_by_equality") or wanted.get("sub_scores") or {}
+    for name, table in below.items():
+        if not any(includes(one, table, tolerance) for one in ours):
+            return failed(f"sub-scores {name}: nothing holds {table!r} in {made!r}")
+    counts = {key: value for key, value in wanted.items() if key not in ("value", "sub_scores")}
+    for name, count in counts.items():
+        if name != "sub_scores_by_equality" and not any(note.startswith(f"{name}: {count} ") for note in made.notes):
+            return failed(f"no note tells {name}: {count} in {made.notes}")
+    return None
+
+
+def _compare_error(record: Mapping[str, Any]) -> Verdict:
+    calls: dict[str, Callable[[], Any]] = {
+        "prompt": lambda: _prompt(record),
+        "process": lambda: processed(record),
+        "aggregate": lambda: aggregated(record),
+    }
+    try:
+        found = calls[record["call"]]()
+    except Exception as error:  # noqa: BLE001 - anything that is no silent number
+        fixed = decode(record.get("wanted_fixed", {"value": math.nan}))
+        is_no_value = isinstance(fixed.get("value"), float) and math.isnan(fixed["value"])
+        return PASSED if is_no_value else failed(f"{type(error).__name__}: {error}")
+    fixed = decode(record.get("wanted_fixed")) or OUTCOMES.get(record["id"])
+    if record["call"] != "aggregate":
+        if fixed is not None:
+            return PASSED if includes(recorded(found), fixed, 1e-9) else failed(f"{found!r} instead of {fixed}")
+        return PASSED if record["id"] in NAMED else failed(f"{found!r} instead of an error")
+    if fixed is not None:
+        is_none = found.value is None and math.isnan(fixed["value"])
+        is_right = is_none or agree(fixed["value"], found.value)
+        return _compare_parts(found, fixed, 1e-9) or PASSED if is_right else failed(f"{found!r} instead of {fixed}")
+    is_told = found.value is None or bool(found.notes)
+    return PASSED if is_told or record["id"] in NAMED else failed(f"{found!r}: a silent number")
+
+
+NAMED = frozenset({"mathvista/s-error-01", "mathvista/s-error-02", "ocrbench/s-error-01"})
+"""Where the specification wants a value that no vector states."""
+
+
+def _compare_submission(record: Mapping[str, Any]) -> Verdict:
+    wanted = record["wanted"]
+    with tempfile.TemporaryDirectory() as folder:
+        aggregated(record, Path(folder))
+        written = {path.name: json.loads(path.read_text("utf-8")) for path in Path(folder).rglob("*.json")}
+    pattern = re.escape(wanted.get("file") or wanted["file_pattern"]).replace(
+        re.escape(STAMP), r"\d{4}(?:-\d\d){5}"
+    )  # fmt: skip
+    found = [content for name, content in written.items() if re.fullmatch(f"(?:.*_)?{pattern}", name)]
+    if not found:
+        return failed(f"no file {pattern} among {sorted(written)}")
+    return PASSED if agree(wanted["content"], found[0]) else failed(f"{found[0]!r} instead of {wanted['content']!r}")
+
+
+def _compare_docs(record: Mapping[str, Any]) -> Verdict:
+    from datasets import Dataset
+
+    task = task_of(record["task"], None, True)
+    made = task.config.process_docs(Dataset.from_list([opened(record["doc"])]))
+    ours = [recorded({key: value for key, value in row.items() if key != "image"}) for row in made]
+    return PASSED if includes(ours, decode(record["wanted"]), 1e-9) else failed(f"{ours!r}")
+
+
+def _compare_prompt(record: Mapping[str, Any]) -> Verdict:
+    found, wanted = _prompt(record), record["wanted"]
+    fixed = {**wanted, **record.get("wanted_fixed", {})}
+    if agree(decode(wanted), found):
+        return PASSED
+    if "wanted_fixed" in record and agree(decode(fixed), found):
+        return deviates(FIXED)
+    return failed(f"{found!r} instead of {fixed!r}")
+
+
+COMPARE: dict[str, Callable[[Mapping[str, Any]], Verdict]] = {
+    "prompt": _compare_prompt,
+    "process": lambda record: _compare_process(record, processed(record)),
+    "aggregate": _compare_aggregate,
+    "error": _compare_error,
+    "submission": _compare_submission,
+    "docs": _compare_docs,
+}
+
+
+@line_adapter(f"{FOLDER}/*.jsonl")
+@keyed(
+    "kind", "task", "model", "doc*", "answers*", "results*", "metric", "files*", "subtitle_file", "wanted*", "call",
+    "judge_replies*", "defect", "random_seed", "unordered", "tolerance", "video*",
+    information={
+        "judge_calls*": "compared where the task is judged",
+        "judge_order": "in words", "normalised*": "a step in between", "visual_note": "in words",
+    },
+)  # fmt: skip
+def judge(vector: Vector) -> Verdict:
+    """Do with our task what the record says was done with the reference's, and compare."""
+    record = vector.record
+    if record["task"] not in catalogue().tasks:
+        return pending(f"no task {record['task']}")
+    return COMPARE[record["kind"]](record)

@@ -1,0 +1,29 @@
+from PIL import Image
+
+from lmms_eval.tasks._task_utils.question import (
+    doc_to_text,
+    doc_to_text_stripped,
+    doc_to_visual,
+    framed,
+    option_lines,
+)
+
+
+def test_a_frame_stands_around_the_question() -> None:
+    settings = {"pre_prompt": "Q: ", "post_prompt": "\nShort."}
+    assert doc_to_text({"question": " why? "}, settings) == "Q:  why? \nShort."
+    assert doc_to_text_stripped({"question": " why? "}, settings) == "Q: why?\nShort."
+
+
+def test_without_settings_the_text_is_unchanged() -> None:
+    assert framed(" text\n", None) == framed(" text\n", {"pre_prompt": None}) == " text\n"
+
+
+def test_pictures_are_rgb_and_an_empty_column_is_none() -> None:
+    (picture,) = doc_to_visual({"image": Image.new("L", (3, 2), 7)})
+    assert (picture.mode, picture.size) == ("RGB", (3, 2))
+    assert doc_to_visual({"image": None}) == []
+
+
+def test_options_have_letters() -> None:
+    assert option_lines(["red", 2]) == "A. red\nB. 2"
