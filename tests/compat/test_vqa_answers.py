@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.compat.contractions import CONTRACTIONS
 from lmms_eval.compat.vqa_answers import EvalAIAnswerProcessor
+from lmms_eval.metrics.contractions import CONTRACTIONS
 
 NORMALISED = EvalAIAnswerProcessor("ignored", also="ignored")
 

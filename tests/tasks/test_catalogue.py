@@ -132,9 +132,7 @@ def test_a_task_of_the_family_is_told_with_the_way_to_run_it(tmp_path: Path, nam
 
 
 def test_a_wildcard_names_the_tasks_of_the_family_that_it_means() -> None:
-    with pytest.raises(
-        UsageError, match=r"matches none of \d+ names.*the family's ai2d_lite, ai2d_no_mask.*--incl"
-    ):
+    with pytest.raises(UsageError, match=r"matches none of \d+ names.*the family's ai2d_lite, ai2d_no_mask.*--incl"):
         Catalogue().match(["ai2d_*"])
 
 

@@ -40,6 +40,6 @@ def written(write: Callable[[Path], Any], file_name: str, args: Any) -> Estimate
     return Estimate(None, details={"submission_files": [str(path)]})
 
 
-def stamp() -> str:
-    """Return the time as file names of submissions hold it, ``YYYY-MM-DD-HH-MM-SS``, in UTC."""
-    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d-%H-%M-%S")
+def stamp(form: str = "%Y-%m-%d-%H-%M-%S") -> str:
+    """Return the time in UTC as names of submission files hold it."""
+    return datetime.datetime.now(datetime.UTC).strftime(form)

@@ -1,0 +1,78 @@
+"""Accuracy of short answers about pictures against those of several people, as the VQA challenges measure it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from types import MappingProxyType
+
+from lmms_eval.metrics.contractions import CONTRACTIONS
+
+_PUNCTUATION = ';/[]"{}()=+\\_-><@`,?!'
+_NUMBERS = MappingProxyType(
+    {
+        "none": "0", "zero": "0", "one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6",
+        "seven": "7", "eight": "8", "nine": "9", "ten": "10",
+    }
+)  # fmt: skip
+_ARTICLES = frozenset({"a", "an", "the"})
+_COMMA_IN_NUMBER = re.compile(r"(?<=\d),++(?=\d)")
+_FULL_STOP = re.compile(r"\.(?!\d)")
+_FULL_STOPS_REMOVED = 32
+"""The challenges' script hands the number of a flag to a parameter that counts."""
+_AGREEING = 3
+"""People who must have given an answer for it to be wholly right."""
+
+
+def answer_accuracy(answer: str, people: Sequence[str]) -> float:
+    """Return the share of right, from 0 to 1, of an answer against those of several people (Antol et al. 2015).
+
+    For each person, the others who gave the answer count a third each, at most 1; the mean over all persons. Texts are
+    compared as they are (see ``normalised``); without any persons nothing is right.
+    """
+    if not people:
+        return 0.0
+    given = sum(other == answer for other in people)
+    return sum(min(1.0, (given - (one == answer)) / _AGREEING) for one in people) / len(people)
+
+
+def normalised(text: str, has_words_apart: bool = True) -> str:
+    """Return an answer without case, punctuation and articles, with digits for number words.
+
+    Args:
+        text: the answer.
+        has_words_apart: begin with ``words_apart``; VQAv2's script does not.
+    """
+    words = words_apart(text) if has_words_apart else text
+    words = words.replace("\n", " ").replace("\t", " ").strip()
+    return digits_and_no_articles(without_punctuation(words, _FULL_STOPS_REMOVED))
+
+
+def words_apart(text: str) -> str:
+    """Return the text in lower case, without commas and question marks, ``'s`` set apart."""
+    return text.lower().replace(",", "").replace("?", "").replace("'s", " 's").strip()
+
+
+def without_punctuation(text: str, full_stops: int = 0, comma_in_number: re.Pattern[str] = _COMMA_IN_NUMBER) -> str:
+    """Return the text without punctuation.
+
+    A mark that stands beside a blank anywhere is removed, and so are all marks of a text that has a number with a
+    comma; any other becomes a blank. Full stops are removed where no digit follows.
+
+    Args:
+        text: any text.
+        full_stops: number of those that are removed, from the left; 0 for all.
+        comma_in_number: finds a number with a comma.
+    """
+    has_comma_in_number = comma_in_number.search(text) is not None
+    kept = text
+    for mark in _PUNCTUATION:
+        is_removed = has_comma_in_number or f"{mark} " in text or f" {mark}" in text
+        kept = kept.replace(mark, "" if is_removed else " ")
+    return _FULL_STOP.sub("", kept, count=full_stops)
+
+
+def digits_and_no_articles(text: str) -> str:
+    """Return the words in lower case without articles, number words as digits, contractions with apostrophes."""
+    words = (_NUMBERS.get(word, word) for word in text.lower().split())
+    return " ".join(CONTRACTIONS.get(word, word) for word in words if word not in _ARTICLES)
