@@ -12,6 +12,7 @@ FILTERS: dict[str, str] = {
     "majority_vote": "lmms_eval.filters.selection:MajorityVote",
     "map": "lmms_eval.filters.transformation:MapFilter",
     "multi_choice_regex": "lmms_eval.filters.patterns:MultiChoiceRegexFilter",
+    "option_letter": "lmms_eval.filters.patterns:OptionLetterFilter",
     "regex": "lmms_eval.filters.patterns:RegexFilter",
     "remove_whitespace": "lmms_eval.filters.transformation:WhitespaceFilter",
     "strip_thinking": "lmms_eval.filters.transformation:StripThinkingFilter",

@@ -149,3 +149,13 @@ class MultiChoiceRegexFilter(ReducingRegexFilter):
             options = self._options(doc)
             chosen.append([self._choose(answer, options) for answer in answers])
         return chosen
+
+
+class OptionLetterFilter(Filter):
+    """The capital with which an answer begins where a full stop follows (``B. a red kite``), else the answer itself."""
+
+    _LETTER = re.compile(r"\s*([A-Z])\.")
+
+    def apply(self, resps: Sequence[Any], docs: Sequence[Any]) -> list[Any]:  # noqa: ARG002 - interface
+        found = [[(self._LETTER.match(_text(answer)), answer) for answer in answers] for answers in resps]
+        return [[match[1] if match else answer for match, answer in answers] for answers in found]

@@ -42,6 +42,24 @@ def by(
     return {name: found for name, scores in divided.items() if (found := part(scores, scale)) is not None}
 
 
+def ratio(parts: Sequence[float], wholes: Sequence[float], scale: float = 1.0) -> Estimate:
+    """Return the sum of ``parts`` over that of ``wholes``, times ``scale``; no value where the latter is 0.
+
+    The error is that of the linearised ratio (Cochran 1977, "Sampling Techniques", 6.3).
+
+    Args:
+        parts: a number for each document, such as its errors.
+        wholes: a number for each document, such as its words.
+    """
+    total, n = math.fsum(wholes), len(wholes)
+    if not total:
+        return Estimate(None)
+    value = math.fsum(parts) / total
+    squares = math.fsum((part - value * whole) ** 2 for part, whole in zip(parts, wholes, strict=True))
+    stderr = scale * math.sqrt(squares * n / (n - 1)) / abs(total) if n > 1 else None
+    return Estimate(scale * value, stderr)
+
+
 def over_parts(parts: Mapping[str, SubScore], name: str, is_sum: bool = False, notes: Sequence[str] = ()) -> Estimate:
     """Return the plain mean of the parts' values, or their sum, with its standard error; no value without parts.
 

@@ -17,21 +17,22 @@ def written_json(content: Any, file_name: str, args: Any) -> Estimate:
     return written(lambda path: path.write_text(json.dumps(content, ensure_ascii=False), "utf-8"), file_name, args)
 
 
-def written(write: Callable[[Path], Any], file_name: str, args: Any) -> Estimate:
-    """Let ``write`` make the file ``OUT/submissions/FILE_NAME`` and return an estimate without a value that names it.
+def written(write: Callable[[Path], Any], file_name: str, args: Any, folder: str = "submissions") -> Estimate:
+    """Let ``write`` make the file ``OUT/FOLDER/FILE_NAME`` and return an estimate without a value that names it.
 
     Args:
         write: makes a file of the path that it gets.
         file_name: name of the file.
         args: the run's arguments, as aggregations get them.
+        folder: folder below the output path.
 
     Raises:
         DataError: the file cannot be written.
     """
-    folder = getattr(args, "output_path", None)
-    if not folder:
-        return Estimate(None, notes=("without --output_path no submission file is written",))
-    path = (Path(folder) / "submissions" / file_name).resolve()
+    output_path = getattr(args, "output_path", None)
+    if not output_path:
+        return Estimate(None, notes=("without --output_path no file is written",))
+    path = (Path(output_path) / folder / file_name).resolve()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write(path)

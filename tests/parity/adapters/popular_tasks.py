@@ -126,7 +126,7 @@ def processed(record: Mapping[str, Any]) -> Any:
         scores = scorer_of(task).scores(doc, answers, replies(task, doc, answers, given))
         if task.pipelines == ("none",):
             return scores[0].metrics
-        return {score.pipeline: {"filtered": score.filtered[0], "result": score.metrics} for score in scores}
+        return {score.filter: {"filtered": score.filtered[0], "result": score.metrics} for score in scores}
     texts = [answer.value.strip() for answer in answers]
     offered = {"verdicts": {}} if task.is_judged else {}
     return scorer_of(task)._processed(doc, texts, offered)

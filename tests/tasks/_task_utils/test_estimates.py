@@ -5,7 +5,7 @@ import pytest
 
 from lmms_eval import stats
 from lmms_eval.api.outcome import SubScore
-from lmms_eval.tasks._task_utils.estimates import by, mean, over_parts, part
+from lmms_eval.tasks._task_utils.estimates import by, mean, over_parts, part, ratio
 
 ROWS = [{"kind": kind, "score": score} for kind, score in (("b", 1), ("a", 0), ("b", 0), ("a", 1), ("a", 1))]
 
@@ -47,3 +47,11 @@ def test_the_error_of_a_sum_is_the_spread_over_repeated_draws() -> None:
         values.append(made.value or 0.0)
         errors.append(made.stderr or 0.0)
     assert math.fsum(errors) / len(errors) == pytest.approx(stats.sample_stddev(values), rel=0.1)
+
+
+def test_a_ratio_is_that_of_the_sums() -> None:
+    made = ratio([1, 2], [2, 8], 100)
+    assert made.value == pytest.approx(30)
+    assert made.stderr == pytest.approx(100 * math.sqrt(((1 - 0.6) ** 2 + (2 - 2.4) ** 2) * 2) / 10)
+    assert ratio([1], [0]).value is None
+    assert ratio([1], [4]).stderr is None
