@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from lmms_eval.api.response import ErrorKind
+
 
 @dataclass(slots=True)
 class TokenCounts:
@@ -32,6 +34,18 @@ class GenerationResult:
     parts: Sequence[Any] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class FailedGeneration:
+    """A place of ``generate_until``'s list whose request was given up: the sample fails for this reason.
+
+    It keeps the other answers of the call, which an exception would not.
+    """
+
+    reason: str
+    kind: ErrorKind = "internal"
+    attempts: int = 1
+
+
 @dataclass
 class Instance:
     """One request as the class interface of existing plugins sees it (``docs/model_guide.md``)."""
@@ -48,6 +62,8 @@ class Instance:
     doc_id: int | None = None
     repeats: int = 1
     doc: Mapping[str, Any] | None = None
+    seed: int = 0
+    """For sampling; another one for each request, and the same on every start of the run."""
 
     def __post_init__(self) -> None:
         self.task_name = self.metadata.get("task", self.task_name)

@@ -66,7 +66,8 @@ class LegacyAdapter(Model):
 
     Args:
         plugin: the model object.
-        chunk_size: requests in one call; default 8 x batch size.
+        chunk_size: requests in one call; default 8 x batch size, or 8 x the requests that the plugin keeps open
+            (its ``num_concurrent``) where these are more.
         batch_size: as given on the command line; else the plugin's ``batch_size_per_gpu``.
     """
 
@@ -81,7 +82,8 @@ class LegacyAdapter(Model):
         self.chat = not plugin.is_simple
         given = (batch_size, getattr(plugin, "batch_size_per_gpu", None))
         sizes = (int(size) for size in given if isinstance(size, int | str) and str(size).isdigit())
-        self._chunk_size = chunk_size or CHUNK_FACTOR * next((size for size in sizes if size > 0), 1)
+        own = CHUNK_FACTOR * next((size for size in sizes if size > 0), 1)
+        self._chunk_size = chunk_size or max(own, CHUNK_FACTOR * _open_requests(plugin))
         self.concurrency = self._chunk_size
         self._five = False
         self._hook = PartialHook()
@@ -215,6 +217,11 @@ class LegacyAdapter(Model):
         if end.error is not None and not isinstance(end.error, Exception):
             raise end.error
         return end
+
+
+def _open_requests(plugin: lmms) -> int:
+    told = getattr(plugin, "num_concurrent", 0)
+    return told if isinstance(told, int) else 0
 
 
 def _groups(chunk: Sequence[Request]) -> list[list[Request]]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.api.instance import Instance, unwrap_generation_output
+from lmms_eval.api.instance import FailedGeneration, Instance, unwrap_generation_output
 from lmms_eval.api.interleaved import generated_image
 from lmms_eval.api.model import CacheHook
 from lmms_eval.api.request import ErrorKind, GeneratedImage, Request, Response, Usage
@@ -37,6 +37,7 @@ class Prepared:
             arguments=tuple(copy.deepcopy(dict(item)) if isinstance(item, Mapping) else item for item in arguments),
             idx=self.request.index,
             metadata=dict(self.metadata),
+            seed=self.request.seed,
         )
 
     @property
@@ -157,6 +158,8 @@ def _likelihood_response(request: Request, output: Any, latency: float) -> Respo
 
 
 def _generation_response(request: Request, output: Any, latency: float) -> Response:
+    if isinstance(output, FailedGeneration):
+        return Response.failure(request.id, output.kind, output.reason, output.attempts)
     if output is None:
         raise UnusableOutput(f"the plugin's {request.kind} returned None for a request; it must return a text")
     unwrapped = unwrap_generation_output(output)

@@ -1,0 +1,200 @@
+"""A plugin of the class interface whose requests are asked of one of this project's models."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, cast
+
+from lmms_eval.api.instance import FailedGeneration, GenerationResult, Instance, TokenCounts
+from lmms_eval.api.messages import ChatMessages, build_user_turn
+from lmms_eval.api.model import Model, lmms
+from lmms_eval.api.request import Request, Response, ResponseError
+from lmms_eval.api.task import Task
+from lmms_eval.engine.conversations import Conversations
+from lmms_eval.engine.drive import Drive, Driven, NoJournal
+from lmms_eval.engine.stream import StreamLimits
+from lmms_eval.errors import ModelError
+
+ENDED = "the model ended without answering this request"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request of the class interface as a model is asked it."""
+
+    build_messages: Callable[[], ChatMessages]
+    generation: Mapping[str, Any]
+
+
+class DelegatingModel(lmms):
+    """A base class of plugins. Subclasses name the model (``_open_model``) and may change what it is asked.
+
+    A request that is given up fails its sample: its place in the list holds a ``FailedGeneration``, or, where a
+    subclass wraps ``generate_until`` and expects texts, the call raises. Answers of a call that raised are handed out
+    without asking when the adapter puts its requests again.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._model_in_use: Model | None = None
+        self._known: dict[tuple[Any, ...], Response] = {}
+
+    def _open_model(self) -> Model:
+        """Make the model that answers. Called before the first request, when all constructors have run."""
+        raise NotImplementedError
+
+    def _asked(self, instance: Instance) -> Asked:
+        """Read a request: its messages, and the generation options as the model takes them."""
+        return Asked(partial(self._messages, instance), self._generation(options_of(instance, self.is_simple)))
+
+    def _generation(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Translate a task's generation options."""
+        return options
+
+    def _finished(self, text: str) -> str:
+        """Make the answer of what the model said."""
+        return text
+
+    def _messages(self, instance: Instance) -> ChatMessages:
+        """Build a request's conversation of its document."""
+        *given, doc_id, task, split = instance.args
+        document = self.task_dict[task][split][doc_id]
+        if not self.is_simple:
+            return ChatMessages(messages=given[-2](document))
+        context, _, doc_to_visual = given
+        return ChatMessages(messages=build_user_turn(doc_to_visual(document), context))  # type: ignore[arg-type]
+
+    def generate_until(self, requests: list[Instance]) -> list[Any]:
+        """Ask the model everything at once; as many requests are open as it can hold.
+
+        Raises:
+            ModelError: a subclass wraps this method, and a request was given up.
+        """
+        wrapped = type(self).generate_until is not DelegatingModel.generate_until
+        keys = [(request.task_name, request.doc_id, request.idx, request.seed) for request in requests]
+        answered = [self._known.pop(key, None) for key in keys]
+        missing = [place for place, response in enumerate(answered) if response is None]
+        for place, response in self._ask([(place, requests[place]) for place in missing], told=not wrapped):
+            answered[place] = response
+        responses = [response for response in answered if response is not None]
+        failed = [response.error for response in responses if response.error is not None]
+        if wrapped and failed:
+            if len(requests) > 1:  # the adapter asks each again alone
+                self._known.update(zip(keys, responses, strict=True))
+            raise ModelError(f"{failed[0].kind}: {failed[0].message}")
+        return [self._output(response) for response in responses]
+
+    def loglikelihood(self, requests: list[Instance]) -> list[tuple[float, bool]]:
+        raise NotImplementedError(
+            f"{type(self).__name__} answers texts only; `hf`, `openai` and `vllm` know likelihoods"
+        )
+
+    def generate_until_multi_round(self, requests: list[Instance]) -> list[Any]:
+        raise NotImplementedError(f"{type(self).__name__} answers one round only")
+
+    def flatten(self, items: Sequence[Sequence[Any]]) -> list[Any]:
+        """Join lists into one."""
+        return [entry for item in items for entry in item]
+
+    def clean(self) -> None:
+        """Free the model."""
+        if self._model_in_use is not None:
+            self._model_in_use.close()
+            self._model_in_use = None
+
+    def _model(self) -> Model:
+        """Return the model that answers; it is made at the first call."""
+        if self._model_in_use is None:
+            self._model_in_use = self._open_model()
+        return self._model_in_use
+
+    def _ask(self, instances: Sequence[tuple[int, Instance]], told: bool) -> Iterator[tuple[int, Response]]:
+        """Ask; with ``told`` each answer goes to the cache hook as it comes."""
+        if not instances:
+            return
+        responses: dict[int, Response] = {}
+        lock = threading.Lock()
+
+        def finish(place: int, instance: Instance, response: Response) -> None:
+            response = response if response.text is None else replace(response, text=self._finished(response.text))
+            with lock:
+                responses[place] = response
+                if told and response.error is None:
+                    self.cache_hook.add_partial("generate_until", instance.args, with_counts(response))
+
+        def questions() -> Iterator[_Question]:
+            for place, instance in instances:
+                yield _Question(self._request(place, instance), partial(finish, place, instance))
+
+        conversations = Conversations(questions())
+        drive = Drive(Driven(self._model(), NoJournal()), conversations, StreamLimits())
+        try:
+            drive.run()
+        finally:
+            drive.stream.close()
+        drive.fail_open(drive.report.give_up or ENDED)
+        deque(conversations.source(), maxlen=0)  # what was not begun ends with the same reason
+        yield from responses.items()
+
+    def _request(self, place: int, instance: Instance) -> Request:
+        doc_id = int(instance.doc_id or 0)
+        asked = self._asked(instance)
+        return Request(
+            id=f"{instance.task_name}/{doc_id}/{instance.idx}/0/{place}",
+            kind="generate_until",
+            task=cast("Task", _NoTask()),
+            doc_id=doc_id,
+            build_messages=asked.build_messages,
+            generation=asked.generation,
+            seed=instance.seed,
+        )
+
+    def _output(self, response: Response) -> Any:
+        if response.error is not None:
+            return FailedGeneration(response.error.message, response.error.kind, response.error.attempts)
+        return with_counts(response) if response.parts else response.text
+
+
+class _NoTask:
+    """Back ends that take messages look for no task behind a request."""
+
+    name = "plugin"
+
+
+@dataclass(slots=True)
+class _Question:
+    """A conversation of one request."""
+
+    request: Request
+    finish: Callable[[Response], None]
+
+    def open(self) -> Sequence[Request]:
+        return (self.request,)
+
+    def advance(self, responses: Sequence[Response]) -> None:
+        self.finish(responses[0])
+
+    def fail(self, error: ResponseError, responses: Sequence[Response]) -> None:
+        self.finish(Response(self.request.id, error=error))
+
+    def accepts(self, response: Response) -> bool:
+        return response.error is None
+
+    def fingerprint(self, messages: ChatMessages) -> str:
+        return ""
+
+
+def options_of(instance: Instance, is_simple: bool) -> dict[str, Any]:
+    """Return a request's generation options: the second argument, or the fourth from the end of a chat request."""
+    return dict(instance.args[1] if is_simple else instance.args[-4])
+
+
+def with_counts(response: Response) -> GenerationResult:
+    """Return an answer with its tokens and pictures."""
+    usage = response.usage
+    counts = None if usage is None else TokenCounts(usage.input_tokens, usage.output_tokens, usage.reasoning_tokens)
+    return GenerationResult(response.text or "", counts, response.parts)

@@ -1,0 +1,174 @@
+"""The base class of plugins that ask OpenAI-compatible servers."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+from urllib.parse import unquote
+
+from lmms_eval.api.model import Model
+from lmms_eval.compat.plugins.delegating import DelegatingModel
+from lmms_eval.compat.plugins.openai_client import ClientModel
+from lmms_eval.compat.plugins.settings import read_given, takes
+from lmms_eval.models.openai.model import OpenAI
+from lmms_eval.utils.concurrency import AdaptiveConfig
+
+log = logging.getLogger(__name__)
+DEFAULT_MAX_NEW_TOKENS = 1024
+REASONING_MARKS = ("o1", "o3", "o4", "gpt-5")
+"""Texts anywhere in a model's name by which the family knows models that take no sampling options."""
+ADAPTIVE = (
+    "adaptive_concurrency",
+    "adaptive_min_concurrency",
+    "adaptive_max_concurrency",
+    "adaptive_target_latency_s",
+    "adaptive_increase_step",
+    "adaptive_decrease_factor",
+    "adaptive_failure_threshold",
+)
+BYTES_PER_MB = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAISettings:
+    """Arguments of ``OpenAICompatible`` in the family's order."""
+
+    model_version: str = "grok-2-latest"
+    model: str | None = None
+    """Beats ``model_version``."""
+    base_url: str | None = None
+    api_key: str | None = None
+    timeout: float = 10
+    """Seconds; only a value that is given counts: the family's client never used its own."""
+    retry_backoff_s: float = 1.0
+    max_retries: int = 5
+    max_size_in_mb: float = 20
+    azure_openai: bool = False
+    max_frames_num: int = 10
+    video_fps: float | None = None
+    httpx_trust_env: bool = True
+    batch_size: int = 64
+    num_concurrent: int = 32
+    adaptive_concurrency: bool = False
+    adaptive_min_concurrency: int = 1
+    adaptive_max_concurrency: int = 128
+    adaptive_target_latency_s: float = 15.0
+    adaptive_increase_step: float = 0.1
+    adaptive_decrease_factor: float = 0.7
+    adaptive_failure_threshold: float = 0.05
+    prefix_aware_queue: bool = True
+    prefix_hash_chars: int = 256
+
+
+def _get_max_new_tokens(gen_kwargs: Mapping[str, Any]) -> int:
+    return int(gen_kwargs.get("max_new_tokens") or DEFAULT_MAX_NEW_TOKENS)
+
+
+class OpenAICompatible(DelegatingModel):
+    """Asks an OpenAI-compatible server through the back end ``openai``.
+
+    A subclass may put another object in the place of ``client`` after ``super().__init__()``: requests then go to its
+    ``chat.completions.create``. Attributes that it changes there (``model_version``, ``num_concurrent``, ...) count.
+
+    Args:
+        positional, keywords: the fields of ``OpenAISettings``; other keywords are warned about.
+
+    Raises:
+        ModelError: a wrong value, no key for the public service.
+    """
+
+    is_simple = True
+    _settings_kind: ClassVar[type[OpenAISettings]] = OpenAISettings
+
+    @takes(OpenAISettings, any_other=True)
+    def __init__(self, *positional: Any, **keywords: Any) -> None:
+        super().__init__()
+        given = read_given(self._settings_kind, positional, keywords)
+        settings = given.settings
+        if given.others:
+            log.warning("%s: arguments without effect: %s", type(self).__name__, ", ".join(sorted(given.others)))
+        if "httpx_trust_env" in given.named and not settings.httpx_trust_env:
+            log.warning("httpx_trust_env=false holds for `client`; to reach a server past a proxy set NO_PROXY")
+        self._given = given
+        self._client: Any = None
+        self._is_replaced = False
+        self.model_version = settings.model or settings.model_version
+        address = "AZURE_OPENAI_API_BASE" if settings.azure_openai else "OPENAI_API_BASE"
+        base_url = settings.base_url or os.environ.get(address)
+        self.base_url = unquote(base_url).rstrip("/") if base_url else None
+        self.timeout = settings.timeout
+        self.retry_backoff_s, self.max_retries = settings.retry_backoff_s, settings.max_retries
+        self.max_size_in_mb, self.max_frames_num = settings.max_size_in_mb, settings.max_frames_num
+        self.video_fps, self.azure_openai = settings.video_fps, settings.azure_openai
+        self.batch_size = self.batch_size_per_gpu = settings.batch_size
+        self.num_concurrent = settings.num_concurrent
+        self.prefix_aware_queue = settings.prefix_aware_queue
+        self.prefix_hash_chars = settings.prefix_hash_chars
+        self.adaptive_concurrency = settings.adaptive_concurrency
+        self.adaptive_config = AdaptiveConfig(
+            settings.adaptive_min_concurrency,
+            settings.adaptive_max_concurrency,
+            settings.adaptive_target_latency_s,
+            settings.adaptive_increase_step,
+            settings.adaptive_decrease_factor,
+            settings.adaptive_failure_threshold,
+        ).sanitized()
+        OpenAI(**self._arguments()).close()  # wrong arguments show here, not at the first request
+
+    @property
+    def client(self) -> Any:
+        """The client that a subclass has put here, else one of the package ``openai`` for its own use."""
+        if self._client is None:
+            self._client = self._package_client()
+        return self._client
+
+    @client.setter
+    def client(self, value: Any) -> None:
+        self._client, self._is_replaced = value, True
+
+    def _get_max_new_tokens(self, gen_kwargs: Mapping[str, Any]) -> int:
+        """Length of an answer in tokens: the task's, or 1024."""
+        return _get_max_new_tokens(gen_kwargs)
+
+    def _generation(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {**options, "max_new_tokens": self._get_max_new_tokens(options)}
+
+    def _open_model(self) -> Model:
+        arguments = self._arguments()
+        return ClientModel(self._client, **arguments) if self._is_replaced else OpenAI(**arguments)
+
+    def _arguments(self) -> dict[str, Any]:
+        """Arguments of the back end, from the attributes as they are now."""
+        is_reasoning = any(mark in self.model_version for mark in REASONING_MARKS)
+        return {
+            "model": self.model_version,
+            "base_url": self.base_url,
+            "max_retries": self.max_retries,
+            "retry_backoff_s": self.retry_backoff_s,
+            "max_image_bytes": int(float(self.max_size_in_mb) * BYTES_PER_MB),
+            "max_frames_num": self.max_frames_num,
+            "video_fps": self.video_fps if self.video_fps and self.video_fps > 0 else None,
+            "num_concurrent": self.num_concurrent,
+            "azure_openai": self.azure_openai,
+            "reasoning_model": is_reasoning,
+            "extra_body": {"response_format": {"type": "text"}} if is_reasoning else {},
+            **self._given.only_named("api_key", "timeout", *ADAPTIVE),
+        }
+
+    def _package_client(self) -> Any:
+        import openai
+
+        settings = self._given.settings
+        common = {
+            "api_key": settings.api_key,
+            "http_client": openai.DefaultHttpxClient(trust_env=settings.httpx_trust_env),
+            **self._given.only_named("timeout"),
+        }
+        if not self.azure_openai:
+            return openai.OpenAI(base_url=self.base_url, **common)
+        common["api_key"] = settings.api_key or os.environ.get("AZURE_OPENAI_API_KEY")
+        version = os.environ.get("AZURE_OPENAI_API_VERSION")
+        return openai.AzureOpenAI(azure_endpoint=self.base_url, api_version=version, **common)

@@ -1,0 +1,1 @@
+"""Base classes at the family's paths, in the simple form."""
