@@ -130,14 +130,19 @@ class InputBuilder:
         prefilled = bool(messages) and messages[-1]["role"] == "assistant"
         if self.chat_template == NO_TEMPLATE:
             return self.finish(plain_context(messages, self._marks), media.images, media.audios)
-        text = self._processor.apply_chat_template(
+        text = self.template_text(messages, prefilled)
+        return replace(self.finish(text, media.images, media.audios), has_template=not prefilled)
+
+    def template_text(self, messages: list[dict[str, Any]], prefilled: bool) -> str:
+        """The text that the chat template makes; with ``prefilled`` the last message is the reply's beginning."""
+        text: str = self._processor.apply_chat_template(
             messages,
             chat_template=self.chat_template,
             tokenize=False,
             add_generation_prompt=not prefilled,
             continue_final_message=prefilled,
         )
-        return replace(self.finish(text, media.images, media.audios), has_template=not prefilled)
+        return text
 
     def finish(
         self,

@@ -1,0 +1,99 @@
+"""The base of plugins whose model is one of the back end ``hf``, and the places where they change what it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from lmms_eval.api.model import Model
+from lmms_eval.compat.plugins.delegating import DelegatingModel
+from lmms_eval.models.hf.inputs import InputBuilder
+from lmms_eval.models.hf.model import HuggingFace
+from lmms_eval.models.hf.options import HFOptions
+from lmms_eval.models.hf.profile import Profile
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    from lmms_eval.models.hf.load import Loaded
+
+DEFAULT_FPS = 2.0
+"""Of ``qwen_vl_utils``, where neither a number of frames nor a rate is named."""
+
+
+class LocalPlugin(DelegatingModel):
+    """Has the attributes of the family's local models; the weights are loaded when it is built."""
+
+    def _load(self, kind: type[HuggingFace], arguments: Mapping[str, Any]) -> None:
+        """Build the back end. Raises ``ModelError`` as it does."""
+        self._local = kind(**{name: value for name, value in arguments.items() if value is not None})
+        loaded = self._local.loaded
+        self.model, self.processor, self.tokenizer = loaded.model, loaded.processor, loaded.tokenizer
+        self.device = self._device = loaded.device
+        self.device_map = arguments.get("device_map")
+        self.batch_size = self.batch_size_per_gpu = self._local.options.batch_size
+        self.use_cache = self._local.options.use_cache
+
+    @property
+    def eot_token_id(self) -> int:
+        """Number of the token that ends an answer."""
+        number: int = self.tokenizer.eos_token_id
+        return number
+
+    def _open_model(self) -> Model:
+        return self._local
+
+    def clean(self) -> None:
+        """Free the weights."""
+        if self.model is not None:
+            self._model_in_use = self.model = self.processor = self.tokenizer = None
+            self._local.close()
+
+
+def refuse(others: Mapping[str, Any]) -> None:
+    """Raise ``AssertionError`` for keywords that a constructor does not have."""
+    if others:
+        raise AssertionError(f"unexpected keyword arguments: {', '.join(sorted(others))}")
+
+
+class Hooks(Protocol):
+    """Methods that a plugin may override."""
+
+    def _build_video_kwargs(self) -> dict[str, Any]: ...
+
+    def _apply_chat_template(self, messages: list[dict[str, Any]]) -> str: ...
+
+
+class HookedModel(HuggingFace):
+    """A model of ``hf`` whose prompts a plugin makes."""
+
+    def attach(self, hooks: Hooks) -> None:
+        """Ask ``hooks`` from now on."""
+        self._inputs = HookedInputs(hooks, self.loaded, self.options, self.profile)
+
+
+class HookedInputs(InputBuilder):
+    """Prompts as the plugin's template makes them, with frames as its arguments of videos say."""
+
+    def __init__(self, hooks: Hooks, loaded: Loaded, options: HFOptions, profile: Profile) -> None:
+        video = hooks._build_video_kwargs()
+        count = video.get("nframes") or video.get("max_frames") or options.max_num_frames
+        fps = None if "nframes" in video else float(video.get("fps") or DEFAULT_FPS)
+        super().__init__(loaded, replace(options, max_num_frames=int(count), fps=fps), profile)
+        self._hooks = hooks
+        self._frame_pixels, self._total_pixels = video.get("max_pixels"), video.get("total_pixels")
+
+    def template_text(self, messages: list[dict[str, Any]], prefilled: bool) -> str:
+        return self._hooks._apply_chat_template(messages)
+
+    def _frames(self, part: Any) -> list[Image.Image]:
+        from lmms_eval.media import shrink
+
+        frames = super()._frames(part)
+        limits = [int(self._frame_pixels)] if self._frame_pixels else []
+        if self._total_pixels and frames:
+            limits.append(max(1, int(self._total_pixels) // len(frames)))
+        if not limits or min(limits) == self._options.max_pixels:  # the processor's own limit
+            return frames
+        return [shrink(frame, max_pixels=min(limits)) for frame in frames]
