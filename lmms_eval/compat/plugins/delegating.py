@@ -38,6 +38,9 @@ class DelegatingModel(lmms):
     without asking when the adapter puts its requests again.
     """
 
+    collective_forward = False
+    """Each process has a model of its own."""
+
     def __init__(self) -> None:
         super().__init__()
         self._model_in_use: Model | None = None
@@ -59,6 +62,9 @@ class DelegatingModel(lmms):
         """Make the answer of what the model said."""
         return text
 
+    def _note(self, response: Response) -> None:
+        """Take note of an answer; called for one at a time."""
+
     def _messages(self, instance: Instance) -> ChatMessages:
         """Build a request's conversation of its document."""
         *given, doc_id, task, split = instance.args
@@ -66,7 +72,11 @@ class DelegatingModel(lmms):
         if not self.is_simple:
             return ChatMessages(messages=given[-2](document))
         context, _, doc_to_visual = given
-        return ChatMessages(messages=build_user_turn(doc_to_visual(document), context))  # type: ignore[arg-type]
+        return ChatMessages(messages=self._user_turn(doc_to_visual(document), context))  # type: ignore[arg-type]
+
+    def _user_turn(self, visuals: Sequence[Any] | None, context: str) -> list[dict[str, Any]]:
+        """Arrange the media and the text of a simple request."""
+        return build_user_turn(visuals, context)
 
     def generate_until(self, requests: list[Instance]) -> list[Any]:
         """Ask the model everything at once; as many requests are open as it can hold.
@@ -123,6 +133,7 @@ class DelegatingModel(lmms):
             response = response if response.text is None else replace(response, text=self._finished(response.text))
             with lock:
                 responses[place] = response
+                self._note(response)
                 if told and response.error is None:
                     self.cache_hook.add_partial("generate_until", instance.args, with_counts(response))
 

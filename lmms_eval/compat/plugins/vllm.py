@@ -1,0 +1,181 @@
+"""The base class of plugins whose model runs in vLLM."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+from lmms_eval.api.messages import build_user_turn
+from lmms_eval.api.model import Model
+from lmms_eval.api.request import Response
+from lmms_eval.compat.plugins.delegating import DelegatingModel
+from lmms_eval.compat.plugins.settings import read_given, takes
+from lmms_eval.models.offline.settings import decoded, read_template
+from lmms_eval.models.remote.model import import_sdk
+from lmms_eval.models.vllm import VLLM as VllmModel
+
+log = logging.getLogger(__name__)
+R = TypeVar("R")
+DEFAULT_TOP_P = 0.95
+ENGINE_NAMES = (
+    "model",
+    "tensor_parallel_size",
+    "data_parallel_size",
+    "gpu_memory_utilization",
+    "trust_remote_code",
+    "disable_log_stats",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class VllmSettings:
+    """Arguments of ``VLLM`` in the family's order; any other goes to the engine."""
+
+    model: str
+    tensor_parallel_size: int = 1
+    data_parallel_size: int = 1
+    gpu_memory_utilization: float = 0.8
+    batch_size: int = 1
+    max_frame_num: int = 32
+    trust_remote_code: bool = True
+    chat_template: str | None = None
+    """The template itself or the path of a file that holds it."""
+    min_image_pixels: int = 28
+    """Pictures whose shorter side has fewer pixels are enlarged to it."""
+    disable_log_stats: bool = False
+    image_first: bool = False
+    max_new_tokens: int = 1024
+
+
+class VLLM(DelegatingModel):
+    """Asks an engine of this process through the back end ``vllm``.
+
+    The engine starts when the object is built, unless a subclass has a ``generate_until`` of its own: one that works
+    with ``client`` needs no second copy of the weights.
+
+    Args:
+        positional, keywords: the fields of ``VllmSettings``; any other keyword goes to the engine, texts that are JSON
+            objects or lists decoded.
+
+    Raises:
+        ModelError: vLLM is not installed, or cannot start.
+    """
+
+    is_simple = True
+    _settings_kind: ClassVar[type[Any]] = VllmSettings
+
+    @takes(VllmSettings, any_other=True)
+    def __init__(self, *positional: Any, **keywords: Any) -> None:
+        super().__init__()
+        given = read_given(self._settings_kind, positional, keywords)
+        settings = self._settings = given.settings
+        self._others = {name: decoded(value) for name, value in given.others.items() if value is not None}
+        self._client: Any = None
+        self._tokens, self._seconds = 0, 0.0
+        self.max_frame_num, self.max_new_tokens = settings.max_frame_num, settings.max_new_tokens
+        self.min_image_pixels, self.image_first = settings.min_image_pixels, settings.image_first
+        self.batch_size = self.batch_size_per_gpu = int(settings.batch_size)
+        self.chat_template = read_template(settings.chat_template)
+        if type(self).generate_until is DelegatingModel.generate_until:
+            self._model()
+
+    @property
+    def client(self) -> Any:
+        """A ``vllm.LLM`` with the same arguments, for a subclass that asks it itself; made at the first use."""
+        if self._client is None:
+            if self._model_in_use is not None:
+                log.warning("%s: `client` holds the weights a second time", type(self).__name__)
+            package = import_sdk("vllm", "vllm", "vllm")
+            self._client = package.LLM(**self._engine_arguments(), **self._others)
+        return self._client
+
+    @client.setter
+    def client(self, value: Any) -> None:
+        self._client = value
+
+    def encode_image(self, image: Any) -> str:
+        """A picture as base64; its path or the picture itself. Raises ``MediaError``."""
+        from lmms_eval.media import image_url, load_rgb
+
+        return image_url(self._large_enough(load_rgb(image))).partition(",")[2]
+
+    def encode_video(self, video_path: Any) -> list[str]:
+        """``max_frame_num`` frames of a video, evenly spread, as base64. Raises ``MediaError``."""
+        from lmms_eval.media import Sampling, read_frames
+
+        return [
+            self.encode_image(frame) for frame in read_frames(video_path, Sampling(count=self.max_frame_num)).images()
+        ]
+
+    def get_format_metrics(self) -> dict[str, float]:
+        """Tokens so far, and seconds for each; the time to the first one is not measured (NaN)."""
+        tpot = self._seconds / self._tokens if self._tokens else float("nan")
+        return {"generation_tokens": self._tokens, "ttft": float("nan"), "tpot": tpot}
+
+    def clean(self) -> None:
+        """End the engine and let ``client`` go."""
+        super().clean()
+        self._client = None
+
+    def _select_max_new_tokens(self, requested: Any) -> int:
+        """The length that a task asks for; the model's where it is absent or no number above 0."""
+        try:
+            length = int(requested)
+        except (TypeError, ValueError):
+            return self.max_new_tokens
+        return length if length > 0 else self.max_new_tokens
+
+    def _build_sampling_params_dict(self, gen_kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments of ``SamplingParams``; a ``top_p`` of 0, which vLLM refuses, is 1."""
+        return {
+            "max_tokens": self._select_max_new_tokens(gen_kwargs.get("max_new_tokens")),
+            "temperature": gen_kwargs.get("temperature") or 0,
+            "top_p": gen_kwargs.get("top_p", DEFAULT_TOP_P) or 1.0,
+        }
+
+    def _run_tp_synced(self, inputs: Any, fn: Callable[[Any], R]) -> R:
+        """Call ``fn``: the engine's own processes keep in step by themselves."""
+        return fn(inputs)
+
+    def _open_model(self) -> Model:
+        if self._client is not None:
+            log.warning("%s: `client` holds the weights a second time", type(self).__name__)
+        return VllmModel(
+            **self._others,
+            **self._engine_arguments(),
+            max_frames_num=self.max_frame_num,
+            chat_template=self.chat_template,
+            max_new_tokens=self.max_new_tokens,
+        )
+
+    def _engine_arguments(self) -> dict[str, Any]:
+        return {name: getattr(self._settings, name) for name in ENGINE_NAMES}
+
+    def _generation(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        return with_stops(self._build_sampling_params_dict(options), options)
+
+    def _user_turn(self, visuals: Sequence[Any] | None, context: str) -> list[dict[str, Any]]:
+        (turn,) = build_user_turn([self._large_enough(visual) for visual in visuals or []], context)
+        *media, text = turn["content"]
+        return [{**turn, "content": [*media, text] if self.image_first else [text, *media]}]
+
+    def _large_enough(self, visual: Any) -> Any:
+        """A picture of at least ``min_image_pixels`` a side; anything else as it is."""
+        size = getattr(visual, "size", None)
+        if not callable(getattr(visual, "resize", None)) or size is None or min(size) >= self.min_image_pixels:
+            return visual
+        scale = self.min_image_pixels / min(size)
+        return visual.resize(tuple(max(self.min_image_pixels, round(side * scale)) for side in size))
+
+    def _note(self, response: Response) -> None:
+        if response.usage is not None and response.usage.output_tokens:
+            self._tokens += response.usage.output_tokens
+            self._seconds += response.latency or 0.0
+
+
+def with_stops(sampling: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return sampling arguments with the task's stop strings, unless they bring their own."""
+    stops = {} if "stop" in sampling or not options.get("until") else {"until": options["until"]}
+    return {**sampling, **stops}
