@@ -32,7 +32,7 @@ class BuildOptions:
     no_media: bool = False
     """Prompts are not built (of the model ``baseline``)."""
     chunk_size: int | None = None
-    """Requests in one call of a class-interface plugin; default 8 x batch size."""
+    """Requests in one call of a class-interface plugin; by default as ``LegacyAdapter`` says."""
 
 
 def build_model(resolved: ResolvedModel, model_args: str | Mapping[str, Any], options: BuildOptions) -> Model:

@@ -7,13 +7,14 @@ import signal
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any
 
 import pytest
 
-from lmms_eval.api.instance import GenerationResult, Instance, TokenCounts
+from lmms_eval.api.instance import FailedGeneration, GenerationResult, Instance, TokenCounts
 from lmms_eval.api.model import lmms
 from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import TaskOptions
@@ -70,6 +71,35 @@ def test_default_chunk_is_eight_batches(batch_size: Any, own: int | None, expect
     if own:
         plugin.batch_size_per_gpu = own  # type: ignore[attr-defined]
     assert LegacyAdapter(plugin, batch_size=batch_size).concurrency == expected
+
+
+def test_a_plugin_that_keeps_many_requests_open_gets_larger_chunks() -> None:
+    plugin = Plugin()
+    plugin.num_concurrent = 32  # type: ignore[attr-defined]
+    assert LegacyAdapter(plugin, batch_size=1).concurrency == 256
+    assert LegacyAdapter(plugin, batch_size=64).concurrency == 512
+    assert LegacyAdapter(plugin, chunk_size=3).concurrency == 3
+
+
+def test_a_failed_place_of_the_list_fails_its_request_alone() -> None:
+    class Failing(Plugin):
+        def answer(self, instance: Instance) -> Any:
+            failed = FailedGeneration("no answer in time", "timeout", 6)
+            return failed if instance.doc_id == 1 else super().answer(instance)
+
+    plugin, task = Failing(), FakeTask(docs(3))
+    found = answers(adapted(plugin, task), task.requests())
+    one = [found[request.id] for request in task.requests()]
+    assert [response.text for response in one] == ["a0!", None, "a2!"]
+    assert one[1].error is not None and one[1].attempts == 6 and len(plugin.calls) == 1
+    assert (one[1].error.kind, one[1].error.message) == ("timeout", "no answer in time")
+
+
+def test_the_seed_of_each_request_reaches_the_plugin() -> None:
+    plugin, task = Plugin(), FakeTask(docs(2))
+    requests = [replace(request, seed=7 + number) for number, request in enumerate(task.requests())]
+    answers(adapted(plugin, task), requests)
+    assert [instance.seed for instance in plugin.calls[0]] == [7, 8]
 
 
 def test_chunk_size_must_be_positive() -> None:

@@ -121,11 +121,12 @@ class VLLM(DelegatingModel):
 
     def _select_max_new_tokens(self, requested: Any) -> int:
         """The length that a task asks for; the model's where it is absent or no number above 0."""
+        own: int = self.max_new_tokens
         try:
             length = int(requested)
         except (TypeError, ValueError):
-            return self.max_new_tokens
-        return length if length > 0 else self.max_new_tokens
+            return own
+        return length if length > 0 else own
 
     def _build_sampling_params_dict(self, gen_kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Arguments of ``SamplingParams``; a ``top_p`` of 0, which vLLM refuses, is 1."""
