@@ -51,13 +51,14 @@ class Worker:
         self._jobs.put(None)
 
     def _run(self) -> None:
-        # Plugins call asyncio.get_event_loop(), which in any thread but the main one finds only a loop set before.
         loop = asyncio.new_event_loop()
-        asyncio.set_event_loop(loop)
         try:
             if self._state is not None:
                 self._state.apply()
             while (job := self._jobs.get()) is not None:
+                # Plugins call asyncio.get_event_loop(), which in any thread but the main one finds only a loop set
+                # before; asyncio.run, where a plugin calls it, takes that away.
+                asyncio.set_event_loop(loop)
                 job()
         finally:
             loop.close()

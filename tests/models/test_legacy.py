@@ -459,6 +459,21 @@ def test_plugins_may_use_an_event_loop_and_find_torch_as_their_constructor_left_
     assert answers(adapter, task.requests())["fake/0/0/0/0"].text == "False"
 
 
+def test_a_plugin_that_runs_a_loop_of_its_own_finds_one_in_its_next_call() -> None:
+    class Running(Plugin):
+        def answer(self, instance: Instance) -> Any:
+            asyncio.get_event_loop()
+
+            async def value() -> str:
+                return "yes"
+
+            return asyncio.run(value())  # leaves the thread without an event loop
+
+    task = FakeTask(docs(3))
+    found = answers(adapted(Running(), task, chunk_size=1), task.requests())
+    assert [response.text for response in found.values()] == ["yes"] * 3
+
+
 def test_closing_the_generator_ends_the_worker() -> None:
     task = FakeTask(docs(2))
     given = adapted(Plugin(), task, chunk_size=1).respond(ListStream(task.requests()))

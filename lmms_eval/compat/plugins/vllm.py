@@ -12,7 +12,7 @@ from lmms_eval.api.model import Model
 from lmms_eval.api.request import Response
 from lmms_eval.compat.plugins.delegating import DelegatingModel
 from lmms_eval.compat.plugins.settings import read_given, takes
-from lmms_eval.models.offline.settings import decoded, read_template
+from lmms_eval.models.offline.settings import SAME, EngineSettings, decoded, read_template
 from lmms_eval.models.remote.model import import_sdk
 from lmms_eval.models.vllm import VLLM as VllmModel
 
@@ -27,6 +27,8 @@ ENGINE_NAMES = (
     "trust_remote_code",
     "disable_log_stats",
 )
+OWN_NAMES = {*EngineSettings.model_fields, *SAME} - {"max_model_len", "pipeline_parallel_size", "mm_processor_kwargs"}
+"""Arguments of the back end that are none of the engine's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,9 @@ class VLLM(DelegatingModel):
         self.max_frame_num, self.max_new_tokens = settings.max_frame_num, settings.max_new_tokens
         self.min_image_pixels, self.image_first = settings.min_image_pixels, settings.image_first
         self.batch_size = self.batch_size_per_gpu = int(settings.batch_size)
+        self.num_concurrent = int(
+            self._others.get("num_concurrent", EngineSettings.model_fields["num_concurrent"].default)
+        )
         self.chat_template = read_template(settings.chat_template)
         if type(self).generate_until is DelegatingModel.generate_until:
             self._model()
@@ -88,7 +93,8 @@ class VLLM(DelegatingModel):
             if self._model_in_use is not None:
                 log.warning("%s: `client` holds the weights a second time", type(self).__name__)
             package = import_sdk("vllm", "vllm", "vllm")
-            self._client = package.LLM(**self._engine_arguments(), **self._others)
+            others = {name: value for name, value in self._others.items() if name not in OWN_NAMES}
+            self._client = package.LLM(**self._engine_arguments(), **others)
         return self._client
 
     @client.setter
@@ -143,13 +149,14 @@ class VLLM(DelegatingModel):
     def _open_model(self) -> Model:
         if self._client is not None:
             log.warning("%s: `client` holds the weights a second time", type(self).__name__)
-        return VllmModel(
-            **self._others,
+        arguments = {
             **self._engine_arguments(),
-            max_frames_num=self.max_frame_num,
-            chat_template=self.chat_template,
-            max_new_tokens=self.max_new_tokens,
-        )
+            "max_frames_num": self.max_frame_num,
+            "chat_template": self.chat_template,
+            "max_new_tokens": self.max_new_tokens,
+            "num_concurrent": self.num_concurrent,
+        }
+        return VllmModel(**{**arguments, **self._others})
 
     def _engine_arguments(self) -> dict[str, Any]:
         return {name: getattr(self._settings, name) for name in ENGINE_NAMES}

@@ -17,6 +17,7 @@ from PIL import Image
 from lmms_eval.api.instance import Instance
 from lmms_eval.errors import ModelError
 from lmms_eval.models.chat.vllm import VLLM as ChatVLLM
+from lmms_eval.models.legacy import LegacyAdapter
 from lmms_eval.models.simple.vllm import VLLM
 from tests.compat.plugins.kit import DOCUMENTS, Plugins
 from tests.media.draw import write_video
@@ -111,9 +112,18 @@ def test_a_plugin_that_asks_the_client_itself_is_scored(
 ) -> None:
     monkeypatch.setattr(sys.modules["vllm"], "LLM", LLM, raising=False)
     plugins.write(WITH_CLIENT)
-    done = plugins.run(f"model={folder},max_model_len=99")
+    done = plugins.run(f"model={folder},max_model_len=99,num_concurrent=7,seed=3")
     assert (done.code, done.score, seen.started) == (0, 1.0, {})
-    assert LLM.started["model"] == folder and LLM.started["max_model_len"] == 99
+    assert LLM.started == {
+        "model": folder,
+        "tensor_parallel_size": 1,
+        "data_parallel_size": 1,
+        "gpu_memory_utilization": 0.8,
+        "trust_remote_code": True,
+        "disable_log_stats": False,
+        "max_model_len": 99,
+        "seed": 3,
+    }
 
 
 def test_a_refused_request_fails_its_sample(plugins: Plugins, folder: str, seen: Recorder) -> None:
@@ -138,6 +148,13 @@ def test_pictures_stand_behind_the_text_and_are_large_enough(simple: VLLM, seen:
     assert prompts(seen) == ["<s>[user]why?<image>[assistant]", "<s>[user]<image>why?[assistant]"]
     sizes = [call["prompt"]["multi_modal_data"]["image"][0].size for call in seen.calls]
     assert sizes == [(56, 28), (50, 60)]
+
+
+def test_many_requests_are_open(simple: VLLM, folder: str) -> None:
+    assert simple.num_concurrent == simple._model().concurrency == LegacyAdapter(simple).concurrency // 8 == 256
+    few = VLLM(folder, num_concurrent=5)
+    assert few.num_concurrent == few._model().concurrency == 5
+    few.clean()
 
 
 def test_sampling_arguments(simple: VLLM) -> None:
