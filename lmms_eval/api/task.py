@@ -228,6 +228,8 @@ class PipelineScore:
     reason: str = ""
     per_answer: tuple[Mapping[str, Any], ...] = ()
     """With repeats: the metrics of each answer alone, for the stability metrics."""
+    drew: bool = False
+    """Scoring drew at random, as a parser does with an answer that names no choice."""
 
 
 @dataclass(frozen=True, slots=True)

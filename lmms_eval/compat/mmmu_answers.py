@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lmms_eval.utils.run_seed import RUN_SEED
+from lmms_eval.utils.run_seed import guessed
 
 _MARKS = ",.!?;:'"
 _JAPANESE_MARKS = "、。！？；："
@@ -85,7 +84,7 @@ def _parse_or_draw(
     response: str, choices: Sequence[str], options: Mapping[str, Any], marks: str, signs: Iterable[_Sign]
 ) -> str:
     found = _clearest(_padded(response, marks), choices, options, signs)
-    return random.Random(f"{RUN_SEED.get()}:{response}").choice(choices) if found is None else found
+    return guessed(choices, response) if found is None else found
 
 
 def _padded(response: str, marks: str) -> str:

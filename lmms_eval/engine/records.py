@@ -157,4 +157,6 @@ def _pipeline_record(score: PipelineScore) -> dict[str, Any]:
         record["reason"] = score.reason
     if score.per_answer:
         record["per_answer"] = [dict(metrics) for metrics in score.per_answer]
+    if score.drew:
+        record["drew"] = True
     return record

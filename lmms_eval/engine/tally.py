@@ -42,6 +42,8 @@ class TaskTally:
     truncated: int = 0
     lost: int = 0
     """Answers that did not come: their requests were given up."""
+    drew: int = 0
+    """Documents whose scoring drew at random."""
     served: Counter[str] = field(default_factory=Counter)
     """Answers by the model that the server says it served."""
 
@@ -64,6 +66,7 @@ class TaskTally:
         self.documents_with_tokens += told
         for verdict in record.get("judge", ()):
             self._add_verdict(Verdict.from_record(verdict))
+        self.drew += any(score.get("drew") for score in record.get("scores", ()))
         if record.get("scores"):
             self.correct += _positive_score(record["scores"][0]["metrics"], score_key)
 

@@ -223,7 +223,10 @@ def _additions(run: RunResult, tasks: Mapping[str, TaskResult], facts: RunFacts)
             **{group.group.name: _intervals(group.metrics) for group in run.groups if group.metrics},
         },
         "outcomes": {
-            **{name: _outcome(result.outcome, result.metrics) for name, result in tasks.items()},
+            **{
+                name: _outcome(result.outcome, result.metrics) | {"drew": result.tally.drew}
+                for name, result in tasks.items()
+            },
             **{
                 group.group.name: _outcome(group_outcome(group, tasks), group.metrics)
                 for group in run.groups

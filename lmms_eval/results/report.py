@@ -142,6 +142,11 @@ def _task_notes(result: TaskResult) -> list[str]:
             f"{name}: of {outcome.answers.total} answers {said}{_HINT_BLANK if outcome.answers.are_none else ''}"
         )
     tally = result.tally
+    if tally.drew:
+        lines.append(
+            f"{name}: scoring drew at random for {tally.drew} of {tally.documents} documents (drew in the samples "
+            "file), as it does for answers that name no choice"
+        )
     if tally.judge_unparsable:
         lines.append(
             f"{name}: {tally.judge_unparsable} of {tally.judge_questions} replies of the judge could not be read; the "

@@ -102,6 +102,8 @@ def _row(record: Mapping[str, Any], score: Mapping[str, Any], is_likelihood: boo
     row["status"] = score.get("status", "scored")
     if score.get("reason"):
         row["reason"] = score["reason"]
+    if score.get("drew"):
+        row["drew"] = True
     return row | _answer_facts(record)
 
 

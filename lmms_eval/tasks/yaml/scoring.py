@@ -22,6 +22,7 @@ from lmms_eval.tasks.yaml.config import GENERATING, TaskConfig
 from lmms_eval.tasks.yaml.metrics import BYPASS, TaskMetric, metric_function, score_text
 from lmms_eval.tasks.yaml.prompts import Prompts
 from lmms_eval.tasks.yaml.render import RenderError
+from lmms_eval.utils.run_seed import noting_chance
 from lmms_eval.utils.signatures import has_parameter, keywords_for
 
 log = logging.getLogger(__name__)
@@ -104,12 +105,19 @@ class AnswerScorer:
     predict_only: bool
     full_docs: Any = None
     """The whole split, for a ``process_results`` that takes ``full_docs``."""
+    may_draw: bool = False
+    """Code of the task that scores names ``random``."""
 
     def scores(
         self, doc: Doc, answers: Sequence[Answer], verdicts: Sequence[Verdict] = ()
     ) -> tuple[PipelineScore, ...]:
         """One score per pipeline; what a part that is not there leaves open is *unscored*."""
-        return tuple(self._score(pipeline, doc, answers, verdicts) for pipeline in self.plan.pipelines)
+        made = []
+        for pipeline in self.plan.pipelines:
+            with noting_chance(self.may_draw) as chance:
+                score = self._score(pipeline, doc, answers, verdicts)
+            made.append(replace(score, drew=True) if chance.drew else score)
+        return tuple(made)
 
     def judge_questions(self, doc: Doc, answers: Sequence[Answer]) -> list[JudgeQuestion]:
         """The questions of ``doc_to_judge`` about every set of answers that is scored."""

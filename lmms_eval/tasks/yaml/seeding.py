@@ -25,12 +25,18 @@ class Seeding:
         task: the task's name.
         prompt_functions: functions that make prompts.
         is_scored_by_us: no function of others takes part in scoring. Ours draw nothing, and seeding is dear.
+        scoring_functions: functions that score answers.
     """
 
-    def __init__(self, seed: int, task: str, prompt_functions: Iterable[Any], is_scored_by_us: bool = False) -> None:
+    def __init__(
+        self, seed: int, task: str, prompt_functions: Iterable[Any], is_scored_by_us: bool = False,
+        scoring_functions: Iterable[Any] = (),
+    ) -> None:  # fmt: skip
         self._seed, self._prefix = seed, f"{seed}:{task}:"
         self._prompts = any("random" in module_source(function) for function in prompt_functions)
         self._scoring = not is_scored_by_us
+        self.scoring_may_draw = any("random" in module_source(function) for function in scoring_functions)
+        """A module of a function that scores answers names random."""
 
     def prompt(self, doc_id: int) -> AbstractContextManager[None]:
         """Returns a context for calls that make a prompt."""

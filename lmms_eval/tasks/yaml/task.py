@@ -99,6 +99,7 @@ class YamlTask(Task):
             is_scored_by_us=self._plan.is_ours
             and all(metric.is_ours for metric in self._task_metrics)
             and not any(_may_draw(getattr(config, key)) for key in (*PROMPT_KEYS, *SCORING_KEYS)),
+            scoring_functions=[getattr(config, key) for key in SCORING_KEYS],
         )  # fmt: skip
         self._policy = Policy(options.allow_unsafe_code)
         self._few = few_shot(config, self._shots, options.fewshot_seed, self.where)
@@ -140,7 +141,7 @@ class YamlTask(Task):
         self._builder = PromptBuilder(self.prompts, documents, self._few, examples)
         self._scorer = AnswerScorer(
             self.config, self.prompts, self._task_metrics, self._plan, self.options.predict_only,
-            documents if self.config.full_docs else None,
+            documents if self.config.full_docs else None, self.seeding.scoring_may_draw,
         )  # fmt: skip
         if carried is None:
             self._check_columns(documents)
