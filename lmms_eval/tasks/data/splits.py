@@ -141,7 +141,7 @@ def open_data(request: DataRequest, split: str) -> DataSet:
     if folder is not None:
         if any((folder / name).is_file() for name in ("dataset_dict.json", "state.json")):
             return _of_datasets(hub.load_from_disk(folder), str(folder))
-        return _of_files(_in_folder(folder, request), {}, str(folder))
+        return _of_files(in_folder(folder, request), {}, str(folder))
     if request.data_root is not None:
         return _in_data_root(request, split)
     return _from_hub(request)
@@ -205,7 +205,8 @@ def _local_folder(request: DataRequest) -> Path | None:
     return None
 
 
-def _in_folder(folder: Path, request: DataRequest) -> FilesBySplit:
+def in_folder(folder: Path, request: DataRequest) -> FilesBySplit:
+    """Find the files of a folder that holds a data set, by split. Raises ``DataError`` where there are none."""
     stated = request.kwargs.get("data_files")
     if not stated:
         return hub_copy(folder, request.name, request.where)
@@ -220,7 +221,7 @@ def _in_folder(folder: Path, request: DataRequest) -> FilesBySplit:
 def _in_data_root(request: DataRequest, split: str) -> DataSet:
     root = Path(str(request.data_root)).expanduser()
     folder = data_root_folders(root, str(request.path), request.where, request.task)[0]
-    files = _in_folder(folder, request)
+    files = in_folder(folder, request)
     if split not in files and list(files) == ["train"]:
         files = {split: files["train"]}
     return _of_files(files, {}, str(folder), request.media)  # what the hub gave, wherever it lies now

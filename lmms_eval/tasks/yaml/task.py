@@ -16,6 +16,7 @@ from lmms_eval.tasks._task_utils.scoring_data import identity_of
 from lmms_eval.tasks.data import DataSet, Documents, open_data
 from lmms_eval.tasks.data.carried import CarriedSource, can_be_carried, described
 from lmms_eval.tasks.data.documents import document_hash, pictures, plain_row
+from lmms_eval.tasks.data.local_copies import LocalCopies
 from lmms_eval.tasks.data.splits import DataRequest
 from lmms_eval.tasks.yaml.config import GENERATING, TaskConfig, task_config
 from lmms_eval.tasks.yaml.costs import Costs, Files
@@ -73,9 +74,10 @@ class YamlTask(Task):
     def __init__(self, source: TaskSource, options: TaskOptions) -> None:
         self.source, self.options, self.where = source, options, source.file
         self._raw = task_config({**source.raw, "task": source.name}, self.where)
-        self.config: TaskConfig = self._raw.model_copy(
-            update={name: _resolved(name, value) for name, value in _fields(self._raw).items()}
-        )
+        copies = LocalCopies(options.data_root, self.where, str(self._raw.dataset_path))
+        with copies.offered():  # modules may load data when they are imported
+            resolved = {name: _resolved(name, value, copies) for name, value in _fields(self._raw).items()}
+        self.config: TaskConfig = self._raw.model_copy(update=resolved)
         config = self.config
         self.name = source.name
         self.alias = config.task_alias or source.name
@@ -380,10 +382,10 @@ def _may_draw(value: Any) -> bool:
     return callable(value) or (isinstance(value, str) and "random" in value)
 
 
-def _resolved(key: str, value: Any) -> Any:
+def _resolved(key: str, value: Any, copies: LocalCopies) -> Any:
     """A value with its functions imported; the function of a key for documents or scores goes by its name."""
     made = resolve_all(value, key)
-    return named(made, key) if key in NAMED_KEYS else made
+    return copies.reached(named(made, key)) if key in NAMED_KEYS else made
 
 
 def _fields(config: TaskConfig) -> dict[str, Any]:

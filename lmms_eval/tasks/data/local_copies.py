@@ -1,0 +1,145 @@
+"""``datasets.load_dataset`` as task code finds it: data sets that ``--data_root`` holds are read from there.
+
+The library's ``load_dataset``, under whatever name a module has imported it, asks ``load_dataset_builder`` of its own
+module. That one function is replaced while task code runs; for threads that run no task code it does as ever.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lmms_eval.errors import DataError
+from lmms_eval.tasks.data.locate import SUFFIXES, data_root_folders
+from lmms_eval.tasks.data.splits import DataRequest, in_folder
+
+_KEPT = ("cache_dir", "features", "download_config", "download_mode")
+"""Arguments that mean something where files are read instead of a repository."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalCopies:
+    """Data sets below ``--data_root``, for the code of one task."""
+
+    root: str | None
+    """``None``: no such option; nothing is replaced."""
+    where: str
+    """The task's YAML file."""
+    own: str
+    """The task's own ``dataset_path``, which may lie in the folder itself."""
+
+    def reached(self, function: Any) -> Any:
+        """Wrap a function of the task so that data sets that it loads are looked up here; what is none comes back."""
+        if self.root is None or not callable(function) or isinstance(function, type):
+            return function
+        file = getattr(sys.modules.get(getattr(function, "__module__", None) or ""), "__file__", None)
+        if not any(map(_names_load_dataset, {Path(self.where).parent, Path(file or self.where).parent})):
+            return function
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with _HOOK.installed(self):
+                return function(*args, **kwargs)
+
+        return call
+
+    def offered(self) -> AbstractContextManager[None]:
+        """Return a context for code in the task's folder that no function holds, such as that of its modules."""
+        if self.root is None or not _names_load_dataset(Path(self.where).parent):
+            return nullcontext()
+        return _HOOK.installed(self)
+
+    def folder(self, path: str) -> Path | None:
+        """Find the copy of a hub repository; ``None`` where there is none, or where ``path`` names no repository.
+
+        Raises:
+            DataError: ``--data_root`` is no folder.
+        """
+        root = Path(str(self.root)).expanduser()
+        found = data_root_folders(root, path, self.where)[0]
+        return found if found != root or path == self.own else None
+
+
+@functools.cache
+def _names_load_dataset(folder: Path) -> bool:
+    """Tell whether a module of a task's folder names the function: else the library need not be imported."""
+    return any("load_dataset" in file.read_text(encoding="utf-8", errors="replace") for file in folder.glob("*.py"))
+
+
+_COPIES: ContextVar[LocalCopies | None] = ContextVar("_COPIES", default=None)
+
+
+class _Hook:
+    """The function in the place of the library's while any thread runs task code."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._library: Callable[..., Any]
+
+    @contextmanager
+    def installed(self, copies: LocalCopies) -> Iterator[None]:
+        from datasets import load
+
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                self._library = load.load_dataset_builder
+                load.load_dataset_builder = self._builder
+        token = _COPIES.set(copies)
+        try:
+            yield
+        finally:
+            _COPIES.reset(token)
+            with self._lock:
+                self._inside -= 1
+                if self._inside == 0:
+                    load.load_dataset_builder = self._library
+
+    def _builder(self, path: str, name: str | None = None, **options: Any) -> Any:
+        """Make the builder of a local copy, else what the library makes."""
+        copies = _COPIES.get()
+        if copies is None or not _is_repository(path):
+            return self._library(path, name, **options)
+        folder = copies.folder(path)
+        if folder is None:
+            return self._from_hub(copies, path, name, options)
+        if options.get("data_dir"):
+            folder /= str(options["data_dir"])
+        files = in_folder(folder, DataRequest(path, name, {"data_files": options.get("data_files")}, copies.where))
+        kept = {key: options[key] for key in _KEPT if options.get(key) is not None}
+        suffix = next(iter(files.values()))[0].suffix
+        kind = SUFFIXES.get(suffix)
+        if kind is None:
+            raise DataError(f"{folder}: files of type {suffix!r} are not read; use one of {', '.join(SUFFIXES)}")
+        if kind == "tsv":
+            kind, kept["sep"] = "csv", "\t"
+        by_split = {split: [str(file) for file in of_split] for split, of_split in files.items()}
+        return self._library(kind, data_files=by_split, **kept)
+
+    def _from_hub(self, copies: LocalCopies, path: str, name: str | None, options: dict[str, Any]) -> Any:
+        try:
+            return self._library(path, name, **options)
+        except Exception as error:  # network, hub, parser and builder errors have no common class
+            raise DataError(
+                f"{copies.where}: its code loads the data set {path!r}, of which --data_root {copies.root} has no copy "
+                f"(a folder {path}, {path.replace('/', '__')} or {path.rpartition('/')[2]}), and from the hub: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+
+def _is_repository(path: str) -> bool:
+    """Tell whether ``load_dataset`` would ask the hub for this: it is no builder of the library, and no local path."""
+    from datasets.packaged_modules import _PACKAGED_DATASETS_MODULES
+
+    return path not in _PACKAGED_DATASETS_MODULES and not Path(path).expanduser().exists()
+
+
+_HOOK = _Hook()
