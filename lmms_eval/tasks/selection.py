@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.api.task import Group, GroupMetric, Selection, Task, TaskOptions
+from lmms_eval.api.task import ConfigurableTask, Group, GroupMetric, Selection, Task, TaskOptions
 from lmms_eval.errors import TaskError, UsageError
 from lmms_eval.tasks.catalogue import Catalogue, yaml_files
 from lmms_eval.tasks.yaml.config import aggregate_metrics, facts_of, group_config, task_config
+from lmms_eval.tasks.yaml.configured import configured_task
 from lmms_eval.tasks.yaml.functions import named, resolve_all
 from lmms_eval.tasks.yaml.included import include
 from lmms_eval.tasks.yaml.loader import YamlReader, decode
@@ -190,11 +191,13 @@ class _Walk:
 
 
 def build_task(source: TaskSource, options: TaskOptions) -> Task:
-    """A task from its configuration; with ``class`` the task's own Python class."""
+    """A task from its configuration; with ``class`` the task's own Python class, or one that opens its data."""
     if source.raw.get("class") is None:
         return YamlTask(source, options)
     config = task_config({**source.raw, "task": source.name}, source.file)
     made = resolve_all(config.class_, "class")
+    if isinstance(made, type) and issubclass(made, ConfigurableTask):
+        return configured_task(source, options, made)
     try:
         offered = {"config": dict(source.raw), "options": options, "source": source}
         parameters = inspect.signature(made).parameters

@@ -137,10 +137,10 @@ def open_data(request: DataRequest, split: str) -> DataSet:
         return _local_builder(request, path)
     folder = _local_folder(request)
     if kwargs.get("load_from_disk"):
-        return _of_datasets(hub.load_from_disk(folder or Path(path).expanduser()), str(folder or path))
+        return of_datasets(hub.load_from_disk(folder or Path(path).expanduser()), str(folder or path))
     if folder is not None:
         if any((folder / name).is_file() for name in ("dataset_dict.json", "state.json")):
-            return _of_datasets(hub.load_from_disk(folder), str(folder))
+            return of_datasets(hub.load_from_disk(folder), str(folder))
         return _of_files(in_folder(folder, request), {}, str(folder))
     if request.data_root is not None:
         return _in_data_root(request, split)
@@ -237,7 +237,8 @@ def _of_files(files: FilesBySplit, options: Mapping[str, Any], where: str, media
     return DataSet(openers, where, media)
 
 
-def _of_datasets(splits: Mapping[str, Any], where: str, media: MediaPolicy | None = None) -> DataSet:
+def of_datasets(splits: Mapping[str, Any], where: str, media: MediaPolicy | None = None) -> DataSet:
+    """Take ``datasets.Dataset`` objects by split as the data of a task."""
     openers = {split: functools.partial(hub.DatasetSource, made, where) for split, made in splits.items()}
     return DataSet(openers, where, media)
 
@@ -254,4 +255,4 @@ def _from_hub(request: DataRequest) -> DataSet:
 
         fetch_videos(str(request.path), request.kwargs, request.where)
     found = hub.load_hub(str(request.path), request.name, kwargs)
-    return _of_datasets(found, f"data set {request.path}", request.media)
+    return of_datasets(found, f"data set {request.path}", request.media)
