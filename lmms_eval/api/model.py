@@ -44,7 +44,11 @@ class Model(abc.ABC):
     """
 
     kinds: frozenset[RequestKind] = frozenset({"generate_until"})
-    """Request kinds that this model can answer; anything else is refused before the run starts."""
+    """Request kinds that this model can answer; anything else is refused before the run starts.
+
+    ``generate_visual_cot`` says that answers may hold pictures (``Response.parts``): a task of that type is put as two
+    ``generate_until`` requests, the second with the picture that the first was answered with. Class plugins get the
+    requests themselves."""
     concurrency: int = 1
     """Requests that are open at a time at most (batch size of a local model, ceiling of an API client)."""
     ordered: bool = False
@@ -109,6 +113,18 @@ class lmms(abc.ABC):
     @abc.abstractmethod
     def generate_until_multi_round(self, requests: list[Instance]) -> list[Any]:
         """The list of all rounds' answers for each request."""
+
+    def generate_visual_cot(self, requests: list[Instance]) -> list[str]:
+        """Return the text of each request's answer, which was found by drawing a picture for the question first.
+
+        Raises:
+            NotImplementedError: the plugin does not define it.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__} draws no pictures: generate_visual_cot is for models that generate pictures and "
+            "texts, such as bagel_unig2u, illume_plus, ovis_u1 and qwen_image_edit of the family, or the back ends "
+            "openai and gemini with such a checkpoint"
+        )
 
     @classmethod
     def create_from_arg_string(cls: type[T], arg_string: str, additional_config: Mapping[str, Any] | None = None) -> T:

@@ -23,13 +23,14 @@ from lmms_eval.utils.numbers import ScoreRange
 if TYPE_CHECKING:  # it costs the import of pydantic
     from lmms_eval.api.messages import ChatMessages
 
-RequestKind = Literal["generate_until", "loglikelihood", "generate_until_multi_round"]
+RequestKind = Literal["generate_until", "loglikelihood", "generate_until_multi_round", "generate_visual_cot"]
 OutputType = Literal[
     "generate_until",
     "loglikelihood",
     "multiple_choice",
     "generate_until_multi_round",
     "generate_until_agentic",
+    "generate_visual_cot",
 ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -225,13 +225,8 @@ def _answering(
         ModelError: it, or what draws, cannot be built; or it cannot answer what is asked.
     """
     model = _open_model(config, registry, choice, place, opened)
-    for plan in plans:  # before a single question is asked
-        needed = "loglikelihood" if plan.task.output_type in ("loglikelihood", "multiple_choice") else "generate_until"
-        if needed not in model.kinds:
-            raise ModelError(
-                f"task {plan.task.name!r} ({plan.task.output_type}) needs {needed} requests, which model "
-                f"{choice.name!r} does not answer; it answers: {', '.join(sorted(model.kinds))}"
-            )
+    draws = {"generate_visual_cot"} if config.t2i and not choice.legacy else set()
+    _refuse_unanswered(plans, choice, model.kinds | draws)
     _refuse_check(config, choice, place, model.collective_forward)
     if place.size > 1 and isinstance(model, LegacyAdapter):
         model.set_world(place.rank, place.size)
@@ -244,6 +239,25 @@ def _answering(
     illustrated = IllustratedModel(model, painter, owns_inner=False)
     opened.callback(illustrated.close)
     return illustrated
+
+
+def _refuse_unanswered(plans: Sequence[TaskPlan], choice: ModelChoice, kinds: Collection[str]) -> None:
+    """Refuse tasks whose requests are none that the model answers, before a single question is asked."""
+    of_types = {"loglikelihood": "loglikelihood", "multiple_choice": "loglikelihood"}
+    for plan in plans:
+        output_type = plan.task.output_type
+        draws = output_type == "generate_visual_cot"
+        needed = output_type if draws else of_types.get(output_type, "generate_until")
+        if needed in kinds:
+            continue
+        hint = (
+            "; give a model whose answers hold pictures (openai or gemini with such a checkpoint, another with --t2i), "
+            "or a class plugin of the simple interface that defines generate_visual_cot"
+        )
+        raise ModelError(
+            f"task {plan.task.name!r} ({output_type}) needs {needed} requests, which model {choice.name!r} does not "
+            f"answer; it answers: {', '.join(sorted(kinds))}{hint if draws else ''}"
+        )
 
 
 def _own_device(place: Place) -> str | None:

@@ -70,7 +70,9 @@ class ScoredAnswers:
 class ClosedModel(Model):
     """Says what the recorded model said of itself, and answers nothing but what the run's records hold."""
 
-    kinds: frozenset[RequestKind] = frozenset({"generate_until", "loglikelihood", "generate_until_multi_round"})
+    kinds: frozenset[RequestKind] = frozenset(
+        {"generate_until", "loglikelihood", "generate_until_multi_round", "generate_visual_cot"}
+    )
     concurrency = 64
 
     def __init__(self, identity: Mapping[str, Any], description: Mapping[str, Any], answers: ScoredAnswers) -> None:

@@ -36,7 +36,7 @@ class Baseline(Model):
             the whole task right; this leaves it out (``--no_media``).
     """
 
-    kinds: frozenset[RequestKind] = frozenset({"generate_until", "loglikelihood"})
+    kinds: frozenset[RequestKind] = frozenset({"generate_until", "loglikelihood", "generate_visual_cot"})
     concurrency = TAKE
     reads_documents = True
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, field_validator
 
 from lmms_eval.api.interleaved import generated_image
-from lmms_eval.api.request import GeneratedImage, Request, Usage
+from lmms_eval.api.request import GeneratedImage, Request, RequestKind, Usage
 from lmms_eval.errors import MediaError
 from lmms_eval.models.openai.errors import AttemptError
 from lmms_eval.models.openai.generation import stop_strings
@@ -68,6 +68,7 @@ class Gemini(SdkModel[Arguments]):
     """
 
     answer_arguments = (*ANSWER_ARGUMENTS, "thinking_budget", "pass_video")
+    kinds: frozenset[RequestKind] = frozenset({"generate_until", "generate_visual_cot"})
     service = SERVICE
     arguments_kind = Arguments
 

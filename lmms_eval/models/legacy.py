@@ -85,6 +85,8 @@ class LegacyAdapter(Model):
         own = CHUNK_FACTOR * next((size for size in sizes if size > 0), 1)
         self._chunk_size = chunk_size or max(own, CHUNK_FACTOR * _open_requests(plugin))
         self.concurrency = self._chunk_size
+        if plugin.is_simple and type(plugin).generate_visual_cot is not lmms.generate_visual_cot:
+            self.kinds = self.kinds | {"generate_visual_cot"}
         self._five = False
         self._hook = PartialHook()
         self._torch_state = TorchState.capture()

@@ -27,7 +27,9 @@ class Replay(Model):
             taken for every task.
     """
 
-    kinds: frozenset[RequestKind] = frozenset({"generate_until", "loglikelihood", "generate_until_multi_round"})
+    kinds: frozenset[RequestKind] = frozenset(
+        {"generate_until", "loglikelihood", "generate_until_multi_round", "generate_visual_cot"}
+    )
     concurrency = TAKE
     reads_documents = True
 

@@ -151,6 +151,8 @@ def _rounds_of(request: Request, held: Sequence[Any]) -> list[str]:
 
 def _parts_of(request: Request, parts: list[Any]) -> list[Any] | None:
     """Texts and pictures of the answer to this request; ``None`` if none are listed."""
+    if request.task.output_type == "generate_visual_cot" and request.round:
+        return None  # the pictures were drawn in the round before
     places = [request.repeat] if request.task.repeats > 1 else []
     if request.task.output_type == "generate_until_multi_round":
         places.append(request.round)

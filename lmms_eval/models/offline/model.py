@@ -199,7 +199,8 @@ class EngineModel(Model):
             self._inner = _server(given, name)
         else:
             self._inner = OfflineModel(read_settings(given, name), self.engine)
-        self.concurrency, self.kinds = self._inner.concurrency, self._inner.kinds
+        self.concurrency = self._inner.concurrency
+        self.kinds = self._inner.kinds - {"generate_visual_cot"}  # engines answer with texts
 
     def prepare(self, request: Request) -> Request:
         """See the inner back end."""

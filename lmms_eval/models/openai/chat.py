@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmms_eval.api.request import Request
+from lmms_eval.api.request import Request, RequestKind
 from lmms_eval.models.openai.arguments import ChatArguments, Endpoint
 from lmms_eval.models.openai.body import BodyBuilder
 from lmms_eval.models.openai.generation import local_stops
@@ -25,6 +25,7 @@ class ChatModel(RemoteModel):
     """A ``RemoteModel`` whose requests a ``BodyBuilder`` renders."""
 
     answer_arguments: tuple[str, ...] = CHAT_ANSWER_ARGUMENTS
+    kinds: frozenset[RequestKind] = frozenset({"generate_until", "generate_visual_cot"})
 
     def __init__(self, arguments: ChatArguments, endpoint: Endpoint) -> None:
         self.builder = BodyBuilder(arguments, endpoint)

@@ -18,7 +18,7 @@ LENGTHS = ("max_new_tokens", "max_tokens", "max_completion_tokens")
 """Names of the length, the first one given counts."""
 READ = frozenset({*LENGTHS, "temperature", "top_p", "do_sample", "until", "stop", "seed", "extra_body"})
 """Handled one by one in ``map_generation``."""
-WITHOUT_MEANING = frozenset({"num_beams", "use_cache", "n", "num_return_sequences", "max_agentic_steps"})
+WITHOUT_MEANING = frozenset({"num_beams", "use_cache", "n", "num_return_sequences", "max_agentic_steps", "visual_cot"})
 """Not for this protocol, and of no effect on one answer: left out without a word."""
 
 

@@ -45,6 +45,8 @@ class OpenAI(ChatModel):
         self._endpoint = find_endpoint(self._arguments, os.environ)
         if self._arguments.api == "completions" or (self._arguments.api == "chat" and not self._endpoint.is_public):
             self.kinds = self.kinds | {"loglikelihood"}
+        if self._arguments.api == "completions":
+            self.kinds = self.kinds - {"generate_visual_cot"}  # their answers are texts
         # aiohttp takes a tenth of a second to import: when a model is built, not when its class is looked up.
         importlib.import_module("lmms_eval.models.openai.client")
         super().__init__(self._arguments, self._endpoint)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+from lmms_eval.api.messages import ChatMessage, ChatMessages, ChatTextContent
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Part, Request, Response
 from lmms_eval.api.task import Task
@@ -17,6 +19,7 @@ from lmms_eval.models.text_to_image.protocol import DrawingError, TextToImage
 from lmms_eval.utils.picture_marks import Wanted, split_marks
 
 MAX_THREADS = 32
+ASKED = "\nAnswer with a description of the picture in words, as <image>description</image>."
 
 
 class IllustratedModel(Model):
@@ -28,11 +31,16 @@ class IllustratedModel(Model):
 
     def __init__(self, inner: Model, painter: TextToImage, owns_inner: bool = True) -> None:
         self._inner, self._painter, self._owns_inner = inner, painter, owns_inner
-        self.kinds, self.concurrency, self.ordered = inner.kinds, inner.concurrency, inner.ordered
+        self.kinds = inner.kinds | {"generate_visual_cot"}
+        self.concurrency, self.ordered = inner.concurrency, inner.ordered
         self.collective_forward, self.reads_documents = inner.collective_forward, inner.reads_documents
 
     def prepare(self, request: Request) -> Request:
-        return self._inner.prepare(request)
+        """As the inner model; where a task asks for a picture by itself, the form is said in which it is described."""
+        draws = request.task.output_type == "generate_visual_cot" and request.generation.get("visual_cot")
+        if not draws:
+            return self._inner.prepare(request)
+        return self._inner.prepare(request.with_messages(partial(_asking_for_marks, request.build_messages)))
 
     def respond(self, stream: RequestStream) -> Iterator[Response] | AsyncIterator[Response]:
         """Answer as the inner model does; beside an asynchronous one pictures are drawn in threads."""
@@ -117,3 +125,9 @@ class IllustratedModel(Model):
             done.put_nowait(None)
         except Exception as error:  # noqa: BLE001 - whatever the inner model raised goes on to the engine
             done.put_nowait(error)
+
+
+def _asking_for_marks(build_messages: Callable[[], ChatMessages]) -> ChatMessages:
+    *before, last = build_messages().messages
+    asked = ChatMessage(role=last.role, content=[*last.content, ChatTextContent(text=ASKED)])
+    return ChatMessages(messages=[*before, asked])

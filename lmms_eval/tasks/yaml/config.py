@@ -12,9 +12,10 @@ from lmms_eval.api.task import OutputType
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.yaml.functions import FunctionRef
 
-GENERATING: frozenset[str] = frozenset({"generate_until", "generate_until_multi_round", "generate_until_agentic"})
+GENERATING: frozenset[str] = frozenset(
+    {"generate_until", "generate_until_multi_round", "generate_until_agentic", "generate_visual_cot"}
+)
 DEFAULT_DELIMITER = " "
-NOT_SUPPORTED = ("generate_visual_cot",)
 
 
 class _Keys(BaseModel):
@@ -123,8 +124,6 @@ def task_config(data: Mapping[str, Any], file: str) -> TaskConfig:
         TaskError: unknown keys, wrong types, or a combination that makes no task; the message names the file.
     """
     given = dict(data)
-    if given.get("output_type") in NOT_SUPPORTED:
-        raise TaskError(f"{file}: output_type {given['output_type']!r} is not in this version")
     if given.get("group") is not None:
         if given.get("tag") is not None:
             raise TaskError(f"{file}: give either tag or group (its old spelling inside a task), not both")
@@ -149,6 +148,8 @@ def _check_task(config: TaskConfig, file: str) -> None:
         raise TaskError(f"{file}: give doc_to_text (or doc_to_messages): without it there is no prompt")
     if config.output_type == "multiple_choice" and config.doc_to_choice is None:
         raise TaskError(f"{file}: output_type multiple_choice needs doc_to_choice")
+    if config.output_type == "generate_visual_cot" and config.metric_list is None:
+        raise TaskError(f"{file}: output_type generate_visual_cot has no metric of its own: give metric_list")
     multi = config.output_type in ("generate_until_multi_round", "generate_until_agentic")
     if multi and not _callable(config.doc_to_text) and not _callable(config.doc_to_messages):
         raise TaskError(f"{file}: output_type {config.output_type} needs a function for doc_to_text")

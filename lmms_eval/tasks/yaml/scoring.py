@@ -214,9 +214,7 @@ class AnswerScorer:
         value = filtered[0] if filtered else ""
         if self.config.output_type == "generate_until_multi_round":
             return [value]
-        if isinstance(value, list | tuple):
-            return [_trimmed(item) for item in value]
-        return [_trimmed(value)]
+        return [_trimmed(item) for item in (value if isinstance(value, list | tuple) else filtered or [""])]
 
     def _processed(self, doc: Doc, results: list[Any], verdicts: Mapping[str, Verdict]) -> Mapping[str, Any]:
         function = self.config.process_results

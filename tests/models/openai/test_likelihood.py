@@ -88,8 +88,12 @@ def test_the_plain_form_generates_without_roles() -> None:
 
 
 def test_the_public_chat_api_and_the_responses_form_answer_no_likelihoods() -> None:
-    assert OpenAI(model="m", api_key="k" * 9).kinds == {"generate_until"}
-    assert build("http://127.0.0.1:9/v1", "responses").kinds == {"generate_until"}
+    assert OpenAI(model="m", api_key="k" * 9).kinds == {"generate_until", "generate_visual_cot"}
+    assert build("http://127.0.0.1:9/v1", "responses").kinds == {"generate_until", "generate_visual_cot"}
+
+
+def test_completions_hold_no_pictures() -> None:
+    assert build("http://127.0.0.1:9/v1", "completions").kinds == {"generate_until", "loglikelihood"}
 
 
 @pytest.mark.parametrize(("template", "api"), [({}, "chat"), ({"chat_template": "none"}, "completions")])

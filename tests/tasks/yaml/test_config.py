@@ -48,7 +48,10 @@ def test_group_is_an_old_spelling_of_tag() -> None:
         ({"repeats": 0}, r"x\.yaml: key 'repeats'.*greater than or equal to 1"),
         ({"metric_list": "acc"}, r"key 'metric_list'.*list"),
         ({"output_type": "generate"}, r"key 'output_type'.*generate_until"),
-        ({"output_type": "generate_visual_cot"}, r"generate_visual_cot' is not in this version"),
+        (
+            {"output_type": "generate_visual_cot", "metric_list": None},
+            r"x\.yaml: output_type generate_visual_cot has no metric",
+        ),
         ({"task": "../../evil"}, r"x\.yaml: key 'task': a name holds no slash"),
         ({"task": "a/../../../home/me/rows"}, r"x\.yaml: key 'task': a name holds no slash"),
         ({"dataset_path": None}, r"key 'dataset_path' is missing"),

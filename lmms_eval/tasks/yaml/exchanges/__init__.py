@@ -9,6 +9,7 @@ from lmms_eval.tasks.yaml.exchanges.base import TaskExchange
 from lmms_eval.tasks.yaml.exchanges.generation import PluginRoundsExchange, SingleExchange
 from lmms_eval.tasks.yaml.exchanges.likelihood import LikelihoodExchange
 from lmms_eval.tasks.yaml.exchanges.rounds import RoundsExchange
+from lmms_eval.tasks.yaml.exchanges.visual_cot import PluginVisualCotExchange, VisualCotExchange
 from lmms_eval.tasks.yaml.requests import RequestFactory
 
 _KINDS: dict[str, type[TaskExchange]] = {
@@ -17,7 +18,13 @@ _KINDS: dict[str, type[TaskExchange]] = {
     "multiple_choice": LikelihoodExchange,
     "generate_until_multi_round": RoundsExchange,
     "generate_until_agentic": AgenticExchange,
+    "generate_visual_cot": VisualCotExchange,
 }
+_BY_PLUGINS: dict[str, type[TaskExchange]] = {
+    "generate_until_multi_round": PluginRoundsExchange,
+    "generate_visual_cot": PluginVisualCotExchange,
+}
+"""Class plugins go through these rounds themselves."""
 
 
 def exchange_for(requests: RequestFactory, doc_id: int, repeat: int) -> Exchange:
@@ -29,6 +36,5 @@ def exchange_for(requests: RequestFactory, doc_id: int, repeat: int) -> Exchange
     output_type = requests.task.output_type
     if output_type not in _KINDS:
         raise TaskError(f"{requests.where}: output_type {output_type!r} is not in this version")
-    plugin_makes_rounds = output_type == "generate_until_multi_round" and requests.options.legacy
-    kind = PluginRoundsExchange if plugin_makes_rounds else _KINDS[output_type]
-    return kind(requests, doc_id, repeat)
+    kinds = {**_KINDS, **_BY_PLUGINS} if requests.options.legacy else _KINDS
+    return kinds[output_type](requests, doc_id, repeat)
