@@ -23,6 +23,7 @@ from lmms_eval.tasks.catalogue import Catalogue
 from lmms_eval.tasks.selection import select_tasks
 from lmms_eval.tasks.yaml.scoring import AnswerScorer
 from lmms_eval.tasks.yaml.task import YamlTask
+from lmms_eval.utils.run_seed import noting_chance
 from tests.parity.compare import agree, decode
 from tests.parity.keys import keyed
 from tests.parity.vectors import GOLDEN_DIR, PASSED, Vector, Verdict, deviates, failed, line_adapter, pending
@@ -116,20 +117,22 @@ def replies(task: YamlTask, doc: Any, answers: Sequence[Answer], given: Iterator
     return found
 
 
-def processed(record: Mapping[str, Any]) -> Any:
-    """What scoring a document gives: metrics, or by pipeline what was filtered and the metrics."""
+def processed(record: Mapping[str, Any]) -> tuple[Any, bool]:
+    """What scoring a document gives : metrics, or by pipeline; and whether chance took part."""
     task = task_of(record["task"], record.get("model"), True)
     doc = opened(record["doc"])
     answers = [Answer(answer) for answer in record["answers"]]
     given = iter(record.get("judge_replies") or ())
     if len(answers) == 1 or task.config.process_results is None or "none" not in task.pipelines:
         scores = scorer_of(task).scores(doc, answers, replies(task, doc, answers, given))
+        drew = any(score.drew for score in scores)
         if task.pipelines == ("none",):
-            return scores[0].metrics
-        return {score.filter: {"filtered": score.filtered[0], "result": score.metrics} for score in scores}
+            return scores[0].metrics, drew
+        return {score.filter: {"filtered": score.filtered[0], "result": score.metrics} for score in scores}, drew
     texts = [answer.value.strip() for answer in answers]
-    offered = {"verdicts": {}} if task.is_judged else {}
-    return scorer_of(task)._processed(doc, texts, offered)
+    with noting_chance() as chance:
+        metrics = scorer_of(task)._processed(doc, texts, {})
+    return metrics, chance.drew
 
 
 def aggregated(record: Mapping[str, Any], output: Path | None = None) -> Estimate:
@@ -176,7 +179,8 @@ def includes(ours: Any, wanted: Any, tolerance: float) -> bool:
     return agree(wanted, ours, tolerance)
 
 
-def _compare_process(record: Mapping[str, Any], found: Any) -> Verdict:
+def _compare_process(record: Mapping[str, Any]) -> Verdict:
+    found, drew = processed(record)
     wanted, tolerance = decode(record["wanted"]), record.get("tolerance", 1e-9)
     ours = recorded(found)
     if record.get("unordered"):
@@ -187,14 +191,9 @@ def _compare_process(record: Mapping[str, Any], found: Any) -> Verdict:
         return PASSED if includes(ours, beside, tolerance) else failed(f"{ours!r} instead of {beside!r}")
     if fixed is not None and includes(ours, _sorted(fixed) if record.get("unordered") else fixed, tolerance):
         return deviates(FIXED)
-    if record.get("random_seed") is not None and _is_drawn(found):
+    if record.get("random_seed") is not None and drew:
         return deviates(RANDOM)
     return failed(f"{ours!r} instead of {wanted!r}{'' if fixed is None else f' or {fixed!r}'}")
-
-
-def _is_drawn(found: Any) -> bool:
-    """Scoring flagged the letter as drawn by chance."""
-    return any(isinstance(part, Mapping) and part.get("random_fallback") for part in tables(found))
 
 
 def _sorted(value: Any) -> Any:
@@ -236,7 +235,7 @@ def _compare_parts(made: Estimate, wanted: Mapping[str, Any], tolerance: float) 
 def _compare_error(record: Mapping[str, Any]) -> Verdict:
     calls: dict[str, Callable[[], Any]] = {
         "prompt": lambda: _prompt(record),
-        "process": lambda: processed(record),
+        "process": lambda: processed(record)[0],
         "aggregate": lambda: aggregated(record),
     }
     try:
@@ -297,7 +296,7 @@ def _compare_prompt(record: Mapping[str, Any]) -> Verdict:
 
 COMPARE: dict[str, Callable[[Mapping[str, Any]], Verdict]] = {
     "prompt": _compare_prompt,
-    "process": lambda record: _compare_process(record, processed(record)),
+    "process": _compare_process,
     "aggregate": _compare_aggregate,
     "error": _compare_error,
     "submission": _compare_submission,
