@@ -10,10 +10,10 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from lmms_eval.api.messages import visual_to_content
+from lmms_eval.compat.llm_judge import JudgeServer, ServerConfig
 from lmms_eval.compat.loose_choices import relax_exact_match
 from lmms_eval.compat.math_verification import default_verify
 from lmms_eval.judges.options import JudgeOptions
-from lmms_eval.llm_judge import JudgeServer, ServerConfig
 
 SYSTEM_PROMPT = (
     "You are a helpful assistant. When user asks a question, your response must include two parts: first, reasoning "

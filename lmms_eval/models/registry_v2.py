@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from lmms_eval.api.registry import ModelManifest
-from lmms_eval.models.registry import ModelRegistry, ResolvedModel
-
-__all__ = ["ModelManifest", "ModelRegistry", "ResolvedModel"]
+from lmms_eval.compat.model_registry import ModelManifest as ModelManifest
+from lmms_eval.compat.model_registry import ModelRegistry as ModelRegistry
+from lmms_eval.compat.model_registry import ResolvedModel as ResolvedModel

@@ -1,6 +1,10 @@
 """Names of this package by their modules; see ``lmms_eval.utils.lazy``."""
 
 from lmms_eval.compat.cache_folders import resolve_cache_dir as resolve_cache_dir
+from lmms_eval.compat.collator import Collator as Collator
+from lmms_eval.compat.collator import Grouper as Grouper
+from lmms_eval.compat.collator import Reorderer as Reorderer
+from lmms_eval.compat.collator import chunks as chunks
 from lmms_eval.compat.event_log import eval_logger as eval_logger
 from lmms_eval.compat.result_files import get_file_datetime as get_file_datetime
 from lmms_eval.compat.result_files import get_file_task_name as get_file_task_name
@@ -10,14 +14,12 @@ from lmms_eval.compat.result_files import get_sample_results_filenames as get_sa
 from lmms_eval.compat.sharding import create_iterator as create_iterator
 from lmms_eval.compat.texts import hash_string as hash_string
 from lmms_eval.compat.texts import is_json as is_json
+from lmms_eval.compat.torch_helpers import get_dtype as get_dtype
+from lmms_eval.compat.torch_helpers import stop_sequences_criteria as stop_sequences_criteria
 from lmms_eval.results.family_table import make_table as make_table  # task files import it from here
 from lmms_eval.utils.arguments import handle_arg_string as handle_arg_string
 from lmms_eval.utils.arguments import parse_seed_list as parse_seed_list
 from lmms_eval.utils.arguments import simple_parse_args_string as simple_parse_args_string
-from lmms_eval.utils.collator import Collator as Collator
-from lmms_eval.utils.collator import Grouper as Grouper
-from lmms_eval.utils.collator import Reorderer as Reorderer
-from lmms_eval.utils.collator import chunks as chunks
 from lmms_eval.utils.concurrency import AdaptiveConfig as AdaptiveConfig
 from lmms_eval.utils.concurrency import Decision as Decision
 from lmms_eval.utils.concurrency import Window as Window
@@ -42,5 +44,3 @@ from lmms_eval.utils.redaction import redact as redact
 from lmms_eval.utils.redaction import redact_text as redact_text
 from lmms_eval.utils.template import apply_template as apply_template
 from lmms_eval.utils.template import regex_replace as regex_replace
-from lmms_eval.utils.torch_helpers import get_dtype as get_dtype
-from lmms_eval.utils.torch_helpers import stop_sequences_criteria as stop_sequences_criteria

@@ -13,7 +13,7 @@ from PIL import Image
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.compat import math_verification
-from lmms_eval.llm_judge import prompts
+from lmms_eval.compat.llm_judge import prompts
 from lmms_eval.tasks._task_utils import reasoning_utils as reasoning
 from tests.servers.stub import StubServer
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.api.outcome import NotEvaluated, evaluated_wholly
-from lmms_eval.llm_judge import ProviderFactory, Request, Response, ServerInterface
+from lmms_eval.compat.llm_judge import ProviderFactory, Request, Response, ServerInterface
 from lmms_eval.verifiers import VerifyResult, build_verification_pipeline
 from lmms_eval.verifiers.openai import OpenAIVerifier
 from tests.servers.stub import StubServer

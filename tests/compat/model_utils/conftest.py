@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lmms_eval.models.model_utils import gen_metrics, usage_metrics
+from lmms_eval.compat.model_utils import gen_metrics, usage_metrics
 
 
 @pytest.fixture(autouse=True)

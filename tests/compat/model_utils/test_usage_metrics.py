@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from lmms_eval.models.model_utils.usage_metrics import COLLECTOR, log_usage
+from lmms_eval.compat.model_utils.usage_metrics import COLLECTOR, log_usage
 
 
 def test_nothing_logged() -> None:

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lmms_eval.errors import MediaError
-from lmms_eval.models.model_utils.media_encoder import (
+from lmms_eval.compat.model_utils.media_encoder import (
     encode_image_to_base64,
     encode_image_to_base64_with_size_limit,
     encode_image_to_data_url,
 )
+from lmms_eval.errors import MediaError
 from tests.media.draw import encoded, picture
 
 

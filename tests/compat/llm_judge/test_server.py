@@ -12,8 +12,8 @@ import pytest
 from PIL import Image
 
 from lmms_eval.api.outcome import NotEvaluated
+from lmms_eval.compat.llm_judge import ProviderFactory, Request, Response, ServerConfig, ServerInterface, get_server
 from lmms_eval.errors import TaskError, UnknownNameError
-from lmms_eval.llm_judge import ProviderFactory, Request, Response, ServerConfig, ServerInterface, get_server
 from tests.servers.stub import StubServer
 
 

@@ -33,7 +33,7 @@ class _StopOnText:
         # a token is at least one byte in any tokenizer, so the stop text lies within this many last tokens
         self.window = len(stop.encode("utf-8")) + 2
 
-    def __call__(self, input_ids: Any, scores: Any, **kwargs: Any) -> Any:  # noqa: ARG002 - interface
+    def __call__(self, input_ids: Any, scores: Any, **kwargs: Any) -> Any:
         import torch
 
         recent = input_ids[:, self.prompt_length :][:, -self.window :]

@@ -12,13 +12,13 @@ from typing import Any
 from lmms_eval.api.judging import JudgeQuestion
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.outcome import NotEvaluated
+from lmms_eval.compat.llm_judge import prompts
+from lmms_eval.compat.llm_judge.protocol import Request, Response, ServerConfig
 from lmms_eval.judges import replies
 from lmms_eval.judges.driver import ask
 from lmms_eval.judges.options import JudgeOptions
 from lmms_eval.judges.prompts import bounded_picture
 from lmms_eval.judges.providers import Judge, open_judge
-from lmms_eval.llm_judge import prompts
-from lmms_eval.llm_judge.protocol import Request, Response, ServerConfig
 
 LONGEST_BACKOFF_S = 1.0
 

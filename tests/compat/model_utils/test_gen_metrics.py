@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lmms_eval.models.model_utils.gen_metrics import COLLECTOR, GenMetrics, log_metrics
+from lmms_eval.compat.model_utils.gen_metrics import COLLECTOR, GenMetrics, log_metrics
 
 
 def test_nothing_logged() -> None:
