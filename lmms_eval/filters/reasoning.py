@@ -87,38 +87,3 @@ def parse_reasoning_tags_config(
     if value is None or value is False:
         return None
     return _checked(value) or None
-
-
-def _boxed(text: str) -> str | None:
-    r"""The content of the first ``\boxed{…}`` with balanced braces."""
-    start = text.find(r"\boxed{")
-    if start < 0:
-        return None
-    depth, begin = 1, start + len(r"\boxed{")
-    for position in range(begin, len(text)):
-        depth += {"{": 1, "}": -1}.get(text[position], 0)
-        if depth == 0:
-            return text[begin:position]
-    return None
-
-
-def _without_thoughts(text: str) -> str:
-    opening, closing = "<think>", "</think>"
-    pieces: list[str] = []
-    at = 0
-    while (start := text.find(opening, at)) >= 0 and (end := text.find(closing, start + len(opening))) >= 0:
-        pieces.append(text[at:start])
-        at = end + len(closing)
-    return "".join([*pieces, text[at:]])
-
-
-def parse_reasoning_model_answer(text: str) -> str:
-    r"""The final answer of a reasoning model: without ``<think>…</think>``, the first ``<answer>…</answer>``, else
-    the first ``\boxed{…}``, else the rest; white space trimmed."""
-    text = _without_thoughts(text)
-    _, _, tagged = text.partition("<answer>")
-    answer, closing, _ = tagged.partition("</answer>")
-    if closing:
-        return answer.strip()
-    boxed = _boxed(text)
-    return (text if boxed is None else boxed).strip()

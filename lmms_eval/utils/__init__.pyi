@@ -20,15 +20,6 @@ from lmms_eval.results.family_table import make_table as make_table  # task file
 from lmms_eval.utils.arguments import handle_arg_string as handle_arg_string
 from lmms_eval.utils.arguments import parse_seed_list as parse_seed_list
 from lmms_eval.utils.arguments import simple_parse_args_string as simple_parse_args_string
-from lmms_eval.utils.concurrency import AdaptiveConfig as AdaptiveConfig
-from lmms_eval.utils.concurrency import Decision as Decision
-from lmms_eval.utils.concurrency import Window as Window
-from lmms_eval.utils.concurrency import decide as decide
-from lmms_eval.utils.concurrency import extract_text_prefix as extract_text_prefix
-from lmms_eval.utils.concurrency import is_rate_limit_error as is_rate_limit_error
-from lmms_eval.utils.concurrency import make_prefix_hash as make_prefix_hash
-from lmms_eval.utils.concurrency import parse_bool as parse_bool
-from lmms_eval.utils.concurrency import requests_before_decision as requests_before_decision
 from lmms_eval.utils.markdown import Column as Column
 from lmms_eval.utils.markdown import markdown_table as markdown_table
 from lmms_eval.utils.names import baseline_display_name as baseline_display_name

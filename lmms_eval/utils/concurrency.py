@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
 
 _RATE_LIMIT_MARKS = (
     "429", "rate limit", "too many requests", "quota", "rate_limit", "throttle", "requests per min",
     "tokens per min", "rpm", "tpm",
 )  # fmt: skip
-SMALLEST_PREFIX_CHARS = 32
-"""The least ``prefix_hash_chars`` that a back end takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +23,11 @@ class AdaptiveConfig:
     decrease_factor: float = 0.7
     failure_threshold: float = 0.05
 
-    def sanitized(self) -> AdaptiveConfig:
+    def sanitized(self) -> Self:
         """The nearest allowed values."""
         least = max(1, int(self.min_concurrency))
-        return AdaptiveConfig(
+        return replace(
+            self,
             min_concurrency=least,
             max_concurrency=max(least, int(self.max_concurrency)),
             target_latency_s=max(0.1, float(self.target_latency_s)),
@@ -66,12 +64,17 @@ def requests_before_decision(current: int) -> int:
     return max(4, current)
 
 
+def compute_p95(values: Sequence[float]) -> float:
+    """The value that 95 % of the values do not exceed, rounded down to one of them; 0 for none."""
+    ordered = sorted(values)
+    return ordered[int(0.95 * (len(ordered) - 1))] if ordered else 0.0
+
+
 def decide(current: int, window: Window, config: AdaptiveConfig) -> Decision:
     """Fewer on rate limits, failures or slow answers; more when all is well; else as many as now."""
     total = max(1, window.total_requests)
     failure_rate, limit_rate = window.failed_requests / total, window.rate_limited_requests / total
-    ordered = sorted(window.latencies)
-    p95 = ordered[int(0.95 * (len(ordered) - 1))] if ordered else 0.0
+    p95 = compute_p95(window.latencies)
     threshold, target = config.failure_threshold, config.target_latency_s
     reduce = limit_rate >= max(0.02, threshold) or failure_rate > threshold or p95 > 1.1 * target
     following = current
@@ -86,32 +89,3 @@ def is_rate_limit_error(text: str) -> bool:
     """Tell whether an error text speaks of a rate limit."""
     lowered = text.lower()
     return any(mark in lowered for mark in _RATE_LIMIT_MARKS)
-
-
-def make_prefix_hash(text: str, prefix_chars: int) -> str:
-    """SHA-1 of the first characters: requests with a common prefix are sent one after the other."""
-    return hashlib.sha1(text[:prefix_chars].encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
-
-
-def extract_text_prefix(messages: Sequence[Mapping[str, Any]], max_chars: int) -> str:
-    """The first characters of the text of messages, parts joined without a separator; media are passed over."""
-    parts: list[str] = []
-    missing = max_chars
-    for message in messages:
-        content = message.get("content")
-        texts = [content] if isinstance(content, str) else [
-            part.get("text") for part in content or [] if isinstance(part, Mapping) and part.get("type") == "text"
-        ]  # fmt: skip
-        for text in texts:
-            if missing <= 0:
-                return "".join(parts)
-            parts.append(str(text or "")[:missing])
-            missing -= len(parts[-1])
-    return "".join(parts)
-
-
-def parse_bool(value: Any) -> bool:
-    """Truth of a model argument: the texts ``1``, ``true``, ``yes`` and ``on`` in any case, else the value's own."""
-    if isinstance(value, str):
-        return value.strip().lower() in {"1", "true", "yes", "y", "on"}
-    return bool(value)

@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-import re
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.errors import UsageError
 from lmms_eval.filters.reasoning import (
-    parse_reasoning_model_answer,
     parse_reasoning_tags_config,
     strip_reasoning_tags,
 )
@@ -48,17 +45,9 @@ def test_one_pass_gives_what_the_steps_give(text: str, pair: tuple[str, str]) ->
     assert strip_reasoning_tags(text, [pair]) == stripped_step_by_step(text, *pair)
 
 
-@given(st.lists(st.sampled_from(["<think>", "</think>", "<answer>", "</answer>", "a", "\n"]), max_size=14).map("".join))
-def test_the_answer_is_that_of_the_expressions(text: str) -> None:
-    rest = re.sub(r"<think>.*?</think>", "", text, flags=re.DOTALL)
-    tagged = re.search(r"<answer>(.*?)</answer>", rest, flags=re.DOTALL)
-    assert parse_reasoning_model_answer(text) == (tagged.group(1) if tagged else rest).strip()
-
-
 @given(st.text())
 def test_any_text_is_taken(text: str) -> None:
     assert strip_reasoning_tags(text) == strip_reasoning_tags(text).strip()
-    assert isinstance(parse_reasoning_model_answer(text), str)
 
 
 def test_equal_tags() -> None:
@@ -86,8 +75,3 @@ def test_the_task_beats_the_command_line() -> None:
     assert parse_reasoning_tags_config("none", '[["<r>", "</r>"]]') == [("<r>", "</r>")]
     assert parse_reasoning_tags_config('[["<r>", "</r>"]]', False) is None
     assert parse_reasoning_tags_config("NULL") is None
-
-
-def test_boxed_answers_keep_their_braces() -> None:
-    assert parse_reasoning_model_answer(r"so \boxed{\frac{1}{2}}!") == r"\frac{1}{2}"
-    assert parse_reasoning_model_answer(r"open \boxed{1") == r"open \boxed{1"

@@ -1,17 +1,9 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.utils import (
-    AdaptiveConfig,
-    Window,
-    decide,
-    extract_text_prefix,
-    make_prefix_hash,
-    requests_before_decision,
-)
+from lmms_eval.utils.concurrency import AdaptiveConfig, Window, compute_p95, decide, requests_before_decision
 
 CONFIGS = st.builds(
     AdaptiveConfig, st.integers(-5, 300), st.integers(-5, 300), st.floats(-1, 60), st.floats(-1, 3), st.floats(-1, 3),
@@ -52,13 +44,12 @@ def test_down_on_limits_up_when_well() -> None:
     assert requests_before_decision(9) == 9
 
 
-def test_prefixes() -> None:
-    messages = [{"content": "ab"}, {"content": [{"type": "image"}, {"type": "text", "text": "cd"}]}, {"content": None}]
-    assert extract_text_prefix(messages, 3) == "abc"
-    assert extract_text_prefix(messages, 99) == "abcd"
-    assert make_prefix_hash("abcX", 3) == make_prefix_hash("abcY", 3) != make_prefix_hash("abcX", 4)
+@given(st.lists(st.floats(0, 100), min_size=1))
+def test_most_values_lie_at_or_below_the_95th_percentile(values: list[float]) -> None:
+    found = compute_p95(values)
+    assert found in values
+    assert sum(value <= found for value in values) >= int(0.95 * (len(values) - 1)) + 1
 
 
-@pytest.mark.parametrize("text", ["\ud800", "é", ""])
-def test_any_text_can_be_hashed(text: str) -> None:
-    assert len(make_prefix_hash(text, 256)) == 40
+def test_no_value_has_the_percentile_0() -> None:
+    assert compute_p95([]) == 0.0

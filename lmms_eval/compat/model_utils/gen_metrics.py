@@ -64,13 +64,13 @@ COLLECTOR = MetricsCollector()
 
 
 def log_metrics(
-    total_gen_tokens: float = 0,
     total_elapsed_time: float = 0.0,
+    total_gen_tokens: float = 0,
     avg_speed: float | None = None,  # noqa: ARG001 - part of the call that plugins make; computed from the sums
     additional_metrics: Mapping[str, Any] | None = None,
     **extra: Any,
 ) -> None:
-    """Log one batch: tokens generated, seconds, and anything else (``total_requests``, ``ttft``, ``tpot``, ...).
+    """Log one batch: seconds, tokens generated, and anything else (``total_requests``, ``ttft``, ``tpot``, ...).
 
     ``avg_speed`` is taken as given only in so far as the sums give it: means of rates would be wrong.
     """
@@ -115,4 +115,4 @@ class GenMetrics:
         texts = [content] if isinstance(content, str) else list(content or ())
         count = self._tokenize or str.split
         tokens = num_tokens if num_tokens is not None else sum(len(count(text)) for text in texts)
-        log_metrics(tokens, self.stop_timer(), total_requests=len(texts) or None, **extra)
+        log_metrics(self.stop_timer(), tokens, total_requests=len(texts) or None, **extra)

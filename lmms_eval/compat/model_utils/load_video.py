@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.media.video import Sampling, read_frames
@@ -10,6 +11,9 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+BACKENDS = ("pyav", "torchcodec", "dali")
+"""Decoders that a plugin can ask for; all of them read by ``lmms_eval.media``, which chooses the frames alike."""
+
 
 def read_video(
     video_path: Any,
@@ -17,6 +21,7 @@ def read_video(
     fps: float | None = None,
     format: str = "rgb24",
     force_include_last_frame: bool = False,
+    backend: str | None = None,
 ) -> npt.NDArray[np.uint8]:
     """Evenly spaced frames of a video.
 
@@ -26,16 +31,20 @@ def read_video(
         fps: frames per second to take.
         format: only ``rgb24``.
         force_include_last_frame: end with the video's last frame.
+        backend: one of ``BACKENDS``; else that of ``LMMS_VIDEO_DECODE_BACKEND``.
 
     Returns:
         ``(frames, height, width, 3)``, uint8, RGB; the caller owns it.
 
     Raises:
         MediaError: the video cannot be found or read.
-        ValueError: another ``format``, or a count or rate that is not positive.
+        ValueError: another ``format`` or ``backend``, or a count or rate that is not positive.
     """
     if format != "rgb24":
         raise ValueError(f"frames come as rgb24, not as {format!r}: convert the array that this function gives")
+    wanted = backend or os.environ.get("LMMS_VIDEO_DECODE_BACKEND") or BACKENDS[0]
+    if wanted not in BACKENDS:
+        raise ValueError(f"unknown video backend {wanted!r}: use one of {', '.join(BACKENDS)}")
     sampling = Sampling(count=num_frm, fps=fps, include_last=force_include_last_frame)
     return read_frames(video_path, sampling).array.copy()
 

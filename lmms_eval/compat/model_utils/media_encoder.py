@@ -1,18 +1,64 @@
-"""Picture encoding by the names that model plugins import; the work is done in ``lmms_eval.media``."""
+"""Picture encoding by the names that model plugins import; the work is done in ``lmms_eval.media``.
+
+``cache`` is a mapping that a plugin keeps over several calls: a picture is encoded once for it. ``copy_if_pil`` and
+``use_path_cache`` are taken and without meaning here: no picture is changed, and encoded files are kept by content.
+"""
 
 from __future__ import annotations
 
 import base64
+import io
+from collections.abc import Callable, Hashable, MutableMapping
 from typing import Any, get_args
 
+from lmms_eval.errors import MediaError
+from lmms_eval.media import digest
 from lmms_eval.media.encode import EncodedImage, ImageFormat, WireOptions, encode_image, wire_image
 from lmms_eval.media.image import load_image, to_rgb
 
 _FORMATS: dict[str, ImageFormat] = {name: name for name in get_args(ImageFormat)} | {"JPG": "JPEG"}
+_JPEG_MODES = ("1", "L", "RGB", "CMYK", "YCbCr")
+
+Cache = MutableMapping[Any, str]
 
 
-def encode_image_to_base64(
-    image: Any, *, image_format: str | None = None, convert_rgb: bool = False, quality: int | None = None
+def encode_image_to_bytes(
+    image: Any,
+    *,
+    image_format: str = "PNG",
+    convert_rgb: bool = False,
+    quality: int | None = None,
+    copy_if_pil: bool = False,  # noqa: ARG001 - no picture is changed
+) -> bytes:
+    """Encode a picture (PIL image, path, ...) in a format (``PNG``, ``JPEG``, ``WEBP``), in its own mode.
+
+    JPEG has no transparency and no palette: such a picture is laid over white. ``quality`` is for JPEG and WebP.
+
+    Raises:
+        MediaError: the picture cannot be found or read, or the format cannot hold its mode.
+        ValueError: unknown format.
+    """
+    name = _format(image_format)
+    picture = load_image(image)
+    if convert_rgb or (name == "JPEG" and picture.mode not in _JPEG_MODES):
+        picture = to_rgb(picture)
+    buffer = io.BytesIO()
+    try:
+        picture.save(buffer, format=name, **({} if quality is None or name == "PNG" else {"quality": quality}))
+    except OSError as error:
+        raise MediaError(f"a picture of mode {picture.mode} is not written as {name}: pass convert_rgb=True") from error
+    return buffer.getvalue()
+
+
+def encode_image_to_base64(  # noqa: PLR0913 - the parameters of the family's interface
+    image: Any,
+    *,
+    image_format: str | None = None,
+    convert_rgb: bool = False,
+    quality: int | None = None,
+    copy_if_pil: bool = False,  # noqa: ARG001 - no picture is changed
+    cache: Cache | None = None,
+    use_path_cache: bool = True,  # noqa: ARG001 - always
 ) -> str:
     """A picture (PIL image, path, bytes, ...) in base64.
 
@@ -23,26 +69,48 @@ def encode_image_to_base64(
         MediaError: the picture cannot be found or read.
         ValueError: unknown format.
     """
-    return _encode(image, image_format, convert_rgb, quality).base64
+    settings = (image_format, convert_rgb, quality)
+    return _kept(cache, image, settings, lambda: _encode(image, *settings).base64)
 
 
-def encode_image_to_data_url(
+def encode_image_to_data_url(  # noqa: PLR0913 - the parameters of the family's interface
     image: Any,
     *,
     image_format: str | None = None,
     mime_type: str | None = None,
     convert_rgb: bool = False,
     quality: int | None = None,
+    copy_if_pil: bool = False,  # noqa: ARG001 - no picture is changed
+    cache: Cache | None = None,
+    use_path_cache: bool = True,  # noqa: ARG001 - always
 ) -> str:
     """Put the ``data:`` prefix before :func:`encode_image_to_base64`; ``mime_type`` overrides the media type."""
-    encoded = _encode(image, image_format, convert_rgb, quality)
-    return f"data:{mime_type or encoded.mime};base64,{encoded.base64}"
+
+    def encoded() -> str:
+        made = _encode(image, image_format, convert_rgb, quality)
+        return f"data:{mime_type or made.mime};base64,{made.base64}"
+
+    return _kept(cache, image, ("data", mime_type, image_format, convert_rgb, quality), encoded)
 
 
-def encode_image_to_base64_with_size_limit(
-    image: Any, *, max_size_bytes: int, image_format: str | None = None, quality: int | None = None
+def encode_image_to_base64_with_size_limit(  # noqa: PLR0913 - the parameters of the family's interface
+    image: Any,
+    *,
+    max_size_bytes: int,
+    image_format: str | None = None,
+    quality: int | None = None,
+    convert_rgb: bool = True,  # noqa: ARG001 - as the wire form needs it
+    copy_if_pil: bool = True,  # noqa: ARG001 - no picture is changed
+    resize_factor: float = 0.75,  # noqa: ARG001 - the largest size that fits is looked for
+    min_side: int = 100,  # noqa: ARG001 - likewise
+    resample: Any = None,  # noqa: ARG001 - likewise
+    cache: Cache | None = None,
+    use_path_cache: bool = True,  # noqa: ARG001 - always
 ) -> str:
     """A picture in base64 whose encoded form has at most ``max_size_bytes`` bytes, shrunk as far as that asks.
+
+    ``convert_rgb``, ``resize_factor``, ``min_side`` and ``resample`` are taken and not used: a picture becomes RGB
+    where the format asks for it, and the largest size that fits is found otherwise.
 
     Raises:
         MediaError: the picture cannot be read, or cannot be made to fit.
@@ -51,7 +119,16 @@ def encode_image_to_base64_with_size_limit(
     options = WireOptions(
         max_bytes=max_size_bytes, image_format=_format(image_format or "PNG"), quality=quality or WireOptions().quality
     )
-    return wire_image(image, options=options).base64
+    return _kept(cache, image, ("limited", options), lambda: wire_image(image, options=options).base64)
+
+
+def _kept(cache: Cache | None, image: Any, settings: Hashable, encoded: Callable[[], str]) -> str:
+    if cache is None:
+        return encoded()
+    key = (digest(image), settings)
+    if key not in cache:
+        cache[key] = encoded()
+    return cache[key]
 
 
 def _encode(image: Any, image_format: str | None, convert_rgb: bool, quality: int | None) -> EncodedImage:

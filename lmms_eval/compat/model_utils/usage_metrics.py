@@ -15,29 +15,33 @@ UNKNOWN_TASK = "_unknown"
 class UsageSum:
     """Tokens of a number of calls. Reasoning tokens are part of the output tokens and not added to the total."""
 
-    input_tokens: int = 0
-    output_tokens: int = 0
-    reasoning_tokens: int = 0
+    input_tokens: float = 0
+    output_tokens: float = 0
+    reasoning_tokens: float = 0
     n_api_calls: int = 0
 
-    def add(self, input_tokens: int, output_tokens: int, reasoning_tokens: int) -> None:
+    @property
+    def total_tokens(self) -> float:
+        return self.input_tokens + self.output_tokens
+
+    def add(self, input_tokens: float, output_tokens: float, reasoning_tokens: float) -> None:
         self.input_tokens += input_tokens
         self.output_tokens += output_tokens
         self.reasoning_tokens += reasoning_tokens
         self.n_api_calls += 1
 
-    def to_dict(self) -> dict[str, int]:
+    def to_dict(self) -> dict[str, float]:
         return {
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
             "reasoning_tokens": self.reasoning_tokens,
-            "total_tokens": self.input_tokens + self.output_tokens,
+            "total_tokens": self.total_tokens,
             "n_api_calls": self.n_api_calls,
         }
 
 
 class UsageCollector:
-    """Usage that this process has logged so far."""
+    """Usage that this process has logged so far, and the bound that was set for it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -45,12 +49,15 @@ class UsageCollector:
 
     def reset(self) -> None:
         """Forget everything: at the start of a run."""
+        self.task: str | None = None
+        self.budget: float | None = None
+        self.is_exceeded = False
         self.total = UsageSum()
         self._by_task: dict[str, UsageSum] = {}
         self._by_source: dict[str, UsageSum] = {}
 
     def add(self, task: str, source: str, tokens: UsageSum) -> None:
-        """Count one call."""
+        """Count one call; a budget that it reaches stays exceeded."""
         with self._lock:
             sums = (
                 self.total,
@@ -59,9 +66,10 @@ class UsageCollector:
             )
             for item in sums:
                 item.add(tokens.input_tokens, tokens.output_tokens, tokens.reasoning_tokens)
+            self.is_exceeded |= self.budget is not None and self.total.total_tokens >= self.budget
 
     def summary(self) -> dict[str, Any]:
-        """``total``, ``by_task`` and ``by_source``; empty if nothing was logged."""
+        """``total``, ``by_task``, ``by_source`` and the budget; empty if nothing was logged."""
         with self._lock:
             if not self.total.n_api_calls:
                 return {}
@@ -69,6 +77,8 @@ class UsageCollector:
                 "total": self.total.to_dict(),
                 "by_task": {name: item.to_dict() for name, item in sorted(self._by_task.items())},
                 "by_source": {name: item.to_dict() for name, item in sorted(self._by_source.items())},
+                "budget_exceeded": self.is_exceeded,
+                "budget_total_tokens": self.budget,
             }
 
 
@@ -78,13 +88,52 @@ COLLECTOR = UsageCollector()
 def log_usage(
     model_name: str | None = None,  # noqa: ARG001 - part of the call that plugins make; sums are by task and source
     task_name: str | None = None,
-    input_tokens: int | None = 0,
-    output_tokens: int | None = 0,
-    reasoning_tokens: int | None = 0,
+    input_tokens: float | None = 0,
+    output_tokens: float | None = 0,
+    reasoning_tokens: float | None = 0,
     source: str = "model",
 ) -> None:
-    """Count one call of a model or judge (``source``: ``model`` or ``judge``)."""
-    tokens = UsageSum(
-        int(number_of(input_tokens) or 0), int(number_of(output_tokens) or 0), int(number_of(reasoning_tokens) or 0)
-    )
-    COLLECTOR.add(task_name or UNKNOWN_TASK, source, tokens)
+    """Count one call of a model or judge (``source``: ``model`` or ``judge``).
+
+    Without ``task_name`` it counts for the task of :func:`set_task_context`.
+    """
+    tokens = UsageSum(_count(input_tokens), _count(output_tokens), _count(reasoning_tokens))
+    COLLECTOR.add(task_name or COLLECTOR.task or UNKNOWN_TASK, source, tokens)
+
+
+def set_task_context(task_name: str | None) -> None:
+    """Name the task for which calls count from now on."""
+    COLLECTOR.task = task_name
+
+
+def set_budget(max_tokens: float | None = None) -> None:
+    """Bound the tokens of all calls together; ``None`` takes the bound away.
+
+    It is looked at after each call that is logged: one that is exceeded stays so until :func:`reset_usage_metrics`.
+    """
+    COLLECTOR.budget = max_tokens
+
+
+def is_budget_exceeded() -> bool:
+    """Tell whether a logged call has reached the budget."""
+    return COLLECTOR.is_exceeded
+
+
+def get_running_totals() -> dict[str, float]:
+    """Return the sums over all calls so far; zeros where none was logged."""
+    return COLLECTOR.total.to_dict()
+
+
+def summarize_usage_metrics() -> dict[str, Any]:
+    """Return the sums over all calls, by task and by source, and the budget; empty where none was logged."""
+    return COLLECTOR.summary()
+
+
+def reset_usage_metrics() -> None:
+    """Forget all calls, the task and the budget."""
+    COLLECTOR.reset()
+
+
+def _count(value: float | None) -> float:
+    number = number_of(value) or 0.0
+    return int(number) if number.is_integer() else number

@@ -6,4 +6,5 @@ from lmms_eval.compat.model_utils.media_encoder import encode_image_to_base64 as
 from lmms_eval.compat.model_utils.media_encoder import (
     encode_image_to_base64_with_size_limit as encode_image_to_base64_with_size_limit,
 )
+from lmms_eval.compat.model_utils.media_encoder import encode_image_to_bytes as encode_image_to_bytes
 from lmms_eval.compat.model_utils.media_encoder import encode_image_to_data_url as encode_image_to_data_url

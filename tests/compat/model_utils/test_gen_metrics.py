@@ -27,7 +27,7 @@ def test_sums_and_means() -> None:
 
 
 def test_no_latency_without_counts_and_no_speed_without_time() -> None:
-    log_metrics(5, 0.0)
+    log_metrics(0.0, 5, 99.0)  # seconds, tokens, speed
     assert COLLECTOR.summary() == {"total_gen_tokens": 5.0, "total_elapsed_time": 0.0, "avg_speed": 0.0}
 
 

@@ -45,3 +45,18 @@ def test_errors(clip: Path, tmp_path: Path) -> None:
         read_video(clip, format="bgr24")
     with pytest.raises(MediaError, match=r"gone\.mp4"):
         read_video(tmp_path / "gone.mp4")
+
+
+@pytest.mark.parametrize("backend", ["pyav", "torchcodec", "dali"])
+def test_every_backend_chooses_the_same_frames(clip: Path, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert numbers(read_video(clip, 6, backend=backend)) == uniform_indices(60, 6)
+    monkeypatch.setenv("LMMS_VIDEO_DECODE_BACKEND", backend)
+    assert numbers(read_video(clip, 6)) == uniform_indices(60, 6)
+
+
+def test_unknown_backends_are_refused(clip: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match="opencv"):
+        read_video(clip, backend="opencv")
+    monkeypatch.setenv("LMMS_VIDEO_DECODE_BACKEND", "vhs")
+    with pytest.raises(ValueError, match="vhs"):
+        read_video(clip)

@@ -11,6 +11,7 @@ from PIL import Image
 from lmms_eval.compat.model_utils.media_encoder import (
     encode_image_to_base64,
     encode_image_to_base64_with_size_limit,
+    encode_image_to_bytes,
     encode_image_to_data_url,
 )
 from lmms_eval.errors import MediaError
@@ -61,3 +62,36 @@ def test_size_limit_counts_bytes_before_base64() -> None:
 def test_unknown_formats_are_refused() -> None:
     with pytest.raises(ValueError, match="TGA"):
         encode_image_to_base64(picture(), image_format="TGA")
+
+
+@pytest.mark.parametrize(("name", "mode"), [("PNG", "RGBA"), ("jpg", "RGB"), ("webp", "RGBA")])
+def test_bytes_in_a_format(name: str, mode: str, tmp_path: Path) -> None:
+    image = picture("RGBA")
+    image.save(tmp_path / "a.png")
+    for source in (image, str(tmp_path / "a.png")):
+        made = Image.open(io.BytesIO(encode_image_to_bytes(source, image_format=name, quality=80, copy_if_pil=True)))
+        assert (made.mode, made.size) == (mode, image.size)
+    assert image.mode == "RGBA"
+
+
+def test_a_mode_that_the_format_lacks_is_an_error() -> None:
+    image = Image.new("CMYK", (4, 3))
+    with pytest.raises(MediaError, match=r"CMYK.*convert_rgb=True"):
+        encode_image_to_bytes(image)
+    assert Image.open(io.BytesIO(encode_image_to_bytes(image, convert_rgb=True))).mode == "RGB"
+
+
+def test_a_cache_is_filled_and_used() -> None:
+    cache: dict[object, str] = {}
+    image, kept = picture(), "kept"
+    made = encode_image_to_base64(image, cache=cache, use_path_cache=False, copy_if_pil=True)
+    assert list(cache.values()) == [made]
+    cache[next(iter(cache))] = kept
+    assert encode_image_to_base64(image.copy(), cache=cache) == kept
+    assert encode_image_to_base64(image, cache=cache, image_format="WEBP") != kept
+    assert encode_image_to_data_url(image, cache=cache).endswith(made)
+    limited = encode_image_to_base64_with_size_limit(
+        image, max_size_bytes=10**6, cache=cache, convert_rgb=True, copy_if_pil=True, resize_factor=0.75, min_side=100,
+        resample=Image.Resampling.LANCZOS, use_path_cache=True,
+    )  # fmt: skip
+    assert limited in cache.values() and len(cache) == 4

@@ -13,6 +13,7 @@ from lmms_eval.errors import LmmsEvalError
 from lmms_eval.filters import FilterPipeline, filter_class, reasoning
 from lmms_eval.judges import replies
 from lmms_eval.metrics import aggregations, text
+from lmms_eval.models.model_utils import concurrency_control, reasoning_model_utils
 from lmms_eval.utils import arguments, concurrency, make_table, names, redaction
 from tests.parity.compare import REL_TOL, TEXT_SCORE_REL_TOL, agree, decode, plain
 from tests.parity.tables import text_differences
@@ -61,6 +62,7 @@ ADAPTED: dict[str, Call] = {
     "decide": _decide,
     "exact_match_hf_evaluate": lambda predictions, references, **kw: text.exact_match(references, predictions, **kw),
     "extract_mcq_answer": extract_mcq_answer,
+    "extract_text_prefix": concurrency_control.extract_text_prefix_from_chat_messages,
     "f1_score": aggregations.f1,
     "judge_parse_binary": replies.parse_binary,
     "judge_parse_comparative": replies.parse_comparative,
@@ -76,7 +78,17 @@ ADAPTED: dict[str, Call] = {
     "stability": _stability,
     "take_first_on_empty": _run_filter,
 }
-HOMES = (stats, aggregations, text, arguments, names, concurrency, reasoning)
+HOMES = (
+    stats,
+    aggregations,
+    text,
+    arguments,
+    names,
+    concurrency,
+    concurrency_control,
+    reasoning,
+    reasoning_model_utils,
+)
 
 
 def _function(name: str) -> Call | None:

@@ -1,0 +1,100 @@
+"""Progress of a plugin: a bar in a terminal, lines in the log of a batch job."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import sys
+import threading
+import time
+from types import TracebackType
+from typing import Never, Self
+
+from tqdm import tqdm
+
+log = logging.getLogger(__name__)
+
+
+def make_progress(
+    total: int | None, desc: str = "Progress", disable: bool = False, log_interval: float = 30.0
+) -> SlurmProgress | tqdm[Never]:
+    """Open a progress display: ``update(n)``, ``close()``, ``n``, usable in a ``with`` statement.
+
+    Args:
+        total: number of items.
+        desc: name of the work.
+        disable: show nothing.
+        log_interval: seconds between two lines, in a batch job (under Slurm, or without a terminal).
+    """
+    if disable or "SLURM_JOB_ID" in os.environ or not sys.stderr.isatty():
+        return SlurmProgress(total, desc, disable, log_interval)
+    return tqdm(total=total, desc=desc)
+
+
+class SlurmProgress:
+    """Progress as lines of the log: at most one in ``log_interval`` seconds, one at the end of the items, one at close.
+
+    Updates may come from several threads.
+    """
+
+    def __init__(
+        self, total: int | None, desc: str = "Progress", disable: bool = False, log_interval: float = 30.0
+    ) -> None:
+        self.total, self.desc, self.disable, self.log_interval = total or 0, desc, disable, log_interval
+        self.n = 0
+        self._rank = os.environ.get("RANK") or os.environ.get("SLURM_ARRAY_TASK_ID") or "0"
+        self._started = self._shown = time.monotonic()
+        self._is_open = True
+        self._lock = threading.Lock()
+
+    def update(self, n: int = 1) -> None:
+        """Count ``n`` more items."""
+        with self._lock:
+            self.n += n
+            now = time.monotonic()
+            if now - self._shown < self.log_interval and self.n != self.total:
+                return
+            self._shown = now
+            elapsed = now - self._started
+            speed = self._speed(elapsed)
+            left = (self.total - self.n) / speed if speed > 0 else math.nan
+            share = 100 * self.n / self.total if self.total else 0.0
+            self._say(
+                f"{self.n}/{self.total} ({share:.1f}%) | {speed:.2f} it/s | elapsed {format_time(elapsed)}"
+                f" | ETA {format_time(left)}"
+            )
+
+    def close(self) -> None:
+        """End the display with a line of the whole; closing it again says nothing."""
+        with self._lock:
+            if self._is_open:
+                self._is_open = False
+                elapsed = time.monotonic() - self._started
+                speed = self._speed(elapsed)
+                self._say(f"done {self.n}/{self.total} in {format_time(elapsed)} ({speed:.2f} it/s)")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _speed(self, elapsed: float) -> float:
+        return self.n / elapsed if elapsed > 0 else 0.0
+
+    def _say(self, text: str) -> None:
+        if not self.disable:
+            log.info("[rank %s] %s: %s", self._rank, self.desc, text)
+
+
+def format_time(seconds: float) -> str:
+    """Write a duration: ``59s``, ``2m05s``, ``1h01m``; ``?`` for one that is negative or no number."""
+    if not seconds >= 0 or math.isinf(seconds):
+        return "?"
+    if seconds < 60:
+        return f"{seconds:.0f}s"
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes}m{rest:02d}s" if minutes < 60 else f"{minutes // 60}h{minutes % 60:02d}m"
