@@ -6,19 +6,15 @@ package uses them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from lmms_eval.metrics.option_letters import ABSENT, last_place, named_choice
 
 LETTERS = "ABCDEFGH"
-_OUTER_MARKS = ",.!?;:'\""
 _PHRASES = (
     "the answer is", "answer is", "the correct answer is", "correct answer is", "the answer", "answer",
     "correct answer", "the correct answer", "the best answer is", "best answer is", "the best answer", "best answer",
     "the option is", "option is", "the correct option is", "correct option is", "the choice is", "choice is",
     "the correct choice is", "correct choice is", "i choose", "i select", "i pick", "my answer is", "my choice is",
 )  # fmt: skip
-
-Sign = Callable[[str, str], int]
-"""Position of a letter in a padded text where it is marked as the answer in one way; -1 where it is not."""
 
 
 def parse_mcq(text: str | None) -> str:
@@ -29,15 +25,7 @@ def parse_mcq(text: str | None) -> str:
     parenthesis or a blank, before ``-``, ``_`` or ``=``, anywhere. Of several letters with the same sign the first one
     in the text wins; upper and lower case are told apart.
     """
-    text = (text or "").strip()
-    for mark in _OUTER_MARKS:
-        text = text.strip(mark)
-    padded = f" {text} "
-    for signs in _SIGNS:
-        places = [(place, letter) for sign in signs for letter in LETTERS if (place := sign(padded, letter)) >= 0]
-        if places:
-            return min(places)[1]
-    return ""
+    return named_choice(text, LETTERS, _SIGNS, min)
 
 
 def relax_exact_match(predict: str, truth: str, relax_portion: float = 0.9) -> float:
@@ -56,11 +44,11 @@ def relax_exact_match(predict: str, truth: str, relax_portion: float = 0.9) -> f
 
 
 def _at_start(text: str, letter: str) -> int:
-    return 0 if text.strip().startswith(letter) else -1
+    return 0 if text.strip().startswith(letter) else ABSENT
 
 
 def _at_end(text: str, letter: str) -> int:
-    return 0 if text.strip().endswith(letter) else -1
+    return 0 if text.strip().endswith(letter) else ABSENT
 
 
 def _numbered(text: str, letter: str) -> int:
@@ -70,20 +58,16 @@ def _numbered(text: str, letter: str) -> int:
 def _from_phrase(text: str, letter: str) -> int:
     lowered = text.lower()
     begins = (lowered.find(phrase) for phrase in _PHRASES)
-    places = [place for begin in begins if begin >= 0 and (place := text.find(letter, begin)) >= 0]
-    return min(places, default=-1)
+    places = [place for begin in begins if begin != ABSENT and (place := text.find(letter, begin)) != ABSENT]
+    return min(places, default=ABSENT)
 
 
-def _last(form: str) -> Sign:
-    return lambda text, letter: text.rfind(form.format(letter))
-
-
-_SIGNS: tuple[tuple[Sign, ...], ...] = (
+_SIGNS = (
     (_at_start,),
     (_at_end,),
     (_numbered,),
     (_from_phrase,),
-    *((_last(form),) for form in ("({})", "{}.", "{}:", "{})", "{} ")),
-    (_last("{}-"), _last("{}_"), _last("{}=")),
-    (_last("{}"),),
+    *((last_place(form),) for form in ("({})", "{}.", "{}:", "{})", "{} ")),
+    (last_place("{}-"), last_place("{}_"), last_place("{}=")),
+    (last_place("{}"),),
 )
