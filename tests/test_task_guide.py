@@ -92,7 +92,8 @@ def test_a_misspelt_argument_of_the_example_ends_the_run_before_the_model_is_bui
 
 
 def test_the_guide_lists_every_metric_and_its_arguments() -> None:
-    (listed,) = re.findall(r"^Metrics of texts: .*$", GUIDE, re.MULTILINE)
+    _, _, listed = GUIDE.partition("| metric of texts |")
+    listed, _, _ = listed.partition("register_metric")
     named = set(re.findall(r"`(\w+)`", listed))
     arguments: set[str] = set()
     for entry in METRICS.values():

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib
 import re
-import unicodedata
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from lmms_eval.compat.imports import require_package
 from lmms_eval.errors import ArgumentError
+from lmms_eval.metrics.speech import without_punctuation
+from lmms_eval.metrics.text import levenshtein_distance
 
 TOKENIZERS = {
     "none": "tokenizer_none.NoneTokenizer",
@@ -80,8 +81,7 @@ class EvaluationTokenizer:
     @classmethod
     def remove_punctuation(cls, sent: str) -> str:
         """Drop empty tokens, and those that consist of characters of the Unicode category P."""
-        tokens = sent.split(cls.SPACE)
-        return cls.SPACE.join(token for token in tokens if any(unicodedata.category(one)[0] != "P" for one in token))
+        return without_punctuation(sent)
 
     def tokenize(self, sent: str) -> str:
         """Return the tokens, joined by blanks."""
@@ -137,8 +137,6 @@ def compute_wer(  # noqa: PLR0913 - the signature that task files call
         IndexError: there are fewer transcripts than references.
         ZeroDivisionError: no reference has an item, so there is no rate.
     """
-    from rapidfuzz.distance import Levenshtein
-
     chosen: list[Normalizer | None] = []
     if language in yue_languages and yue_converter is not None:
         convert = yue_converter
@@ -153,7 +151,7 @@ def compute_wer(  # noqa: PLR0913 - the signature that task files call
     edits = length = 0
     for reference, transcript in zip(refs, hyps, strict=False):
         wanted = reading.items(reference)
-        edits += Levenshtein.distance(wanted, reading.items(transcript))
+        edits += levenshtein_distance(wanted, reading.items(transcript))
         length += len(wanted)
     if not length:
         raise ZeroDivisionError(f"compute_wer: none of {len(refs)} references has a word; there is no error rate")

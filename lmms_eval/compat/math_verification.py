@@ -1,57 +1,12 @@
-"""Equality of mathematical answers by the package math-verify (family names §4.6).
-
-The package bounds its work with an alarm, which the main thread alone can set, and scoring runs in several threads; so
-it runs in a child process, which is also held to an amount of memory.
-"""
+"""Equality of mathematical answers as task files of the family ask for it (family names §4.6)."""
 
 from __future__ import annotations
 
-import atexit
-import functools
-import importlib.util
 from typing import Any
 
-from lmms_eval.api.outcome import NotEvaluated, note_absence
-from lmms_eval.metrics.guard import Guard, JobError, LimitExceeded
+from lmms_eval.metrics.math_answers import DEFAULT_TIMEOUT_S, boxed, default_verify, evaluate
 
-INSTALL_HINT = "answers in mathematics need the package math-verify: pip install 'lmms_eval[math]'"
-DEFAULT_TIMEOUT_S = 10
-STEPS = 6
-"""Bounded steps of one verification: two readings, and the comparison of two forms of each side."""
-_guard = Guard("lmms_eval.compat.math_worker", "math-verify with latex2sympy2_extended")
-atexit.register(_guard.close)
-
-
-@functools.cache
-def _is_installed() -> bool:
-    return importlib.util.find_spec("math_verify") is not None
-
-
-def _evaluate(job: str, *arguments: Any, timeout_s: float) -> Any:
-    """Run a job of ``math_worker``; ``None`` where it raised, or took too long or too much memory.
-
-    Raises:
-        NotEvaluated: the package is not installed, or its process does not start. Task code that takes any error for a
-            wrong answer does not hide it.
-    """
-    try:
-        if not _is_installed():
-            raise NotEvaluated(INSTALL_HINT)
-        return _guard.call(job, *arguments, limit=STEPS * timeout_s)
-    except NotEvaluated as absent:
-        note_absence(absent.reason)
-        raise
-    except (JobError, LimitExceeded):
-        return None
-
-
-def default_verify(truth: str, predict: str) -> bool:
-    """Compare two texts as the package reads them by default; what cannot be read or compared is not equal.
-
-    Raises:
-        NotEvaluated: the package is not installed.
-    """
-    return bool(_evaluate("default_verify", truth, predict, timeout_s=DEFAULT_TIMEOUT_S))
+__all__ = ["MathVerifyFn", "default_verify"]
 
 
 class MathVerifyFn:
@@ -76,14 +31,7 @@ class MathVerifyFn:
         self.correct_score, self.incorrect_score = correct_score, incorrect_score
         self.timeout_seconds, self.strict, self.silent = timeout_seconds, strict, silent
 
-    @staticmethod
-    def preprocess_answer(answer: str) -> str:
-        r"""Put a truth that is not in ``\boxed{…}`` into it, without dollar signs around it."""
-        if not answer:
-            return answer
-        if answer.startswith("$") and answer.endswith("$"):
-            return f"\\boxed{{{answer.strip('$')}}}"
-        return answer if "\\boxed" in answer else f"\\boxed{{{answer}}}"
+    preprocess_answer = staticmethod(boxed)
 
     def __call__(self, solution: Any, ground_truth: Any) -> tuple[float, str]:
         """Return the score, and the answer that was found in the solution; whatever fails is an incorrect one.
@@ -93,8 +41,8 @@ class MathVerifyFn:
         """
         if not isinstance(solution, str) or not isinstance(ground_truth, str):
             return self.incorrect_score, ""
-        truth, bound = self.preprocess_answer(ground_truth), self.timeout_seconds or DEFAULT_TIMEOUT_S
-        found = _evaluate("verify_boxed", solution, truth, bound, self.strict, timeout_s=bound)
+        truth, bound = boxed(ground_truth), self.timeout_seconds or DEFAULT_TIMEOUT_S
+        found = evaluate("verify_boxed", solution, truth, bound, self.strict, timeout_s=bound)
         if found is None:
             return self.incorrect_score, ""
         is_equal, extracted = found

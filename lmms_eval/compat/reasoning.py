@@ -12,8 +12,8 @@ from typing import Any
 from lmms_eval.api.messages import visual_to_content
 from lmms_eval.compat.llm_judge import JudgeServer, ServerConfig
 from lmms_eval.compat.loose_choices import relax_exact_match
-from lmms_eval.compat.math_verification import default_verify
 from lmms_eval.judges.options import JudgeOptions
+from lmms_eval.metrics.math_answers import default_verify
 
 SYSTEM_PROMPT = (
     "You are a helpful assistant. When user asks a question, your response must include two parts: first, reasoning "

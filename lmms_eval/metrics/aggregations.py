@@ -58,6 +58,11 @@ def weighted_perplexity(items: Sequence[tuple[float, float]]) -> float:
     return math.exp(-_ratio(items, "weighted_perplexity"))
 
 
+def wer(items: Sequence[tuple[int, int]]) -> float:
+    """Word error rate of a corpus, a ratio: Σ edits / Σ words of the references, of (edits, words) pairs."""
+    return _ratio(items, "wer")
+
+
 def bits_per_byte(items: Sequence[tuple[float, float]]) -> float:
     """−Σ log-probability / Σ bytes / ln 2 of (log-probability, number of bytes) pairs."""
     return -_ratio(items, "bits_per_byte") / math.log(2)

@@ -83,11 +83,16 @@ METRICS: dict[str, MetricEntry] = {
     "bypass": _metric("bypass", True, generate_until="text:bypass"),
     "byte_perplexity": _metric("weighted_perplexity", False, loglikelihood="choice:byte_perplexity"),
     "chrf": _metric("chrf", True, generate_until="text:text_pair"),
+    "contains": _metric("mean", True, generate_until="answers:contains"),
     "exact_match": _metric("mean", True, generate_until="text:exact_match", multiple_choice="choice:exact_match"),
     "f1": _metric("f1", True, generate_until="text:label_pair", multiple_choice="choice:label_pair"),
+    "math_verify": _metric("mean", True, generate_until="math_answers:math_verify"),
     "mcc": _metric("matthews_corrcoef", True, generate_until="text:label_pair", multiple_choice="choice:label_pair"),
+    "mcq_match": _metric("mean", True, generate_until="answers:mcq_match"),
+    "numeric": _metric("mean", True, generate_until="answers:numeric"),
     "perplexity": _metric("perplexity", False, loglikelihood="choice:perplexity"),
     "ter": _metric("ter", False, generate_until="text:text_pair"),
+    "wer": _metric("wer", False, generate_until="speech:wer"),
     "word_perplexity": _metric("weighted_perplexity", False, loglikelihood="choice:word_perplexity"),
 }
 
@@ -115,4 +120,5 @@ AGGREGATIONS: dict[str, AggregationEntry] = {
     "ter": _aggregation("ter", _TEXT_DRAWS, score_range=_FROM_0),
     "weighted_mean": _aggregation("weighted_mean"),
     "weighted_perplexity": _aggregation("weighted_perplexity", score_range=_FROM_1),
+    "wer": _aggregation("wer", _TEXT_DRAWS, score_range=_FROM_0),
 }

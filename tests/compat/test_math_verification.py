@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from lmms_eval.api.outcome import NotEvaluated, evaluated_wholly
-from lmms_eval.compat import math_verification
+from lmms_eval.metrics import math_answers
 from lmms_eval.tasks._task_utils.math_verify_utils import MathVerifyFn
 
 needs_package = pytest.mark.skipif(
@@ -25,7 +25,7 @@ def test_answers_are_compared_in_any_thread() -> None:
     with ThreadPoolExecutor(2) as pool:
         found = list(pool.map(verify, [r"\boxed{0.5}", r"\boxed{3}", r"\boxed{50\%}"], [r"\frac{1}{2}", "4", "50"]))
     assert [score for score, _ in found] == [1.0, 0.0, 1.0]
-    assert math_verification._guard.child_pid not in (None, os.getpid())
+    assert math_answers._guard.child_pid not in (None, os.getpid())
 
 
 @needs_package
@@ -46,9 +46,9 @@ def test_astronomical_numbers_take_bounded_time() -> None:
     assert verify(r"\boxed{2}", "2") == (1.0, "2")
 
 
-@pytest.mark.parametrize("use", [lambda: MathVerifyFn()("5", "5"), lambda: math_verification.default_verify("5", "6")])
+@pytest.mark.parametrize("use", [lambda: MathVerifyFn()("5", "5"), lambda: math_answers.default_verify("5", "6")])
 def test_without_the_package_nothing_is_scored(monkeypatch: pytest.MonkeyPatch, use: Callable[[], object]) -> None:
-    monkeypatch.setattr(math_verification, "_is_installed", lambda: False)
+    monkeypatch.setattr(math_answers, "_is_installed", lambda: False)
     with pytest.raises(NotEvaluated, match=r"pip install 'lmms_eval\[math\]'"):
         use()
 
@@ -62,7 +62,7 @@ def test_task_code_that_takes_any_error_for_a_wrong_answer_does_not_hide_the_abs
         except Exception:  # noqa: BLE001 - as task files of the family do
             return 0.0
 
-    monkeypatch.setattr(math_verification, "_is_installed", lambda: False)
+    monkeypatch.setattr(math_answers, "_is_installed", lambda: False)
     assert process_results() == 0.0
     with pytest.raises(NotEvaluated, match="math-verify"), evaluated_wholly():
         process_results()

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from lmms_eval.api.outcome import NotEvaluated
-from lmms_eval.compat import math_verification
 from lmms_eval.compat.llm_judge import prompts
+from lmms_eval.metrics import math_answers
 from lmms_eval.tasks._task_utils import reasoning_utils as reasoning
 from tests.servers.stub import StubServer
 
@@ -70,7 +70,7 @@ def test_media_are_what_they_are() -> None:
 
 
 def test_without_math_verify_a_score_that_rests_on_it_is_not_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(math_verification, "_is_installed", lambda: False)
+    monkeypatch.setattr(math_answers, "_is_installed", lambda: False)
     process = reasoning.make_reasoning_process_results("data", lambda doc, _: "q")
     assert process({"answer": "B"}, ["<answer>B</answer>"]) == {"acc_score": 1.0, "format_score": 0.0}
     with pytest.raises(NotEvaluated, match=r"pip install 'lmms_eval\[math\]'"):

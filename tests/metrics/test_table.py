@@ -30,7 +30,7 @@ def test_the_registered_names_are_those_of_the_family() -> None:
         "byte_perplexity", "bits_per_byte", "brier_score", "mcc", "f1", "bleu", "chrf", "ter", "bypass",
     }  # fmt: skip
     lower = {name for name, entry in METRICS.items() if not entry.higher_is_better}
-    assert lower == {"bits_per_byte", "brier_score", "byte_perplexity", "perplexity", "ter", "word_perplexity"}
+    assert lower == {"bits_per_byte", "brier_score", "byte_perplexity", "perplexity", "ter", "wer", "word_perplexity"}
 
 
 def test_the_tables_import_nothing_heavy() -> None:

@@ -7,8 +7,8 @@ import re
 from typing import Any
 
 from lmms_eval.compat.verifiers.base import Verifier, VerifyResult
+from lmms_eval.metrics.answers import ABS_TOL, REL_TOL, bare_choice, is_contained, read_number
 
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _LETTER = re.compile("[A-Z]")
 
 
@@ -40,9 +40,9 @@ class ContainsVerifier(Verifier):
 
     def verify(self, question: str, prediction: str, ground_truth: str, **kwargs: Any) -> VerifyResult:
         """Look for the truth in the prediction."""
+        found = is_contained(ground_truth, prediction, self.ignore_case)
         if self.ignore_case:
-            prediction, ground_truth = prediction.lower(), ground_truth.lower()
-        found = ground_truth in prediction
+            ground_truth = ground_truth.lower()
         return _result(found, f"contains: {ground_truth!r} in prediction={found}", confident=found)
 
 
@@ -51,30 +51,20 @@ class MCQMatchVerifier(Verifier):
 
     def verify(self, question: str, prediction: str, ground_truth: str, **kwargs: Any) -> VerifyResult:
         """Compare the choices in upper case, without parentheses and full stops around them."""
-        one, other = (text.strip().upper().strip("(). ") for text in (prediction, ground_truth))
+        one, other = map(bare_choice, (prediction, ground_truth))
         return _result(one == other, f"mcq_match: {one!r} vs {other!r}", confident=bool(_LETTER.fullmatch(one)))
 
 
 class NumericToleranceVerifier(Verifier):
     """Closeness of two numbers (``math.isclose``); confident if both could be read."""
 
-    def __init__(self, rel_tol: float = 1e-3, abs_tol: float = 1e-6) -> None:
+    def __init__(self, rel_tol: float = REL_TOL, abs_tol: float = ABS_TOL) -> None:
         self.rel_tol, self.abs_tol = rel_tol, abs_tol
 
     def verify(self, question: str, prediction: str, ground_truth: str, **kwargs: Any) -> VerifyResult:
         """Compare the numbers that the two texts hold."""
-        one, other = _number(prediction), _number(ground_truth)
+        one, other = read_number(prediction), read_number(ground_truth)
         if one is None or other is None:
             return _result(False, f"numeric_parse_fail: pred={prediction!r} gt={ground_truth!r}", confident=False)
         close = math.isclose(one, other, rel_tol=self.rel_tol, abs_tol=self.abs_tol)
         return _result(close, f"numeric: {one} vs {other} (rel_tol={self.rel_tol})", confident=True)
-
-
-def _number(text: str) -> float | None:
-    """Read a text without commas and percent signs as a number, else its last number."""
-    text = text.strip().replace(",", "").replace("%", "")
-    try:
-        return float(text)
-    except ValueError:
-        numbers = _NUMBER.findall(text)
-        return float(numbers[-1]) if numbers else None

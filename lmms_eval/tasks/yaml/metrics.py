@@ -26,7 +26,7 @@ DEFAULTS = {"multiple_choice": ("acc", "acc_norm"), "loglikelihood": ("perplexit
 _CALLED_WITH = ("references", "predictions", "item")
 """Parameters of a metric's function beside its own arguments."""
 _OWN_KEYS = frozenset({"metric", "aggregation", "higher_is_better", "range"})
-_ALL_TARGETS = frozenset({"anls", "bleu", "chrf", "ter"})
+_ALL_TARGETS = frozenset({"anls", "bleu", "chrf", "ter", "wer"})
 """Metrics that take all reference answers at once."""
 
 

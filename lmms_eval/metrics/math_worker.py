@@ -1,4 +1,4 @@
-"""The child process in which math-verify runs; started by ``math_verification``."""
+"""The child process in which math-verify runs; started by ``math_answers``."""
 
 from __future__ import annotations
 

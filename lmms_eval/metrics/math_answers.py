@@ -1,0 +1,77 @@
+"""Equality of mathematical answers by the package math-verify (family names §4.6).
+
+The package bounds its work with an alarm, which the main thread alone can set, and scoring runs in several threads; so
+it runs in a child process, which is also held to an amount of memory.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import importlib.util
+from collections.abc import Sequence
+from typing import Any
+
+from lmms_eval.api.outcome import NotEvaluated, note_absence
+from lmms_eval.errors import UsageError
+from lmms_eval.metrics.guard import Guard, JobError, LimitExceeded
+
+INSTALL_HINT = "answers in mathematics need the package math-verify: pip install 'lmms_eval[math]'"
+DEFAULT_TIMEOUT_S = 10
+STEPS = 6
+"""Bounded steps of one verification: two readings, and the comparison of two forms of each side."""
+_guard = Guard("lmms_eval.metrics.math_worker", "math-verify with latex2sympy2_extended")
+atexit.register(_guard.close)
+
+
+@functools.cache
+def _is_installed() -> bool:
+    return importlib.util.find_spec("math_verify") is not None
+
+
+def evaluate(job: str, *arguments: Any, timeout_s: float) -> Any:
+    """Run a job of ``math_worker``; ``None`` where it raised, or took too long or too much memory.
+
+    Raises:
+        NotEvaluated: the package is not installed, or its process does not start. Task code that takes any error for a
+            wrong answer does not hide it.
+    """
+    try:
+        if not _is_installed():
+            raise NotEvaluated(INSTALL_HINT)
+        return _guard.call(job, *arguments, limit=STEPS * timeout_s)
+    except NotEvaluated as absent:
+        note_absence(absent.reason)
+        raise
+    except (JobError, LimitExceeded):
+        return None
+
+
+def default_verify(truth: str, predict: str) -> bool:
+    """Compare two texts as the package reads them by default; what cannot be read or compared is not equal.
+
+    Raises:
+        NotEvaluated: the package is not installed.
+    """
+    return bool(evaluate("default_verify", truth, predict, timeout_s=DEFAULT_TIMEOUT_S))
+
+
+def boxed(answer: str) -> str:
+    r"""Put a truth that is not in ``\boxed{…}`` into it, without dollar signs around it."""
+    if not answer:
+        return answer
+    if answer.startswith("$") and answer.endswith("$"):
+        return f"\\boxed{{{answer.strip('$')}}}"
+    return answer if "\\boxed" in answer else f"\\boxed{{{answer}}}"
+
+
+def math_verify(references: Sequence[str], predictions: Sequence[Any]) -> float:
+    """1.0 if the answer is mathematically equal to the truth, which is read as LaTeX or a number.
+
+    Raises:
+        NotEvaluated: the package is not installed.
+        UsageError: no reference or no prediction.
+    """
+    if not references or not predictions:
+        raise UsageError("metric 'math_verify': needs one reference and one prediction")
+    return float(default_verify(boxed(str(references[0])), str(predictions[0])))
