@@ -14,7 +14,7 @@ from PIL import Image
 
 from lmms_eval.api import messages as base
 from lmms_eval.errors import MediaError
-from lmms_eval.media import WireOptions
+from lmms_eval.media import Bounds, WireOptions
 from lmms_eval.protocol import ChatMessages
 from tests.media.draw import HEIGHT, WIDTH, encoded, number_of, picture, write_video
 
@@ -60,7 +60,10 @@ def test_pictures_in_memory_and_far_away() -> None:
     found = parts(user({"type": "image", "url": image}, {"type": "image", "url": "https://host/a.png"}))
     assert np.array_equal(np.asarray(opened(found[0])), np.asarray(image))
     assert found[1]["image_url"]["url"] == "https://host/a.png"
-    small = parts(user({"type": "image", "url": image}), image_options=WireOptions(max_pixels=100, image_format="JPEG"))
+    small = parts(
+        user({"type": "image", "url": image}),
+        image_options=WireOptions(bounds=Bounds(max_pixels=100), image_format="JPEG"),
+    )
     assert opened(small[0]).format == "JPEG" and opened(small[0]).width * opened(small[0]).height <= 100
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from lmms_eval.api.instance import Instance
@@ -55,6 +55,10 @@ class Model(abc.ABC):
     """Requests must arrive in the order of their documents and repeats: they are then prepared by one thread."""
     collective_forward: bool = False
     """Forward passes of all processes meet in collectives (sharded weights): blocks are taken in lockstep."""
+    ignored_arguments: ClassVar[Mapping[str, str]] = {}
+    """Patterns of ``model_args`` that say nothing to this back end, each with the reason: they are accepted with a
+    warning, do not reach ``__init__``, and a run with them is the same run as one without. Names that ``__init__``
+    has are not concerned."""
     reads_documents: bool = False
     """Answers depend on the task's document, not on the rendered messages alone (the response cache must know)."""
 

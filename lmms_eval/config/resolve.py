@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import os
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Collection, Mapping, MutableMapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -167,12 +167,15 @@ def resolved_cli_args(config: RunConfig) -> dict[str, Any]:
     return redacted
 
 
-def answer_options(config: RunConfig) -> dict[str, Any]:
-    """The options that can change a model's answer, for the run key: no secrets, nothing about speed or output."""
+def answer_options(config: RunConfig, ignored_model_args: Collection[str] = ()) -> dict[str, Any]:
+    """The options that can change a model's answer, for the run key: no secrets, nothing about speed or output, none
+    of ``ignored_model_args``, which the model does not heed."""
     chosen = {option.name: getattr(config, option.name) for option in options() if not option.run_only}
     arguments: dict[str, Any] = redact(config.model_arguments)
     chosen["model_args"] = {
-        key: value for key, value in arguments.items() if value != REDACTED and key not in RUN_ONLY_MODEL_ARGS
+        key: value
+        for key, value in arguments.items()
+        if value != REDACTED and key not in RUN_ONLY_MODEL_ARGS and key not in ignored_model_args
     }
     drawing: dict[str, Any] = redact(config.t2i_arguments)
     chosen["t2i_args"] = {

@@ -46,7 +46,7 @@ def open_cache(config: RunConfig, collected: Collected, opened: ExitStack) -> Re
             logger.warning("--use_cache: nothing is cached, for the model's arguments have no lasting form: {}", error)
     else:
         logger.warning("--use_cache: nothing is cached, for nothing tells this model object from others (identity())")
-    arguments = _arguments(config)
+    arguments = _arguments(config, collected)
     named = (arguments.get(key) for key in ("model_version", "model", "pretrained", "path"))
     weights = next((value for value in named if isinstance(value, str)), config.model)
     name = redact_text(f"{collected.choice.backend} {weights}".strip())
@@ -57,7 +57,7 @@ def open_cache(config: RunConfig, collected: Collected, opened: ExitStack) -> Re
 
 def model_identity(config: RunConfig, collected: Collected) -> dict[str, Any]:
     """Back end, arguments (no secrets, no run-only ones), weights and code: what fixes the model's answers."""
-    options, arguments = answer_options(config), _arguments(config)
+    options, arguments = answer_options(config), _arguments(config, collected)
     return {
         "version": package_version("lmms_eval") or "",
         "backend": collected.choice.backend,
@@ -89,8 +89,8 @@ def _is_known(collected: Collected) -> bool:
     return not collected.choice.legacy and bool(collected.model.identity())
 
 
-def _arguments(config: RunConfig) -> dict[str, Any]:
-    arguments: dict[str, Any] = answer_options(config)["model_args"]
+def _arguments(config: RunConfig, collected: Collected) -> dict[str, Any]:
+    arguments: dict[str, Any] = answer_options(config, collected.choice.ignored_arguments)["model_args"]
     return {name: _USER_INFO.sub("", value) if isinstance(value, str) else value for name, value in arguments.items()}
 
 

@@ -22,7 +22,7 @@ from lmms_eval.errors import LmmsEvalError, ModelError
 from lmms_eval.evaluation.inputs import Collected, ModelChoice, Start
 from lmms_eval.evaluation.judge import build_judge, judge_key
 from lmms_eval.evaluation.loading import load_tasks
-from lmms_eval.models.building import BuildOptions, adapt_model
+from lmms_eval.models.building import BuildOptions, adapt_model, ignored_arguments
 from lmms_eval.models.legacy import LegacyAdapter
 from lmms_eval.models.registry import ModelRegistry
 from lmms_eval.tasks import Catalogue, select_tasks
@@ -39,7 +39,14 @@ def choose_model(config: RunConfig, registry: ModelRegistry, given: Model | lmms
     resolved = registry.resolve(config.model, config.force_simple)
     cls = resolved.load()
     chat = resolved.kind == "chat"
-    return ModelChoice(config.model, _backend(cls, chat), chat, issubclass(cls, lmms), resolved.manifest.model_id)
+    return ModelChoice(
+        name=config.model,
+        backend=_backend(cls, chat),
+        chat=chat,
+        legacy=issubclass(cls, lmms),
+        model_id=resolved.manifest.model_id,
+        ignored_arguments=frozenset(ignored_arguments(cls, config.model_arguments)),
+    )
 
 
 def _backend(cls: type[Any], chat: bool) -> str:
@@ -144,7 +151,7 @@ def _keys(config: RunConfig, choice: ModelChoice, plans: Sequence[TaskPlan], jud
         task: {part: value for part, value in parts.items() if part != "scoring"}
         for task, parts in fingerprints.items()
     }
-    questions = {"options": answer_options(config), "backend": choice.backend}
+    questions = {"options": answer_options(config, choice.ignored_arguments), "backend": choice.backend}
     return _Keys(
         asked={**questions, "tasks": asked},
         scoring={

@@ -31,6 +31,8 @@ class ModelChoice:
     legacy: bool
     model_id: str = ""
     """Canonical name, where ``name`` is an alias."""
+    ignored_arguments: frozenset[str] = frozenset()
+    """Model arguments that say nothing to its back end."""
     object: Model | lmms | None = None
     """Set when the caller gave a model object; it is not closed by the run."""
 

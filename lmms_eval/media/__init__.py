@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from lmms_eval.media.audio import Audio, EncodedAudio, encode_wav, load_audio, wire_audio
 from lmms_eval.media.encode import EncodedImage, WireOptions, encode_image, image_url, wire_image
-from lmms_eval.media.image import ImageHeader, flatten_alpha, header, load_image, load_rgb, shrink, to_rgb
+from lmms_eval.media.image import Bounds, ImageHeader, fit, flatten_alpha, header, load_image, load_rgb, shrink, to_rgb
 from lmms_eval.media.reference import MediaRef, digest, resolve
 from lmms_eval.media.sampling import sample_count, uniform_indices
 from lmms_eval.media.video import Sampling, VideoFrames, probe, read_frames
@@ -16,6 +16,7 @@ from lmms_eval.media.video_file import VideoInfo
 
 __all__ = [
     "Audio",
+    "Bounds",
     "EncodedAudio",
     "EncodedImage",
     "ImageHeader",
@@ -27,6 +28,7 @@ __all__ = [
     "digest",
     "encode_image",
     "encode_wav",
+    "fit",
     "flatten_alpha",
     "header",
     "image_url",

@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from lmms_eval.errors import MediaError
 from lmms_eval.media.cache import ByteLRU
 from lmms_eval.media.image import (
+    UNBOUNDED,
     UPRIGHT,
+    Bounds,
     ImageHeader,
+    fit,
     flatten_alpha,
     header_of,
     load_image,
@@ -69,7 +72,7 @@ class WireOptions:
 
     max_bytes: int | None = None
     """Bound on the encoded picture, before base64."""
-    max_pixels: int | None = None
+    bounds: Bounds = UNBOUNDED
     image_format: ImageFormat = "PNG"
     quality: int = 85
 
@@ -101,7 +104,7 @@ def wire_image(
         MediaError: not found, unreadable, cut short, or it cannot be made to fit ``max_bytes``.
     """
     ref = resolve(value, root)
-    key, image = _wired(ref, options or WireOptions(max_bytes=max_bytes, max_pixels=max_pixels))
+    key, image = _wired(ref, options or WireOptions(max_bytes=max_bytes, bounds=Bounds(max_pixels=max_pixels)))
     note_picture(ref, image.size, image.nbytes, key)
     return image
 
@@ -172,9 +175,7 @@ def is_untouched(header: ImageHeader, options: WireOptions) -> bool:
 
 
 def _fits(nbytes: int, size: tuple[int, int], options: WireOptions) -> bool:
-    return (options.max_bytes is None or nbytes <= options.max_bytes) and (
-        options.max_pixels is None or size[0] * size[1] <= options.max_pixels
-    )
+    return (options.max_bytes is None or nbytes <= options.max_bytes) and (options.bounds.size(size) == size)
 
 
 def _wire_bytes(data: bytes, options: WireOptions, ref: MediaRef) -> EncodedImage:
@@ -192,7 +193,7 @@ def _wire_bytes(data: bytes, options: WireOptions, ref: MediaRef) -> EncodedImag
 
 
 def _encode_fitting(image: Image.Image, options: WireOptions, ref: MediaRef) -> EncodedImage:
-    picture = shrink(_plain(image), max_pixels=options.max_pixels)
+    picture = fit(_plain(image), options.bounds)
     image_format = "PNG" if options.image_format == "WEBP" and max(picture.size) > _WEBP_SIDE else options.image_format
     data = encode_image(picture, image_format, options.quality)
     limit = options.max_bytes

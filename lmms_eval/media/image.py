@@ -1,4 +1,4 @@
-"""Pictures: reading headers, decoding, flattening transparency, shrinking."""
+"""Pictures: reading headers, decoding, flattening transparency, resizing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import io
 import math
 import struct
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.errors import MediaError
@@ -53,6 +53,53 @@ class ImageHeader:
     @property
     def pixels(self) -> int:
         return self.width * self.height
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The sizes in pixels that a picture may have. Where they contradict each other the upper ones hold.
+
+    Raises:
+        ValueError: one is not positive.
+    """
+
+    max_pixels: int | None = None
+    max_side: int | None = None
+    """Of the longer side."""
+    min_pixels: int | None = None
+
+    def __post_init__(self) -> None:
+        for bound in (self.max_pixels, self.max_side, self.min_pixels):
+            if bound is not None and bound < 1:
+                raise ValueError(f"the bound of a picture must be at least 1, not {bound}")
+
+    def size(self, size: tuple[int, int]) -> tuple[int, int]:
+        """Return the size nearest to ``size`` (width, height) within the bounds, proportions kept."""
+        width, height = size
+        most = math.inf
+        if self.max_pixels is not None:
+            most = math.sqrt(self.max_pixels / (width * height))
+        if self.max_side is not None:
+            most = min(most, self.max_side / max(width, height))
+        scale = 1.0 if self.min_pixels is None else max(1.0, math.sqrt(self.min_pixels / (width * height)))
+        if 1.0 < scale < most and not self._is_above(grown := (math.ceil(width * scale), math.ceil(height * scale))):
+            return grown
+        scale = min(scale, most)
+        return size if scale == 1.0 else (max(1, math.floor(width * scale)), max(1, math.floor(height * scale)))
+
+    def _is_above(self, size: tuple[int, int]) -> bool:
+        too_many = self.max_pixels is not None and size[0] * size[1] > self.max_pixels
+        return too_many or (self.max_side is not None and max(size) > self.max_side)
+
+    def of_frames(self, count: int, total_pixels: int | None) -> Bounds:
+        """Return the bounds of each of ``count`` frames which may have ``total_pixels`` together."""
+        if total_pixels is None or count < 1:
+            return self
+        share = max(1, total_pixels // count)
+        return replace(self, max_pixels=min(share, self.max_pixels or share))
+
+
+UNBOUNDED = Bounds()
 
 
 def read_errors() -> tuple[type[BaseException], ...]:
@@ -157,9 +204,9 @@ def load_image(value: Any, root: Root = None, *, rotate: bool = True) -> Image.I
 
 
 def load_rgb(
-    value: Any, root: Root = None, *, rotate: bool = True, max_pixels: int | None = None, shared: bool = False
+    value: Any, root: Root = None, *, rotate: bool = True, bounds: Bounds = UNBOUNDED, shared: bool = False
 ) -> Image.Image:
-    """A decoded picture as RGB over white, shrunk to ``max_pixels`` where it is larger; the caller owns the copy.
+    """A decoded picture as RGB over white, of a size within ``bounds``; the caller owns the copy.
 
     With ``shared`` a file or bytes give the picture of the table itself, which is read-only: Pillow's own functions
     copy it before they draw on it, and its pixels refuse to be set.
@@ -173,19 +220,19 @@ def load_rgb(
     """
     ref = resolve(value, root)
     if ref.kind not in ("path", "bytes"):
-        image = shrink(to_rgb(load_image(ref, rotate=rotate)), max_pixels=max_pixels)
+        image = fit(to_rgb(load_image(ref, rotate=rotate)), bounds)
         note_picture(ref, image.size)
         return detach(image.copy() if image is ref.image else image)
     key = identity(ref)
-    image = DECODED.get_or_make((key, rotate, max_pixels), lambda: _decode_rgb(ref, rotate, max_pixels))
+    image = DECODED.get_or_make((key, rotate, bounds), lambda: _decode_rgb(ref, rotate, bounds))
     if not shared:
         image = image.copy()
     note_picture(ref, image.size, sha256=key if ref.kind == "bytes" else "")
     return image
 
 
-def _decode_rgb(ref: MediaRef, rotate: bool, max_pixels: int | None) -> Image.Image:
-    """RGB of a file or bytes, of the size that ``shrink`` would give it.
+def _decode_rgb(ref: MediaRef, rotate: bool, bounds: Bounds) -> Image.Image:
+    """RGB of a file or bytes, of the size that ``fit`` would give it.
 
     A JPEG of at least twice that size is decoded at a half, a quarter or an eighth of its own, whichever is the
     smallest that is large enough: each pixel is then the mean of those in its place, at less than their cost.
@@ -193,7 +240,7 @@ def _decode_rgb(ref: MediaRef, rotate: bool, max_pixels: int | None) -> Image.Im
     from PIL import Image
 
     opened = _open(ref, io.BytesIO(content(ref)[0] if is_recording() else ref.read_bytes()))
-    size = _fitting(opened.size, max_pixels, None)
+    size = bounds.size(opened.size)
     wanted = (size[1], size[0]) if rotate and orientation(opened) in _LYING else size
     if size != opened.size:
         opened.draft(None, size)  # in no other mode
@@ -254,27 +301,18 @@ def shrink(image: Image.Image, *, max_pixels: int | None = None, max_side: int |
     Raises:
         ValueError: a bound is not positive.
     """
-    size = _fitting(image.size, max_pixels, max_side)
+    return fit(image, Bounds(max_pixels=max_pixels, max_side=max_side))
+
+
+def fit(image: Image.Image, bounds: Bounds) -> Image.Image:
+    """The picture at a size within ``bounds``, proportions kept; one that fits comes back as it is."""
+    size = bounds.size(image.size)
     if size == image.size:
         return image
     from PIL import Image
 
     source = image.convert("RGB") if image.mode in ("P", "1", *_SIXTEEN_BIT) else image
     return source.resize(size, Image.Resampling.LANCZOS)
-
-
-def _fitting(size: tuple[int, int], max_pixels: int | None, max_side: int | None) -> tuple[int, int]:
-    """The size at which a picture fits. Raises ``ValueError`` as ``shrink``."""
-    for bound in (max_pixels, max_side):
-        if bound is not None and bound < 1:
-            raise ValueError(f"the bound of a picture must be at least 1, not {bound}")
-    width, height = size
-    scale = 1.0
-    if max_pixels is not None and width * height > max_pixels:
-        scale = math.sqrt(max_pixels / (width * height))
-    if max_side is not None and max(width, height) > max_side:
-        scale = min(scale, max_side / max(width, height))
-    return size if scale == 1.0 else (max(1, math.floor(width * scale)), max(1, math.floor(height * scale)))
 
 
 def _open(ref: MediaRef, source: Any) -> Image.Image:

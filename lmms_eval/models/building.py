@@ -5,8 +5,9 @@ from __future__ import annotations
 import difflib
 import inspect
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 from lmms_eval.api.model import Model, lmms
@@ -45,8 +46,8 @@ def build_model(resolved: ResolvedModel, model_args: str | Mapping[str, Any], op
         ModelError: the class cannot be imported, or its constructor refuses the arguments. Values are not shown.
     """
     name = resolved.manifest.model_id
-    given = parse_model_args(model_args)
     cls = resolved.load()
+    given = _heeded(name, cls, parse_model_args(model_args))
     if options.no_media and "no_media" not in _parameters(cls):
         raise ModelError(f"--no_media: model {name!r} needs the media to answer; only `baseline` does without")
     arguments = {**_accepted_options(cls, options), **given}
@@ -77,6 +78,26 @@ def parse_model_args(model_args: str | Mapping[str, Any]) -> dict[str, Any]:
     from lmms_eval.utils import simple_parse_args_string
 
     return dict(simple_parse_args_string(model_args))
+
+
+def _heeded(name: str, cls: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments without those that say nothing to the class, for each of which there is a warning."""
+    ignored = ignored_arguments(cls, given)
+    for argument, reason in ignored.items():
+        log.warning("model %r: the argument %s has no effect here: %s", name, argument, reason)
+    return {argument: value for argument, value in given.items() if argument not in ignored}
+
+
+def ignored_arguments(cls: type[Any], given: Iterable[str]) -> dict[str, str]:
+    """Tell which of the ``given`` arguments say nothing to a model class (``Model.ignored_arguments``), and why."""
+    table: Mapping[str, str] = getattr(cls, "ignored_arguments", {})
+    own = _parameters(cls) if table else {}
+    found = {}
+    for name in given:
+        reason = next((why for pattern, why in table.items() if fnmatchcase(name, pattern)), None)
+        if reason is not None and name not in own:
+            found[name] = reason
+    return found
 
 
 def _parameters(cls: type[Any]) -> Mapping[str, inspect.Parameter]:

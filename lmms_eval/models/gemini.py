@@ -6,9 +6,9 @@ import base64
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from lmms_eval.api.interleaved import generated_image
 from lmms_eval.api.request import GeneratedImage, Request, RequestKind, Usage
@@ -34,6 +34,13 @@ MAX_STOPS = 5
 AUDIO_MIME = {"wav": "audio/wav", "mp3": "audio/mp3", "flac": "audio/flac"}
 ROLES = {"assistant": "model"}
 OTHERS = {"top_k": "top_k", "presence_penalty": "presence_penalty", "frequency_penalty": "frequency_penalty"}
+HARMS = (
+    "HARM_CATEGORY_HARASSMENT",
+    "HARM_CATEGORY_HATE_SPEECH",
+    "HARM_CATEGORY_SEXUALLY_EXPLICIT",
+    "HARM_CATEGORY_DANGEROUS_CONTENT",
+)
+"""The categories whose threshold a request may set (``safety_threshold``)."""
 FINISH = {"STOP": "stop", "MAX_TOKENS": "length"}
 REFUSED = frozenset({"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR"})
 """Finish reasons that stand for a refusal; those of pictures begin with ``IMAGE_``."""
@@ -46,8 +53,31 @@ class Arguments(RemoteArguments):
 
     max_image_bytes: int = Field(default=MAX_IMAGE_BYTES, ge=1024)
     thinking_budget: int | None = Field(default=None, ge=-1)
+    enable_thinking: bool | None = None
+    safety_threshold: (
+        Literal["BLOCK_NONE", "BLOCK_ONLY_HIGH", "BLOCK_MEDIUM_AND_ABOVE", "BLOCK_LOW_AND_ABOVE", "OFF"] | None
+    ) = None
     pass_video: bool = False
     response_modalities: tuple[Literal["TEXT", "IMAGE"], ...] | None = None
+
+    @field_validator("safety_threshold", mode="before")
+    @classmethod
+    def _upper(cls, value: Any) -> Any:
+        return value.upper() if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _one_budget(self) -> Self:
+        wants, budget = self.enable_thinking, self.thinking_budget
+        if wants is not None and budget is not None and wants != (budget != 0):
+            raise ValueError("enable_thinking and thinking_budget contradict each other")
+        return self
+
+    @property
+    def budget(self) -> int | None:
+        """Tokens for thoughts: 0 for none, -1 for as many as the model sees fit, ``None`` for its default."""
+        if self.thinking_budget is not None or self.enable_thinking is None:
+            return self.thinking_budget
+        return -1 if self.enable_thinking else 0
 
     @field_validator("response_modalities", mode="before")
     @classmethod
@@ -67,7 +97,7 @@ class Gemini(SdkModel[Arguments]):
         ModelError: the package is absent, an unknown or wrong argument, no key.
     """
 
-    answer_arguments = (*ANSWER_ARGUMENTS, "thinking_budget", "pass_video")
+    answer_arguments = (*ANSWER_ARGUMENTS, "thinking_budget", "enable_thinking", "safety_threshold", "pass_video")
     kinds: frozenset[RequestKind] = frozenset({"generate_until", "generate_visual_cot"})
     service = SERVICE
     arguments_kind = Arguments
@@ -93,11 +123,13 @@ class Gemini(SdkModel[Arguments]):
         config |= {name: value for name, value in given.items() if value is not None}
         if self._arguments.response_modalities:
             config["response_modalities"] = list(self._arguments.response_modalities)
+        if threshold := self._arguments.safety_threshold:
+            config["safety_settings"] = [{"category": name, "threshold": threshold} for name in HARMS]
         if wanted.stops:
             config["stop_sequences"] = list(wanted.stops[:MAX_STOPS])
         thinking: dict[str, Any] = {}
-        if self._arguments.thinking_budget is not None:
-            thinking["thinking_budget"] = self._arguments.thinking_budget
+        if self._arguments.budget is not None:
+            thinking["thinking_budget"] = self._arguments.budget
         if wanted.effort:
             thinking["thinking_level"] = wanted.effort.upper()
         if thinking:

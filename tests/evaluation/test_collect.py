@@ -172,3 +172,48 @@ def test_collective_forward_passes_cannot_be_checked_by_one_process(tmp_path: Pa
     assert inputs_of(config(tmp_path, check_batch=2), model).model is model
     with pytest.raises(ModelError, match="need all 2 processes"):
         inputs_of(config(tmp_path, check_batch=2), model, Place(0, 2))
+
+
+def server_key(tmp: Path, more: str) -> str:
+    return key(tmp, model="openai", model_args=f"model=m,base_url=http://127.0.0.1:1/v1{more}")
+
+
+def test_arguments_without_effect_are_not_part_of_the_key(tmp_path: Path) -> None:
+    plain = server_key(tmp_path, "")
+    assert server_key(tmp_path, ",conv_template=a,truncation=true,mm_spatial_pool_mode=max") == plain
+    assert len({plain, *(server_key(tmp_path, f",{one}") for one in EFFECTIVE)}) == 1 + len(EFFECTIVE)
+
+
+EFFECTIVE = (
+    "num_frames=3", "total_pixels=4096", "max_image_size=64", "min_pixels=64", "max_size_in_mb=1",
+    "enable_thinking=false",
+)  # fmt: skip
+
+
+def test_a_plugins_own_argument_is_part_of_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "pack_of_args"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "models.py").write_text(PLUGIN)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    keys = {
+        key(tmp_path, model="own", plugins="pack_of_args", model_args=f"conv_template={value}") for value in ("a", "b")
+    }
+    assert len(keys) == 2
+
+
+PLUGIN = """
+from lmms_eval.api.model import lmms
+
+AVAILABLE_MODELS = {"own": "pack_of_args.models.Own"}
+
+
+class Own(lmms):
+    def __init__(self, conv_template="", **others):
+        super().__init__()
+
+    def generate_until(self, requests):
+        return ["" for _ in requests]
+
+    loglikelihood = generate_until_multi_round = generate_until
+"""

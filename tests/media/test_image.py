@@ -4,10 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 
 from lmms_eval.errors import MediaError
-from lmms_eval.media import flatten_alpha, header, load_image, load_rgb, shrink, to_rgb, wire_image
+from lmms_eval.media import Bounds, fit, flatten_alpha, header, load_image, load_rgb, shrink, to_rgb, wire_image
+from lmms_eval.media.image import UNBOUNDED
 from tests.media.draw import encoded, picture
 
 
@@ -164,7 +167,7 @@ def test_load_rgb_gives_every_caller_its_own_copy(tmp_path: Path) -> None:
     assert load_rgb(path).getpixel((0, 0)) == (255, 255, 255)
     memory = picture()
     assert load_rgb(memory) is not memory
-    assert load_rgb(path, max_pixels=300).size == (20, 15)
+    assert load_rgb(path, bounds=Bounds(max_pixels=300)).size == (20, 15)
 
 
 @pytest.mark.parametrize("orientation", [1, 3, 6])
@@ -180,7 +183,7 @@ def test_load_rgb_decodes_a_large_jpeg_at_a_smaller_scale(
     monkeypatch.setattr(Image.Image, "resize", lambda self, *a, **k: scales.append(self.size) or real(self, *a, **k))
     for bound in (10_000, 100_000, 200_000, 1_000_000):
         scales.clear()
-        found = load_rgb(data, max_pixels=bound)
+        found = load_rgb(data, bounds=Bounds(max_pixels=bound))
         sides = sorted(scales[0], reverse=True) if scales else []
         draft = {10_000: [201, 151], 100_000: [401, 301]}.get(bound) if image_format == "JPEG" else None
         assert sides == ([] if bound == 1_000_000 else draft or [801, 601])
@@ -238,3 +241,33 @@ def test_a_shared_picture_is_that_of_the_table_and_cannot_be_drawn_on(tmp_path: 
     with pytest.raises(ValueError, match="readonly"):
         first.load()[0, 0] = (1, 2, 3)
     assert load_rgb(path).getcolors() == [(12, (10, 20, 30))]
+
+
+SIDE = st.integers(1, 3000)
+BOUND = st.none() | st.integers(1, 2_000_000)
+
+
+@given(width=SIDE, height=SIDE, most=BOUND, side=st.none() | SIDE, least=BOUND, frames=st.integers(1, 40))
+def test_a_size_is_within_its_bounds(
+    width: int, height: int, most: int | None, side: int | None, least: int | None, frames: int
+) -> None:
+    bounds = Bounds(most, side, least)
+    found = bounds.size((width, height))
+    thin = 1 in found  # a side of one pixel cannot be made shorter
+    assert min(found) >= 1
+    assert most is None or thin or found[0] * found[1] <= most
+    assert side is None or max(found) <= side
+    if least is not None and (most is None or most > 2 * least) and side is None:
+        assert thin or found[0] * found[1] >= min(least, width * height)
+    if least is None:
+        assert found[0] <= width and found[1] <= height
+    share = bounds.of_frames(frames, 10_000)
+    assert share.max_pixels == min(most or 10_000, 10_000 // frames)
+
+
+def test_small_pictures_grow() -> None:
+    small = picture(size=(8, 4))
+    assert fit(small, Bounds(min_pixels=128)).size == (16, 8)
+    assert fit(small, Bounds(min_pixels=128, max_side=12)).size == (12, 6)
+    assert fit(small, Bounds(min_pixels=32)) is small
+    assert fit(small, UNBOUNDED) is small

@@ -9,7 +9,17 @@ import pytest
 from PIL import Image
 
 from lmms_eval.api.request import SentMedia
-from lmms_eval.media import Sampling, image_url, load_audio, load_rgb, read_frames, shrink, wire_audio, wire_image
+from lmms_eval.media import (
+    Bounds,
+    Sampling,
+    image_url,
+    load_audio,
+    load_rgb,
+    read_frames,
+    shrink,
+    wire_audio,
+    wire_image,
+)
 from lmms_eval.media import sent as module
 from lmms_eval.media.audio import encode_wav
 from lmms_eval.media.sent import recording, unrecorded
@@ -58,7 +68,7 @@ def test_a_picture_that_was_shrunk_and_encoded_anew(jpeg: Path) -> None:
 def test_pictures_for_a_local_model(jpeg: Path) -> None:
     data = jpeg.read_bytes()
     with recording() as sent:
-        load_rgb(str(jpeg), max_pixels=300)
+        load_rgb(str(jpeg), bounds=Bounds(max_pixels=300))
         load_rgb({"bytes": data, "path": "from_hub.jpg"})
         load_rgb(Image.open(jpeg))
     by_path, by_bytes, opened = sent

@@ -42,7 +42,8 @@ class Encoder:
             self._image_options["return_mm_token_type_ids"] = True
         text_config = loaded.model.config.get_text_config()
         limit = getattr(text_config, "max_position_embeddings", None)
-        self._max_length = limit if isinstance(limit, int) and limit > 0 else None
+        known = (limit if isinstance(limit, int) and limit > 0 else None, options.max_length)
+        self._max_length = min((length for length in known if length is not None), default=None)
 
     def encode(self, jobs: Sequence[Job]) -> Encoded:
         """One batch of jobs with equal keys: every row has pictures or none; sounds likewise.

@@ -28,11 +28,14 @@ if TYPE_CHECKING:
     from PIL import Image
 
     from lmms_eval.api.request import Request
+    from lmms_eval.media import Bounds
     from lmms_eval.models.hf.load import Loaded
 
 _PLACEHOLDER_NAMES = ("image_token", "video_token", "audio_token", "fake_image_token", "boi_token")
 _CONFIG_NAMES = ("image_token_id", "image_token_index", "video_token_id", "video_token_index", "audio_token_id")
 _NEEDS = {"image": ("image_processor",), "video": ("image_processor",)}
+USUAL_SYSTEM_PROMPT = "You are a helpful assistant."
+"""The system message that chat models are commonly trained with (``add_system_prompt``)."""
 _MEDIA = {"image": "pictures", "video": "video", "audio": "sound"}
 
 
@@ -83,7 +86,7 @@ class InputBuilder:
         self._profile = profile or Profile()
         self._absent = loaded.absent_parts
         self._sampling_rate = loaded.sampling_rate
-        self._max_pixels = None if loaded.native_pixels else options.max_pixels
+        self._bounds = _bounds(options, loaded.native_pixels)
         self._lengths = Lengths(loaded.processor, options.extra)
         self._marks = media_marks(loaded.processor, loaded.tokenizer, loaded.model.config)
         self._placeholders = placeholder_tokens(loaded.processor, loaded.tokenizer, loaded.model.config)
@@ -124,23 +127,28 @@ class InputBuilder:
         for message in turns:
             content = [entry for part in message.content for entry in self._part(part, media)]
             messages.append({"role": message.role, "content": content})
-        if self.system_prompt:
-            leading = {"role": "system", "content": [{"type": "text", "text": self._neutral(self.system_prompt)}]}
-            messages = [leading, *(messages[1:] if messages and messages[0]["role"] == "system" else messages)]
+        has_system = bool(messages) and messages[0]["role"] == "system"
+        system = self.system_prompt or (USUAL_SYSTEM_PROMPT if self._options.add_system_prompt else None)
+        if system and (self.system_prompt or not has_system):
+            leading = {"role": "system", "content": [{"type": "text", "text": self._neutral(system)}]}
+            messages = [leading, *messages[has_system:]]
         prefilled = bool(messages) and messages[-1]["role"] == "assistant"
         if self.chat_template == NO_TEMPLATE:
             return self.finish(plain_context(messages, self._marks), media.images, media.audios)
+        prompted = self._options.add_generation_prompt and not prefilled
         text = self.template_text(messages, prefilled)
-        return replace(self.finish(text, media.images, media.audios), has_template=not prefilled)
+        return replace(self.finish(text, media.images, media.audios), has_template=prompted)
 
     def template_text(self, messages: list[dict[str, Any]], prefilled: bool) -> str:
         """The text that the chat template makes; with ``prefilled`` the last message is the reply's beginning."""
+        thinking = self._options.enable_thinking
         text: str = self._processor.apply_chat_template(
             messages,
             chat_template=self.chat_template,
             tokenize=False,
-            add_generation_prompt=not prefilled,
+            add_generation_prompt=self._options.add_generation_prompt and not prefilled,
             continue_final_message=prefilled,
+            **({} if thinking is None else {"enable_thinking": thinking}),
         )
         return text
 
@@ -168,7 +176,7 @@ class InputBuilder:
         if isinstance(part, ChatImageContent):
             from lmms_eval.media import load_rgb
 
-            found = [load_rgb(part.url, max_pixels=self._max_pixels, shared=True)]
+            found = [load_rgb(part.url, bounds=self._bounds, shared=True)]
         else:
             found = self._frames(part)
         media.images.extend(found)
@@ -195,24 +203,35 @@ class InputBuilder:
 
     def _frames(self, part: ChatVideoContent) -> list[Image.Image]:
         """A video as pictures in order of time; a list is taken as the frames themselves."""
-        from lmms_eval.media import Sampling, load_rgb, read_frames, shrink, uniform_indices
+        from lmms_eval.media import Sampling, fit, load_rgb, read_frames, uniform_indices
 
         value, most = part.url, self._options.max_num_frames
         if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray):
             chosen = uniform_indices(len(value), min(most, len(value))) if value else []
-            return [load_rgb(value[index], max_pixels=self._max_pixels) for index in chosen]
+            bounds = self._bounds.of_frames(len(chosen), self._options.total_pixels)
+            return [load_rgb(value[index], bounds=bounds) for index in chosen]
         start, end = part.start_time, part.end_time
         if isinstance(value, Mapping):
             start = value.get("video_start") if start is None else start
             end = value.get("video_end") if end is None else end
         frames = read_frames(value, Sampling(count=most, fps=self._options.fps, start=start, end=end))
-        return [shrink(image, max_pixels=self._max_pixels) for image in frames.images()]
+        bounds = self._bounds.of_frames(len(frames), self._options.total_pixels)
+        return [fit(image, bounds) for image in frames.images()]
 
     def _neutral(self, text: str) -> str:
         """``text`` in which no placeholder of the model stands literally: ``<image>`` becomes ``< image>``."""
         for token in self._placeholders:
             text = text.replace(token, f"{token[0]} {token[1:]}")
         return text
+
+
+def _bounds(options: HFOptions, native_pixels: bool) -> Bounds:
+    """Sizes to which pictures are brought before the processor gets them, which may hold the pixels within bounds."""
+    from lmms_eval.media import Bounds
+
+    if native_pixels:
+        return Bounds(max_side=options.max_image_size)
+    return Bounds(options.max_pixels, options.max_image_size, options.min_pixels)
 
 
 def placeholder_tokens(processor: Any, tokenizer: Any, config: Any) -> tuple[str, ...]:

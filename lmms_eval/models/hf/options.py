@@ -36,8 +36,20 @@ class HFOptions:
     fps: float | None = None
     min_pixels: int | None = None
     max_pixels: int | None = None
+    total_pixels: int | None = None
+    """Of all frames of a video together."""
+    max_image_size: int | None = None
+    """Of the longer side of a picture or frame, in pixels."""
     system_prompt: str | None = None
+    add_system_prompt: bool = False
+    """A conversation without a system message gets the usual one."""
     chat_template: str | None = None
+    enable_thinking: bool | None = None
+    """Value of the chat template's variable of this name."""
+    add_generation_prompt: bool = True
+    """The prompt ends with the chat template's beginning of an answer."""
+    max_length: int | None = None
+    """Tokens of a prompt at most; a longer one fails."""
     use_cache: bool = True
     static_cache: bool = False
     """Keys and values in tensors of fixed size."""
@@ -173,8 +185,14 @@ _CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
     "fps": _positive_float,
     "min_pixels": positive_int,
     "max_pixels": positive_int,
+    "total_pixels": positive_int,
+    "max_image_size": positive_int,
     "system_prompt": str,
+    "add_system_prompt": flag,
     "chat_template": str,
+    "enable_thinking": flag,
+    "add_generation_prompt": flag,
+    "max_length": positive_int,
     "use_cache": flag,
     "static_cache": flag,
     "torch_compile": _flag_or_name,

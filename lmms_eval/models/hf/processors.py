@@ -205,8 +205,6 @@ def _limit_pixels(processor: Any, options: HFOptions) -> bool:
     accepted: Mapping[str, Any] = getattr(getattr(type(part), "valid_kwargs", None), "__annotations__", {})
     native = all(name in accepted or hasattr(part, name) for name in _PIXEL_LIMITS)
     limits = {name: getattr(options, name) for name in _PIXEL_LIMITS if getattr(options, name)}
-    if not native and options.min_pixels:
-        raise ModelError(f"hf: {type(part).__name__} has no min_pixels; leave the argument out")
     if native and limits:
         processor.image_processor = type(part).from_pretrained(source(options), **location(options), **limits)
     return native

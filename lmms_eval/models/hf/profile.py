@@ -7,7 +7,32 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from lmms_eval.models import argument_names
+from lmms_eval.models.argument_names import other_names
+
 Converter = Callable[[Any], Any]
+FRAMES = other_names("max_num_frames", argument_names.FRAMES)
+"""Names by which families call the most frames of a video."""
+COMMON = {"torch_dtype": "dtype", "attn_impl": "attn_implementation", "use_flash_attention_2": "attn_implementation"}
+"""Names that every family's users may type; ``use_flash_attention_2`` is a flag."""
+VISUAL_OPTIONS = (
+    "max_num_frames",
+    "fps",
+    "min_pixels",
+    "max_pixels",
+    "total_pixels",
+    "max_image_size",
+    "interleave_visuals",
+)
+PROMPT_OPTIONS = (
+    "system_prompt",
+    "add_system_prompt",
+    "chat_template",
+    "enable_thinking",
+    "add_generation_prompt",
+    "reasoning_prompt",
+    "max_length",
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,7 +56,7 @@ class Profile:
     """Prompts go through a chat template."""
     sounds_alone: bool = False
     """Padding a sound changes what the model hears: prompts with sound share no batch."""
-    aliases: Mapping[str, str] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=lambda: {**COMMON, **FRAMES})
     """Argument names that the family's users know, to fields of ``HFOptions``."""
     extra: Mapping[str, Converter] = field(default_factory=dict)
     """Further arguments with their converters; they go to the image processor, or where the family's encoder says."""
@@ -48,11 +73,3 @@ class Profile:
             for name in (*self.aliases, *self.extra)
         ]
         return inspect.Signature([*kept, *own])
-
-
-FRAMES = {"max_frames": "max_num_frames", "max_frames_num": "max_num_frames", "nframes": "max_num_frames"}
-"""Names by which families call the most frames of a video."""
-COMMON = {"torch_dtype": "dtype", "attn_impl": "attn_implementation", "use_flash_attention_2": "attn_implementation"}
-"""Names that every family's users may type; ``use_flash_attention_2`` is a flag."""
-VISUAL_OPTIONS = ("max_num_frames", "fps", "min_pixels", "max_pixels", "interleave_visuals")
-PROMPT_OPTIONS = ("system_prompt", "chat_template", "reasoning_prompt")

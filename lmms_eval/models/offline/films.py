@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from PIL import Image
 
+    from lmms_eval.media import Bounds, VideoFrames
+
 UNKNOWN_FPS = 24.0
 """Rate of a video that does not tell it, as the processors of transformers assume."""
 
@@ -45,7 +47,7 @@ class Film:
         }
 
 
-def read_film(part: ChatVideoContent, frames: Frames, max_pixels: int | None = None) -> Film:
+def read_film(part: ChatVideoContent, frames: Frames, bounds: Bounds) -> Film:
     """Read the frames of a video; a list is taken as the frames themselves, as if shot at ``frames.fps``.
 
     Raises:
@@ -54,7 +56,7 @@ def read_film(part: ChatVideoContent, frames: Frames, max_pixels: int | None = N
     if _is_listed(part.url):
         import numpy as np
 
-        images = read_pictures(part, frames, max_pixels)
+        images = read_pictures(part, frames, bounds)
         size = images[0].size
         array = np.stack([np.asarray(image if image.size == size else image.resize(size)) for image in images])
         return Film(array, tuple(_chosen(part.url, frames)), frames.fps or UNKNOWN_FPS, len(part.url))
@@ -62,20 +64,41 @@ def read_film(part: ChatVideoContent, frames: Frames, max_pixels: int | None = N
 
     found = read_video(part, frames)
     total = max(probe(part.url).frames, found.indices[-1] + 1)
-    return Film(found.array, found.indices, found.fps or UNKNOWN_FPS, total)
+    return Film(
+        _resized(found, bounds.of_frames(len(found), frames.total_pixels)),
+        found.indices,
+        found.fps or UNKNOWN_FPS,
+        total,
+    )
 
 
-def read_pictures(part: ChatVideoContent, frames: Frames, max_pixels: int | None = None) -> list[Image.Image]:
+def _resized(found: VideoFrames, bounds: Bounds) -> npt.NDArray[np.uint8]:
+    """The frames at a size within the bounds."""
+    import numpy as np
+
+    from lmms_eval.media import fit
+
+    height, width = found.array.shape[1:3]
+    if bounds.size((width, height)) == (width, height):
+        return found.array
+    return np.stack([np.asarray(fit(image, bounds)) for image in found.images()])
+
+
+def read_pictures(part: ChatVideoContent, frames: Frames, bounds: Bounds) -> list[Image.Image]:
     """Read the frames of a video, or of a list, as pictures.
 
     Raises:
         MediaError: the video or one of its pictures cannot be read.
     """
-    from lmms_eval.media import load_rgb, shrink
+    from lmms_eval.media import fit, load_rgb
 
     if _is_listed(part.url):
-        return [load_rgb(part.url[index], max_pixels=max_pixels) for index in _chosen(part.url, frames)]
-    return [shrink(image, max_pixels=max_pixels) for image in read_video(part, frames).images()]
+        chosen = _chosen(part.url, frames)
+        each = bounds.of_frames(len(chosen), frames.total_pixels)
+        return [load_rgb(part.url[index], bounds=each) for index in chosen]
+    found = read_video(part, frames)
+    each = bounds.of_frames(len(found), frames.total_pixels)
+    return [fit(image, each) for image in found.images()]
 
 
 def _is_listed(value: Any) -> bool:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import ErrorKind, Request, RequestKind, Response, Usage
 from lmms_eval.errors import EngineDiedError, ModelError
+from lmms_eval.models.argument_names import IGNORED
 from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.likelihood import Likelihood
 from lmms_eval.models.offline.guard import Guard, descendants
@@ -189,6 +190,7 @@ class EngineModel(Model):
         ModelError: the package is absent, or an argument is wrong.
     """
 
+    ignored_arguments = IGNORED
     engine: type[Engine]
 
     def __init__(self, **arguments: Any) -> None:

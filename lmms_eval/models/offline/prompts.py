@@ -19,7 +19,7 @@ from lmms_eval.models.offline.films import read_film, read_pictures
 from lmms_eval.models.offline.settings import EngineSettings, read_template
 from lmms_eval.models.openai.body import read_system_prompt
 from lmms_eval.models.plain_context import NO_TEMPLATE, plain_context
-from lmms_eval.models.remote.media import Frames, bounds_of
+from lmms_eval.models.remote.media import bounds_of
 
 TOKEN_BYTES = 8
 _PROBE = "a text that no template holds"
@@ -61,7 +61,7 @@ class PromptBuilder:
     def __init__(self, settings: EngineSettings, decodes_videos: bool) -> None:
         self.system_prompt = read_system_prompt(settings.system_prompt)
         self._settings, self._decodes_videos = settings, decodes_videos
-        self._frames = Frames(settings.max_frames_num, settings.video_fps)
+        self._frames = settings.frames
         self._template = read_template(settings.chat_template)
         self.is_plain = self._template == NO_TEMPLATE
         self._tokenizer, self._renderer = _load(settings, self._template)
@@ -70,7 +70,8 @@ class PromptBuilder:
 
     def has_generation_prompt(self, messages: ChatMessages) -> bool:
         """Tell whether the prompt of a conversation ends with the generation prompt of a chat template."""
-        return not self.is_plain and not (messages.messages and messages.messages[-1].role == "assistant")
+        is_begun = bool(messages.messages) and messages.messages[-1].role == "assistant"
+        return not self.is_plain and self._settings.add_generation_prompt and not is_begun
 
     def build(self, messages: ChatMessages, continuation: str | None = None) -> Prompt:
         """Render a conversation; with ``continuation``, that text follows where the answer would begin.
@@ -119,10 +120,10 @@ class PromptBuilder:
             text: str = self._renderer.apply_chat_template(
                 turns,
                 tokenize=False,
-                add_generation_prompt=not is_begun,
+                add_generation_prompt=self._settings.add_generation_prompt and not is_begun,
                 continue_final_message=is_begun,
                 **extra,
-                **self._settings.chat_template_kwargs,
+                **self._settings.template_options,
             )
         except (jinja2.TemplateError, TypeError, ValueError, LookupError, AttributeError) as error:
             raise RefusedError(f"the chat template refuses the request: {type(error).__name__}: {error}") from error
@@ -154,19 +155,19 @@ class PromptBuilder:
         if isinstance(part, ChatImageContent):
             from lmms_eval.media.image import load_rgb
 
-            prompt.images.append(load_rgb(part.url, max_pixels=self._settings.max_pixels))
+            prompt.images.append(load_rgb(part.url, bounds=self._settings.bounds))
         elif isinstance(part, ChatAudioContent):
             from lmms_eval.media.audio import load_audio
 
             prompt.sounds.append(load_audio(part.url))
         elif not self._takes_videos:
-            frames = read_pictures(part, self._frames, self._settings.max_pixels)
+            frames = read_pictures(part, self._frames, self._settings.bounds)
             prompt.images.extend(frames)
             return [{"type": "image"} for _ in frames]
         elif self._decodes_videos:
             prompt.videos.append(self._address(part))
         else:
-            prompt.videos.append(read_film(part, self._frames, self._settings.max_pixels))
+            prompt.videos.append(read_film(part, self._frames, self._settings.bounds))
         return [{"type": part.type}]
 
     def _address(self, part: ChatVideoContent) -> str:

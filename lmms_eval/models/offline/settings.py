@@ -11,17 +11,10 @@ from pydantic import ConfigDict, Field, ValidationError, field_validator
 
 from lmms_eval.errors import ModelError
 from lmms_eval.models.plain_context import NO_TEMPLATE
+from lmms_eval.models.remote import arguments as remote
 from lmms_eval.models.remote.arguments import CommonArguments, wrong_values
 
-SAME = {
-    "pretrained": "model",
-    "model_version": "model",
-    "model_path": "model",
-    "nframes": "max_frames_num",
-    "max_frame_num": "max_frames_num",
-    "fps": "video_fps",
-    "num_cpus": "num_concurrent",
-}
+SAME = {**remote.SAME, "model_path": "model", "max_length": "max_model_len"}
 """Other names of arguments."""
 
 
@@ -37,9 +30,10 @@ class EngineSettings(CommonArguments):
     gpu_memory_utilization: float = Field(default=0.8, gt=0, le=1)
     max_model_len: int | None = Field(default=None, ge=1)
     num_concurrent: int = Field(default=256, ge=1)
-    max_frames_num: int = Field(default=32, ge=1)
     chat_template: str | None = None
     chat_template_kwargs: dict[str, Any] = Field(default_factory=dict)
+    enable_thinking: bool | None = None
+    add_generation_prompt: bool = True
     mm_processor_kwargs: dict[str, Any] = Field(default_factory=dict)
     trust_remote_code: bool = False
     start_timeout: int = Field(default=1800, ge=1)
@@ -55,6 +49,12 @@ class EngineSettings(CommonArguments):
     def engine_arguments(self) -> dict[str, Any]:
         """Arguments of the engine, which are all but ours; texts that are JSON objects or lists are decoded."""
         return {name: decoded(value) for name, value in (self.model_extra or {}).items()}
+
+    @property
+    def template_options(self) -> dict[str, Any]:
+        """Variables of the chat template."""
+        thinking = {} if self.enable_thinking is None else {"enable_thinking": self.enable_thinking}
+        return {**self.chat_template_kwargs, **thinking}
 
     @property
     def devices(self) -> int:

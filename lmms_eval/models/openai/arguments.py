@@ -13,7 +13,7 @@ from urllib.parse import SplitResult, quote, unquote, urlencode, urlsplit, urlun
 from pydantic import Field, field_validator
 
 from lmms_eval.errors import ModelError
-from lmms_eval.models.remote.arguments import RemoteArguments, read_arguments
+from lmms_eval.models.remote.arguments import SAME, RemoteArguments, read_arguments
 
 PUBLIC_BASE_URL = "https://api.openai.com/v1"
 PATHS = {"chat": "/chat/completions", "completions": "/completions", "responses": "/responses"}
@@ -23,6 +23,8 @@ REASONING_MODEL = re.compile(r"(?:.*/)?(?:gpt-5|o1|o3|o4)(?:$|[-.:])", re.IGNORE
 
 class ChatArguments(RemoteArguments):
     """Arguments of back ends whose bodies are those of chat completions."""
+
+    same: ClassVar[Mapping[str, str]] = {**SAME, "enable_thinking": "enable_thinking_kwarg"}
 
     api: Literal["chat", "completions", "responses"] = "chat"
     reasoning_model: bool | None = None

@@ -24,6 +24,7 @@ from lmms_eval.models.openai.arguments import ChatArguments, Endpoint
 from lmms_eval.models.openai.completions import completion_body
 from lmms_eval.models.openai.generation import Dialect, map_generation
 from lmms_eval.models.openai.responses import map_responses_generation, responses_body
+from lmms_eval.models.remote.media import Frames, read_video
 
 AUDIO_FORMATS = ("wav", "mp3")
 """Forms of ``input_audio`` that the protocol names; others are sent as wav."""
@@ -36,8 +37,7 @@ MOST_KNOWN = 256
 class Rendering:
     """The form in which media are sent."""
 
-    max_frames: int
-    video_fps: float | None
+    frames: Frames
     pass_video_url: bool
     timestamps: bool
     images: Any
@@ -60,8 +60,7 @@ class BodyBuilder:
         self._is_plain = arguments.api == "completions"
         self._extra = _extra_fields(arguments)
         self._rendering = Rendering(
-            max_frames=arguments.max_frames_num,
-            video_fps=arguments.video_fps,
+            frames=arguments.frames,
             pass_video_url=arguments.pass_video_url,
             timestamps=arguments.timestamps,
             images=arguments.wire_options(endpoint.takes_webp),
@@ -190,14 +189,8 @@ def _image(value: Any, rendering: Rendering) -> dict[str, Any]:
 
 
 def _frames(part: ChatVideoContent, rendering: Rendering) -> Iterator[dict[str, Any]]:
-    from lmms_eval.media.video import Sampling, read_frames
-
-    bounds: Mapping[str, Any] = part.url if isinstance(part.url, Mapping) else {}
-    start = part.start_time if part.start_time is not None else bounds.get("video_start")
-    end = part.end_time if part.end_time is not None else bounds.get("video_end")
-    sampling = Sampling(count=rendering.max_frames, fps=rendering.video_fps, start=start, end=end)
-    frames = read_frames(part.url, sampling)
-    for image, time in zip(frames.images(), frames.times(), strict=True):
+    found = read_video(part, rendering.frames)
+    for image, time in zip(rendering.frames.pictures(found), found.times(), strict=True):
         if rendering.timestamps:
             yield _text(f"<{time:.1f} seconds>")
         yield _image(image, rendering)

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from lmms_eval.errors import ModelError
+from lmms_eval.models import argument_names
+from lmms_eval.models.argument_names import other_names
+from lmms_eval.models.remote.media import Frames
 from lmms_eval.utils.launch import own_part
 
 if TYPE_CHECKING:
     from lmms_eval.media.encode import WireOptions
+    from lmms_eval.media.image import Bounds
 
 ENVIRONMENT = {"LMMS_IMAGE_ENCODE_FORMAT": "image_format", "LMMS_IMAGE_JPEG_QUALITY": "image_quality"}
 """Defaults that the environment may set."""
 SAME = {
-    "model_version": "model",
-    "pretrained": "model",
+    **other_names("model", argument_names.MODEL),
+    **other_names("max_frames_num", argument_names.FRAMES),
     "num_cpus": "num_concurrent",
-    "nframes": "max_frames_num",
     "fps": "video_fps",
 }
 """Other names of arguments, from the interfaces that these back ends unite."""
@@ -31,12 +35,28 @@ class CommonArguments(BaseModel):
     """Arguments that back ends over servers and over engines of this process share."""
 
     max_new_tokens: int = Field(default=1024, ge=1)
+    max_frames_num: int = Field(default=32, ge=1)
     system_prompt: str | None = None
     video_fps: float | None = Field(default=None, gt=0)
     max_pixels: int | None = Field(default=None, ge=1)
+    min_pixels: int | None = Field(default=None, ge=1)
+    total_pixels: int | None = Field(default=None, ge=1)
+    max_image_size: int | None = Field(default=None, ge=1)
     batch_size: Any = None
     max_batch_size: Any = None
     device: Any = None
+
+    @property
+    def bounds(self) -> Bounds:
+        """Sizes to which pictures and frames are brought."""
+        from lmms_eval.media.image import Bounds
+
+        return Bounds(self.max_pixels, self.max_image_size, self.min_pixels)
+
+    @property
+    def frames(self) -> Frames:
+        """The form in which videos are looked at."""
+        return Frames(self.max_frames_num, self.video_fps, total_pixels=self.total_pixels)
 
 
 class RemoteArguments(CommonArguments):
@@ -45,6 +65,8 @@ class RemoteArguments(CommonArguments):
     model_config = ConfigDict(frozen=True, extra="forbid", coerce_numbers_to_str=True, hide_input_in_errors=True)
     backend: ClassVar[str] = ""
     """Name of the back end in messages."""
+    same: ClassVar[Mapping[str, str]] = SAME
+    """Other names of arguments."""
 
     model: str = ""
     base_url: str | None = None
@@ -56,6 +78,7 @@ class RemoteArguments(CommonArguments):
     max_reply_mb: int = Field(default=64, ge=1)
     max_frames_num: int = Field(default=10, ge=1)
     max_image_bytes: int = Field(default=20_000_000, ge=1024)
+    max_size_in_mb: float | None = Field(default=None, gt=0)
     image_format: Literal["PNG", "JPEG", "WEBP"] | None = None
     image_quality: int = Field(default=85, ge=1, le=100)
     reasoning_effort: str | None = None
@@ -77,9 +100,10 @@ class RemoteArguments(CommonArguments):
         server that ``takes_webp`` for certain gets it unasked."""
         from lmms_eval.media.encode import WireOptions
 
+        most = math.inf if self.max_size_in_mb is None else self.max_size_in_mb * 2**20
         return WireOptions(
-            max_bytes=self.max_image_bytes,
-            max_pixels=self.max_pixels,
+            max_bytes=int(min(self.max_image_bytes, most)),
+            bounds=self.bounds,
             image_format=self.image_format or ("WEBP" if takes_webp else "PNG"),
             quality=self.image_quality,
         )
@@ -103,7 +127,11 @@ ANSWER_ARGUMENTS = (
     "max_frames_num",
     "video_fps",
     "max_pixels",
+    "min_pixels",
+    "total_pixels",
+    "max_image_size",
     "max_image_bytes",
+    "max_size_in_mb",
     "image_format",
     "image_quality",
     "reasoning_effort",
@@ -145,12 +173,12 @@ def _merge(kind: type[RemoteArguments], given: Mapping[str, Any]) -> dict[str, A
             raise ModelError(
                 f"model argument {name!r} of the {kind.backend} back end is not in this version: leave it out"
             )
-        if SAME.get(name, name) not in kind.model_fields:
-            known = sorted({*kind.model_fields, *SAME})
+        if kind.same.get(name, name) not in kind.model_fields:
+            known = sorted({*kind.model_fields, *kind.same})
             close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
             answer = f"did you mean {', '.join(close)}?" if close else f"it takes: {', '.join(known)}"
             raise ModelError(f"the {kind.backend} back end has no model argument {name!r}; {answer}")
-    return first_names(given, SAME)
+    return first_names(given, kind.same)
 
 
 def first_names(given: Mapping[str, Any], same: Mapping[str, str]) -> dict[str, Any]:

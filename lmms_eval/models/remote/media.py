@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lmms_eval.api.messages import ChatAudioContent, ChatImageContent, ChatMessages, ChatTextContent, ChatVideoContent
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    from lmms_eval.media.video import VideoFrames
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,15 @@ class Frames:
     count: int
     fps: float | None = None
     whole: bool = False
+    total_pixels: int | None = None
+    """Of all frames together."""
+
+    def pictures(self, found: VideoFrames) -> list[Image.Image]:
+        """Return the frames that were read as pictures, within ``total_pixels``."""
+        from lmms_eval.media.image import Bounds, fit
+
+        bounds = Bounds().of_frames(len(found), self.total_pixels)
+        return [fit(image, bounds) for image in found.images()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +118,11 @@ def _parts(
     elif frames.whole and bounds_of(part) == (None, None):
         yield Film(part.url)
     else:
-        yield from (Picture(image) for image in read_video(part, frames).images())
+        yield from (Picture(image) for image in frames.pictures(read_video(part, frames)))
 
 
-def read_video(part: ChatVideoContent, frames: Frames) -> Any:
-    """The frames of a video part (``lmms_eval.media.video.VideoFrames``), its time bounds heeded.
+def read_video(part: ChatVideoContent, frames: Frames) -> VideoFrames:
+    """The frames of a video part, its time bounds heeded.
 
     Raises:
         MediaError: it cannot be read.

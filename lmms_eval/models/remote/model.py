@@ -12,6 +12,7 @@ from typing import Any
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, Response
 from lmms_eval.errors import ModelError
+from lmms_eval.models.argument_names import IGNORED
 from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS, RemoteArguments
 
 Complete = Callable[[Any], Awaitable[Any]]
@@ -24,6 +25,7 @@ class RemoteModel(Model):
     Subclasses prepare payloads and make single attempts (``connect``); retries, concurrency and records are here.
     """
 
+    ignored_arguments = IGNORED
     answer_arguments: tuple[str, ...] = ANSWER_ARGUMENTS
     """Arguments that can change an answer."""
 

@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, TypeVar
 from urllib.parse import urlsplit
 
@@ -19,7 +19,7 @@ from lmms_eval.models.openai.reply import Reply
 from lmms_eval.models.remote.arguments import RemoteArguments, read_arguments
 from lmms_eval.models.remote.failures import Failures, own_failure
 from lmms_eval.models.remote.generation import Wanted, read_generation
-from lmms_eval.models.remote.media import Conversation, Frames, payload_size, read_conversation
+from lmms_eval.models.remote.media import Conversation, payload_size, read_conversation
 from lmms_eval.models.remote.model import Complete, RemoteModel, import_sdk
 
 Call = Callable[[Mapping[str, Any]], Awaitable[Any]]
@@ -117,7 +117,7 @@ class SdkModel(RemoteModel, Generic[A]):
 
     def conversation(self, request: Request, whole_videos: bool = False) -> Conversation:
         """The request's turns with the prompt of the arguments."""
-        frames = Frames(self._settings.max_frames_num, self._settings.video_fps, whole_videos)
+        frames = replace(self._settings.frames, whole=whole_videos)
         return read_conversation(request.build_messages(), frames, self.system_prompt)
 
     def note_ignored(self, names: Iterable[str]) -> None:

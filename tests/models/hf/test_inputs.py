@@ -158,3 +158,55 @@ def test_what_the_task_raises_is_not_laid_at_the_template(loaded, tiny):
 
     with pytest.raises(FunctionError, match="doc_to_visual"):
         builder(loaded, tiny).prepare(replace(ask(0, "What?"), build_messages=build))
+
+
+SYSTEM = [
+    {"role": "system", "content": [{"type": "text", "text": "Be long."}]},
+    {"role": "user", "content": [{"type": "text", "text": "Hi"}]},
+]
+
+
+def test_the_usual_system_message_where_there_is_none(loaded, tiny):
+    build = builder(loaded, tiny, add_system_prompt=True)
+    text = build.prepare(ask(0, "Hi")).payload.text
+    assert text.startswith("<s>System: You are a helpful assistant.<end>\nUser: Hi")
+    text = build.prepare(converse(0, SYSTEM)).payload.text
+    assert "Be long." in text and "helpful" not in text
+    both = builder(loaded, tiny, add_system_prompt=True, system_prompt="Be brief.")
+    assert both.prepare(ask(0, "Hi")).payload.text.startswith("<s>System: Be brief.<end>")
+
+
+def test_the_prompt_may_end_without_the_beginning_of_an_answer(loaded, tiny):
+    payload = builder(loaded, tiny, add_generation_prompt=False).prepare(ask(0, "Hi")).payload
+    assert payload.text == "<s>User: Hi<end>\n" and not payload.has_template
+    payload = builder(loaded, tiny).prepare(ask(0, "Hi")).payload
+    assert payload.text.endswith("Assistant:") and payload.has_template
+
+
+@pytest.mark.parametrize(("value", "told"), [(True, "thinks"), (False, "answers"), (None, "unsaid")])
+def test_thinking_is_a_variable_of_the_template(loaded, tiny, value, told):
+    template = (
+        "{% if enable_thinking is not defined %}unsaid{% elif enable_thinking %}thinks{% else %}answers{% endif %}"
+    )
+    build = builder(loaded, tiny, chat_template=template, enable_thinking=value)
+    assert build.prepare(ask(0, "Hi")).payload.text == told
+
+
+def sizes(loaded, tiny, message, **arguments):
+    return [image.size for image in builder(loaded, tiny, **arguments).prepare(message).payload.images]
+
+
+def test_sizes_of_pictures(loaded, tiny):
+    message = ask(0, "Hi", [picture(80, 40), picture(8, 4)])
+    assert sizes(loaded, tiny, message, max_image_size=20) == [(20, 10), (8, 4)]
+    assert sizes(loaded, tiny, message, min_pixels=128) == [(80, 40), (16, 8)]
+    assert sizes(loaded, tiny, message, min_pixels=128, max_pixels=800) == [(40, 20), (16, 8)]
+
+
+def test_frames_share_the_pixels_of_a_video(loaded, tiny, video):
+    request = converse(0, show({"type": "video", "url": str(video)}))
+    four = sizes(loaded, tiny, request, max_num_frames=4, total_pixels=4 * 32 * 24)
+    assert four == [(32, 24)] * 4
+    listed = converse(0, show({"type": "video", "url": [picture(64, 48)] * 2}))
+    assert sizes(loaded, tiny, listed, total_pixels=2 * 16 * 12) == [(16, 12)] * 2
+    assert sizes(loaded, tiny, ask(0, "Hi", [picture(64, 48)]), total_pixels=10) == [(64, 48)]

@@ -378,3 +378,10 @@ def test_close_frees_the_model(tiny):
     weights = weakref.ref(model.loaded.model)
     model.close()
     assert weights() is None
+
+
+def test_a_prompt_longer_than_max_length_is_refused(tiny):
+    model = build(tiny, max_length=24)
+    found = answers(model, [ask(0, "Hi"), ask(1, "A question of very many words that goes on and on and on and on")])
+    assert found[0].error is None
+    assert found[1].error.kind == "bad_request" and "takes 24 at most" in found[1].error.message

@@ -69,3 +69,13 @@ def test_text_or_file(tmp_path):
     file.write_bytes(b"\xff\xfe\xff")
     with pytest.raises(ModelError, match=r"cannot read .*prompt\.txt"):
         text_or_file(str(file))
+
+
+def test_names_of_the_familys_wrappers():
+    options = HFOptions.from_arguments(
+        {"pretrained": "x", "num_frames": 4, "enable_thinking": "False", "total_pixels": 9, "max_image_size": 8.0,
+         "add_system_prompt": "true", "add_generation_prompt": False, "max_length": "20", "torch_dtype": "bfloat16"}
+    )  # fmt: skip
+    assert (options.max_num_frames, options.dtype, options.max_length) == (4, "bfloat16", 20)
+    assert (options.enable_thinking, options.add_system_prompt, options.add_generation_prompt) == (False, True, False)
+    assert (options.total_pixels, options.max_image_size) == (9, 8)

@@ -121,3 +121,25 @@ def test_a_model_without_template(tmp_path: Path, seen: Recorder) -> None:
         build("vllm", bare)
     given = build("vllm", bare, chat_template="{{ 'x' }}")
     assert given.prepare(make_request("one")).payload.prompt.token_ids
+
+
+PROMPTED = "{% for m in messages %}{{ m.content[0].text }}{% endfor %}{% if enable_thinking %}[think]{% endif %}"
+PROMPTED += "{% if add_generation_prompt %}[assistant]{% endif %}"
+
+
+@pytest.mark.parametrize("name", FAKES)
+def test_variables_of_the_template(name: str, folder: str, seen: Recorder) -> None:
+    for arguments in ({"enable_thinking": True}, {"add_generation_prompt": False}):
+        ask(build(name, folder, chat_template=PROMPTED, **arguments), [make_request("one", "Q?")])
+    prompts = [call["prompt"]["prompt_token_ids"] if name == "vllm" else call["prompt"] for call in seen.calls]
+    assert [text_of(folder, prompt) for prompt in prompts] == ["Q?[think][assistant]", "Q?"]
+
+
+def test_frames_share_the_pixels_of_a_video(tmp_path: Path, folder: str, seen: Recorder) -> None:
+    film = str(write_video(tmp_path / "film.mp4", 12))
+    model = build("vllm", folder, num_frames=3, total_pixels=3 * 200, max_length=9000)
+    ask(model, [make_request("one", "Q?", visuals=[film])])
+    frames, _ = seen.calls[0]["prompt"]["multi_modal_data"]["video"][0]
+    count, height, width, _ = frames.shape
+    assert count == 3 and 150 < height * width <= 200
+    assert seen.started["max_model_len"] == 9000

@@ -225,3 +225,25 @@ def test_options_are_translated_once_and_each_sample_has_its_own_seed(monkeypatc
         assert maker.body(make_request("a", generation={"max_new_tokens": 8}, seed=seed))["max_tokens"] == 8
     assert len(made) == 1 + 3 + 1
     assert maker.body(make_request("a", generation={"stop": {"a"}, "max_new_tokens": 9}))["max_tokens"] == 9
+
+
+def picture_sizes(body: dict[str, Any]) -> list[tuple[int, int]]:
+    return [Image.open(io.BytesIO(decoded(part))).size for part in parts_of(body) if part["type"] == "image_url"]
+
+
+def test_sizes_of_pictures_and_frames(tmp_path: Path) -> None:
+    request = make_request("one", visuals=[picture(size=(80, 40)), picture(size=(8, 4))])
+    assert picture_sizes(build(request, max_image_size=20)) == [(20, 10), (8, 4)]
+    assert picture_sizes(build(request, min_pixels=128)) == [(80, 40), (16, 8)]
+    noise = Image.effect_noise((300, 300), 90)
+    small = picture_sizes(build(make_request("one", visuals=[noise]), max_size_in_mb=0.02))[0]
+    assert small < (200, 200) and picture_sizes(build(make_request("one", visuals=[noise]))) == [(300, 300)]
+    film = make_request("one", visuals=[str(write_video(tmp_path / "a.mp4", 12))])
+    each = picture_sizes(build(film, num_frames=3, total_pixels=3 * 200))
+    assert len(each) == 3 and all(150 < width * height <= 200 for width, height in each)
+
+
+@pytest.mark.parametrize("value", [True, False])
+def test_thinking_is_a_variable_of_the_servers_template(value: bool) -> None:
+    body = build(make_request("one"), enable_thinking=value)
+    assert body["chat_template_kwargs"] == {"enable_thinking": value}

@@ -113,3 +113,17 @@ def test_modalities_are_part_of_the_identity_where_they_are_given() -> None:
     assert "response_modalities" not in plain and asked == {**plain, "response_modalities": ["TEXT", "IMAGE"]}
     with pytest.raises(ModelError, match="response_modalities"):
         GEMINI.build(response_modalities="AUDIO")
+
+
+def test_thresholds_of_safety_and_thinking() -> None:
+    with StubServer() as server:
+        GEMINI.ask_one(server, safety_threshold="block_none", enable_thinking=False)
+        body = server.bodies()[0]
+    settings = body["safetySettings"]
+    assert len({item["category"] for item in settings}) == 4
+    assert {item["threshold"] for item in settings} == {"BLOCK_NONE"}
+    assert list(body["generationConfig"]["thinkingConfig"].values()) == [0]
+    with pytest.raises(ModelError, match="safety_threshold"):
+        GEMINI.build(safety_threshold="some")
+    with pytest.raises(ModelError, match="contradict"):
+        GEMINI.build(enable_thinking=True, thinking_budget=0)
