@@ -85,6 +85,7 @@ class OptionArguments(TypedDict, total=False):
     human_scores: str | None
     t2i: str | None
     t2i_args: Arguments
+    baseline_presets: str | None
     bootstrap_iters: int | None
     nltk_data: str | None
     geocode_table: str | None

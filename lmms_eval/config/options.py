@@ -108,7 +108,12 @@ class RunConfig:
     repeats: int | None = option(
         None, GENERATION, "answers per document; overrides the task's value", aliases=("-n", "--num_samples")
     )
-    baseline: str | None = run(None, STATISTICS, "samples file (JSONL) for a paired comparison", metavar="FILE")
+    baseline: str | None = run(
+        None,
+        STATISTICS,
+        "samples for a paired comparison: a file (JSONL), a folder of them, hf://USER/REPO[/FILE], or a preset",
+        metavar="FILE|hf://...|PRESET[:TASK]",
+    )
     max_tokens: int | None = later(None, "token budget of the run")
     power_analysis: bool = run(False, STATISTICS, "only a power analysis of --tasks", spelling="--power-analysis")
     effect_size: float = run(0.03, STATISTICS, "difference to detect (power analysis)", spelling="--effect-size")
@@ -179,6 +184,13 @@ class RunConfig:
         metavar="NAME",
     )
     t2i_args: str | dict[str, Any] = option("", MODEL, "arguments of the model that draws", metavar="K=V,...")
+    baseline_presets: str | None = run(
+        None,
+        STATISTICS,
+        "YAML file of names for --baseline: NAME: PLACE or NAME: {TASK: PLACE}",
+        metavar="FILE",
+        variables=("LMMS_EVAL_BASELINE_PRESETS",),
+    )
     bootstrap_iters: int = run(100_000, STATISTICS, "draws of bootstrap errors; 0 leaves them out")
     nltk_data: str | None = run(
         None,

@@ -48,8 +48,6 @@ def _later(config: RunConfig) -> Iterator[str]:
     for option in options():
         if option.later and getattr(config, option.name) not in (option.default, None, "", {}):
             yield f"{option.flag}: not in this version"
-    if config.baseline and config.baseline.startswith("hf://"):
-        yield "--baseline: reading from the hub is not in this version; give a local samples file (JSONL)"
 
 
 def _tasks(config: RunConfig) -> Iterator[str]:
@@ -139,8 +137,10 @@ def _paths(config: RunConfig) -> Iterator[str]:
             yield f"--allow_media: there is no {item}"
     if isinstance(config.resume, str) and not Path(config.resume).is_dir():
         yield f"--resume: there is no folder {config.resume}; give the folder that holds the run's record"
-    if config.baseline and not Path(config.baseline).is_file():
-        yield f"--baseline: there is no samples file {config.baseline} (presets are not in this version)"
+    baseline = config.baseline or ""
+    is_path = not baseline.startswith("hf://") and ("/" in baseline or baseline.endswith((".jsonl", ".json")))
+    if is_path and not Path(baseline).expanduser().exists():
+        yield f"--baseline: there is no samples file {baseline}"
 
 
 def _scoring_data(config: RunConfig) -> Iterator[str]:

@@ -12,19 +12,23 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from loguru import logger
+
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.api.task import TaskOptions
 from lmms_eval.config import RunConfig, answer_options
 from lmms_eval.config.resolve import option_table
 from lmms_eval.engine.plan import TaskPlan, plan_task, run_key
 from lmms_eval.engine.team import Place
-from lmms_eval.errors import LmmsEvalError, ModelError
+from lmms_eval.errors import DataError, LmmsEvalError, ModelError
 from lmms_eval.evaluation.inputs import Collected, ModelChoice, Start
 from lmms_eval.evaluation.judge import build_judge, judge_key
 from lmms_eval.evaluation.loading import load_tasks
 from lmms_eval.models.building import BuildOptions, adapt_model, ignored_arguments
 from lmms_eval.models.legacy import LegacyAdapter
 from lmms_eval.models.registry import ModelRegistry
+from lmms_eval.results.baseline import read_baseline
+from lmms_eval.results.baseline_files import find_baseline
 from lmms_eval.tasks import Catalogue, select_tasks
 from lmms_eval.utils.launch import may_have_gpus
 from lmms_eval.utils.redaction import redact
@@ -108,6 +112,7 @@ def collect(
     known = start.catalogue or Catalogue([*config.include_paths, *map(str, registry.plugin_task_folders())])
     selection = load_tasks(select_tasks(config.task_names, known, task_options(config, choice)))
     plans = tuple(plan_task(task, config.limit, config.offset) for task in selection.tasks)
+    baselines = _baselines(config, plans, place)
     judge = build_judge(config, plans, _own_device(place))
     if judge is not None:
         opened.callback(judge.close)
@@ -128,9 +133,31 @@ def collect(
         common_key=run_key(keys.common),
         is_resumable=is_resumable,
         judge=judge,
+        baselines=baselines,
         asks=start.recorded is None,
         seconds=time.monotonic() - begin,
     )
+
+
+def _baselines(config: RunConfig, plans: Sequence[TaskPlan], place: Place) -> dict[str, Path]:
+    """Find the samples to compare each task with, now rather than after the last answer.
+
+    Raises:
+        ConfigError: there is no such preset.
+        DataError: a file cannot be found or fetched, or holds no samples; or no task has one.
+    """
+    if not config.baseline or place.rank:  # the first process writes the results
+        return {}
+    baseline = find_baseline(config.baseline, config.baseline_presets)
+    found = {plan.task.name: baseline.file(plan.task.name) for plan in plans}
+    absent = [task for task, file in found.items() if file is None]
+    if len(absent) == len(found):
+        raise DataError(f"--baseline {config.baseline}: it has no samples of {', '.join(absent)}")
+    for task in absent:
+        logger.warning("{}: --baseline {} has no samples of this task", task, config.baseline)
+    for file in {file for file in found.values() if file is not None}:
+        read_baseline(file)
+    return {task: file for task, file in found.items() if file is not None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import shlex
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.api.task import Selection
@@ -74,6 +76,8 @@ class Collected:
     is_resumable: bool
     """The key tells this model from every other one, so an interrupted run may be continued."""
     judge: Judge | None = None
+    baselines: Mapping[str, Path] = field(default_factory=dict)
+    """Samples to compare with, by task (``--baseline``)."""
     asks: bool = True
     """The model is asked; ``False`` where a recorded run is only scored again."""
     seconds: float = 0.0

@@ -195,6 +195,7 @@ def _begin(config: RunConfig, collected: Collected, folder: RunFolder, base: Pat
             "model_id": collected.choice.model_id,
             "chat": collected.choice.chat,
             "legacy": collected.choice.legacy,
+            "ignored_arguments": sorted(collected.choice.ignored_arguments),
             "identity": redact(dict(collected.model.identity())),
         },
         "launcher": _launcher(),

@@ -180,7 +180,12 @@ def _model(folder: Path, record: Mapping[str, Any], config: RunConfig) -> Record
     if not isinstance(model, Mapping):
         raise UsageError(f"score: {folder} was recorded by an earlier version: start its command again with --resume")
     choice = ModelChoice(
-        config.model, str(model["backend"]), bool(model["chat"]), bool(model["legacy"]), str(model["model_id"])
+        name=config.model,
+        backend=str(model["backend"]),
+        chat=bool(model["chat"]),
+        legacy=bool(model["legacy"]),
+        model_id=str(model["model_id"]),
+        ignored_arguments=frozenset(model["ignored_arguments"]),
     )
     results = folder.parent.parent / f"{record.get('stamp')}_results.json"
     described = {}

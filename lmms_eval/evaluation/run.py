@@ -31,7 +31,6 @@ from lmms_eval.evaluation.judge import open_setup
 from lmms_eval.evaluation.launch import this_team
 from lmms_eval.evaluation.record import open_record
 from lmms_eval.evaluation.writing import write_results
-from lmms_eval.results.baseline import read_baseline
 from lmms_eval.results.samples import json_text
 from lmms_eval.storage.run_folder import check_output_path
 from lmms_eval.tasks import Catalogue
@@ -106,8 +105,6 @@ class Run:
             if self._config.output_path:
                 check_output_path(Path(self._config.output_path))
             check_cache(self._config)
-            if self._config.baseline:
-                read_baseline(Path(self._config.baseline))
             self._team = this_team(self._config.processes)
             opened.push(self._tell_others)
             _seed(self._config)

@@ -24,7 +24,7 @@ from lmms_eval.results.report import ReportFacts, header, notes
 from lmms_eval.results.rows import tables
 from lmms_eval.results.samples import json_text, write_samples
 from lmms_eval.storage.atomic import write_atomically
-from lmms_eval.utils import model_name_from_args, sanitize_model_name
+from lmms_eval.utils import baseline_display_name, model_name_from_args, sanitize_model_name
 from lmms_eval.utils.redaction import mask_known, redact
 
 
@@ -52,7 +52,7 @@ def write_results(
             path = record.files.samples(task.task.name)
             if write_samples(path, task, store):
                 written.append(str(path))
-    paired = _paired(config, result, store)
+    paired = _paired(config, collected, result, store)
     facts = replace(
         _facts(config, collected, record, start),
         cache=cache_part(config, result.asking.cache),
@@ -89,12 +89,15 @@ def write_results(
     return Written(document, mask_known(text), [mask_known(line) for line in lines])
 
 
-def _paired(config: RunConfig, result: RunResult, store: RunStore) -> dict[str, dict[str, PairedScores]]:
-    if not config.baseline:
-        return {}
+def _paired(
+    config: RunConfig, collected: Collected, result: RunResult, store: RunStore
+) -> dict[str, dict[str, PairedScores]]:
     found = {}
     for task in result.tasks:
-        scores = compare(task, store, config.baseline)
+        file = collected.baselines.get(task.task.name)
+        if file is None:
+            continue
+        scores = compare(task, store, file, baseline_display_name(str(config.baseline)))
         if scores:
             found[task.task.name] = scores
         else:

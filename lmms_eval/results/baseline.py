@@ -13,7 +13,6 @@ from lmms_eval import stats
 from lmms_eval.engine.aggregate import MetricResult, TaskResult
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import DataError
-from lmms_eval.utils import baseline_display_name
 from lmms_eval.utils.numbers import ScoreRange
 
 _SHARES = ScoreRange(0.0, 1.0)
@@ -50,23 +49,24 @@ class PairedScores:
     n: int
 
 
-def compare(result: TaskResult, store: RunStore, path: str) -> dict[str, PairedScores]:
+def compare(result: TaskResult, store: RunStore, path: Path, name: str) -> dict[str, PairedScores]:
     """Pair by ``doc_id``, by ``METRIC,FILTER`` for every number of the task that is the mean of its documents'.
 
-    A row with fewer than two documents that have a number on both sides has no entry.
+    A row with fewer than two documents that have a number on both sides has no entry. ``name`` is what the table calls
+    the baseline.
 
     Raises:
         DataError: the samples file is missing or unreadable.
     """
     means = {Row(one.metric, one.filter): one for one in result.metrics if one.scale > 0 and one.value is not None}
-    earlier = read_baseline(Path(path), means, result.task.score_key)
+    earlier = read_baseline(path, means, result.task.score_key)
     current = _current_scores(result, store, means)
     found = {}
     for row, metric in means.items():
         shared = sorted(set(earlier[row]) & set(current[row]))
         if len(shared) >= 2:
             scores = [current[row][doc_id] for doc_id in shared], [earlier[row][doc_id] for doc_id in shared]
-            found[str(row)] = _paired(metric, *scores, baseline_display_name(path))
+            found[str(row)] = _paired(metric, *scores, name)
     return found
 
 

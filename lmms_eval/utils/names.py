@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from lmms_eval.errors import UsageError
 
 _UNSAFE = re.compile(r"[\"<>:/|\\?*\[\]]+")
+_STEM = 30
 MODEL_KEYS = (
     "peft=", "delta=", "pretrained=", "model=", "model_version=", "model_name=", "model_id=", "path=", "engine=",
 )  # fmt: skip
@@ -55,11 +56,12 @@ def pattern_match(patterns: str | Iterable[str], source_list: Iterable[str]) -> 
 
 
 def baseline_display_name(baseline: str) -> str:
-    """Name a ``--baseline`` for the table: ``user/repo`` of the hub, a file's stem, or the preset."""
+    """Name a ``--baseline`` for the table: ``user/repo`` of the hub, the first 30 characters of a file's stem, or the
+    preset."""
     if baseline.startswith("hf://"):
         return "/".join(baseline.removeprefix("hf://").split("/")[:2])
     if "/" in baseline or baseline.endswith((".jsonl", ".json")):
-        return PurePosixPath(baseline).stem
+        return PurePosixPath(baseline).stem[:_STEM]
     return baseline.split(":", 1)[0]
 
 

@@ -61,7 +61,6 @@ BAD = [
     (["--geocoder", "file:///etc/passwd"], "--geocoder: give nominatim, or a URL"),
     (["--resume", "/no/such/folder"], "--resume: there is no folder"),
     (["--baseline", "/no/such/file.jsonl"], "--baseline: there is no samples file"),
-    (["--baseline", "hf://user/repo"], "--baseline: reading from the hub is not in this version"),
     (["--config", "/no/such/file.yaml"], "cannot read /no/such/file.yaml"),
     (["--modle", "x"], "unknown flag --modle; did you mean --model"),
     (["--model"], "--model: expected one argument"),
@@ -140,5 +139,5 @@ def test_paths_that_exist(tmp_path: Path) -> None:
         "resume": str(tmp_path),
     }
     assert build_config({"tasks": "t", **values}, {}).baseline == str(samples)
-    with pytest.raises(ConfigError, match="--baseline"):
-        build_config({"tasks": "t", "baseline": str(tmp_path)}, {})
+    for baseline in (str(tmp_path), "hf://user/repo", "preset:task"):
+        assert build_config({"tasks": "t", "baseline": baseline}, {}).baseline == baseline

@@ -217,3 +217,21 @@ class Own(lmms):
 
     loglikelihood = generate_until_multi_round = generate_until
 """
+
+
+def test_a_baseline_without_samples_of_any_task_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "earlier").mkdir()
+    with pytest.raises(DataError, match=f"it has no samples of {NAME}"):
+        inputs_of(config(tmp_path, baseline=str(tmp_path / "earlier"), model_args="strategy=none"))
+    file = tmp_path / "earlier" / f"20250101_000000_samples_{NAME}.jsonl"
+    file.write_text('{"doc_id": 0, "filtered_resps": ["a"], "target": "a"}\n')
+    assert inputs_of(config(tmp_path, baseline=str(tmp_path / "earlier"))).baselines == {NAME: file}
+
+
+def test_a_preset_names_the_samples_of_each_task(tmp_path: Path) -> None:
+    presets = tmp_path / "presets.yaml"
+    presets.write_text(f"mine: {{{NAME}: samples.jsonl}}\n")
+    (tmp_path / "samples.jsonl").write_text("")
+    for text in ("mine", f"mine:{NAME}"):
+        found = inputs_of(config(tmp_path, baseline=text, baseline_presets=str(presets))).baselines
+        assert found == {NAME: tmp_path / "samples.jsonl"}

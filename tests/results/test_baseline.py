@@ -50,7 +50,7 @@ def compared_rows(
     store = store_of(folder / "journal", *records)
     result = aggregate_task(plan_task(task, None, 0), store, AggregateOptions(error_budget=0.5))
     try:
-        return compare(result, store, str(lines(folder / "20240101_000000_samples_quiz.jsonl", earlier)))
+        return compare(result, store, lines(folder / "20240101_000000_samples_quiz.jsonl", earlier), "earlier")
     finally:
         store.close()
 
@@ -70,7 +70,7 @@ def test_documents_are_paired_by_their_id(tmp_path: Path) -> None:
     earlier = [plain(n, acc=value) for n, value in ((7, 1.0), (3, 0.0), (1, 0.0), (0, 1.0))]
     (paired,) = compared(tmp_path, [{"acc": value} for value in values], earlier).values()
     expected = stats.paired_ttest([1.0, 0.0, 1.0], [1.0, 0.0, 0.0])
-    assert (paired.n, paired.baseline, paired.unit) == (3, "20240101_000000_samples_quiz", "percent")
+    assert (paired.n, paired.baseline, paired.unit) == (3, "earlier", "percent")
     assert paired.baseline_score == pytest.approx(100 / 3)
     assert paired.difference == pytest.approx(100 / 3)
     assert paired.pvalue == expected.p_value

@@ -5,7 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.errors import UsageError
-from lmms_eval.utils import get_sample_size, pattern_match, sanitize_long_string, sanitize_model_name, shard_indices
+from lmms_eval.utils import (
+    baseline_display_name,
+    get_sample_size,
+    pattern_match,
+    sanitize_long_string,
+    sanitize_model_name,
+    shard_indices,
+)
 
 
 @given(st.integers(0, 60), st.integers(1, 7), st.none() | st.integers(0, 70), st.integers(0, 70))
@@ -52,3 +59,9 @@ def test_patterns_tell_case_apart() -> None:
 def test_shards_refuse_negatives() -> None:
     with pytest.raises(UsageError, match="shards"):
         shard_indices(3, 0)
+
+
+def test_a_baselines_stem_has_at_most_30_characters() -> None:
+    assert baseline_display_name(f"/a/{'x' * 40}.jsonl") == "x" * 30
+    assert baseline_display_name(f"{'x' * 30}.jsonl") == "x" * 30
+    assert baseline_display_name("y" * 40) == "y" * 40

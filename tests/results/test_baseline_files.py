@@ -1,0 +1,192 @@
+"""Where a baseline's samples lie: here, behind a preset, or on the hub."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from lmms_eval.errors import ConfigError, DataError
+from lmms_eval.results.baseline_files import choose_file, find_baseline, read_presets
+
+STAMP, LATER = "20250101_000000", "20250202_000000"
+
+
+def found(text: str, presets: Path | None = None, task: str = "mme") -> Path | None:
+    return find_baseline(text, str(presets) if presets else None).file(task)
+
+
+def test_a_file_is_for_every_task(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    assert found(str(file)) == file
+    assert found("a.jsonl") == Path("a.jsonl")
+
+
+def test_of_a_folder_the_newest_samples_of_the_task(tmp_path: Path) -> None:
+    for model, name in (("m", f"{STAMP}_samples_mme"), ("n", f"{LATER}_samples_mme"), ("m", f"{LATER}_samples_ai2d")):
+        (tmp_path / model).mkdir(exist_ok=True)
+        (tmp_path / model / f"{name}.jsonl").write_text("")
+    assert found(str(tmp_path)) == tmp_path / "n" / f"{LATER}_samples_mme.jsonl"
+    assert found(str(tmp_path), task="mmmu") is None
+
+
+def test_the_only_file_of_lines_needs_no_name() -> None:
+    assert choose_file(["README.md", "answers.jsonl"], "mme") == "answers.jsonl"
+    assert choose_file(["a.jsonl", "b.jsonl"], "mme") is None
+    assert choose_file([f"{STAMP}_samples_ai2d.jsonl"], "mme") is None
+    assert choose_file([], "mme") is None
+
+
+def test_presets(tmp_path: Path) -> None:
+    presets = tmp_path / "presets.yaml"
+    presets.write_text(
+        f"qwen25vl: {{mme: runs/a.jsonl, mmbench: {tmp_path}/b.jsonl}}\nother: one.jsonl\nhub: hf://user/repo\n"
+    )
+    assert found("qwen25vl", presets) == tmp_path / "runs/a.jsonl"
+    assert found("qwen25vl:mmbench", presets) == tmp_path / "b.jsonl"
+    assert found("qwen25vl", presets, task="ai2d") is None
+    assert found("other", presets) == found("other:mme", presets) == tmp_path / "one.jsonl"
+    assert read_presets(presets)["hub"] == "hf://user/repo"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("qwen25v", "neither a samples file nor a preset; did you mean qwen25vl.*has: qwen25vl"),
+        ("qwen25vl:ai2d", "has no task ai2d; it has: mme"),
+        ("hf://user", "write hf://USER/REPO"),
+    ],
+)
+def test_what_cannot_be_read_is_told(tmp_path: Path, text: str, words: str) -> None:
+    presets = tmp_path / "presets.yaml"
+    presets.write_text("qwen25vl: {mme: a.jsonl}")
+    with pytest.raises(ConfigError, match=words):
+        find_baseline(text, str(presets))
+    with pytest.raises(ConfigError, match=r"baseline_presets FILE|hf://USER"):
+        find_baseline(text, None)
+
+
+@pytest.mark.parametrize("content", ["- a", "a: 3", "a: {b: 3}", "3: a", "a: {b: {c: d}}", "a: [", "text"])
+def test_a_file_that_holds_no_presets(tmp_path: Path, content: str) -> None:
+    presets = tmp_path / "presets.yaml"
+    presets.write_text(content)
+    with pytest.raises(ConfigError, match=r"--baseline_presets .*presets\.yaml"):
+        read_presets(presets)
+
+
+HELD = {
+    f"m/{STAMP}_samples_mme.jsonl": b'{"doc_id": 0}\n',
+    f"m/{LATER}_samples_mme.jsonl": b'{"doc_id": 1}\n',
+    "README.md": b"# none",
+}
+
+
+class _Hub(BaseHTTPRequestHandler):
+    """The interface of the hub, as far as listing and fetching files of one data set go."""
+
+    def do_HEAD(self) -> None:
+        self._answer()
+
+    def do_GET(self) -> None:
+        self._answer()
+
+    def _answer(self) -> None:
+        path = self.path.partition("?")[0]
+        _, _, name = path.partition("/datasets/user/repo/resolve/main/")
+        if path == "/api/datasets/user/repo/tree/main":
+            self._send(json.dumps([_entry(name) for name in HELD]).encode())
+        elif name in HELD:
+            self._send(HELD[name])
+        else:
+            self.send_response(404)
+            self.send_header("X-Error-Code", "EntryNotFound" if name else "RepoNotFound")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+    def _send(self, content: bytes) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Content-Type", "application/json")
+        self.send_header("X-Repo-Commit", "0" * 40)
+        self.send_header("ETag", f'"{hashlib.sha1(content, usedforsecurity=False).hexdigest()}"')
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(content)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Say nothing."""
+
+
+def _entry(name: str) -> dict[str, object]:
+    digest = hashlib.sha1(HELD[name], usedforsecurity=False).hexdigest()
+    return {"type": "file", "path": name, "size": len(HELD[name]), "oid": digest}
+
+
+@contextmanager
+def _hub() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Hub)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+CODE = """
+import sys
+from lmms_eval.errors import DataError
+from lmms_eval.results.baseline_files import find_baseline
+
+for text in sys.argv[1:]:
+    try:
+        file = find_baseline(text, None).file("mme")
+        print(file and file.read_text().strip())
+    except DataError as error:
+        print(f"DataError {error}")
+"""
+
+
+def test_samples_of_the_hub(tmp_path: Path) -> None:
+    asked = [
+        f"hf://user/repo/m/{STAMP}_samples_mme.jsonl", "hf://user/repo", "hf://user/repo/m", "hf://user/repo/n",
+        "hf://user/repo/none.jsonl", "hf://user/nothing",
+    ]  # fmt: skip
+    with _hub() as address:
+        environment = {
+            **os.environ, "HF_ENDPOINT": address, "HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "0",
+            "HF_HUB_DISABLE_XET": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "NO_PROXY": "127.0.0.1",
+        }  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-c", CODE, *asked],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    one, newest, inner, empty, missing, unknown = done.stdout.splitlines()
+    assert (one, newest, inner, empty) == ('{"doc_id": 0}', '{"doc_id": 1}', '{"doc_id": 1}', "None")
+    assert missing.startswith("DataError --baseline hf://user/repo/none.jsonl: the hub does not give none.jsonl")
+    assert "the list of files of the data set user/nothing" in unknown
+
+
+def test_a_missing_file_is_told_when_it_is_read(tmp_path: Path) -> None:
+    from lmms_eval.results.baseline import read_baseline
+
+    file = found(str(tmp_path / "none.jsonl"))
+    assert file is not None
+    with pytest.raises(DataError, match="no such file"):
+        read_baseline(file)
