@@ -8,8 +8,8 @@ import pytest
 
 from lmms_eval.api.model import lmms
 from lmms_eval.errors import ConfigError, UnknownNameError
-from lmms_eval.evaluator import simple_evaluate
-from lmms_eval.tasks import TaskManager
+from lmms_eval.evaluator import evaluate, simple_evaluate
+from lmms_eval.tasks import TaskManager, get_task_dict
 from tests.evaluation.kit import DOCUMENTS, NAME, Told, tasks
 from tests.faults.bad_input import here
 from tests.faults.command import results
@@ -110,3 +110,66 @@ def test_arguments_without_meaning_here_are_accepted_and_wrong_ones_are_not(tmp_
         simple_evaluate("baseline", tasks=NAME, include_path=str(folder), limt=1)
     with pytest.raises(UnknownNameError, match="unknown model 'basline'"):
         simple_evaluate("basline", tasks=NAME, include_path=str(folder))
+
+
+class Class(lmms):
+    """A class of the family's interface; answers with its thoughts before."""
+
+    def generate_until(self, requests: list[Any]) -> list[Any]:
+        return ["<think>no</think>" + request.args[0].partition("ANSWER=")[2] for request in requests]
+
+    def loglikelihood(self, requests: list[Any]) -> list[tuple[float, bool]]:
+        raise NotImplementedError
+
+    def generate_until_multi_round(self, requests: list[Any]) -> list[Any]:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("kind", ["simple", "chat"])
+@pytest.mark.parametrize("model", [Told, Class])
+def test_tasks_that_a_program_has(tmp_path: Path, kind: str, model: Any) -> None:
+    manager = TaskManager(include_path=str(tasks(tmp_path)))
+    found = get_task_dict([NAME], manager, kind)
+    held = model()
+    made = evaluate(lm=held, task_dict=found, limit=4, bootstrap_iters=10, cli_args=None, verbosity="INFO")
+    assert made["results"][NAME]["exact_match,none"] == 1.0
+    assert made["n-samples"][NAME]["effective"] == 4
+    named = simple_evaluate(held, tasks=NAME, task_manager=manager, limit=4, bootstrap_iters=10, verbosity="INFO")
+    if model is Class:  # an object of any weights: no two runs of it are the same
+        assert made.pop("run_key") != named.pop("run_key")
+    assert same(made) == same(named)
+    assert evaluate(held, {"group": found})["n-samples"][NAME]["effective"] == DOCUMENTS
+
+
+def test_a_configuration_with_functions_of_a_program(tmp_path: Path) -> None:
+    manager = TaskManager(include_path=str(tasks(tmp_path)))
+    changed = {"task": NAME, "process_results": lambda _doc, results: {"exact_match": float(results[0] == "never")}}
+    made = evaluate(Told(), get_task_dict(changed, manager, "chat"))
+    assert made["results"][NAME]["exact_match,none"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("task_dict", "arguments", "words"),
+    [
+        ({}, {}, "holds no task"),
+        ({"mme": "mme"}, {}, r"task_dict\['mme'\] is a str"),
+        ({}, {"tasks": "mme"}, "leave tasks out"),
+        ({}, {"include_path": "."}, "leave include_path out"),
+    ],
+)
+def test_what_evaluate_cannot_take(task_dict: Any, arguments: Any, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        evaluate(Told(), task_dict, **arguments)
+
+
+def test_two_tasks_of_one_name_are_refused(tmp_path: Path) -> None:
+    manager = TaskManager(include_path=str(tasks(tmp_path)))
+    one, other = (get_task_dict([NAME], manager) for _ in range(2))
+    with pytest.raises(ConfigError, match=f"two tasks of the name '{NAME}'"):
+        evaluate(Told(), {"one": one, "other": other})
+
+
+def test_the_root_of_the_package_offers_both() -> None:
+    import lmms_eval
+
+    assert lmms_eval.simple_evaluate is simple_evaluate

@@ -15,7 +15,7 @@ from typing import Any
 from loguru import logger
 
 from lmms_eval.api.model import Model, lmms
-from lmms_eval.api.task import TaskOptions
+from lmms_eval.api.task import Selection, TaskOptions
 from lmms_eval.config import RunConfig, answer_options
 from lmms_eval.config.resolve import option_table
 from lmms_eval.engine.plan import TaskPlan, plan_task, run_key
@@ -30,6 +30,8 @@ from lmms_eval.models.registry import ModelRegistry
 from lmms_eval.results.baseline import read_baseline
 from lmms_eval.results.baseline_files import find_baseline
 from lmms_eval.tasks import Catalogue, select_tasks
+from lmms_eval.tasks.manager import selection_of
+from lmms_eval.tasks.selection import rebuilt
 from lmms_eval.utils.launch import may_have_gpus
 from lmms_eval.utils.redaction import redact
 
@@ -109,17 +111,13 @@ def collect(
     registry = ModelRegistry(config.plugin_packages)
     choice = choose_model(config, registry, given) if start.recorded is None else start.recorded.choice
     _refuse_check(config, choice, place)
-    known = start.catalogue or Catalogue([*config.include_paths, *map(str, registry.plugin_task_folders())])
-    selection = load_tasks(select_tasks(config.task_names, known, task_options(config, choice)))
+    selection = load_tasks(_selected(config, registry, task_options(config, choice), start))
     plans = tuple(plan_task(task, config.limit, config.offset) for task in selection.tasks)
     baselines = _baselines(config, plans, place)
     judge = build_judge(config, plans, _own_device(place))
     if judge is not None:
         opened.callback(judge.close)
-    if start.recorded is None:
-        model = _answering(config, registry, choice, plans, place, opened)
-    else:
-        model = start.recorded.model
+    model = start.recorded.model if start.recorded else _answering(config, registry, choice, plans, place, opened)
     is_resumable = _is_known(config, choice, model)
     keys = _keys(config, choice, plans, judge_key(config, judge))
     identity = {"model": redact(dict(model.identity())), "object": None if is_resumable else _launch_name(place)}
@@ -137,6 +135,14 @@ def collect(
         asks=start.recorded is None,
         seconds=time.monotonic() - begin,
     )
+
+
+def _selected(config: RunConfig, registry: ModelRegistry, options: TaskOptions, start: Start) -> Selection:
+    """Choose the tasks that are named, or those that a program gave, each with the options of this run."""
+    if start.tasks:
+        return selection_of({task.name: rebuilt(task, options) for task in start.tasks})
+    known = start.catalogue or Catalogue([*config.include_paths, *map(str, registry.plugin_task_folders())])
+    return select_tasks(config.task_names, known, options)
 
 
 def _baselines(config: RunConfig, plans: Sequence[TaskPlan], place: Place) -> dict[str, Path]:

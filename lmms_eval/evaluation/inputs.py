@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lmms_eval.api.model import Model, lmms
-from lmms_eval.api.task import Selection
+from lmms_eval.api.task import Selection, Task
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.judges.providers import Judge
 from lmms_eval.tasks import Catalogue
@@ -55,6 +55,8 @@ class Start:
     """The command that continues the run."""
     catalogue: Catalogue | None = None
     """The tasks that names stand for, where a program has one already."""
+    tasks: tuple[Task, ...] = ()
+    """The tasks themselves, where a program has them already."""
     recorded: RecordedModel | None = None
     """The model of an earlier run, which is only scored again."""
     began: float = field(default_factory=time.time)

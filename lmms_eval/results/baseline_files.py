@@ -21,7 +21,7 @@ Presets = Mapping[str, str | Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What ``--baseline`` names."""
+    """The samples that ``--baseline`` names."""
 
     text: str
     """As it was written."""

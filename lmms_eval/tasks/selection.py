@@ -209,6 +209,13 @@ def build_task(source: TaskSource, options: TaskOptions) -> Task:
     return task
 
 
+def rebuilt(task: Task, options: TaskOptions) -> Task:
+    """Build a task of the index, or of a configuration, anew with other options; one of any other class stays."""
+    if isinstance(task, YamlTask) and (type(task) is YamlTask or task.source.raw.get("class") is not None):
+        return build_task(task.source, options)
+    return task
+
+
 def build_from_spec(spec: Mapping[str, Any]) -> Task:
     """The task that gave ``spec()``, in another process."""
     for folder in spec["included"]:
