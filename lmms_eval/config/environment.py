@@ -5,8 +5,25 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from lmms_eval.config.options import options
+
+WITHOUT_EFFECT: Mapping[str, str] = {
+    "LMMS_LOCAL_CACHE": "nothing is copied from a local scratch folder: answers are written where they stay; "
+    "--use_cache names the folder of the response cache",
+    "LMMS_CACHE_RUN_ID": "an interrupted run is found again by its content, in --output_path",
+    "LMMS_CACHE_CHECKPOINT_INTERVAL": "every answer is written as it comes",
+    "LM_HARNESS_CACHE_PATH": "requests are built anew by every run; there is no cache of them",
+    "LMMS_IMAGE_PATH_CACHE_MAX_ITEMS": "encoded pictures are kept by their size in memory, not by their number",
+    "LMMS_VIDEO_DECODE_BACKEND": "videos are always decoded by this package, with PyAV",
+    "LMMS_VIDEO_DECORD_THREADS": "videos are decoded with PyAV; --media_workers says how many at a time",
+    "LMMS_VIDEO_TORCHCODEC_*": "videos are decoded with PyAV; --media_workers says how many at a time",
+    "LMMS_VIDEO_DALI_*": "videos are decoded with PyAV, on the processor; --media_workers says how many at a time",
+    "LMMS_SERVER_PORT": "this version has no server",
+    "LMMS_WATCHDOG_DIR": "what hangs is told in the log and in the run's own folder (hung.jsonl)",
+}
+"""Patterns of the family's environment variables that say nothing here, each with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,4 +44,14 @@ def environment_defaults(environ: Mapping[str, str]) -> dict[str, EnvironmentDef
                     variable, os.path.join(text, "datasets") if variable == "HF_HOME" else text
                 )
                 break
+    return found
+
+
+def variables_without_effect(environ: Mapping[str, str]) -> list[str]:
+    """Tell which of the family's variables are set that say nothing here: a line for each."""
+    found = []
+    for name in sorted(environ):
+        reason = next((why for pattern, why in WITHOUT_EFFECT.items() if fnmatchcase(name, pattern)), None)
+        if reason is not None and environ[name].strip():
+            found.append(f"the environment variable {name} has no effect here: {reason}")
     return found

@@ -16,6 +16,7 @@ from loguru import logger
 
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.config import RunConfig, check_config, resolved_cli_args
+from lmms_eval.config.environment import variables_without_effect
 from lmms_eval.engine.aggregate import AggregateOptions
 from lmms_eval.engine.evaluate import EngineOptions, RunResult, evaluate
 from lmms_eval.engine.scoring import WorkerOptions
@@ -106,6 +107,9 @@ class Run:
                 check_output_path(Path(self._config.output_path))
             check_cache(self._config)
             self._team = this_team(self._config.processes)
+            if self._team is None or self._team.is_first:
+                for line in variables_without_effect(os.environ):
+                    logger.warning(line)
             opened.push(self._tell_others)
             _seed(self._config)
             place = Place() if self._team is None else self._team.place

@@ -21,7 +21,12 @@ _KEYS = frozenset(
     {"api_key", "client_secret", "hf_token", "huggingface_hub_token", "huggingfacehub_api_token", "token"}
 )
 _ENDINGS = ("api_key", "_token", "_secret", "password")
-_MORE_KEYS = frozenset({"access_key", "apikey", "authorization", "passwd", "secret", "secret_key", "subscription_key"})
+_MORE_KEYS = frozenset(
+    {
+        "access_key", "apikey", "authorization", "aws_bearer_token_bedrock", "passwd", "secret", "secret_key",
+        "subscription_key",
+    }
+)  # fmt: skip
 """Further names that hold a secret in arguments and in the environment."""
 _DOUBTFUL_KEYS = frozenset(
     {"auth", "bearer", "code", "cookie", "credential", "credentials", "key", "pwd", "sig", "signature"}

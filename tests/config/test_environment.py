@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from lmms_eval.config import build_config, load_configs
-from lmms_eval.config.environment import environment_defaults
+from lmms_eval.config.environment import WITHOUT_EFFECT, environment_defaults, variables_without_effect
+from lmms_eval.config.options import options
 from lmms_eval.errors import ConfigError
 
 
@@ -44,3 +47,24 @@ def test_a_wrong_value_names_its_variable(environ: dict[str, str]) -> None:
 def test_keys_are_never_options() -> None:
     secrets = {"OPENAI_API_KEY": "sk-1", "HF_TOKEN": "hf_1", "ANTHROPIC_API_KEY": "x"}
     assert environment_defaults(secrets) == {}
+
+
+def test_variables_without_effect_are_told_once_each() -> None:
+    environ = {
+        "LMMS_VIDEO_TORCHCODEC_THREADS": "2", "LMMS_CACHE_RUN_ID": "a", "LMMS_SERVER_PORT": " ", "WORKERS": "3",
+        "AWS_REGION": "eu-west-1",
+    }  # fmt: skip
+    first, second = variables_without_effect(environ)
+    assert first.startswith("the environment variable LMMS_CACHE_RUN_ID has no effect here: an interrupted run")
+    assert second.startswith("the environment variable LMMS_VIDEO_TORCHCODEC_THREADS has no effect here: videos")
+    assert variables_without_effect({}) == []
+
+
+def test_the_documentation_has_every_variable_without_effect() -> None:
+    page = (Path(__file__).parents[2] / "docs/commands.md").read_text(encoding="utf-8")
+    assert [name for name in WITHOUT_EFFECT if f"`{name}`" not in page] == []
+
+
+def test_no_option_reads_a_variable_without_effect() -> None:
+    read = [variable for option in options() for variable in option.variables]
+    assert variables_without_effect(dict.fromkeys(read, "x")) == []

@@ -144,3 +144,8 @@ def test_a_secret_within_a_longer_key_does_not_spare_the_rest() -> None:
 def test_a_secret_of_several_words_vanishes_behind_its_name() -> None:
     learn_secrets({"password": "correct horse battery"})
     assert "battery" not in redact_text("password=correct horse battery")
+
+
+def test_the_key_of_bedrock_is_a_secret_whatever_it_is_called() -> None:
+    learn_secrets({}, {"AWS_BEARER_TOKEN_BEDROCK": "bedrock-key-1234", "AWS_REGION": "eu-central-1"})
+    assert mask_known("bedrock-key-1234 in eu-central-1") == "[REDACTED] in eu-central-1"
