@@ -12,7 +12,6 @@ FRAMES = ("max_num_frames", "max_frames_num", "max_frame_num", "max_frames", "nu
 """The most frames of a video."""
 MODEL = ("model", "pretrained", "model_version")
 """The model itself, of back ends that are no ``hf``."""
-CONCURRENCY = ("num_concurrent", "num_cpus")
 
 IGNORED: Mapping[str, str] = {
     "conv_template": "prompts go through the model's own chat template; chat_template=FILE gives another one",

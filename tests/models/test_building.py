@@ -53,7 +53,7 @@ def test_each_one_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_a_misspelt_one_is_refused() -> None:
-    with pytest.raises(ModelError, match="no model argument 'conv_templte'"):
+    with pytest.raises(ModelError, match="no model argument 'conv_templte'; did you mean conv_template"):
         ModelRegistry().build("openai", f"{SERVER},conv_templte=qwen_2")
     with pytest.raises(ModelError, match="'max_frame_nm'; did you mean max_frame"):
         ModelRegistry().build("openai", f"{SERVER},max_frame_nm=3")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.errors import ModelError
+from lmms_eval.models.argument_names import IGNORED
 from lmms_eval.models.hf.batching import AUTO_BATCH_SIZE
 from lmms_eval.models.hf.folder import model_location
 from lmms_eval.models.hf.profile import Profile
@@ -80,7 +81,7 @@ class HFOptions:
         known = [*own, *profile.aliases, *profile.extra]
         for name in arguments:
             if name not in known:
-                close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+                close = difflib.get_close_matches(name, [*known, *IGNORED], n=1, cutoff=0.5)
                 nearest = f"did you mean {close[0]!r}? " if close else ""
                 raise ModelError(f"{profile.name}: unknown model argument {name!r}; {nearest}Valid: {', '.join(known)}")
         given = _translated({name: value for name, value in arguments.items() if value is not None}, profile)

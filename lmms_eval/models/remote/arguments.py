@@ -175,7 +175,7 @@ def _merge(kind: type[RemoteArguments], given: Mapping[str, Any]) -> dict[str, A
             )
         if kind.same.get(name, name) not in kind.model_fields:
             known = sorted({*kind.model_fields, *kind.same})
-            close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+            close = difflib.get_close_matches(name, [*known, *argument_names.IGNORED], n=3, cutoff=0.5)
             answer = f"did you mean {', '.join(close)}?" if close else f"it takes: {', '.join(known)}"
             raise ModelError(f"the {kind.backend} back end has no model argument {name!r}; {answer}")
     return first_names(given, kind.same)

@@ -30,6 +30,8 @@ def test_remote_code_is_off_by_default():
 
 
 def test_unknown_argument_names_the_nearest():
+    with pytest.raises(ModelError, match="'truncaton'; did you mean 'truncation'"):
+        HFOptions.from_arguments({"pretrained": "x", "truncaton": True})
     with pytest.raises(ModelError, match=r"unknown model argument 'atn_implementation'; did you mean 'attn_impl"):
         HFOptions.from_arguments({"pretrained": "x", "atn_implementation": "sdpa"})
 
