@@ -234,6 +234,7 @@ def _open_model(
         max_batch_size=config.max_batch_size,
         device=config.device or _own_device(place),
         force_simple=config.force_simple,
+        trust_remote_code=config.trust_remote_code,
         chunk_size=config.chunk_size,
         no_media=config.no_media,
         image_format=_changed(config, "image_encode_format"),

@@ -27,6 +27,8 @@ class BuildOptions:
     max_batch_size: int | None = None
     device: str | None = None
     force_simple: bool = False
+    trust_remote_code: bool = False
+    """Code of the checkpoint may run; for models that have an argument of this name."""
     image_format: str | None = None
     """Format of pictures that must be encoded anew, where the command line says one."""
     image_quality: int | None = None
@@ -118,7 +120,9 @@ def _accepted_options(cls: type[Any], options: BuildOptions) -> dict[str, Any]:
         "image_quality": options.image_quality,
         "no_media": options.no_media or None,
     }
-    accepted = {}
+    accepted: dict[str, Any] = {}
+    if options.trust_remote_code and "trust_remote_code" in parameters:
+        accepted["trust_remote_code"] = True
     for key, value in extra.items():
         if value is None:
             continue

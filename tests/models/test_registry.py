@@ -40,6 +40,11 @@ class Simple(lmms):
         return []
 
 
+class Trusting(Simple):
+    def __init__(self, pretrained: str, trust_remote_code: bool = False) -> None:
+        super().__init__(pretrained, trusts=trust_remote_code)
+
+
 class Chat(Simple):
     is_simple = False
 
@@ -227,6 +232,22 @@ def test_model_args_win_over_options() -> None:
     assert isinstance(built, LegacyAdapter) and isinstance(built.plugin, Simple)
     assert built.plugin.given == {"pretrained": "p", "batch_size": 2, "device": "cpu"}
     assert built.concurrency == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "flag", "trusts"),
+    [({}, False, False), ({}, True, True), ({"trust_remote_code": False}, True, False)],
+)
+def test_the_flag_for_remote_code_reaches_models_that_have_the_argument(
+    given: dict[str, Any], flag: bool, trusts: bool
+) -> None:
+    options = BuildOptions(trust_remote_code=flag)
+    built = build_model(resolved("Trusting"), {"pretrained": "p", **given}, options)
+    assert isinstance(built, LegacyAdapter) and isinstance(built.plugin, Trusting)
+    assert built.plugin.given["trusts"] is trusts
+    other = build_model(resolved("Simple"), {"pretrained": "p"}, options)
+    assert isinstance(other, LegacyAdapter) and isinstance(other.plugin, Simple)
+    assert "trust_remote_code" not in other.plugin.given
 
 
 def test_options_that_a_constructor_does_not_take_are_left_out() -> None:
