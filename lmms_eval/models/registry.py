@@ -37,6 +37,14 @@ BUILTIN_MANIFESTS = (
         ),
     ),
     ModelManifest(
+        "internvl",
+        chat_class_path="lmms_eval.models.chat_form.checkpoints.InternVL",
+        aliases=("internvl2", "internvl3", "internvl3_5", "internvideo2_5"),
+    ),
+    ModelManifest(
+        "minicpm_v", chat_class_path="lmms_eval.models.chat_form.checkpoints.MiniCPM", aliases=("minicpm_o",)
+    ),
+    ModelManifest(
         "litellm", chat_class_path="lmms_eval.models.litellm.LiteLLM", aliases=("litellm_chat", "litellm_compatible")
     ),
     ModelManifest("replay", chat_class_path="lmms_eval.models.replay.Replay"),

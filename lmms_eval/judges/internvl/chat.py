@@ -2,66 +2,35 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Any
 
 from lmms_eval.api.messages import ChatImageContent, ChatTextContent
-from lmms_eval.api.model import Model, RequestStream
-from lmms_eval.api.request import Request, Response
+from lmms_eval.api.request import Request
 from lmms_eval.errors import MediaError
 from lmms_eval.judges.internvl.options import InternVLOptions
-from lmms_eval.judges.internvl.tiling import cut, tensor_of
 from lmms_eval.media import load_image
+from lmms_eval.models.chat_form.checkpoints import checkpoint_identity
+from lmms_eval.models.chat_form.form import Checkpoint
+from lmms_eval.models.chat_form.internvl import PLACEHOLDER, InternVLForm, InternVLPrompt
+from lmms_eval.models.chat_form.model import ChatModel
+from lmms_eval.models.chat_form.tiling import cut
+from lmms_eval.models.hf.settings import Settings
 
-PLACEHOLDER = "<image>"
-"""Stands for a picture in a question; one that a text holds is taken for one too."""
 DEFAULT_MAX_NEW_TOKENS = 1024
 
 
-class Chats(Protocol):
-    """Part of the checkpoint's model that is used."""
+class ChatJudge(ChatModel):
+    """Asks one question at a time, written as the judge's authors do: pictures as they are stored, texts as they stand.
 
-    def chat(
-        self,
-        tokenizer: Any,
-        pixel_values: Any,
-        question: str,
-        generation_config: dict[str, Any],
-        *,
-        num_patches_list: list[int],
-    ) -> Any:
-        """The answer's text; ``pixel_values`` holds the tiles of all pictures, or is ``None``."""
+    A placeholder that a text holds is taken for a picture's.
+    """
 
+    form: InternVLForm
 
-@dataclass(frozen=True, slots=True)
-class ChatModel:
-    """The checkpoint's model with its tokenizer."""
-
-    model: Chats
-    tokenizer: Any
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Turn:
-    """One question as ``chat`` takes it."""
-
-    question: str
-    tiles: Any
-    """Tensor of shape (tiles, 3, 448, 448) in the model's type, or ``None`` without pictures."""
-    counts: tuple[int, ...]
-    """Tiles of each picture, thumbnails included."""
-
-
-class ChatJudge(Model):
-    """Asks one question at a time."""
-
-    concurrency = 1
-
-    def __init__(self, loaded: ChatModel, options: InternVLOptions) -> None:
-        self._loaded, self._options = loaded, options
-        self._dtype = getattr(loaded.model, "dtype", None)
+    def __init__(self, loaded: Checkpoint, options: InternVLOptions) -> None:
+        super().__init__(InternVLForm(loaded, {}))
+        self._options = options
 
     def prepare(self, request: Request) -> Request:
         """Cut the pictures into tiles. Raises ``MediaError`` for one that cannot be read, and for videos and sounds."""
@@ -81,49 +50,21 @@ class ChatJudge(Model):
                 else:
                     raise MediaError(f"internvl takes texts and pictures, not {part.type}")
             texts.append(said)
-        tensor = tensor_of(tiles).to(self._dtype) if tiles else None
-        turn = Turn("\n".join(texts), tensor, tuple(counts))
-        nbytes = 0 if turn.tiles is None else turn.tiles.element_size() * turn.tiles.nelement()
-        return request.with_payload(turn, nbytes)
+        prompt = InternVLPrompt("\n".join(texts), self.form.tensor(tiles), tuple(counts))
+        return request.with_payload(prompt, prompt.nbytes)
 
-    def respond(self, stream: RequestStream) -> Iterator[Response]:
-        while requests := stream.take(1):
-            for request in requests:
-                yield self._answer(request)
+    def read_settings(self, request: Request) -> Settings:
+        options = generation_of(request.generation)
+        return Settings("", options, (), options["do_sample"], skip_special_tokens=True)
 
     def identity(self) -> Mapping[str, Any]:
-        from lmms_eval.models.hf.folder import local_folder, stamps
-
-        folder = local_folder(self._options.pretrained, ())
-        commit = getattr(getattr(self._loaded.model, "config", None), "_commit_hash", None)
-        source: dict[str, Any] = {"repository": self._options.pretrained, "commit": commit}
-        if folder is not None:
-            source = {"files": [asdict(stamp) for stamp in stamps(folder)]}
-        model = type(self._loaded.model).__name__
-        return {**source, "class": model, "dtype": str(self._dtype), "max_tiles": self._options.max_tiles}
-
-    def _answer(self, request: Request) -> Response:
-        import torch
-
-        started = time.perf_counter()
-        turn: Turn = request.payload
-        tiles = None if turn.tiles is None else turn.tiles.to(getattr(self._loaded.model, "device", "cpu"))
-        try:
-            with torch.inference_mode():
-                text = self._loaded.model.chat(
-                    self._loaded.tokenizer,
-                    tiles,
-                    turn.question,
-                    generation_of(request.generation),
-                    num_patches_list=list(turn.counts),
-                )
-        except torch.OutOfMemoryError as error:
-            return Response.failure(request.id, "out_of_memory", str(error))
-        except Exception as error:  # noqa: BLE001 - the checkpoint's own code may raise anything
-            return Response.failure(request.id, "internal", f"chat raised {type(error).__name__}: {error}")
-        if not isinstance(text, str):
-            return Response.failure(request.id, "malformed", f"chat gave a {type(text).__name__}, not a text")
-        return Response(request.id, text=text, latency=time.perf_counter() - started)
+        model, options = self.form.model, self._options
+        return {
+            **checkpoint_identity(options.pretrained, options.revision, model),
+            "class": type(model).__name__,
+            "dtype": str(getattr(model, "dtype", None)),
+            "max_tiles": options.max_tiles,
+        }
 
 
 def generation_of(wanted: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from lmms_eval.errors import ModelError
-from lmms_eval.judges.internvl.tiling import MAX_TILES
+from lmms_eval.models.chat_form.tiling import MAX_TILES
 from lmms_eval.models.hf.options import flag, positive_int
 
 DTYPES = ("auto", "bfloat16", "float32", "float16")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -95,7 +96,6 @@ class Answerer:
         return StopOnText(self._tokenizer, settings.until, encoded.width, settings.skip_special_tokens)
 
     def _sample(self, seed: int, encoded: Encoded, settings: Settings, criteria: list[StopOnText]) -> Any:
-        import torch
         from transformers import StoppingCriteriaList
 
         arguments: dict[str, Any] = {
@@ -112,9 +112,7 @@ class Answerer:
             arguments["pad_token_id"] = self._loaded.tokenizer.pad_token_id
         if not settings.sampled:
             return self._generation.generate(**arguments)
-        device = self._loaded.device
-        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-            torch.manual_seed(seed % _SEED_RANGE)
+        with seeded(seed, self._loaded.device):
             return self._generation.generate(**arguments)
 
     def _score(self, jobs: Sequence[Job]) -> list[Response]:
@@ -147,3 +145,13 @@ class Answerer:
             )
             responses.append(response)
         return responses
+
+
+@contextmanager
+def seeded(seed: int, device: Any) -> Iterator[None]:
+    """Let torch draw from ``seed``, and go on afterwards as if nothing had been drawn."""
+    import torch
+
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(seed % _SEED_RANGE)
+        yield

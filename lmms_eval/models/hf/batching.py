@@ -31,6 +31,10 @@ _ROOM_TO_DOUBLE = 0.45
 class RefusedError(Exception):
     """This back end cannot answer a request, whatever batch it is in."""
 
+    def __init__(self, message: str, kind: ErrorKind = "bad_request") -> None:
+        super().__init__(message)
+        self.kind = kind
+
 
 @dataclass(frozen=True, slots=True)
 class Failed(Generic[T]):
@@ -134,12 +138,12 @@ class HalvingRunner(Generic[T, R]):
         try:
             return self._work(batch)
         except RefusedError as error:
-            return Failed(batch[0], "bad_request", str(error))
+            return Failed(batch[0], error.kind, str(error))
         except RECOVERABLE as error:
             text = f"{type(error).__name__}: {error}"
             if is_out_of_memory(error):
                 return Failed(batch[0], "out_of_memory", f"the request alone does not fit into memory: {text}")
-            if any(sign in text.lower() for sign in _LOST_DEVICE):
+            if is_lost_device(error):
                 raise ModelError(f"hf: the device is lost, start the run again to go on: {text}") from error
             return Failed(batch[0], "internal", text)
 
@@ -149,3 +153,9 @@ def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
     return isinstance(error, RuntimeError) and any(sign in str(error).lower() for sign in _OUT_OF_MEMORY)
+
+
+def is_lost_device(error: BaseException) -> bool:
+    """No later batch can succeed in this process."""
+    text = f"{type(error).__name__}: {error}".lower()
+    return any(sign in text for sign in _LOST_DEVICE)

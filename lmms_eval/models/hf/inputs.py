@@ -86,7 +86,7 @@ class InputBuilder:
         self._profile = profile or Profile()
         self._absent = loaded.absent_parts
         self._sampling_rate = loaded.sampling_rate
-        self._bounds = _bounds(options, loaded.native_pixels)
+        self._bounds = picture_bounds(options, loaded.native_pixels)
         self._lengths = Lengths(loaded.processor, options.extra)
         self._marks = media_marks(loaded.processor, loaded.tokenizer, loaded.model.config)
         self._placeholders = placeholder_tokens(loaded.processor, loaded.tokenizer, loaded.model.config)
@@ -178,7 +178,7 @@ class InputBuilder:
 
             found = [load_rgb(part.url, bounds=self._bounds, shared=True)]
         else:
-            found = self._frames(part)
+            found = video_frames(part, self._options, self._bounds)
         media.images.extend(found)
         return [{"type": "image"} for _ in found]
 
@@ -201,31 +201,40 @@ class InputBuilder:
 
         return load_audio(part.url, sampling_rate=self._sampling_rate).samples
 
-    def _frames(self, part: ChatVideoContent) -> list[Image.Image]:
-        """A video as pictures in order of time; a list is taken as the frames themselves."""
-        from lmms_eval.media import Sampling, fit, load_rgb, read_frames, uniform_indices
-
-        value, most = part.url, self._options.max_num_frames
-        if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray):
-            chosen = uniform_indices(len(value), min(most, len(value))) if value else []
-            bounds = self._bounds.of_frames(len(chosen), self._options.total_pixels)
-            return [load_rgb(value[index], bounds=bounds) for index in chosen]
-        start, end = part.start_time, part.end_time
-        if isinstance(value, Mapping):
-            start = value.get("video_start") if start is None else start
-            end = value.get("video_end") if end is None else end
-        frames = read_frames(value, Sampling(count=most, fps=self._options.fps, start=start, end=end))
-        bounds = self._bounds.of_frames(len(frames), self._options.total_pixels)
-        return [fit(image, bounds) for image in frames.images()]
-
     def _neutral(self, text: str) -> str:
-        """``text`` in which no placeholder of the model stands literally: ``<image>`` becomes ``< image>``."""
-        for token in self._placeholders:
-            text = text.replace(token, f"{token[0]} {token[1:]}")
-        return text
+        return neutral(text, self._placeholders)
 
 
-def _bounds(options: HFOptions, native_pixels: bool) -> Bounds:
+def neutral(text: str, placeholders: Sequence[str]) -> str:
+    """``text`` in which no placeholder of the model stands literally: ``<image>`` becomes ``< image>``."""
+    for token in placeholders:
+        text = text.replace(token, f"{token[0]} {token[1:]}")
+    return text
+
+
+def video_frames(part: ChatVideoContent, options: HFOptions, bounds: Bounds) -> list[Image.Image]:
+    """A video as pictures in order of time, each within ``bounds``; a list is taken as the frames themselves.
+
+    Raises:
+        MediaError: it cannot be read.
+    """
+    from lmms_eval.media import Sampling, fit, load_rgb, read_frames, uniform_indices
+
+    value, most = part.url, options.max_num_frames
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray):
+        chosen = uniform_indices(len(value), min(most, len(value))) if value else []
+        of_each = bounds.of_frames(len(chosen), options.total_pixels)
+        return [load_rgb(value[index], bounds=of_each) for index in chosen]
+    start, end = part.start_time, part.end_time
+    if isinstance(value, Mapping):
+        start = value.get("video_start") if start is None else start
+        end = value.get("video_end") if end is None else end
+    frames = read_frames(value, Sampling(count=most, fps=options.fps, start=start, end=end))
+    of_each = bounds.of_frames(len(frames), options.total_pixels)
+    return [fit(image, of_each) for image in frames.images()]
+
+
+def picture_bounds(options: HFOptions, native_pixels: bool = False) -> Bounds:
     """Sizes to which pictures are brought before the processor gets them, which may hold the pixels within bounds."""
     from lmms_eval.media import Bounds
 

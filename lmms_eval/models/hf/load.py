@@ -47,7 +47,7 @@ def load(options: HFOptions, profile: Profile | None = None) -> Loaded:
     """
     profile = profile or Profile()
     local_folder(options.pretrained, profile.parts)
-    _check_processes(options)
+    check_processes(options)
     device = resolve_device(options.device)
     _check_type(options, profile)
     parts = _load_processor(options, profile)
@@ -101,7 +101,7 @@ def resolve_device(name: str) -> Any:
     return device
 
 
-def _check_processes(options: HFOptions) -> None:
+def check_processes(options: HFOptions) -> None:
     """Raises ``ModelError`` where each of several processes would spread its model over the same GPUs."""
     import torch
 
@@ -142,10 +142,8 @@ def _check_type(options: HFOptions, profile: Profile) -> None:
 
 def _load_model(options: HFOptions, profile: Profile, device: Any) -> Any:
     import transformers
-    from packaging.version import Version
 
-    new_name = Version(transformers.__version__) >= Version("4.56")
-    arguments = {**location(options), "dtype" if new_name else "torch_dtype": options.dtype}
+    arguments = {**location(options), dtype_keyword(): options.dtype}
     if options.attn_implementation:
         arguments["attn_implementation"] = options.attn_implementation
     if options.device_map is not None or device.type != "cpu":
@@ -163,6 +161,14 @@ def _load_model(options: HFOptions, profile: Profile, device: Any) -> Any:
             f"({', '.join(missing[:_SHOWN_KEYS])}, ...); they would be random. Is the checkpoint complete?"
         )
     return model
+
+
+def dtype_keyword() -> str:
+    """The name by which ``from_pretrained`` of the installed transformers takes the precision."""
+    import transformers
+    from packaging.version import Version
+
+    return "dtype" if Version(transformers.__version__) >= Version("4.56") else "torch_dtype"
 
 
 def _compile(model: Any, options: HFOptions) -> None:

@@ -5,18 +5,8 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 import pytest
 
 from tests.judges.internvl import checkpoint
+from tests.models.chat_form.conftest import modules_cache as modules_cache
 from tests.models.families.build import BUILDERS
-
-
-@pytest.fixture(scope="session")
-def modules_cache(tmp_path_factory):
-    """Where transformers copies the code of checkpoints: not into the user's cache."""
-    from transformers import dynamic_module_utils
-
-    patch = pytest.MonkeyPatch()
-    patch.setattr(dynamic_module_utils, "HF_MODULES_CACHE", str(tmp_path_factory.mktemp("modules")))
-    yield
-    patch.undo()
 
 
 @pytest.fixture(scope="session")

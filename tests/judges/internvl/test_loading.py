@@ -8,8 +8,8 @@ import torch
 from lmms_eval.errors import ModelError
 from lmms_eval.judges import JudgeOptions, ask, open_judge
 from lmms_eval.judges.internvl.loading import usable_dtype
-from lmms_eval.judges.internvl.tiling import choose_grid
 from lmms_eval.media import header
+from lmms_eval.models.chat_form.tiling import choose_grid
 from lmms_eval.tasks.mmie.judge_prompts import built_in
 from lmms_eval.tasks.mmie.judge_questions import judge_question
 from lmms_eval.tasks.mmie.view import Picture, View
@@ -41,7 +41,7 @@ def test_a_checkpoint_with_its_own_code(remote_folder, pictures):
     assert ask(judge, questions(pictures))[0].text == verdicts[0].text
     assert judge.identity()["identity"]["dtype"] == "torch.bfloat16"
     assert json.dumps(judge.identity())
-    model = judge.model._loaded.model
+    model = judge.model.form.model
     assert model.use_flash_attn is False
     assert not model.training
 

@@ -17,9 +17,10 @@ from typing import Any
 
 from lmms_eval.cli import mmie
 from lmms_eval.errors import LmmsEvalError
-from lmms_eval.judges.internvl.chat import ChatJudge, ChatModel
+from lmms_eval.judges.internvl.chat import ChatJudge
 from lmms_eval.judges.internvl.options import InternVLOptions
 from lmms_eval.judges.providers import Judge
+from lmms_eval.models.chat_form.form import Checkpoint
 from lmms_eval.storage.json_files import read_json
 from lmms_eval.tasks.mmie.judge_file import Places
 from lmms_eval.tasks.mmie.judge_prompts import JudgePrompts, built_in
@@ -107,7 +108,7 @@ def copied(case: Path) -> Iterator[Path]:
 
 def run(argv: Sequence[str], replies: dict[str, str]) -> Outcome:
     canned = Canned(replies)
-    model = ChatJudge(ChatModel(canned, None), InternVLOptions("canned"))
+    model = ChatJudge(Checkpoint(canned, None), InternVLOptions("canned"))
     given = mmie.parser().parse_args(list(argv))
     printed, complaints = io.StringIO(), io.StringIO()
     code, error = 1, ""

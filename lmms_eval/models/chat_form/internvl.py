@@ -1,0 +1,159 @@
+"""``chat`` as InternVL's checkpoints have it: pictures as tiles, ``<image>`` in the question for each of them.
+
+Source: the usage sections of the model cards (InternVL 1.5 to 3.5, InternVideo2.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval.models.chat_form.conversation import Conversation, Film, Picture, Piece, Senses, Turn, pieces_of
+from lmms_eval.models.chat_form.form import ChatForm, Prompt, call
+from lmms_eval.models.chat_form.tiling import MAX_TILES, TILE, cut, tensor_of
+from lmms_eval.models.hf.batching import RefusedError
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+PLACEHOLDER = "<image>"
+"""Stands for a picture in a question."""
+_CONTEXT = "<IMG_CONTEXT>"
+"""The token that the checkpoint's code repeats in the place of a picture."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InternVLPrompt(Prompt):
+    """One question as ``chat`` takes it."""
+
+    question: str
+    tiles: Any
+    """Tensor of shape (tiles, 3, side, side) in the model's type, or ``None`` without pictures."""
+    counts: tuple[int, ...]
+    """Tiles of each picture, thumbnails included, over the whole conversation."""
+    history: tuple[tuple[str, str], ...] = ()
+    """Earlier questions with their answers."""
+    system: str = ""
+
+    @property
+    def nbytes(self) -> int:
+        texts = len(self.question) + sum(len(text) for pair in self.history for text in pair)
+        return texts + (0 if self.tiles is None else int(self.tiles.element_size() * self.tiles.nelement()))
+
+
+class InternVLForm(ChatForm):
+    """Takes ``max_num`` tiles of a picture at most, ``total_max_num`` of all pictures of a prompt, one of a frame."""
+
+    name = "internvl"
+    parameters = ("tokenizer", "pixel_values", "question", "generation_config", "num_patches_list")
+
+    @property
+    def senses(self) -> Senses:
+        return Senses(frozenset({"image", "video"}), (PLACEHOLDER, _CONTEXT))
+
+    def render(self, conversation: Conversation) -> InternVLPrompt:
+        if conversation.system and not isinstance(getattr(self.model, "system_message", None), str):
+            raise RefusedError(f"{self.name}: {type(self.model).__name__} has no system_message to put the prompt into")
+        pictures = len(pieces_of(conversation, Picture))
+        most = int(self.extra.get("max_num", MAX_TILES))
+        if "total_max_num" in self.extra:
+            most = min(most, max(1, self.extra["total_max_num"] // max(1, pictures)))
+        writer = _Writer(pictures > 1, most, int(self.config.get("force_image_size") or TILE))
+        *earlier, question = [writer.write(turn) for turn in conversation.turns]
+        return InternVLPrompt(
+            question,
+            self.tensor([tile for own in writer.tiles for tile in own]),
+            tuple(len(own) for own in writer.tiles),
+            tuple(zip(earlier[::2], earlier[1::2], strict=True)),
+            conversation.system,
+        )
+
+    def tensor(self, tiles: Sequence[Image.Image]) -> Any:
+        """The tiles in the model's type, on the CPU; ``None`` for none."""
+        return tensor_of(tiles).to(getattr(self.model, "dtype", None)) if tiles else None
+
+    def group(self, prompt: InternVLPrompt) -> Hashable | None:
+        """``batch_chat`` takes questions with exactly one picture each, without a history."""
+        if len(prompt.counts) == 1 and not prompt.history and hasattr(self.model, "batch_chat"):
+            return prompt.system
+        return None
+
+    def ask(self, prompts: Sequence[InternVLPrompt], arguments: Mapping[str, Any]) -> list[Any]:
+        with self._system(prompts[0].system):
+            if len(prompts) == 1:
+                return [self._chat(prompts[0], arguments)]
+            return self._batch_chat(prompts, arguments)
+
+    def _chat(self, prompt: InternVLPrompt, arguments: Mapping[str, Any]) -> Any:
+        more = {"history": list(prompt.history)} if prompt.history else {}
+        return call(
+            self.model.chat,
+            self.tokenizer,
+            self._on_device(prompt.tiles),
+            prompt.question,
+            dict(arguments),  # the checkpoint's code writes into it
+            num_patches_list=list(prompt.counts),
+            **more,
+        )
+
+    def _batch_chat(self, prompts: Sequence[InternVLPrompt], arguments: Mapping[str, Any]) -> list[Any]:
+        import torch
+
+        answers = call(
+            self.model.batch_chat,
+            self.tokenizer,
+            self._on_device(torch.cat([prompt.tiles for prompt in prompts])),
+            questions=[prompt.question for prompt in prompts],
+            generation_config=dict(arguments),
+            num_patches_list=[count for prompt in prompts for count in prompt.counts],
+        )
+        if not isinstance(answers, list) or len(answers) != len(prompts):
+            raise RefusedError(f"batch_chat gave no list of {len(prompts)} answers", "malformed")
+        return answers
+
+    def _on_device(self, tiles: Any) -> Any:
+        return None if tiles is None else tiles.to(getattr(self.model, "device", "cpu"))
+
+    @contextmanager
+    def _system(self, text: str) -> Iterator[None]:
+        """The card's way to set a system prompt: an attribute that ``chat`` reads."""
+        if not text:
+            yield
+            return
+        before, self.model.system_message = self.model.system_message, text
+        try:
+            yield
+        finally:
+            self.model.system_message = before
+
+
+class _Writer:
+    """Writes the turns of one conversation, and collects the tiles of what they show.
+
+    Args:
+        labels: the conversation has several pictures, which are numbered as on the model card.
+        most: tiles of a picture at most.
+        side: of a tile, in pixels.
+    """
+
+    def __init__(self, labels: bool, most: int, side: int) -> None:
+        self._labels, self._most, self._side = labels, most, side
+        self._pictures = 0
+        self.tiles: list[list[Image.Image]] = []
+        """Of each picture and frame, in order."""
+
+    def write(self, turn: Turn) -> str:
+        return "".join(map(self._piece, turn.pieces))
+
+    def _piece(self, piece: Piece) -> str:
+        if isinstance(piece, Picture):
+            self._pictures += 1
+            self.tiles.append(cut(piece.image, self._most, self._side))
+            label = f"Image-{self._pictures}: " if self._labels else ""
+            return f"{label}{PLACEHOLDER}\n"
+        if isinstance(piece, Film):
+            self.tiles += [cut(frame, 1, self._side) for frame in piece.frames]
+            return "".join(f"Frame{number}: {PLACEHOLDER}\n" for number in range(1, len(piece.frames) + 1))
+        return piece if isinstance(piece, str) else ""

@@ -1,0 +1,119 @@
+"""Loading of a checkpoint by the code that it ships."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lmms_eval.errors import ModelError
+from lmms_eval.models.chat_form.form import Checkpoint
+
+log = logging.getLogger(__name__)
+_SHOWN_KEYS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A checkpoint's whereabouts, and who asks for it."""
+
+    who: str
+    """Name of the back end, for messages."""
+    pretrained: str
+    """Folder, or repository on the hub."""
+    revision: str | None = None
+
+    @property
+    def where(self) -> dict[str, Any]:
+        """Keyword arguments that every ``from_pretrained`` gets."""
+        return {"revision": self.revision} if self.revision else {}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wish:
+    """The way in which a checkpoint is to be loaded."""
+
+    dtype: Any = "auto"
+    """A type of torch, its name, or ``auto``: as saved."""
+    device_map: Any = None
+    flash_attention: bool | None = None
+    """Value of ``use_flash_attn`` where the checkpoint's class takes that; ``None``: if it is installed."""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    """Further arguments of ``from_pretrained``."""
+    fast_tokenizer: bool = True
+
+
+def read_config(place: Place, hint: str = "") -> Mapping[str, Any]:
+    """The content of ``config.json``; no code is run.
+
+    Raises:
+        ModelError: it cannot be had; ``hint`` is added to what to do.
+    """
+    from transformers import PretrainedConfig
+
+    try:
+        config, _ = PretrainedConfig.get_config_dict(place.pretrained, **place.where)
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        remedy = "give a folder that holds config.json and the weights, or fetch it first: hf download NAME"
+        raise ModelError(
+            f"{place.who}: {place.pretrained} cannot be read: {reason} ({remedy}{f'; {hint}' if hint else ''})"
+        ) from error
+    return dict(config)
+
+
+def has_own_code(config: Mapping[str, Any]) -> bool:
+    """The checkpoint brings the code of its model."""
+    return "AutoModel" in (config.get("auto_map") or {})
+
+
+def check_trust(place: Place, trusted: bool, where: str = "") -> None:
+    """Raises ``ModelError`` where the user has not allowed the checkpoint's code; ``where`` says how else to do it."""
+    if not trusted:
+        raise ModelError(
+            f"{place.who}: {place.pretrained} ships code of its own, which is not run unless you give "
+            f"--trust_remote_code{where}; read that code first"
+        )
+
+
+def load_checkpoint(place: Place, config: Mapping[str, Any], wish: Wish) -> Checkpoint:
+    """Model and tokenizer by the checkpoint's own code, which runs here.
+
+    Raises:
+        ModelError: that code, or loading, failed; or its model has no ``chat``.
+    """
+    from transformers import AutoModel, AutoTokenizer
+    from transformers.dynamic_module_utils import get_class_from_dynamic_module
+    from transformers.utils import is_flash_attn_2_available
+
+    from lmms_eval.models.hf.load import dtype_keyword
+
+    arguments: dict[str, Any] = {dtype_keyword(): wish.dtype, "low_cpu_mem_usage": True, **place.where}
+    arguments |= wish.arguments
+    if wish.device_map is not None:
+        arguments["device_map"] = wish.device_map
+    fast = {} if wish.fast_tokenizer else {"use_fast": False}
+    try:
+        written = get_class_from_dynamic_module(config["auto_map"]["AutoModel"], place.pretrained, **place.where)
+        if "use_flash_attn" in inspect.signature(written.__init__).parameters:
+            wished = wish.flash_attention
+            arguments["use_flash_attn"] = is_flash_attn_2_available() if wished is None else wished
+        model, report = AutoModel.from_pretrained(
+            place.pretrained, trust_remote_code=True, output_loading_info=True, **arguments
+        )
+        tokenizer = AutoTokenizer.from_pretrained(place.pretrained, trust_remote_code=True, **fast, **place.where)
+    except Exception as error:  # the checkpoint's own code may raise anything
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        raise ModelError(f"{place.who}: {place.pretrained} cannot be loaded by its own code: {reason}") from error
+    if not callable(getattr(model, "chat", None)):
+        raise ModelError(f"{place.who}: {type(model).__name__} of {place.pretrained} has no method chat")
+    missing = sorted(report["missing_keys"])
+    if missing:  # perhaps tied to others by the checkpoint's own code: that cannot be known here
+        shown = ", ".join(missing[:_SHOWN_KEYS])
+        log.warning(
+            "%s: %s lacks %d weights of its model (%s, ...): unless its code ties them to others they are random",
+            place.who, place.pretrained, len(missing), shown,
+        )  # fmt: skip
+    return Checkpoint(model.eval(), tokenizer, config)

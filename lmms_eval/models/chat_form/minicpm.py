@@ -1,0 +1,130 @@
+"""``chat`` as MiniCPM-V's and MiniCPM-o's checkpoints have it: messages whose contents are pictures, sounds and texts.
+
+Source: the usage sections of the model cards (MiniCPM-V 2 to 4.5, MiniCPM-o 2.6).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lmms_eval.errors import ModelError
+from lmms_eval.models.chat_form.conversation import (
+    Conversation,
+    Film,
+    Picture,
+    Piece,
+    Senses,
+    Sound,
+    Turn,
+    pieces_of,
+    text_of,
+)
+from lmms_eval.models.chat_form.form import ChatForm, Checkpoint, Prompt, call
+from lmms_eval.models.hf.batching import RefusedError
+
+_MARKS = ("(<image>./</image>)", "(<audio>./</audio>)")
+_FRAME_SLICES = 2
+"""``max_slice_nums`` of the cards where a video is shown."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MiniCPMPrompt(Prompt):
+    """One conversation as ``chat`` takes it."""
+
+    conversation: Conversation
+
+    @property
+    def nbytes(self) -> int:
+        return self.conversation.nbytes
+
+
+class MiniCPMForm(ChatForm):
+    """Asks one conversation at a time.
+
+    Checkpoints whose ``chat`` names a ``context`` (MiniCPM-V 1 and 2) take one picture, apart from the messages, and
+    answer with a tuple.
+    """
+
+    name = "minicpm_v"
+    parameters = ("image", "msgs", "tokenizer")
+
+    def __init__(self, checkpoint: Checkpoint, extra: Mapping[str, Any]) -> None:
+        super().__init__(checkpoint, extra)
+        self._is_early = "context" in self.chat_parameters
+        kinds = [parameter.kind for parameter in self.chat_parameters.values()]
+        self._takes_any = inspect.Parameter.VAR_KEYWORD in kinds
+        for argument in ("enable_thinking", "max_slice_nums"):
+            if argument in extra and argument not in self.chat_parameters:
+                raise ModelError(f"{self.name}: chat of {type(self.model).__name__} has no argument {argument}")
+
+    @property
+    def senses(self) -> Senses:
+        hears = "audio_config" in self.config or bool(self.config.get("init_audio"))
+        media = ("image",) if self._is_early else ("image", "video", "audio") if hears else ("image", "video")
+        return Senses(frozenset(media), _MARKS)
+
+    def render(self, conversation: Conversation) -> MiniCPMPrompt:
+        if conversation.system and "system_prompt" not in self.chat_parameters:
+            raise RefusedError(f"{self.name}: chat of {type(self.model).__name__} takes no system prompt")
+        pictures = len(pieces_of(conversation, Picture))
+        if self._is_early and pictures > 1:
+            raise RefusedError(f"{self.name}: {type(self.model).__name__} takes one picture, not {pictures}")
+        return MiniCPMPrompt(conversation)
+
+    def ask(self, prompts: Sequence[MiniCPMPrompt], arguments: Mapping[str, Any]) -> list[Any]:
+        return [self._chat(prompt.conversation, arguments) for prompt in prompts]
+
+    def _chat(self, conversation: Conversation, arguments: Mapping[str, Any]) -> Any:
+        pictures = pieces_of(conversation, Picture)
+        more: dict[str, Any] = {name: self.extra[name] for name in ("enable_thinking", "max_slice_nums")
+                                if name in self.extra}  # fmt: skip
+        if pieces_of(conversation, Film):
+            of_films = {"use_image_id": False, "max_slice_nums": _FRAME_SLICES}
+            more = {**{name: value for name, value in of_films.items() if name in self.chat_parameters}, **more}
+        if conversation.system:
+            more["system_prompt"] = conversation.system
+        if self._is_early:
+            more["context"] = None
+        answer = call(
+            self.model.chat,
+            image=pictures[0].image if self._is_early and pictures else None,
+            msgs=[{"role": turn.role, "content": self._content(turn)} for turn in conversation.turns],
+            tokenizer=self.tokenizer,
+            **more,
+            **self._generation(arguments),
+        )
+        return answer[0] if self._is_early and isinstance(answer, tuple) else answer
+
+    def _content(self, turn: Turn) -> Any:
+        if self._is_early or turn.role != "user":
+            return text_of(turn)
+        content: list[Any] = []
+        for piece in turn.pieces:
+            if isinstance(piece, str) and content and isinstance(content[-1], str):
+                content[-1] += piece  # ``chat`` puts a line break between two items
+            else:
+                content += _items(piece)
+        return content
+
+    def _generation(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Options as ``chat`` names them: greedy is one beam, which its own default is not."""
+        options = {name: value for name, value in arguments.items() if value is not None}
+        given = {"sampling": options.pop("do_sample"), **options}
+        refused = [name for name in given if not self._takes(name)]
+        if refused:
+            raise RefusedError(f"{self.name}: chat takes no generation option {', '.join(refused)}")
+        return given if not self._takes("num_beams") else {"num_beams": 1, **given}
+
+    def _takes(self, name: str) -> bool:
+        return self._takes_any or name in self.chat_parameters
+
+
+def _items(piece: Piece) -> list[Any]:
+    if isinstance(piece, Picture):
+        return [piece.image]
+    if isinstance(piece, Film):
+        return list(piece.frames)
+    return [piece.samples] if isinstance(piece, Sound) else [piece]

@@ -1,0 +1,141 @@
+"""The run of a checkpoint with its own ``chat``: batches, seeds, stop strings, and what raises."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lmms_eval.api.model import Model, RequestStream
+from lmms_eval.api.request import Request, Response, ResponseError
+from lmms_eval.models.chat_form.form import ChatForm, Prompt
+from lmms_eval.models.hf.answering import seeded
+from lmms_eval.models.hf.batching import Failed, HalvingRunner, RefusedError, Shape, pick_batch
+from lmms_eval.models.hf.settings import Settings, read_settings
+from lmms_eval.models.hf.stopping import cut_at
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Job:
+    """A rendered request with its settings."""
+
+    request: Request
+    prompt: Prompt
+    settings: Settings
+    group: Hashable | None
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Only jobs with equal keys are asked together. A sampled answer is generated alone, from its own seed."""
+        alone = self.group is None or self.settings.sampled
+        return (self.settings.key, self.request.id if alone else "", self.group)
+
+
+class ChatModel(Model):
+    """Asks a loaded checkpoint.
+
+    Args:
+        form: of its ``chat``.
+        rows: requests that are asked together at most, where the form can do that.
+    """
+
+    def __init__(self, form: ChatForm, rows: int = 1) -> None:
+        from transformers import GenerationConfig
+
+        self.form = form
+        self.concurrency = self._rows = rows
+        self._generation_names = frozenset(GenerationConfig().to_dict())
+        self._runner: HalvingRunner[Job, Response] = HalvingRunner(self._answer, self._release)
+
+    @property
+    def device(self) -> Any:
+        """Device of the inputs (``torch.device``)."""
+        import torch
+
+        return getattr(self.form.model, "device", None) or torch.device("cpu")
+
+    def respond(self, stream: RequestStream) -> Iterator[Response]:
+        """Batches are made of the requests that are ready, never waiting for more than one."""
+        while True:
+            requests = stream.take_full(self.concurrency)
+            if requests is None:
+                return
+            requests = requests or stream.take(self.concurrency)
+            if not requests:
+                return
+            waiting: list[Job] = []
+            for request in requests:
+                job = self._job(request)
+                if isinstance(job, Response):
+                    yield job
+                else:
+                    waiting.append(job)
+            yield from self._run(waiting)
+
+    def read_settings(self, request: Request) -> Settings:
+        """Options by which a request is generated. Raises ``ValueError`` or ``TypeError`` for wrong ones."""
+        return read_settings(request.generation, self._generation_names)
+
+    def _run(self, waiting: list[Job]) -> Iterator[Response]:
+        while waiting:
+            shape: Shape[Job] = Shape(lambda job: job.key, lambda _: 1.0, self._rows)
+            batch = pick_batch(waiting, shape)
+            waiting = [job for job in waiting if not any(job is chosen for chosen in batch)]
+            started = time.perf_counter()
+            for outcome in self._runner.run(batch, self._shrink):
+                if isinstance(outcome, Failed):
+                    outcome = [Response.failure(outcome.item.request.id, outcome.kind, outcome.message)]
+                for response in outcome:
+                    yield replace(response, latency=time.perf_counter() - started)
+
+    def _job(self, request: Request) -> Job | Response:
+        prompt = request.payload
+        if isinstance(prompt, ResponseError):
+            return Response.failure(request.id, prompt.kind, prompt.message)
+        if not isinstance(prompt, Prompt):
+            raise TypeError(f"request {request.id} was not prepared by this model")
+        try:
+            settings = self.read_settings(request)
+        except (TypeError, ValueError) as error:
+            return Response.failure(request.id, "bad_request", f"generation options: {error}")
+        return Job(request, prompt, settings, self.form.group(prompt))
+
+    def _answer(self, jobs: Sequence[Job]) -> list[Response]:
+        settings, prompts = jobs[0].settings, [job.prompt for job in jobs]
+        if settings.sampled:
+            with seeded(jobs[0].request.seed, self.device):
+                answers = self.form.ask(prompts, settings.arguments)
+        else:
+            answers = self.form.ask(prompts, settings.arguments)
+        shared = tuple(job.request.id for job in jobs) if len(jobs) > 1 else ()
+        responses = []
+        for job, text in zip(jobs, answers, strict=True):
+            if not isinstance(text, str):
+                raise RefusedError(f"chat gave a {type(text).__name__}, not a text", "malformed")
+            cut = cut_at(text, settings.until)
+            ending = "stop" if cut != text else None  # chat tells no reason
+            responses.append(Response(job.request.id, text=cut, finish_reason=ending, batch=shared))
+        return responses
+
+    def _shrink(self, batch: Sequence[Job]) -> None:
+        """A batch did not fit: later ones stay below its size."""
+        self._rows = min(self._rows, max(1, len(batch) // 2))
+
+    def _release(self) -> None:
+        import torch
+
+        gc.collect()
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def close(self) -> None:
+        """Free the weights."""
+        device = self.device
+        del self.form, self._runner
+        gc.collect()
+        if device.type == "cuda":
+            import torch
+
+            torch.cuda.empty_cache()
