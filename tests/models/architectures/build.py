@@ -9,14 +9,17 @@ import inspect
 import json
 import re
 
+import tokenizers
 import transformers
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.auto.image_processing_auto import IMAGE_PROCESSOR_MAPPING_NAMES
 from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES
+from transformers.utils import is_torchvision_available
 
 from lmms_eval.models import tiny
 from lmms_eval.models.hf.inputs import media_marks
-from tests.models.architectures.exceptions import CONFIG, IMAGES, PROCESSORS, TOKENS
+from lmms_eval.models.hf.processors import _allow_missing
+from tests.models.architectures.exceptions import CONFIG, IMAGES, MORE_IDS, PROCESSORS, TOKENS, UNNAMED, WORDS
 from tests.models.hf.support import picture
 
 PATCH, IMAGE = 8, 32
@@ -51,11 +54,13 @@ class CannotBuildError(Exception):
     """The architecture cannot be made small from its configuration."""
 
 
-def small_config(model_type, ids, vocabulary):
+def small_config(model_type, ids, vocabulary, changes):
     """The default configuration of an architecture with small sizes and this tokenizer's ids."""
     plain = CONFIG_MAPPING[model_type]().to_dict()
     shrunk = _shrunk(plain, ids, vocabulary)
     _merge(shrunk, CONFIG.get(model_type, {}))
+    _merge(shrunk, changes)
+    shrunk.update({name: ids[name] for name in MORE_IDS.get(model_type, ())})
     return CONFIG_MAPPING[model_type].from_dict(shrunk)
 
 
@@ -144,7 +149,7 @@ def processor_class(model_type):
 def tokenizer_for(model_type, family):
     """A tokenizer that knows the tokens that a processor's source names."""
     source = inspect.getsource(inspect.getmodule(family))
-    named = {one or other for one, other in NAMED.findall(source)}
+    named = {one or other for one, other in NAMED.findall(source)} - set(UNNAMED.get(model_type, ()))
     signature = inspect.signature(family.__init__).parameters.values()
     texts = set(TOKEN.findall(source)) | {
         item.default for item in signature if isinstance(item.default, str) and TOKEN.fullmatch(f'"{item.default}"')
@@ -154,7 +159,22 @@ def tokenizer_for(model_type, family):
     special = tuple(dict.fromkeys([*sorted(texts - {tiny.PAD, tiny.BOS, tiny.EOS, tiny.UNK}), *by_name.values()]))
     made = tiny._build_tokenizer(tiny._Architecture(special, "", None, None))
     made._set_model_specific_special_tokens(by_name)
-    return made
+    return after_a_blank(made, WORDS[model_type]) if model_type in WORDS else made
+
+
+def after_a_blank(tokenizer, words):
+    """The tokenizer with a blank before every text, as sentencepiece has it; ``words`` are whole, not added tokens."""
+    plan = json.loads(tokenizer.backend_tokenizer.to_str())
+    plan["added_tokens"] = [token for token in plan["added_tokens"] if token["content"] not in words]
+    plan["model"]["ignore_merges"] = True
+    plan["normalizer"] = {"type": "Prepend", "prepend": " "}
+    pattern = {"Regex": "|".join(re.escape(word) for word in words)}
+    split = {"type": "Split", "pattern": pattern, "behavior": "Isolated", "invert": False}
+    letters = {**plan["pre_tokenizer"], "use_regex": False}
+    plan["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [split, letters]}
+    names = {name: token for name, token in tokenizer.special_tokens_map.items() if isinstance(token, str)}
+    core = tokenizers.Tokenizer.from_str(json.dumps(plan))
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=core, **names)
 
 
 KNOWN = {"image_token": "<image>", "video_token": "<video>", "audio_token": "<audio>"}
@@ -210,8 +230,8 @@ def image_part(cls, **more):
     return cls(**{**settings, **more})
 
 
-def build(model_type, folder):
-    """Write model, processor and tokenizer into ``folder``.
+def build(model_type, folder, **changes):
+    """Write model, processor and tokenizer into ``folder``; ``changes`` replace values of the configuration.
 
     Raises:
         CannotBuildError: with the reason.
@@ -222,7 +242,7 @@ def build(model_type, folder):
     for _ in range(3):
         processor = processor_of(model_type, family, tokenizer, settings)
         ids = token_ids(model_type, processor, tokenizer)
-        config = small_config(model_type, ids, len(tokenizer))
+        config = small_config(model_type, ids, len(tokenizer), changes)
         check_size(config)
         model = randomised(config, tokenizer)
         found = picture_tokens(processor, model, tokenizer)
@@ -232,14 +252,32 @@ def build(model_type, folder):
         settings = {name: found for name in COUNTS if name in accepted}
         if not settings:
             break
-    mark = TOKENS.get(model_type, {}).get("mark") or media_marks(processor, tokenizer, config)["image"]
-    template = tiny._TEMPLATE.replace("IMAGE_PLACEHOLDER", mark).replace("END_OF_TURN", tiny.EOS)
+    marks = media_marks(processor, tokenizer, config)
+    mark = TOKENS.get(model_type, {}).get("mark") or marks.get("image", "")
+    sound = f"{{% elif part['type'] == 'audio' %}}{marks.get('audio', '')}{{% elif part['type'] == 'text' %}}"
+    template = tiny._TEMPLATE.replace("{% elif part['type'] == 'text' %}", sound)
+    template = template.replace("IMAGE_PLACEHOLDER", mark).replace("END_OF_TURN", tiny.EOS)
     processor.chat_template = tokenizer.chat_template = template
     model.save_pretrained(folder)
-    processor.save_pretrained(folder)
-    if not (folder / "processor_config.json").exists():
-        (folder / "processor_config.json").write_text(json.dumps({"processor_class": family.__name__}))
+    save_processor(processor, family, folder)
     return folder
+
+
+def save_processor(processor, family, folder):
+    parts = [getattr(processor, name) for name in family.get_attributes()]
+    plain = {"processor_class": family.__name__}
+    if None not in parts:
+        processor.save_pretrained(folder)
+    else:  # one without its video part cannot save itself
+        processor.tokenizer.save_pretrained(folder)
+        media = [part.to_dict() for part in parts if part not in (None, processor.tokenizer)]
+        merged = {name: value for part in media for name, value in part.items()} | plain
+        (folder / "preprocessor_config.json").write_text(json.dumps(merged, default=dict))
+        simple = {name: value for name, value in vars(processor).items() if isinstance(value, str | int)}
+        plain.update({name: simple[name] for name in inspect.signature(family.__init__).parameters if name in simple})
+        (folder / "processor_config.json").write_text(json.dumps(plain))
+    if not (folder / "processor_config.json").exists():
+        (folder / "processor_config.json").write_text(json.dumps(plain))
 
 
 def randomised(config, tokenizer):
@@ -252,6 +290,8 @@ def randomised(config, tokenizer):
         for parameter in model.parameters():
             if parameter.dim() > 1:
                 parameter.normal_(0.0, 1.5 / parameter[0].numel() ** 0.5)
+            elif parameter.numel() == 1:  # a gate; those of Mllama start closed to its pictures
+                parameter.fill_(1.0)
     for name in ("eos_token_id", "pad_token_id", "bos_token_id"):
         setattr(model.generation_config, name, getattr(tokenizer, name))
     return model
@@ -276,7 +316,7 @@ def processor_of(model_type, family, tokenizer, settings):
     own = IMAGES.get(model_type, {}).get("processor", {})
     more = {"patch_size": PATCH, "vision_feature_select_strategy": "full", **own, **settings}
     more = {name: value for name, value in more.items() if name in accepted}
-    return family(*parts, **more)
+    return (_allow_missing(family) if None in parts else family)(*parts, **more)
 
 
 def part_of(model_type, name, tokenizer):
@@ -289,6 +329,8 @@ def part_of(model_type, name, tokenizer):
         cls = getattr(transformers, names.get("torchvision") or names["pil"])
         return image_part(cls, **IMAGES.get(model_type, {}).get("image", {}))
     if name == "video_processor":
+        if not is_torchvision_available():
+            return None  # as hf loads it then
         from transformers.models.auto.video_processing_auto import VIDEO_PROCESSOR_MAPPING_NAMES
 
         found = VIDEO_PROCESSOR_MAPPING_NAMES.get(model_type) or IMAGES.get(model_type, {}).get("video")
@@ -301,7 +343,8 @@ def part_of(model_type, name, tokenizer):
         found = FEATURE_EXTRACTOR_MAPPING_NAMES.get(model_type) or IMAGES.get(model_type, {}).get("sound")
         if not found:
             raise CannotBuildError("transformers has no feature extractor for it")
-        return getattr(transformers, found if isinstance(found, str) else next(iter(found.values())))()
+        settings = IMAGES.get(model_type, {}).get("sound_settings", {})
+        return getattr(transformers, found if isinstance(found, str) else next(iter(found.values())))(**settings)
     raise CannotBuildError(f"its processor needs a {name}")
 
 
@@ -309,7 +352,7 @@ def picture_tokens(processor, model, tokenizer):
     """Tokens that one picture needs where the processor wrote another number; else ``None``."""
     import torch
 
-    mark = media_marks(processor, tokenizer, model.config)["image"]
+    mark = media_marks(processor, tokenizer, model.config).get("image", "")
     try:
         inputs = processor(text=[mark + " a"], images=[[picture(32, 32)]], return_tensors="pt")
         with torch.inference_mode():
