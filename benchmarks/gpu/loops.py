@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.gpu.workloads import Question, Scale
 from lmms_eval.config import build_config
 from lmms_eval.evaluator import run
-from lmms_eval.models.families.text import HFText
+from lmms_eval.models.families.table import FAMILIES
 from lmms_eval.models.hf.encode import to_device
 from lmms_eval.models.hf.model import HuggingFace
 
@@ -54,15 +54,6 @@ class Pass:
         }
 
 
-class ClockedText(HFText):
-    """``hf_text`` with a clock."""
-
-    clock: Clock
-
-    def generate(self, **arguments: Any) -> Any:
-        return self.clock.call(super().generate, arguments)
-
-
 class Clocked(HuggingFace):
     """``hf`` with a clock."""
 
@@ -70,6 +61,12 @@ class Clocked(HuggingFace):
 
     def generate(self, **arguments: Any) -> Any:
         return self.clock.call(super().generate, arguments)
+
+
+class ClockedText(Clocked):
+    """``hf_text`` with a clock."""
+
+    profile = FAMILIES["hf_text"]
 
 
 @dataclass(frozen=True, slots=True)

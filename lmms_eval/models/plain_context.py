@@ -24,7 +24,7 @@ def plain_context(turns: Sequence[Mapping[str, Any]], marks: Mapping[str, str]) 
         text, follows_text = "", False
         for part in turn["content"]:
             is_text = part["type"] == "text"
-            if not is_text and not marks.get(part["type"]):
+            if not is_text and part["type"] not in marks:
                 raise ValueError(f"chat_template=none: this model has no mark for {part['type']} in a plain text")
             text += ("\n" if is_text and follows_text else "") + (part["text"] if is_text else marks[part["type"]])
             follows_text = is_text

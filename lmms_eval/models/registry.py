@@ -14,6 +14,7 @@ from lmms_eval.api.model import Model
 from lmms_eval.api.registry import MODEL_REGISTRY, ModelManifest
 from lmms_eval.errors import ModelError, UnknownNameError
 from lmms_eval.models.building import BuildOptions, build_model
+from lmms_eval.models.families.table import FAMILIES, FAMILY_ALIASES
 from lmms_eval.models.resolved import ResolvedModel
 from lmms_eval.utils.absent_names import absent_name, told
 
@@ -24,7 +25,11 @@ BUILTIN_MANIFESTS = (
     ModelManifest("anthropic", chat_class_path="lmms_eval.models.anthropic.Anthropic", aliases=("claude",)),
     ModelManifest("baseline", chat_class_path="lmms_eval.models.baseline.Baseline"),
     ModelManifest("gemini", chat_class_path="lmms_eval.models.gemini.Gemini", aliases=("gemini_api",)),
-    ModelManifest("hf", chat_class_path="lmms_eval.models.hf.model.HuggingFace", aliases=("huggingface",)),
+    ModelManifest(
+        "hf",
+        chat_class_path="lmms_eval.models.hf.model.HuggingFace",
+        aliases=("huggingface", "async_hf", "async_hf_model"),
+    ),
     ModelManifest(
         "openai",
         chat_class_path="lmms_eval.models.openai.model.OpenAI",
@@ -50,23 +55,12 @@ BUILTIN_MANIFESTS = (
     ModelManifest("replay", chat_class_path="lmms_eval.models.replay.Replay"),
     ModelManifest("sglang", chat_class_path="lmms_eval.models.sglang.SGLang"),
     ModelManifest("vllm", chat_class_path="lmms_eval.models.vllm.VLLM"),
+    ModelManifest("whisper", chat_class_path="lmms_eval.models.families.whisper.Whisper"),
     *(
-        ModelManifest(name, chat_class_path=f"lmms_eval.models.families.{path}")
-        for name, path in {
-            "gemma3": "vision.Gemma3",
-            "hf_text": "text.HFText",
-            "idefics3": "vision.Idefics3",
-            "internvl_hf": "vision.InternVLHF",
-            "llava_hf": "vision.LlavaHF",
-            "llava_onevision": "vision.LlavaOneVision",
-            "phi4_multimodal": "audio.Phi4Multimodal",
-            "qwen2_5_vl": "vision.Qwen25VL",
-            "qwen2_audio": "audio.Qwen2Audio",
-            "qwen2_vl": "vision.Qwen2VL",
-            "qwen3_vl": "vision.Qwen3VL",
-            "smolvlm": "vision.SmolVLM",
-            "whisper": "whisper.Whisper",
-        }.items()
+        ModelManifest(
+            name, chat_class_path=f"lmms_eval.models.families.wrappers:{name}", aliases=FAMILY_ALIASES.get(name, ())
+        )
+        for name in FAMILIES
     ),
 )
 

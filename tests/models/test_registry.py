@@ -111,7 +111,11 @@ def test_hugging_face_alias_and_order_of_the_listing() -> None:
     listing = registry.list_models()
     order = [("chat", "chat+simple", "simple").index(item.kind) for item in listing]
     assert order == sorted(order)
-    assert next(item for item in listing if item.name == "hf").aliases == ("huggingface",)
+    assert next(item for item in listing if item.name == "hf").aliases == (
+        "async_hf",
+        "async_hf_model",
+        "huggingface",
+    )
 
 
 def test_unknown_names_are_answered_with_near_ones() -> None:

@@ -84,6 +84,7 @@ class Whisper(HuggingFace):
         model_types=("whisper",),
         chat=False,
         aliases=COMMON,
+        defaults={"pretrained": "openai/whisper-tiny"},
         extra={"language": str, "task": str},
         without=(*VISUAL_OPTIONS, *PROMPT_OPTIONS),
     )

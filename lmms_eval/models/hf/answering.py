@@ -43,7 +43,8 @@ class Answerer:
         self._generation = generation
         # Fast tokenizers must not be used by two threads at once, and others encode while this one decodes.
         self._tokenizer = copy.deepcopy(loaded.tokenizer)
-        self._is_encoder_decoder = bool(loaded.model.config.is_encoder_decoder)
+        config = loaded.model.config  # of InstructBLIP and BLIP-2 only the text part says so
+        self._is_encoder_decoder = bool(config.is_encoder_decoder or config.get_text_config().is_encoder_decoder)
         end = loaded.model.generation_config.eos_token_id
         end = loaded.tokenizer.eos_token_id if end is None else end
         self._end_ids = frozenset(end if isinstance(end, list | tuple) else [] if end is None else [end])
@@ -58,7 +59,7 @@ class Answerer:
         encoded = self._encode(jobs)
         stopper = self._stopper(settings, encoded)
         output = self._sample(jobs[0].request.seed, encoded, settings, [stopper] if stopper else [])
-        start = 0 if self._is_encoder_decoder else encoded.width
+        start = self._starts_a_decoder(output) if self._is_encoder_decoder else encoded.width
         limit = min(settings.arguments["max_new_tokens"], encoded.max_new_tokens or MAX_TOKENS)
         may_differ = settings.sampled or self._loaded.dtype != "float32"
         shared = tuple(job.request.id for job in jobs) if len(jobs) > 1 and may_differ else ()
@@ -80,6 +81,13 @@ class Answerer:
             )
             responses.append(response)
         return responses
+
+    def _starts_a_decoder(self, output: Any) -> int:
+        """Tokens before the answer that a decoder writes: T5's start token, where Whisper gives the answer alone."""
+        text = self._loaded.model.config.get_text_config(decoder=True)
+        first = self._loaded.model.generation_config.decoder_start_token_id
+        first = getattr(text, "decoder_start_token_id", None) if first is None else first
+        return int(first is not None and bool((output[:, 0] == first).all()))
 
     def _answer_ids(self, ids: list[int]) -> list[int]:
         """Whisper takes the end token away and leaves only padding behind a row that ended early."""

@@ -66,20 +66,21 @@ class Encoder:
 
     def process(self, texts: Sequence[str], prepared: Sequence[Prepared]) -> Any:
         """Process prompts with like media. An exception of the processor passes through."""
-        media: dict[str, Any] = {}
+        media: dict[str, Any] = {"padding": True}
         if prepared[0].images:
             images: list[Any] = [list(row.images) for row in prepared]
             if self._loaded.flat_images:
                 images = [image for row in images for image in row]
             media.update(images=images, **self._image_options)
         if prepared[0].audios:
+            # Sounds are padded as the processor sees fit: some models take windows of one length alone.
+            media["text_kwargs"] = {"padding": media.pop("padding")}
             media.update(audio=[sound for row in prepared for sound in row.audios])
             media.update(sampling_rate=self._loaded.sampling_rate)
         return self._loaded.processor(
             text=list(texts),
             **media,
             return_tensors="pt",
-            padding=True,
             add_special_tokens=not self._starts_with_bos(texts[0]),
         )
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 _PLACEHOLDER_NAMES = ("image_token", "video_token", "audio_token", "fake_image_token", "boi_token")
 _CONFIG_NAMES = ("image_token_id", "image_token_index", "video_token_id", "video_token_index", "audio_token_id")
+_PLACE_PICTURES = ("FuyuProcessor", "InstructBlipProcessor")
+"""Processors that put their picture before the text themselves, and refuse a text that says where."""
 _NEEDS = {"image": ("image_processor",), "video": ("image_processor",)}
 USUAL_SYSTEM_PROMPT = "You are a helpful assistant."
 """The system message that chat models are commonly trained with (``add_system_prompt``)."""
@@ -127,6 +129,9 @@ class InputBuilder:
         for message in turns:
             content = [entry for part in message.content for entry in self._part(part, media)]
             messages.append({"role": message.role, "content": content})
+        most, name = self._profile.most_pictures, self._profile.name
+        if most is not None and len(media.images) > most:
+            raise RefusedError(f"{name} takes {most} picture(s) in a request at most, not {len(media.images)}")
         has_system = bool(messages) and messages[0]["role"] == "system"
         system = self.system_prompt or (USUAL_SYSTEM_PROMPT if self._options.add_system_prompt else None)
         if system and (self.system_prompt or not has_system):
@@ -255,7 +260,10 @@ def placeholder_tokens(processor: Any, tokenizer: Any, config: Any) -> tuple[str
 
 
 def media_marks(processor: Any, tokenizer: Any, config: Any) -> dict[str, str]:
-    """Find the marks of a picture and of a sound for a prompt that no template has written, by part type."""
+    """Find the marks of a picture and of a sound for a prompt that no template has written, by part type.
+
+    A mark is empty where the processor finds the place itself; a model that does not take the part has none.
+    """
     # Gemma's processors write a whole sequence in the place of its first token; others multiply the picture's own.
     name = "boi_token" if hasattr(processor, "full_image_sequence") else "image_token"
     image = str(getattr(processor, name, None) or "")
@@ -265,4 +273,6 @@ def media_marks(processor: Any, tokenizer: Any, config: Any) -> dict[str, str]:
         if image and all(isinstance(token, int) for token in around):
             image = image.join(tokenizer.convert_ids_to_tokens(around))
             break
-    return {"image": image, "audio": str(getattr(processor, "audio_token", None) or "")}
+    found = {"image": image, "audio": str(getattr(processor, "audio_token", None) or "")}
+    marks = {kind: mark for kind, mark in found.items() if mark}
+    return {**marks, "image": ""} if type(processor).__name__ in _PLACE_PICTURES else marks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib.util
 import os
 from dataclasses import dataclass, replace
 from typing import Any
@@ -47,6 +48,7 @@ def load(options: HFOptions, profile: Profile | None = None) -> Loaded:
     """
     profile = profile or Profile()
     local_folder(options.pretrained, profile.parts)
+    _check_packages(profile)
     check_processes(options)
     device = resolve_device(options.device)
     _check_type(options, profile)
@@ -101,6 +103,12 @@ def resolve_device(name: str) -> Any:
     return device
 
 
+def _check_packages(profile: Profile) -> None:
+    absent = [name for name in profile.packages if importlib.util.find_spec(name) is None]
+    if absent:
+        raise ModelError(f"{profile.name} needs {' and '.join(absent)}: pip install {' '.join(absent)}")
+
+
 def check_processes(options: HFOptions) -> None:
     """Raises ``ModelError`` where each of several processes would spread its model over the same GPUs."""
     import torch
@@ -125,19 +133,29 @@ def _load_processor(options: HFOptions, profile: Profile) -> LoadedProcessor:
 
 def _check_type(options: HFOptions, profile: Profile) -> None:
     """A named family takes its own checkpoints only: another's prompts and pictures might be handled wrongly."""
-    from transformers import AutoConfig
+    import transformers
 
     if not profile.model_types:
         return
     try:
-        found = AutoConfig.from_pretrained(source(options), **location(options)).model_type
+        config = transformers.AutoConfig.from_pretrained(source(options), **location(options))
     except Exception as error:  # whatever transformers or a repository's own code raises
         raise _explain(options, profile, "configuration", error) from error
-    if found not in profile.model_types:
+    classes = getattr(config, "architectures", None) or []
+    if classes and not any(hasattr(transformers, name) for name in classes):
         raise ModelError(
-            f"{profile.name}: {options.pretrained} holds a model of type {found!r}, "
+            f"{profile.name}: {options.pretrained} is made for the code of its authors ({', '.join(classes)}), which "
+            f"transformers has not; take the checkpoint that was converted for it, {_like(profile)}"
+        )
+    if config.model_type not in profile.model_types:
+        raise ModelError(
+            f"{profile.name}: {options.pretrained} holds a model of type {config.model_type!r}, "
             f"not {' or '.join(profile.model_types)}; use the wrapper of its family, or --model hf"
         )
+
+
+def _like(profile: Profile) -> str:
+    return f"as {profile.defaults['pretrained']} is" if "pretrained" in profile.defaults else "where there is one"
 
 
 def _load_model(options: HFOptions, profile: Profile, device: Any) -> Any:
@@ -188,6 +206,11 @@ def _explain(options: HFOptions, profile: Profile, part: str, error: Exception) 
         return ModelError(f"hf: {name} {hint}. Give a local folder, or fetch it first with: hf download {name}")
     if "not a local folder and is not a valid model identifier" in text:
         return ModelError(f"hf: {name} is neither a folder here nor a repository of the hub that you may read")
+    if "does not recognize this architecture" in text:
+        return ModelError(
+            f"{profile.name}: {name} holds a model of a type that transformers has not; {profile.name} takes "
+            f"{profile.architecture} in the form of transformers, {_like(profile)}: {text.splitlines()[0]}"
+        )
     if "trust_remote_code" in text:
         return ModelError(
             f"hf: {name} ships code of its own, which is not run unless you give trust_remote_code=true; "

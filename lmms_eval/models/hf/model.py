@@ -80,9 +80,11 @@ class HuggingFace(Model):
         self._max_tokens = float(self.options.max_batch_tokens or "inf")
         is_compiled = self.options.torch_compile or self.options.static_cache
         if self.options.dry_requests and self.profile.chat and not is_compiled:
-            pictures = (dry_requests.PICTURE, dry_requests.PICTURES) if takes_pictures else ()
+            asked = [dry_requests.TEXT]
+            if takes_pictures:
+                asked += [dry_requests.PICTURE, dry_requests.PICTURES][: self.profile.most_pictures]
             name = f"{self.profile.name}: {self.options.pretrained}"
-            self._refused = dry_requests.report(name, self._ask_dry, (dry_requests.TEXT, *pictures))
+            self._refused = dry_requests.report(name, self._ask_dry, asked)
 
     def _ask_dry(self, asked: dry_requests.DryRequest) -> None:
         """Generates one token; raises what the model or its processor raises."""
@@ -190,6 +192,7 @@ class HuggingFace(Model):
             "attn_implementation": _attention(config),
             "system_prompt": _digest(self._inputs.system_prompt),
             "chat_template": _digest(self._inputs.chat_template),
+            **({"family_defaults": dict(self.profile.defaults)} if self.profile.defaults else {}),
         }
 
     def describe(self) -> Mapping[str, Any]:
@@ -217,6 +220,9 @@ class HuggingFace(Model):
             "pictures_processed_once": self._pictures.info().hits if self._pictures is not None else None,
             "out_of_memory_batches": self._runner.out_of_memory,
             "default_max_new_tokens": DEFAULT_MAX_NEW_TOKENS,
+            "min_pixels": self.options.min_pixels,
+            "max_pixels": self.options.max_pixels,
+            "max_num_frames": self.options.max_num_frames,
             "generation_config": {name: value for name, value in generation.items() if not name.startswith("_")},
             "peak_memory_bytes": peak_memory(device),
         }

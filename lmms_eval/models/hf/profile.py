@@ -48,8 +48,12 @@ class Profile:
     """Attributes that the processor must have; ``tokenizer`` alone means that there is no processor at all."""
     without_torchvision: tuple[str, ...] = ()
     """Parts that may be left out where only torchvision is lacking; requests that need them are then refused."""
+    packages: tuple[str, ...] = ()
+    """Packages that it needs and of which transformers says so only when a picture comes, or not by their names."""
     media: frozenset[str] = frozenset({"image", "video"})
     """Message parts beside text: ``image``, ``video``, ``audio``."""
+    most_pictures: int | None = None
+    """Pictures of a request at most; ``None``: any number."""
     model_types: tuple[str, ...] = ()
     """``model_type`` of the checkpoints that this family takes; empty: any."""
     chat: bool = True
@@ -58,6 +62,8 @@ class Profile:
     """Padding a sound changes what the model hears: prompts with sound share no batch."""
     aliases: Mapping[str, str] = field(default_factory=lambda: {**COMMON, **FRAMES})
     """Argument names that the family's users know, to fields of ``HFOptions``."""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Values of fields of ``HFOptions`` where the family's users leave them out, if others than ``hf``'s."""
     extra: Mapping[str, Converter] = field(default_factory=dict)
     """Further arguments with their converters; they go to the image processor, or where the family's encoder says."""
 
@@ -67,7 +73,11 @@ class Profile:
     def signature(self, options: type[Any]) -> inspect.Signature:
         """Of the model class: the fields of ``options``, then the family's own names."""
         known = list(inspect.signature(options).parameters.values())
-        kept = [parameter for parameter in known if parameter.name not in ("extra", *self.without)]
+        kept = [
+            parameter.replace(default=self.defaults.get(parameter.name, parameter.default))
+            for parameter in known
+            if parameter.name not in ("extra", *self.without)
+        ]
         own = [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)
             for name in (*self.aliases, *self.extra)

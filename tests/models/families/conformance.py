@@ -20,6 +20,7 @@ from lmms_eval.errors import ModelError
 from lmms_eval.evaluation.run import run
 from lmms_eval.media.audio import encode_wav
 from lmms_eval.models.building import BuildOptions
+from lmms_eval.models.families.table import FAMILIES
 from lmms_eval.models.registry import ModelRegistry
 from tests.models.families.build import BUILDERS
 from tests.models.hf.support import answers, ask, converse, picture
@@ -68,6 +69,9 @@ def watch(number, text, frames, **generation):
 
 
 def make_model(name, folder, **arguments):
+    """The wrapper over a small checkpoint, whose pictures stay small."""
+    if "max_pixels" in getattr(FAMILIES.get(name), "defaults", ()):
+        arguments = {"min_pixels": 32 * 32, "max_pixels": 64 * 64, **arguments}
     model, _ = ModelRegistry().build(name, {"pretrained": str(folder), **arguments}, BuildOptions(device="cpu"))
     return model
 

@@ -1,4 +1,6 @@
 import inspect
+import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -6,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.errors import ModelError
+from lmms_eval.models.families.table import FAMILIES
 from lmms_eval.models.hf.options import HFOptions
 from lmms_eval.models.registry import ModelRegistry
 
@@ -80,6 +83,41 @@ def test_the_checkpoint_of_another_family_is_refused(folder_of):
 
 
 @pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"model_type": "llava", "architectures": ["LlavaLlamaForCausalLM"]}, r"its authors \(LlavaLlamaForCausalLM\)"),
+        ({"model_type": "llava_qwen"}, "a type that transformers has not"),
+    ],
+)
+def test_a_checkpoint_in_the_form_of_its_authors_is_told_from_a_converted_one(tmp_path, folder_of, config, message):
+    folder = tmp_path / "theirs"
+    shutil.copytree(folder_of("llava_hf"), folder)
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelError, match=rf"llava_hf: .*{message}.* as llava-hf/llava-1.5-7b-hf is"):
+        make_model("llava", folder)
+
+
+def test_defaults_that_the_users_of_a_family_know():
+    profile = classes()["qwen3_vl"].profile
+    options = HFOptions.from_arguments({}, profile)
+    assert (options.pretrained, options.max_num_frames) == ("Qwen/Qwen3-VL-4B-Instruct", 32)
+    assert (options.min_pixels, options.max_pixels) == (200704, 1605632)
+    assert HFOptions.from_arguments({"pretrained": "x", "max_pixels": 50176}, profile).min_pixels is None
+    assert HFOptions.from_arguments({"pretrained": "x", "min_pixels": 3211264}, profile).max_pixels is None
+    assert inspect.signature(classes()["qwen3_vl"]).parameters["max_pixels"].default == 1605632
+    assert HFOptions.from_arguments({}, FAMILIES["video_llava"]).max_num_frames == 8
+    assert HFOptions.from_arguments({"max_frames": 4}, FAMILIES["video_llava"]).max_num_frames == 4
+    with pytest.raises(ModelError, match="hf_text: give the model folder or hub name"):
+        classes()["hf_text"]()
+
+
+def test_defaults_of_the_family_are_recorded(folder_of):
+    model = make_model("qwen2_vl", folder_of("qwen2_vl"), max_pixels=4096)
+    assert model.identity()["family_defaults"] == {"pretrained": "Qwen/Qwen2-VL-7B-Instruct"}
+    assert (model.describe()["max_pixels"], model.describe()["max_num_frames"]) == (4096, 32)
+
+
+@pytest.mark.parametrize(
     ("name", "argument"),
     [
         ("internvl_hf", {"crop_to_patches": False}), ("idefics3", {"do_image_splitting": False}),
@@ -102,7 +140,7 @@ def test_fewer_frames_make_a_shorter_prompt(folder_of):
 
 
 def test_nothing_heavy_is_imported_by_the_wrappers():
-    modules = "vision, audio, whisper, text"
+    modules = "table, wrappers, whisper"
     heavy = "{'torch', 'transformers', 'PIL', 'av'}"
     code = (
         f"import sys; from lmms_eval.models.families import {modules}; sys.exit(' '.join({heavy} & set(sys.modules)))"
