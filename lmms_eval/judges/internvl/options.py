@@ -9,7 +9,7 @@ from typing import Any
 
 from lmms_eval.errors import ModelError
 from lmms_eval.models.chat_form.tiling import MAX_TILES
-from lmms_eval.models.hf.options import flag, positive_int
+from lmms_eval.models.hf.converters import flag, positive_int
 
 DTYPES = ("auto", "bfloat16", "float32", "float16")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lmms_eval.models.hf.options import flag, positive_int
+from lmms_eval.models.hf.converters import flag, positive_int
 from lmms_eval.models.hf.profile import COMMON, FRAMES, VISUAL_OPTIONS, Converter, Profile
 from lmms_eval.models.plain_context import NO_TEMPLATE
 

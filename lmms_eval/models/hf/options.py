@@ -11,6 +11,7 @@ from typing import Any
 from lmms_eval.errors import ModelError
 from lmms_eval.models.argument_names import IGNORED
 from lmms_eval.models.hf.batching import AUTO_BATCH_SIZE
+from lmms_eval.models.hf.converters import flag, positive_int
 from lmms_eval.models.hf.folder import model_location
 from lmms_eval.models.hf.profile import Profile
 
@@ -144,26 +145,10 @@ def _convert(model: str, name: str, value: Any, converter: Callable[[Any], Any])
         raise ModelError(f"{model}: {name}={value!r} is not valid: {error}") from error
 
 
-def positive_int(value: Any) -> int:
-    """Converter of an argument: a whole number above 0."""
-    if isinstance(value, bool) or float(value) != int(float(value)) or int(float(value)) < 1:
-        raise ValueError("a whole number above 0 is needed")
-    return int(float(value))
-
-
 def _positive_float(value: Any) -> float:
     if isinstance(value, bool) or not 0 < float(value) < float("inf"):
         raise ValueError("a number above 0 is needed")
     return float(value)
-
-
-def flag(value: Any) -> bool:
-    """Converter of an argument: true or false."""
-    known = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-    text = str(value).strip().lower()
-    if text not in known:
-        raise ValueError("true or false is needed")
-    return known[text]
 
 
 def _flag_or_name(value: Any) -> bool | str:
