@@ -35,6 +35,12 @@ class RequestStream(Protocol):
     async def take_async(self, max_n: int) -> list[Request]:
         """``take`` for asynchronous models."""
 
+    def put_away(self, request: Request) -> None:
+        """Note that the model keeps a taken request's payload in a file: it is let go, and its bytes no longer count.
+
+        A model that collects many requests before it asks is thus not held up by the budget of prepared media.
+        """
+
 
 class Model(abc.ABC):
     """A function from a stream of requests to a stream of responses.
@@ -83,6 +89,12 @@ class Model(abc.ABC):
 
     def attach_tasks(self, tasks: Sequence[Task]) -> None:
         """Called once before ``respond``: the tasks of this run."""
+
+    def attach_folder(self, folder: Path) -> None:
+        """Called once before ``respond`` of the model under test: a folder of its own in the run's, not made yet.
+
+        What a back end writes there is found again by a start that continues the run, after a kill too.
+        """
 
     def close(self) -> None:
         """Free what the model holds; it is not used afterwards."""

@@ -217,6 +217,9 @@ class _Alone:
     async def take_async(self, max_n: int) -> list[Request]:
         return self.take(max_n)
 
+    def put_away(self, request: Request) -> None:
+        request.free()
+
 
 def ask_alone(model: Model, request: Request) -> Response:
     """One request in a stream of its own.

@@ -268,3 +268,6 @@ class _Timed:
         if self._clock.first is None:
             self._clock.tick()
         return batch
+
+    def put_away(self, request: Request) -> None:
+        self._stream.put_away(request)

@@ -192,6 +192,7 @@ def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: Progress, s
     try:
         with _stage(seconds, "ask"):
             work.model.attach_tasks(tasks)
+            work.model.attach_folder(store.folder / "model")
             if share is not None:
                 share.team.watch(asking.others_failed)
                 share.team.count(progress.counts, progress.add_others)

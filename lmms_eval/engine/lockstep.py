@@ -116,6 +116,9 @@ class Lockstep:
         """``take`` without blocking the event loop."""
         return await asyncio.to_thread(self.take, max_n)
 
+    def put_away(self, request: Request) -> None:
+        self._stream.put_away(request)
+
     def keeps(self, response: Response) -> bool:
         """Tell whether the model's response is to be recorded; answers to repeated requests are not."""
         if response.error is not None:  # the others may wait in a collective that this process never came to

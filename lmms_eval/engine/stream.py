@@ -126,6 +126,17 @@ class Stream:
         if concerns_others:
             self.wake()
 
+    def put_away(self, request: Request) -> None:
+        """Let the payload of a taken request go: the model keeps it elsewhere."""
+        with self._lock:
+            if request.id in self._held:
+                self._held_bytes -= self._held[request.id].payload_bytes
+                self._held[request.id] = request.with_payload(None, 0)
+            request.free()
+            frees_room = self._next is not None
+        if frees_room:
+            self.wake()
+
     def stop(self) -> None:
         """Hand out nothing more: ``take`` returns empty lists from now on."""
         with self._lock:

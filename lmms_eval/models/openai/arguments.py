@@ -61,6 +61,11 @@ class Arguments(ChatArguments):
     api_version: str | None = None
     prefix_aware_queue: bool = True
     prefix_hash_chars: int = 256
+    batch: bool = False
+    batch_max_requests: int = Field(default=50_000, ge=1, le=50_000)
+    batch_max_mb: float = Field(default=200.0, gt=0, le=200)
+    batch_poll_s: float = Field(default=60.0, gt=0)
+    batch_timeout: float = Field(default=26 * 3600.0, gt=0)
 
 
 @dataclass(frozen=True, slots=True)

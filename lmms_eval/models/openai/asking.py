@@ -81,7 +81,8 @@ class Asker:
             attempts += 1
             outcome = await self._attempt(request)
             if isinstance(outcome, Reply):
-                return self._response(request, outcome, attempts, perf_counter() - started)
+                self._tally.answers_from_reasoning += outcome.from_reasoning
+                return to_response(request, outcome, self._stops_here(request), attempts, perf_counter() - started)
             if not self._may_retry(outcome, attempts):
                 self._tally.failures[outcome.kind] += 1
                 self._gate.completed(None, failed=outcome.kind in OVERLOAD, rate_limited=outcome.kind == "rate_limit")
@@ -123,30 +124,30 @@ class Asker:
         bound = min(self._policy.backoff_s * 2 ** min(attempts - 1, 30), MAX_BACKOFF_S.get(error.kind, OTHER_BACKOFF_S))
         return self._random.uniform(0.0, bound)
 
-    def _response(self, request: Request, reply: Reply, attempts: int, latency: float) -> Response:
-        if reply.likelihood is not None:
-            return Response(
-                request.id,
-                loglikelihood=reply.likelihood.value,
-                is_greedy=reply.likelihood.is_greedy,
-                usage=Usage(reply.likelihood.input_tokens, 0),
-                latency=latency,
-                attempts=attempts,
-                model=reply.model,
-            )
-        stops = self._stops_here(request)
-        final = cut_at(reply, stops) if stops else reply
-        self._tally.answers_from_reasoning += reply.from_reasoning
+
+def to_response(request: Request, reply: Reply, stops: list[str], attempts: int, latency: float | None) -> Response:
+    """Make the response of a reply; the answer is cut at ``stops``. ``latency`` in seconds."""
+    if reply.likelihood is not None:
         return Response(
             request.id,
-            final.text,
-            final.parts,
-            finish_reason=final.finish_reason,
-            usage=final.usage,
+            loglikelihood=reply.likelihood.value,
+            is_greedy=reply.likelihood.is_greedy,
+            usage=Usage(reply.likelihood.input_tokens, 0),
             latency=latency,
             attempts=attempts,
-            model=final.model,
+            model=reply.model,
         )
+    final = cut_at(reply, stops) if stops else reply
+    return Response(
+        request.id,
+        final.text,
+        final.parts,
+        finish_reason=final.finish_reason,
+        usage=final.usage,
+        latency=latency,
+        attempts=attempts,
+        model=final.model,
+    )
 
 
 def _explain(error: AttemptError) -> str:

@@ -6,11 +6,14 @@ import hashlib
 import importlib
 import logging
 import os
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
-from lmms_eval.api.request import Request
+from lmms_eval.api.model import RequestStream
+from lmms_eval.api.request import Request, Response
+from lmms_eval.errors import ModelError
 from lmms_eval.models.openai.arguments import find_endpoint, parse_arguments
 from lmms_eval.models.openai.chat import CHAT_ANSWER_ARGUMENTS, ChatModel
 from lmms_eval.models.openai.likelihood import Probe, Scorer, make_probe, parse_scores
@@ -39,6 +42,8 @@ class OpenAI(ChatModel):
         "azure_openai",
         "api_version",
     )
+    _folder: Path | None = None
+    """Of batches, below the run's."""
 
     def __init__(self, **arguments: Any) -> None:
         self._arguments = parse_arguments(arguments, os.environ)
@@ -47,6 +52,10 @@ class OpenAI(ChatModel):
             self.kinds = self.kinds | {"loglikelihood"}
         if self._arguments.api == "completions":
             self.kinds = self.kinds - {"generate_visual_cot"}  # their answers are texts
+        if self._arguments.batch:
+            self.kinds = frozenset({"generate_until"})
+            if int(os.environ.get("WORLD_SIZE") or 1) > 1:
+                raise ModelError("batch=true: one process hands the requests in, further ones only wait: start one")
         # aiohttp takes a tenth of a second to import: when a model is built, not when its class is looked up.
         importlib.import_module("lmms_eval.models.openai.client")
         super().__init__(self._arguments, self._endpoint)
@@ -72,17 +81,56 @@ class OpenAI(ChatModel):
         body = self.builder.build(request)
         return request.with_payload(body, len(body))
 
-    @asynccontextmanager
-    async def connect(self) -> AsyncIterator[Complete]:
-        """Open a pool of connections, and one for likelihoods."""
-        from lmms_eval.models.openai.client import Client
+    def attach_folder(self, folder: Path) -> None:
+        """Remember the folder for what is known of batches."""
+        self._folder = folder
+
+    def respond(self, stream: RequestStream) -> AsyncGenerator[Response, None]:
+        """Answer requests as they come, or with ``batch`` as batches end; every failure is a response.
+
+        Raises:
+            ModelError: with ``batch``, nothing keeps the batches' ids; or an earlier batch cannot be found again.
+        """
+        return self._batches(stream) if self._arguments.batch else super().respond(stream)
+
+    async def _batches(self, stream: RequestStream) -> AsyncGenerator[Response, None]:
+        from lmms_eval.models.openai.batch.asker import BatchAsker, Patience, Reading
+        from lmms_eval.models.openai.batch.client import BatchClient
+        from lmms_eval.models.openai.batch.ledger import Ledger, Limits
+        from lmms_eval.models.openai.batch.results import ResultReader
+
+        if self._folder is None:
+            raise ModelError("batch=true: only the model under test of a run is asked by batches, no judge")
+        arguments = self._arguments
+        limits = Limits(arguments.batch_max_requests, int(arguments.batch_max_mb * 1_000_000))
+        patience = Patience(arguments.batch_poll_s, arguments.batch_timeout, arguments.max_retries)
+        results = ResultReader(self._parse, self._endpoint.shown, self._endpoint.key_name)
+        async with BatchClient(self._endpoint, arguments, arguments.api) as client:
+            with Ledger(self._folder, limits) as ledger:
+                asker = BatchAsker(client, ledger, patience, Reading(results, self.stops_here, self.tally))
+                async with aclosing(asker.run(stream)) as responses:
+                    async for response in responses:
+                        yield response
+
+    @property
+    def _parse(self) -> Callable[[bytes, str], Reply]:
+        """Reads an answer in the form that was asked for."""
         from lmms_eval.models.openai.completions import parse_completion
         from lmms_eval.models.openai.reply import parse_reply
         from lmms_eval.models.openai.responses import parse_response
 
+        return {"chat": parse_reply, "completions": parse_completion, "responses": parse_response}[self._arguments.api]
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[Complete]:
+        """Open a pool of connections, and one for likelihoods."""
+        from lmms_eval.models.openai.client import Client
+
         endpoint, arguments = self._endpoint, self._arguments
-        parse = {"chat": parse_reply, "completions": parse_completion, "responses": parse_response}[arguments.api]
-        async with Client(endpoint, arguments, parse) as client, Client(endpoint, arguments, parse_scores) as scores:
+        async with (
+            Client(endpoint, arguments, self._parse) as client,
+            Client(endpoint, arguments, parse_scores) as scores,
+        ):
             scorer = Scorer(client.complete, scores.complete)
 
             async def complete(payload: bytes | Probe) -> Reply:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import importlib
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Any
 
@@ -52,7 +52,7 @@ class RemoteModel(Model):
     def ignored_options(self) -> list[str]:
         """Generation options of tasks that had no place in the protocol, so far."""
 
-    async def respond(self, stream: RequestStream) -> AsyncIterator[Response]:
+    async def respond(self, stream: RequestStream) -> AsyncGenerator[Response, None]:
         """Answer requests as they come; every failure is a response."""
         from lmms_eval.models.openai.asking import Asker, RetryPolicy
         from lmms_eval.models.openai.concurrency import Gate

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from lmms_eval.api.messages import ChatMessage, ChatMessages, ChatTextContent
@@ -77,6 +78,9 @@ class IllustratedModel(Model):
 
     def attach_tasks(self, tasks: Sequence[Task]) -> None:
         self._inner.attach_tasks(tasks)
+
+    def attach_folder(self, folder: Path) -> None:
+        self._inner.attach_folder(folder)
 
     def close(self) -> None:
         if self._owns_inner:

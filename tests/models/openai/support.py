@@ -19,6 +19,7 @@ class MemoryStream:
         self._closed = closed
         self._changed = asyncio.Event()
         self.asked_for: list[int] = []
+        self.is_stopped = False
 
     def push(self, *requests: Request) -> None:
         self._ready.extend(requests)
@@ -38,6 +39,17 @@ class MemoryStream:
             self._changed.clear()
             await self._changed.wait()
         return self.take(max_n)
+
+    def take_full(self, max_n: int) -> list[Request] | None:
+        return None if self.is_stopped else self.take(max_n)
+
+    def put_away(self, request: Request) -> None:
+        request.free()
+
+    def stop(self) -> None:
+        """Hand out nothing more."""
+        self.is_stopped, self._ready = True, []
+        self.close()
 
 
 def make_request(

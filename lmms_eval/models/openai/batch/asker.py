@@ -1,0 +1,366 @@
+"""A stream of requests answered by batches: collected on disk, sent, waited for, taken in as each batch ends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+from lmms_eval.api.model import RequestStream
+from lmms_eval.api.request import ErrorKind, Request, Response
+from lmms_eval.errors import ModelError
+from lmms_eval.models.openai.asking import Tally, to_response
+from lmms_eval.models.openai.batch.client import BatchClient
+from lmms_eval.models.openai.batch.ledger import Draft, Ledger, Part, batch_line
+from lmms_eval.models.openai.batch.results import ENDED, Result, ResultReader, batch_failure
+from lmms_eval.models.openai.errors import AttemptError
+
+log = logging.getLogger(__name__)
+TAKEN = 256
+"""Requests that are taken at a time."""
+FIRST_POLL_S, POLL_GROWTH = 1.0, 1.5
+NOT_CREATED: frozenset[ErrorKind] = frozenset({"bad_request", "auth", "refused", "rate_limit"})
+"""Failures by which the service says that it has made no batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Times of waiting in seconds."""
+
+    poll_s: float
+    """Between two looks at most; the first ones follow one another sooner."""
+    timeout_s: float
+    """For a batch, from when this process began to wait for it."""
+    max_retries: int
+    """Further batches that a request goes into, and looks at a batch that may fail in a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How answers are read and counted."""
+
+    results: ResultReader
+    stops_here: Callable[[Request], list[str]]
+    tally: Tally
+
+
+class _Watched:
+    """A batch that is waited for."""
+
+    def __init__(self, part: Part, ended_before: int) -> None:
+        self.part, self.since, self.failed_looks = part, monotonic(), 0
+        self.ended_before = ended_before
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """A batch that is no longer waited for: as the service told it last, or the reason for which it is given up."""
+
+    watched: _Watched
+    batch: Mapping[str, Any]
+    error: AttemptError | None = None
+
+
+class BatchAsker:
+    """Asks by batches of one run, whose ledger knows those of earlier starts."""
+
+    def __init__(self, client: BatchClient, ledger: Ledger, patience: Patience, reading: Reading) -> None:
+        self._client, self._ledger, self._patience, self._reading = client, ledger, patience, reading
+        self._open: dict[str, Request] = {}
+        """Taken and not answered, by id."""
+        self._tries: Counter[str] = Counter()
+        self._place: dict[str, _Watched] = {}
+        """Batch that holds a request, by its id."""
+        self._watched: list[_Watched] = []
+        self._draft: Draft | None = None
+        self._full: list[Part] = []
+        """Files that are to be sent."""
+        self._most_live = sys.maxsize
+        """Batches that the service's queue takes at a time, as far as it is known."""
+        self._ended = 0
+        self._pause = 0.0
+
+    async def run(self, stream: RequestStream) -> AsyncGenerator[Response, None]:
+        """Responses as batches end. What is still live when the stream is stopped goes on at the service.
+
+        Raises:
+            ModelError: an earlier start may have created a batch, and the service does not tell.
+            JournalError: a file in the run's folder cannot be read or written.
+        """
+        await self._recover()
+        try:
+            async for response in self._answers(stream):
+                yield response
+        finally:
+            for unsent in (*self._full, *([self._draft.close()] if self._draft is not None else [])):
+                unsent.remove()
+            self._say_what_goes_on()
+
+    async def _answers(self, stream: RequestStream) -> AsyncGenerator[Response, None]:
+        while (taken := await asyncio.to_thread(stream.take_full, TAKEN)) is not None:
+            if not taken:  # no more without an answer: what is there is sent
+                for response in await self._submit():
+                    yield response
+                if not self._open:
+                    taken = await stream.take_async(TAKEN)
+                    if not taken:
+                        await self._end(stream)
+                        return
+                else:
+                    taken, ended = await self._wait(stream)
+                    if not taken and not ended:  # stopped
+                        return
+                    for each in ended:
+                        async for response in self._take_in(each):
+                            yield response
+            for response in await self._collect(stream, taken):
+                yield response
+
+    async def _end(self, stream: RequestStream) -> None:
+        """Close the batches of earlier starts that nobody has asked for, unless the stream was only stopped."""
+        if not await _is_stopped(stream):
+            for watched in self._watched:
+                self._ledger.over(watched.part)
+            self._watched = []
+
+    async def _recover(self) -> None:
+        """Find out which batches of earlier starts were created; what was not is forgotten, and so asked anew."""
+        for part in self._ledger.parts():
+            if part.file_id and not part.batch_id:
+                try:
+                    found = await self._client.find(part)
+                except AttemptError as error:
+                    raise ModelError(
+                        f"an earlier start sent the file {part.file_id} and was killed before it knew its batch; "
+                        f"{self._client.shown} does not list its batches ({error}). Start again later; or, if that "
+                        f"batch does not exist, delete {part.path.parent}"
+                    ) from error
+                if found is not None:
+                    self._ledger.created(part, found)
+            if part.batch_id:
+                self._tries.update(part.ids)
+                self._watch(part)
+                log.info("batch %s of an earlier start: its answers are waited for", part.batch_id)
+            else:
+                self._ledger.over(part)
+
+    def _watch(self, part: Part) -> None:
+        watched = _Watched(part, self._ended)
+        self._watched.append(watched)
+        self._place.update(dict.fromkeys(part.ids, watched))
+        self._pause = min(FIRST_POLL_S, self._patience.poll_s)
+
+    async def _collect(self, stream: RequestStream, taken: list[Request]) -> list[Response]:
+        """Put requests into the file that is being written, except those that a live batch holds."""
+        failed: list[Response] = []
+        for request in taken:
+            self._open[request.id] = request
+            if request.id not in self._place:
+                line = batch_line(request.id, self._client.address.line, request.payload)
+                failed += await self._add(request.id, line)
+            stream.put_away(request)
+        self._reading.tally.requests += len(taken)
+        return failed
+
+    async def _add(self, request_id: str, line: bytes) -> list[Response]:
+        """Write a line, into another file where this one is full; returns what failed of the full one."""
+        if not self._ledger.may_hold(line):
+            message = f"a request of {len(line):,} bytes is larger than a batch file may be (batch_max_mb=...)"
+            return [self._failed(request_id, AttemptError("bad_request", message))]
+        found: list[Response] = []
+        if self._draft is not None and not self._draft.has_room(line):
+            found = await self._submit()
+        self._draft = self._draft or self._ledger.draft()
+        self._draft.add(request_id, line)
+        return found
+
+    async def _submit(self) -> list[Response]:
+        """Send what is collected, as far as the service's queue takes it; returns the failures where it is refused."""
+        if self._draft is not None:
+            self._full.append(self._draft.close())
+            self._draft = None
+        failed: list[Response] = []
+        while self._full and len(self._wanted()) < self._most_live:
+            failed += await self._send(self._full.pop(0))
+        return failed
+
+    async def _send(self, part: Part) -> list[Response]:
+        """Send a file and create its batch; returns the failures if that is refused."""
+        self._ledger.enter(part)
+        try:
+            self._ledger.uploaded(part, await self._client.upload(part))
+            self._ledger.created(part, await self._client.create(part))
+        except AttemptError as error:
+            if not part.file_id or error.kind in NOT_CREATED:
+                self._ledger.over(part)
+            return [self._failed(request_id, error) for request_id in part.ids]
+        log.info("batch %s: %d requests sent to %s", part.batch_id, len(part.ids), self._client.shown)
+        self._reading.tally.attempts += len(part.ids)
+        self._reading.tally.bytes_sent += part.path.stat().st_size
+        self._tries.update(part.ids)
+        self._watch(part)
+        return []
+
+    async def _wait(self, stream: RequestStream) -> tuple[list[Request], list[_Ended]]:
+        """Wait until batches end or requests come; neither: the asking was stopped."""
+        taking = asyncio.ensure_future(self._next(stream))
+        ended: list[_Ended] = []
+        try:
+            while not ended and not taking.done():
+                await asyncio.wait({taking}, timeout=self._pause)
+                self._pause = min(self._pause * POLL_GROWTH, self._patience.poll_s)
+                if not taking.done():
+                    ended = await self._look()
+        finally:
+            taking.cancel()
+            await asyncio.wait({taking})  # it hands its requests out in the step in which it ends: none is lost
+        return ([] if taking.cancelled() else taking.result()), ended
+
+    async def _next(self, stream: RequestStream) -> list[Request]:
+        """Take requests as they come; empty when the stream was stopped. One that has ended lets wait forever."""
+        taken = await stream.take_async(TAKEN)
+        if not taken and not await _is_stopped(stream):
+            await asyncio.get_running_loop().create_future()
+        return taken
+
+    async def _look(self) -> list[_Ended]:
+        """Look at all batches that hold open requests; returns those that have ended, or that are given up."""
+        looks = [await self._look_at(watched) for watched in self._wanted()]
+        return [ended for ended in looks if ended is not None]
+
+    async def _look_at(self, watched: _Watched) -> _Ended | None:
+        part = watched.part
+        try:
+            batch = await self._client.look(part.batch_id)
+        except AttemptError as error:
+            watched.failed_looks += 1
+            is_over = not error.retry or watched.failed_looks > self._patience.max_retries
+            return _Ended(watched, {}, error) if is_over else None
+        watched.failed_looks = 0
+        if batch.get("status") != part.status:
+            part.status = str(batch.get("status"))
+            log.info("batch %s: %s", part.batch_id, _progress(batch))
+        if part.status in ENDED:
+            return _Ended(watched, batch)
+        if monotonic() - watched.since > self._patience.timeout_s:
+            limit = f"{self._patience.timeout_s:g} s (batch_timeout=...)"
+            reason = f"{self._client.shown} has not finished it within {limit}"
+            return _Ended(watched, batch, AttemptError("timeout", reason))
+        return None
+
+    async def _take_in(self, ended: _Ended) -> AsyncGenerator[Response, None]:
+        """The answers and failures of a batch; what may be asked again goes into the next one."""
+        watched, part = ended.watched, ended.watched.part
+        self._watched.remove(watched)
+        error = ended.error or await self._fetch(ended)
+        if error is not None:
+            reason = f"batch {part.batch_id}: {error}; it is kept at the service: start the same command again"
+            for request_id in self._expected(watched):
+                yield self._failed(request_id, AttemptError(error.kind, reason))
+            return
+        self._note_limit(ended)
+        again: set[str] = set()
+        for result in self._results(ended):
+            response = self._settle(result)
+            if response is None:
+                again.add(result.request_id)
+            else:
+                yield response
+        for request_id in self._expected(watched):
+            del self._place[request_id]
+        for request_id, line in part.lines(again) if again else ():
+            for response in await self._add(request_id, line):
+                yield response
+        self._ledger.over(part)
+
+    async def _fetch(self, ended: _Ended) -> AttemptError | None:
+        """Fetch both files of results; returns the failure, if there is one."""
+        try:
+            for name, path in ended.watched.part.results.items():
+                if ended.batch.get(name):
+                    await self._client.download(str(ended.batch[name]), path)
+        except AttemptError as error:
+            return error
+        return None
+
+    def _results(self, ended: _Ended) -> Iterator[Result]:
+        """Read the fetched files, one result for each open request; what they lack has failed with the batch."""
+        watched, seen = ended.watched, set[str]()
+        for name, path in watched.part.results.items():
+            if not ended.batch.get(name):
+                continue
+            with open(path, "rb") as lines:
+                for line in lines:
+                    result = self._reading.results.read(line)
+                    if result is not None and result.request_id not in seen and self._expects(watched, result):
+                        seen.add(result.request_id)
+                        yield result
+        for request_id in self._expected(watched):
+            if request_id not in seen:
+                yield Result(request_id, batch_failure(ended.batch, self._client.shown))
+
+    def _note_limit(self, ended: _Ended) -> None:
+        """Send fewer batches at a time if the service's queue was full. That is no try while others come to an end."""
+        failure = batch_failure(ended.batch, self._client.shown)
+        if ended.batch.get("status") != "failed" or failure.kind != "rate_limit":
+            self._ended += 1
+            return
+        others = len(self._wanted())
+        self._most_live = max(1, others)
+        if others or self._ended > ended.watched.ended_before:
+            self._tries.subtract(self._expected(ended.watched))
+
+    def _settle(self, result: Result) -> Response | None:
+        """The response to a request; ``None`` if it is to be asked again."""
+        tries, outcome = self._tries[result.request_id], result.outcome
+        if isinstance(outcome, AttemptError):
+            if outcome.retry and tries <= self._patience.max_retries:
+                self._reading.tally.retries[outcome.kind] += 1
+                return None
+            return self._failed(result.request_id, outcome)
+        request = self._open.pop(result.request_id)
+        self._reading.tally.answers_from_reasoning += outcome.from_reasoning
+        return to_response(request, outcome, self._reading.stops_here(request), tries, None)
+
+    def _failed(self, request_id: str, error: AttemptError) -> Response:
+        del self._open[request_id]
+        self._reading.tally.failures[error.kind] += 1
+        return Response.failure(request_id, error.kind, str(error), max(1, self._tries[request_id]))
+
+    def _expects(self, watched: _Watched, result: Result) -> bool:
+        return result.request_id in self._open and self._place.get(result.request_id) is watched
+
+    def _expected(self, watched: _Watched) -> list[str]:
+        """Open requests of a batch."""
+        place = self._place
+        return [name for name in watched.part.ids if name in self._open and place.get(name) is watched]
+
+    def _wanted(self) -> list[_Watched]:
+        """Batches that hold open requests."""
+        return [watched for watched in self._watched if any(name in self._open for name in watched.part.ids)]
+
+    def _say_what_goes_on(self) -> None:
+        for watched in self._wanted():
+            log.warning(
+                "batch %s goes on at %s: start the same command again, and its answers are taken in",
+                watched.part.batch_id,
+                self._client.shown,
+            )
+
+
+async def _is_stopped(stream: RequestStream) -> bool:
+    """The stream, which hands nothing out any more, was stopped, and has not merely ended."""
+    return await asyncio.to_thread(stream.take_full, 1) is None
+
+
+def _progress(batch: Mapping[str, Any]) -> str:
+    counts = batch.get("request_counts")
+    if not isinstance(counts, Mapping) or not counts.get("total"):
+        return str(batch.get("status"))
+    done = int(counts.get("completed") or 0) + int(counts.get("failed") or 0)
+    return f"{batch.get('status')}, {done} of {counts['total']} requests done"

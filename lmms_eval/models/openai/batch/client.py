@@ -1,0 +1,216 @@
+"""The service's batch interface: files, batches, listing. Imported only where a model is built."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+from urllib.parse import quote, urlsplit, urlunsplit
+
+import aiohttp
+import orjson
+
+from lmms_eval.errors import JournalError
+from lmms_eval.models.openai.arguments import PATHS, Endpoint
+from lmms_eval.models.openai.asking import RetryPolicy
+from lmms_eval.models.openai.batch.ledger import Part
+from lmms_eval.models.openai.client import find_proxy
+from lmms_eval.models.openai.errors import AttemptError
+from lmms_eval.models.remote.arguments import RemoteArguments
+from lmms_eval.models.remote.bounded import read_whole
+from lmms_eval.models.remote.failures import Failures
+from lmms_eval.storage.atomic import replacing
+
+TRANSFER_S = 3600.0
+"""Longest time that a file may take, however short the limit of a request is."""
+WINDOW = "24h"
+"""The one window that services offer."""
+LISTED = 100
+"""Batches on a page of the list."""
+MAX_BACKOFF_S = 60.0
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class BatchAddress:
+    """Addresses of a service's batch interface."""
+
+    root: str = field(repr=False)
+    """Up to which ``/files`` and ``/batches`` follow."""
+    query: str = field(repr=False)
+    line: str
+    """Address in the lines of a batch file: that of one request, without the host."""
+
+
+def batch_address(endpoint: Endpoint, api: str) -> BatchAddress:
+    """Find the batch interface beside the address of single requests."""
+    parts = urlsplit(endpoint.url)
+    is_azure = endpoint.header == "api-key"
+    path = parts.path.removesuffix(PATHS[api])
+    if is_azure:  # files and batches belong to the resource, not to a deployment
+        path = path.partition("/deployments/")[0]
+    line = PATHS[api] if is_azure else f"/v1{PATHS[api]}"
+    return BatchAddress(urlunsplit((parts.scheme, parts.netloc, path, "", "")), parts.query, line)
+
+
+class BatchClient:
+    """One service's files and batches; an asynchronous context manager.
+
+    Every call is tried again after a failure that may pass. Creating a batch is not: see ``create``.
+
+    Raises:
+        AttemptError: the last failure of a call, with the service's address and without the key.
+    """
+
+    def __init__(self, endpoint: Endpoint, arguments: RemoteArguments, api: str) -> None:
+        self.address = batch_address(endpoint, api)
+        parts = urlsplit(self.address.root)
+        shown = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+        self._failures = Failures(shown, endpoint.key_name, arguments.timeout, endpoint.secrets)
+        self._headers = {endpoint.header: endpoint.authorization}
+        self._proxy, self._timeout = find_proxy(endpoint), arguments.timeout
+        self._max_bytes = arguments.max_reply_mb << 20
+        self._policy = RetryPolicy(arguments.max_retries, arguments.retry_backoff_s)
+        self._session: Any = None
+
+    @property
+    def shown(self) -> str:
+        """The address for people."""
+        return self._failures.shown
+
+    async def __aenter__(self) -> BatchClient:
+        self._session = aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), headers=self._headers)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._session.close()
+
+    async def upload(self, part: Part) -> str:
+        """Send a batch file; returns its id at the service. A file alone asks nothing, so it may be sent twice."""
+
+        async def send() -> str:
+            with open(part.path, "rb") as file:
+                form = aiohttp.FormData({"purpose": "batch"})
+                form.add_field("file", file, filename=part.path.name, content_type="application/jsonl")
+                return self._id(await self._ask("POST", "/files", data=form, total=max(self._timeout, TRANSFER_S)))
+
+        return await self._tried(send)
+
+    async def create(self, part: Part) -> str:
+        """Create the batch of an uploaded file; returns its id.
+
+        After a failure that does not say whether the batch was created it is looked for before another is made.
+        """
+        body = {
+            "input_file_id": part.file_id,
+            "endpoint": self.address.line,
+            "completion_window": WINDOW,
+            "metadata": {"lmms_eval": part.name},
+        }
+        is_unknown = False
+
+        async def create() -> str:
+            nonlocal is_unknown
+            if is_unknown and (found := await self._find(part)) is not None:
+                return found
+            try:
+                return self._id(await self._ask("POST", "/batches", json=body))
+            except AttemptError as error:
+                is_unknown = is_unknown or (error.kind != "rate_limit" and not error.unreachable)
+                raise
+
+        return await self._tried(create)
+
+    async def find(self, part: Part) -> str | None:
+        """Look for the batch of an uploaded file among all batches of the account; returns its id."""
+        return await self._tried(lambda: self._find(part))
+
+    async def look(self, batch_id: str) -> dict[str, Any]:
+        """A batch as it is now; one attempt."""
+        return await self._ask("GET", f"/batches/{quote(batch_id, safe='')}")
+
+    async def download(self, file_id: str, path: Path) -> None:
+        """Fetch a file to disk, piece by piece. Raises ``JournalError`` where it cannot be written."""
+
+        async def fetch() -> None:
+            limit = aiohttp.ClientTimeout(total=max(self._timeout, TRANSFER_S))
+            target = f"/files/{quote(file_id, safe='')}/content"
+            async with self._request("GET", target, timeout=limit) as answer:
+                try:
+                    with replacing(path, survives_power_loss=False) as file:
+                        async for piece in answer.content.iter_any():
+                            file.write(piece)
+                except OSError as error:
+                    if isinstance(error, aiohttp.ClientError | TimeoutError | ConnectionError):
+                        raise
+                    raise JournalError(f"cannot write {path}: {error.strerror or error}") from error
+
+        await self._tried(fetch)
+
+    async def _find(self, part: Part) -> str | None:
+        after = ""
+        while True:
+            page = await self._ask("GET", "/batches", {"limit": str(LISTED), **({"after": after} if after else {})})
+            listed = [item for item in page.get("data") or [] if isinstance(item, dict) and item.get("id")]
+            for item in listed:
+                if item.get("input_file_id") == part.file_id:
+                    return str(item["id"])
+            if not page.get("has_more") or not listed or listed[-1]["id"] == after:
+                return None
+            after = listed[-1]["id"]
+
+    def _id(self, answer: Mapping[str, Any]) -> str:
+        if not isinstance(answer.get("id"), str) or not answer["id"]:
+            raise self._failures.malformed("an object without id", retry=False)
+        return str(answer["id"])
+
+    async def _ask(
+        self, method: str, path: str, query: Mapping[str, str] | None = None, *, total: float = 0.0, **sent: Any
+    ) -> dict[str, Any]:
+        """Make one attempt; returns the JSON object of the answer."""
+        limit = aiohttp.ClientTimeout(total=total or self._timeout)
+        async with self._request(method, path, query, timeout=limit, **sent) as answer:
+            raw = await read_whole(answer.content, self._max_bytes, self.shown + path)
+        try:
+            found = orjson.loads(raw)
+        except orjson.JSONDecodeError as error:
+            raise self._failures.malformed(f"no JSON ({error})") from error
+        if not isinstance(found, dict):
+            raise self._failures.malformed("no JSON object")
+        return found
+
+    @asynccontextmanager
+    async def _request(
+        self, method: str, path: str, query: Mapping[str, str] | None = None, **sent: Any
+    ) -> AsyncIterator[Any]:
+        """An answer of status 200 or 201, to be read within the block."""
+        address = self.address.root + path + (f"?{self.address.query}" if self.address.query else "")
+        try:
+            async with self._session.request(
+                method, address, params=query, proxy=self._proxy, allow_redirects=False, **sent
+            ) as answer:
+                if answer.status not in (200, 201):
+                    raw = await read_whole(answer.content, self._max_bytes, self.shown + path)
+                    raise self._failures.of_status(answer.status, raw.decode("utf-8", "replace"), answer.headers)
+                yield answer
+        except (aiohttp.ClientError, OSError) as error:  # also time that is up, and a connection that broke
+            raise self._failures.of_transport(error) from error
+
+    async def _tried(self, call: Callable[[], Awaitable[T]]) -> T:
+        attempts = 0
+        while True:
+            attempts += 1
+            try:
+                return await call()
+            except AttemptError as error:
+                if not error.retry or attempts > self._policy.max_retries:
+                    raise
+                bound = min(self._policy.backoff_s * 2 ** min(attempts - 1, 30), MAX_BACKOFF_S)
+                await asyncio.sleep(error.retry_after or random.uniform(0.0, bound))

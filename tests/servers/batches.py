@@ -1,0 +1,361 @@
+"""A batch interface on loopback, as a process of its own: files, batches, their list, results, and faults to order.
+
+``BatchServer`` starts it for tests. A batch ends ``delay`` seconds after it was created; each line of its file is
+answered as the stub server answers (``tests.servers.stub``). ``hold`` names an instant at which the server stays silent
+until ``release``: a client can be killed there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import select
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from tests.servers.stub import answer, completion, error, last_user_text
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Behaviour of the server; ``BatchServer`` takes the same names."""
+
+    delay: float = 0.0
+    """Seconds from a batch's creation to its end."""
+    slow_after: int = 0
+    """Batches after so many never end; 0: all end."""
+    ends: str = "completed"
+    """State in which the first ``times`` batches end; then they are completed. ``expired``, ``cancelled``: half of
+    their lines are answered; ``failed``: none, for the reason ``reason``."""
+    reason: str = "invalid_json_line"
+    times: int = 1
+    line_fault: int = 0
+    """Status of every second line of the first ``times`` batches; 0: none."""
+    lost: bool = False
+    """Every second line of the first ``times`` batches is in no file of results."""
+    refuse: str = ""
+    """``POST`` or ``GET``, and a path: it is answered with ``status``; the first ``times`` times."""
+    status: int = 500
+    is_done: bool = False
+    """What is refused was done all the same."""
+    hold: str = ""
+    """``uploading``, ``uploaded``, ``creating``, ``created`` or ``looking``."""
+    queue: int = 0
+    """Batches that may wait; a further one ends as ``failed``, for ``token_limit_exceeded``. 0: any number."""
+    page: int = 2
+    """Batches on a page of the list."""
+    max_requests: int = 50_000
+    max_bytes: int = 200_000_000
+
+
+@dataclass(slots=True)
+class Batch:
+    id: str
+    file_id: str
+    metadata: dict[str, str]
+    lines: list[dict[str, Any]]
+    ready_at: float
+    ends: str
+    status: str = "in_progress"
+    output_file_id: str | None = None
+    error_file_id: str | None = None
+    code: str = ""
+
+    def shown(self) -> dict[str, Any]:
+        errors = {"data": [{"code": self.code, "message": "stub: the batch is refused", "line": 1}]}
+        return {
+            "id": self.id,
+            "object": "batch",
+            "input_file_id": self.file_id,
+            "metadata": self.metadata,
+            "status": self.status,
+            "output_file_id": self.output_file_id,
+            "error_file_id": self.error_file_id,
+            "errors": errors if self.status == "failed" else None,
+            "request_counts": {"total": len(self.lines), "completed": 0, "failed": 0},
+        }
+
+
+@dataclass(slots=True)
+class Service:
+    """State of the server."""
+
+    settings: Settings
+    files: dict[str, bytes] = field(default_factory=dict)
+    names: list[str] = field(default_factory=list)
+    batches: dict[str, Batch] = field(default_factory=dict)
+    asked: Counter[str] = field(default_factory=Counter)
+    """Requests by id, in batches that did not fail as a whole."""
+    reached: Counter[str] = field(default_factory=Counter)
+    calls: Counter[str] = field(default_factory=Counter)
+    keys: set[str] = field(default_factory=set)
+    released: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def at(self, point: str) -> None:
+        """Note that an instant is reached, and stay there if it is to be held."""
+        self.reached[point] += 1
+        if point == self.settings.hold:
+            await self.released.wait()
+
+    def refuses(self, request: web.Request) -> bool:
+        call = f"{request.method} {request.path.removeprefix('/v1')}"
+        self.calls[call] += 1
+        self.keys.add(request.headers.get("Authorization") or request.headers.get("api-key", ""))
+        return self.settings.refuse == call and self.calls[call] <= self.settings.times
+
+    def refusal(self) -> web.Response:
+        status, body = error(self.settings.status, "stub refuses", "stub")
+        return web.json_response(body, status=status)
+
+    def add_file(self, content: bytes) -> str:
+        name = f"file-{len(self.files)}"
+        self.files[name] = content
+        return name
+
+    def end(self, batch: Batch) -> None:
+        """Let a batch end if its time has come."""
+        if batch.status != "in_progress" or time.monotonic() < batch.ready_at:
+            return
+        is_met = batch.ends != "completed" or int(batch.id.removeprefix("batch-")) < self.settings.times
+        batch.status = batch.ends
+        if batch.ends == "failed":
+            return
+        output, errors = [], []
+        for number, line in enumerate(batch.lines):
+            is_odd = is_met and number % 2 == 1
+            if batch.ends in ("expired", "cancelled") and is_odd:
+                told = {"code": f"batch_{batch.ends}", "message": "the batch ended before this request"}
+                errors.append({"custom_id": line["custom_id"], "response": None, "error": told})
+            elif not (is_odd and self.settings.lost):
+                status, body = completion(line["body"], answer(last_user_text(line["body"])))
+                if is_odd and self.settings.line_fault:
+                    status, body = error(self.settings.line_fault, "stub fault of one line", "stub")
+                response = {"status_code": status, "request_id": "r", "body": body}
+                into = output if status == 200 else errors
+                into.append({"custom_id": line["custom_id"], "response": response, "error": None})
+        batch.output_file_id = self._results(output[::-1])  # in no order that anybody promised
+        batch.error_file_id = self._results(errors)
+
+    def _results(self, lines: list[dict[str, Any]]) -> str | None:
+        return self.add_file(b"".join(orjson.dumps(line) + b"\n" for line in lines)) if lines else None
+
+
+class Handlers:
+    """Answers of the server."""
+
+    def __init__(self, service: Service) -> None:
+        self.service, self.settings = service, service.settings
+
+    async def reset(self, request: web.Request) -> web.Response:
+        """Forget everything, and take other settings."""
+        self.service.released.set()
+        self.service = Service(Settings(**await request.json()))
+        self.settings = self.service.settings
+        return web.json_response({})
+
+    def routes(self) -> list[web.RouteDef]:
+        made = []
+        for root in ("/v1", "/openai"):
+            made += [
+                web.post(f"{root}/files", self.upload),
+                web.get(f"{root}/files/{{id}}/content", self.content),
+                web.post(f"{root}/batches", self.create),
+                web.get(f"{root}/batches", self.listed),
+                web.get(f"{root}/batches/{{id}}", self.look),
+            ]
+        return [
+            *made, web.get("/stats", self.stats), web.get("/lines/{id}", self.lines),
+            web.post("/release", self.release), web.post("/reset", self.reset),
+        ]  # fmt: skip
+
+    async def upload(self, request: web.Request) -> web.Response:
+        service, refused = self.service, self.service.refuses(request)
+        form = await request.post()
+        await service.at("uploading")
+        assert form["purpose"] == "batch"
+        sent: Any = form["file"]
+        content = sent.file.read()
+        assert len(content) <= self.settings.max_bytes
+        if refused:
+            return service.refusal()
+        name = service.add_file(content)
+        service.names.append(sent.filename)
+        await service.at("uploaded")
+        return web.json_response({"id": name, "object": "file", "purpose": "batch", "status": "processed"})
+
+    async def create(self, request: web.Request) -> web.Response:
+        service, refused = self.service, self.service.refuses(request)
+        wanted = await request.json()
+        await service.at("creating")
+        is_gone = request.transport is None or request.transport.is_closing()
+        if is_gone or (refused and not self.settings.is_done):
+            return service.refusal()
+        batch = self.new_batch(wanted)
+        service.batches[batch.id] = batch
+        if batch.ends != "failed":
+            service.asked.update(line["custom_id"] for line in batch.lines)
+        await service.at("created")
+        return service.refusal() if refused else web.json_response(batch.shown())
+
+    def new_batch(self, wanted: dict[str, Any]) -> Batch:
+        """Check the file as the vendor does, and make its batch."""
+        service, settings = self.service, self.settings
+        assert wanted["completion_window"] == "24h"
+        lines = [json.loads(line) for line in service.files[wanted["input_file_id"]].splitlines()]
+        assert 1 <= len(lines) <= settings.max_requests
+        assert len({line["custom_id"] for line in lines}) == len(lines)
+        assert all(line["method"] == "POST" and line["url"] == wanted["endpoint"] for line in lines)
+        number = len(service.batches)
+        is_slow = settings.slow_after and number >= settings.slow_after
+        ends = settings.ends if number < settings.times else "completed"
+        batch = Batch(
+            f"batch-{number}", wanted["input_file_id"], wanted["metadata"], lines,
+            time.monotonic() + (1e9 if is_slow else settings.delay), ends, code=settings.reason,
+        )  # fmt: skip
+        live = sum(other.status == "in_progress" for other in service.batches.values())
+        if settings.queue and live >= settings.queue:
+            batch.ends, batch.ready_at, batch.code = "failed", 0.0, "token_limit_exceeded"
+        return batch
+
+    async def look(self, request: web.Request) -> web.Response:
+        service, refused = self.service, self.service.refuses(request)
+        await service.at("looking")
+        batch = service.batches.get(request.match_info["id"])
+        if refused or batch is None:
+            return service.refusal()
+        service.end(batch)
+        return web.json_response(batch.shown())
+
+    async def listed(self, request: web.Request) -> web.Response:
+        service, settings = self.service, self.settings
+        if service.refuses(request):
+            return service.refusal()
+        newest = list(service.batches.values())[::-1]
+        after = request.query.get("after")
+        start = [batch.id for batch in newest].index(after) + 1 if after else 0
+        page = newest[start : start + settings.page]
+        has_more = start + settings.page < len(newest)
+        return web.json_response({"object": "list", "data": [b.shown() for b in page], "has_more": has_more})
+
+    async def content(self, request: web.Request) -> web.Response:
+        if self.service.refuses(request):
+            return self.service.refusal()
+        return web.Response(body=self.service.files[request.match_info["id"]])
+
+    async def stats(self, _request: web.Request) -> web.Response:
+        service = self.service
+        shown = [
+            {"id": b.id, "requests": len(b.lines), "metadata": b.metadata, "status": b.status}
+            for b in service.batches.values()
+        ]
+        counted = {"asked": service.asked, "reached": service.reached, "calls": service.calls, "batches": shown}
+        return web.json_response({**counted, "names": service.names, "keys": sorted(service.keys)})
+
+    async def lines(self, request: web.Request) -> web.Response:
+        return web.json_response(self.service.batches[request.match_info["id"]].lines)
+
+    async def release(self, _request: web.Request) -> web.Response:
+        self.service.released.set()
+        for batch in self.service.batches.values():
+            batch.ready_at = 0.0
+        object.__setattr__(self.settings, "slow_after", 0)
+        object.__setattr__(self.settings, "delay", 0.0)
+        return web.json_response({})
+
+
+async def serve(settings: Settings) -> None:
+    """Serve until standard input ends."""
+    application = web.Application(client_max_size=1 << 30)
+    application.add_routes(Handlers(Service(settings)).routes())
+    runner = web.AppRunner(application, shutdown_timeout=0)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    sys.stdout.write(json.dumps({"port": runner.addresses[0][1]}) + "\n")
+    sys.stdout.flush()
+    ended, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def watch_input() -> None:
+        while os.read(0, 4096):
+            pass
+        loop.call_soon_threadsafe(ended.set)
+
+    threading.Thread(target=watch_input, daemon=True).start()
+    await ended.wait()
+
+
+class BatchServer:
+    """The server as a process: ``with BatchServer(delay=0.1) as server: ... server.url, server.stats()``."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.settings, self.port = settings, 0
+
+    def __enter__(self) -> BatchServer:
+        command = [sys.executable, "-m", "tests.servers.batches"]
+        self.process = subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
+        assert self.process.stdout is not None
+        if not select.select([self.process.stdout], [], [], 30)[0]:
+            self.__exit__()
+            raise RuntimeError("the batch server did not start within 30 s")
+        self.port = json.loads(self.process.stdout.readline())["port"]
+        self.reset(**self.settings)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            pipe.close()
+
+    @property
+    def url(self) -> str:
+        """Base URL, with ``/v1``."""
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def stats(self) -> dict[str, Any]:
+        """Counts of ``Service``, and the batches."""
+        return self._ask("/stats")  # type: ignore[no-any-return]
+
+    def lines(self, batch_id: str) -> list[dict[str, Any]]:
+        """The lines of a batch's file."""
+        return self._ask(f"/lines/{batch_id}")  # type: ignore[no-any-return]
+
+    def reset(self, **settings: Any) -> None:
+        """Forget everything, and take other settings: cheaper than another server."""
+        self._ask("/reset", json.dumps(settings).encode())
+
+    def release(self) -> None:
+        """Hold nothing any more, and let every batch end."""
+        self._ask("/release", b"")
+
+    def wait_for(self, point: str, times: int = 1) -> None:
+        """Wait until an instant (``hold``) was reached so often."""
+        deadline = time.monotonic() + 60
+        while self.stats()["reached"].get(point, 0) < times:
+            assert time.monotonic() < deadline, f"{point} was not reached"
+            time.sleep(0.02)
+
+    def _ask(self, path: str, data: bytes | None = None) -> Any:
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(f"http://127.0.0.1:{self.port}{path}", data=data, timeout=10) as reply:
+            return json.load(reply)
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(Settings()))
