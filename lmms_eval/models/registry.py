@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import logging
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,18 +14,19 @@ from typing import Any
 from lmms_eval.api.model import Model
 from lmms_eval.api.registry import MODEL_REGISTRY, ModelManifest
 from lmms_eval.errors import ModelError, UnknownNameError
-from lmms_eval.models.building import BuildOptions, build_model
+from lmms_eval.models.building import BuildOptions, build_model, parse_model_args
 from lmms_eval.models.families.table import FAMILIES, FAMILY_ALIASES
 from lmms_eval.models.resolved import ResolvedModel
+from lmms_eval.models.services import NAMED_SERVICES, aliases_of
 from lmms_eval.utils.absent_names import absent_name, told
 
 ENTRY_POINT_GROUP = "lmms_eval.models"
 log = logging.getLogger(__name__)
 
 BUILTIN_MANIFESTS = (
-    ModelManifest("anthropic", chat_class_path="lmms_eval.models.anthropic.Anthropic", aliases=("claude",)),
+    ModelManifest("anthropic", chat_class_path="lmms_eval.models.anthropic.Anthropic", aliases=aliases_of("anthropic")),
     ModelManifest("baseline", chat_class_path="lmms_eval.models.baseline.Baseline"),
-    ModelManifest("gemini", chat_class_path="lmms_eval.models.gemini.Gemini", aliases=("gemini_api",)),
+    ModelManifest("gemini", chat_class_path="lmms_eval.models.gemini.Gemini", aliases=aliases_of("gemini")),
     ModelManifest(
         "hf",
         chat_class_path="lmms_eval.models.hf.model.HuggingFace",
@@ -39,6 +41,7 @@ BUILTIN_MANIFESTS = (
             "openai_compatible_chat",
             "async_openai_compatible",
             "async_openai_compatible_chat",
+            *aliases_of("openai"),
         ),
     ),
     ModelManifest(
@@ -63,6 +66,8 @@ BUILTIN_MANIFESTS = (
         for name in FAMILIES
     ),
 )
+
+_BUILTIN_PATHS = {manifest.model_id: manifest.chat_class_path for manifest in BUILTIN_MANIFESTS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +113,15 @@ class ModelRegistry:
     def build(
         self, name: str, model_args: str | Mapping[str, Any] = "", options: BuildOptions | None = None
     ) -> tuple[Model, ResolvedModel]:
-        """Build the model behind a name; see ``lmms_eval.models.building.build_model``. Also says what was chosen."""
+        """Build the model behind a name; see ``lmms_eval.models.building.build_model``. Also says what was chosen.
+
+        The name of a service completes the arguments, unless a plugin has taken the name.
+        """
         chosen = options or BuildOptions()
         resolved = self.resolve(name, chosen.force_simple)
+        service = NAMED_SERVICES.get(name)
+        if service is not None and resolved.class_path == _BUILTIN_PATHS[service.backend]:
+            model_args = service.arguments(parse_model_args(model_args), os.environ)
         return build_model(resolved, model_args, chosen), resolved
 
     def list_models(self) -> list[ModelListing]:

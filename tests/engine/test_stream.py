@@ -110,6 +110,23 @@ def test_what_the_model_holds_counts_until_it_has_answered() -> None:
     assert alive.most_bytes <= 450 and source.peak_bytes <= 400
 
 
+def test_what_the_model_puts_away_counts_no_longer() -> None:
+    """A model that writes requests to a file takes them all before it answers one."""
+    alive = Alive([100] * 30)
+    source = stream(requests(30), alive.prepare, StreamLimits(max_bytes=250, threads=1))
+    held: list[Request] = []
+    while taken := source.take_full(1):
+        for request in taken:
+            source.put_away(request)
+            assert request.payload is None
+        held += taken
+    assert len(held) == 30 and source.peak_bytes <= 250
+    for request in held:
+        source.answered(request.id)
+    assert source.take(1) == []
+    assert source._held_bytes == source._ready_bytes == 0
+
+
 def test_payloads_that_are_asked_again_stay() -> None:
     source = stream(requests(2))
     (request,) = source.take(1)

@@ -86,6 +86,13 @@ def write_entry_point(folder: Path, distribution: str, entry: str) -> None:
         "openai_compatible_chat",
         "async_openai_compatible",
         "async_openai_compatible_chat",
+        "gpt4v",
+        "gpt4o_audio",
+        "batch_gpt4",
+        "qwen_vl_api",
+        "reka",
+        "openrouter",
+        "xai",
     ],
 )
 def test_openai_and_its_aliases(alias: str) -> None:

@@ -179,6 +179,7 @@ class Handlers:
         return [
             *made, web.get("/stats", self.stats), web.get("/lines/{id}", self.lines),
             web.post("/release", self.release), web.post("/reset", self.reset),
+            web.post("/hold", self.hold),
         ]  # fmt: skip
 
     async def upload(self, request: web.Request) -> web.Response:
@@ -267,6 +268,12 @@ class Handlers:
     async def lines(self, request: web.Request) -> web.Response:
         return web.json_response(self.service.batches[request.match_info["id"]].lines)
 
+    async def hold(self, request: web.Request) -> web.Response:
+        self.service.released.set()
+        self.service.released = asyncio.Event()
+        object.__setattr__(self.settings, "hold", await request.text())
+        return web.json_response({})
+
     async def release(self, _request: web.Request) -> web.Response:
         self.service.released.set()
         for batch in self.service.batches.values():
@@ -339,6 +346,10 @@ class BatchServer:
     def reset(self, **settings: Any) -> None:
         """Forget everything, and take other settings: cheaper than another server."""
         self._ask("/reset", json.dumps(settings).encode())
+
+    def hold(self, point: str) -> None:
+        """Let go what is held, and stay silent at another instant from now on."""
+        self._ask("/hold", point.encode())
 
     def release(self) -> None:
         """Hold nothing any more, and let every batch end."""

@@ -14,6 +14,7 @@ from pydantic import Field, field_validator
 
 from lmms_eval.errors import ModelError
 from lmms_eval.models.remote.arguments import SAME, RemoteArguments, read_arguments
+from lmms_eval.models.services import find_key
 
 PUBLIC_BASE_URL = "https://api.openai.com/v1"
 PATHS = {"chat": "/chat/completions", "completions": "/completions", "responses": "/responses"}
@@ -105,6 +106,8 @@ def parse_arguments(given: Mapping[str, Any], environment: Mapping[str, str]) ->
 def find_endpoint(arguments: Arguments, environment: Mapping[str, str]) -> Endpoint:
     """Server and key: the argument, else ``OPENAI_API_BASE`` / ``OPENAI_BASE_URL``, else the public API.
 
+    Services of ``KEY_VARIABLES`` have a variable of their own for the key.
+
     With ``azure_openai`` the resource of ``base_url`` or ``AZURE_OPENAI_API_BASE``.
 
     Raises:
@@ -117,7 +120,8 @@ def find_endpoint(arguments: Arguments, environment: Mapping[str, str]) -> Endpo
     path, end = parts.path.rstrip("/"), PATHS[arguments.api]
     path = path if path.endswith(end) else path + end
     is_public = parts.hostname == urlsplit(PUBLIC_BASE_URL).hostname
-    key = arguments.api_key or environment.get("OPENAI_API_KEY", "")
+    found, key_name = find_key(parts.hostname, environment)
+    key = arguments.api_key or found
     if is_public and not key:
         raise ModelError(
             f"no key for {place}: set OPENAI_API_KEY, or give base_url (or set OPENAI_API_BASE) for another server"
@@ -134,6 +138,7 @@ def find_endpoint(arguments: Arguments, environment: Mapping[str, str]) -> Endpo
         shown=urlunsplit((parts.scheme, place, path, "", "")),
         is_public=is_public,
         is_loopback=is_loopback(base or PUBLIC_BASE_URL),
+        key_name=key_name,
         takes_webp=is_public,
     )
 

@@ -42,7 +42,7 @@ class Patience:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How answers are read and counted."""
+    """Functions that read answers, and their counts."""
 
     results: ResultReader
     stops_here: Callable[[Request], list[str]]
