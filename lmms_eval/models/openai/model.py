@@ -6,7 +6,7 @@ import hashlib
 import importlib
 import logging
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ class OpenAI(ChatModel):
     )
     _folder: Path | None = None
     """Of batches, below the run's."""
+    _batch_ids: Sequence[str] = ()
 
     def __init__(self, **arguments: Any) -> None:
         self._arguments = parse_arguments(arguments, os.environ)
@@ -68,6 +69,11 @@ class OpenAI(ChatModel):
         query = public_query(self._endpoint.url)
         digest = {"query": hashlib.sha256(query.encode()).hexdigest()[:16]} if query else {}
         return {**super().identity(), **digest}
+
+    def describe(self) -> Mapping[str, Any]:
+        """As of all remote models, and the ids of the batches that were asked."""
+        batches = {"batches": list(self._batch_ids)} if self._arguments.batch else {}
+        return {**super().describe(), **batches}
 
     def prepare(self, request: Request) -> Request:
         """Make the request's JSON body, or the two of a likelihood.
@@ -107,6 +113,7 @@ class OpenAI(ChatModel):
         results = ResultReader(self._parse, self._endpoint.shown, self._endpoint.key_name)
         async with BatchClient(self._endpoint, arguments, arguments.api) as client:
             with Ledger(self._folder, limits) as ledger:
+                self._batch_ids = ledger.batch_ids
                 asker = BatchAsker(client, ledger, patience, Reading(results, self.stops_here, self.tally))
                 async with aclosing(asker.run(stream)) as responses:
                     async for response in responses:

@@ -111,9 +111,12 @@ class Ledger:
     def __init__(self, folder: Path, limits: Limits) -> None:
         self._folder, self._limits = folder, limits
         self._parts: dict[str, Part] = {}
+        self.batch_ids: list[str] = []
+        """Batches that were live at the start, or created since."""
         self._journal = JournalWriter(folder / JOURNAL)
         for entry in read_journal(self._journal.path):
             self._apply(entry.record)
+        self.batch_ids += [part.batch_id for part in self._parts.values() if part.batch_id]
         for path in folder.glob("lmms_eval-*"):  # drafts, and what a batch that is over has left
             if path.stem not in self._parts:
                 path.unlink(missing_ok=True)
@@ -153,6 +156,7 @@ class Ledger:
     def created(self, part: Part, batch_id: str) -> None:
         """Write the batch's id down."""
         part.batch_id = batch_id
+        self.batch_ids.append(batch_id)
         self._journal.append({"part": part.name, "batch_id": batch_id})
         self._journal.sync()
 
