@@ -47,7 +47,11 @@ class DataError(UsageError):
     """Data of a task is missing, unreadable or of the wrong shape."""
 
 
-class AbsentDataError(DataError):
+class MissingDataError(DataError):
+    """Data of a task are not where they were looked for; the message names the places."""
+
+
+class AbsentDataError(MissingDataError):
     """A task of a benchmark has no data here: left out where a group named it, an error where it was named itself.
 
     ``kind`` says in a few words what is absent: tasks that are left out are counted by it.

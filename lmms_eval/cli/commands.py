@@ -44,6 +44,7 @@ COMMANDS = {
         Command("eval", "evaluate a model on tasks (also without the word: lmms-eval --model ...)", "evaluate"),
         Command("tasks", "list tasks, groups, subtasks or tags", "tasks"),
         Command("models", "list models", "models"),
+        Command("check", "try tasks and models: what is broken, what is missing, how to get it", "check"),
         Command("power", "how many documents a comparison needs", "power"),
         Command("score", "score or judge a finished run again", "score"),
         Command("cache", "look into, prune or check a response cache", "cache"),

@@ -63,7 +63,9 @@ class RunConfig:
     cache_requests: Literal["true", "refresh", "delete"] | None = later(
         None, "cache of built requests", choices=("true", "refresh", "delete")
     )
-    check_integrity: bool = later(False, "self-test of the tasks before the run")
+    check_integrity: bool = run(
+        False, RUNNING, "check the tasks before the run, as `lmms-eval check` does; a broken one ends it"
+    )
     write_out: bool = run(False, OUTPUT, "deprecated: log the prompt of the first document", aliases=("-w",))
     log_samples: bool = run(False, OUTPUT, "write a line for each sample; needs --output_path")
     wandb_log_samples: bool = later(False, "upload samples to Weights & Biases")

@@ -7,10 +7,6 @@ answered by two lines: an empty one when its task is built and the scoring begin
 from __future__ import annotations
 
 import contextlib
-import os
-import queue
-import threading
-import time
 from collections.abc import Callable, Mapping
 from typing import IO, Any
 
@@ -23,24 +19,16 @@ from lmms_eval.engine.document_scoring import score_document
 from lmms_eval.engine.failures import failure
 from lmms_eval.engine.records import answer_from_record, failure_record
 from lmms_eval.storage import codec
+from lmms_eval.utils.line_server import own_pipes
 from lmms_eval.utils.logging import configure_logging
-from lmms_eval.utils.terminal import guard_standard_error
 
-ENDING_S = 1.0
-"""A worker whose input has ended, but whose scoring function has not, ends itself after so many seconds."""
 Builder = Callable[[Mapping[str, Any]], Task]
 """Builds a task from its ``spec``."""
 
 
 def serve(build: Builder) -> None:
     """Serve jobs until standard input ends: the main function of a scoring process."""
-    jobs, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what task functions print must not mix with the records
-    with open(os.devnull, "rb") as nothing:
-        os.dup2(nothing.fileno(), 0)  # nor must they read the jobs
-    guard_standard_error()
-    lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    threading.Thread(target=_read, args=(jobs, lines), daemon=True).start()
+    lines, replies = own_pipes()
     first = lines.get()
     if first:
         start = codec.loads(first)
@@ -49,15 +37,6 @@ def serve(build: Builder) -> None:
         with contextlib.suppress(BrokenPipeError):  # the parent is gone
             while line := lines.get():
                 desk.serve(codec.loads(line))
-
-
-def _read(jobs: IO[bytes], lines: queue.SimpleQueue[bytes]) -> None:
-    """Queue the jobs; after the last one the process ends, even if a scoring function never does."""
-    for line in jobs:
-        lines.put(line)
-    lines.put(b"")
-    time.sleep(ENDING_S)
-    os._exit(1)
 
 
 class _Desk:

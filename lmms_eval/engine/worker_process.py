@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lmms_eval.engine.worker_loop import ENDING_S
 from lmms_eval.storage import codec
 from lmms_eval.utils.line_process import LineProcess, ProcessEnded
+from lmms_eval.utils.line_server import ENDING_S
 
 BUILD_TIMEOUT_S = 600.0
 """Starting the interpreter, building the task and opening its data."""

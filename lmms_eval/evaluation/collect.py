@@ -21,6 +21,7 @@ from lmms_eval.config.resolve import option_table
 from lmms_eval.engine.plan import TaskPlan, plan_task, run_key
 from lmms_eval.engine.team import Place
 from lmms_eval.errors import DataError, LmmsEvalError, ModelError
+from lmms_eval.evaluation.checking import check_integrity
 from lmms_eval.evaluation.inputs import Collected, ModelChoice, Start
 from lmms_eval.evaluation.judge import build_judge, judge_key
 from lmms_eval.evaluation.loading import load_tasks
@@ -111,7 +112,7 @@ def collect(
     registry = ModelRegistry(config.plugin_packages)
     choice = choose_model(config, registry, given) if start.recorded is None else start.recorded.choice
     _refuse_check(config, choice, place)
-    selection = load_tasks(_selected(config, registry, task_options(config, choice), start))
+    selection = _sound(config, load_tasks(_selected(config, registry, task_options(config, choice), start)), place)
     plans = tuple(plan_task(task, config.limit, config.offset) for task in selection.tasks)
     baselines = _baselines(config, plans, place)
     judge = build_judge(config, plans, _own_device(place))
@@ -164,6 +165,13 @@ def _baselines(config: RunConfig, plans: Sequence[TaskPlan], place: Place) -> di
     for file in {file for file in found.values() if file is not None}:
         read_baseline(file)
     return {task: file for task, file in found.items() if file is not None}
+
+
+def _sound(config: RunConfig, selection: Selection, place: Place) -> Selection:
+    """The selection, checked by the first process where ``--check_integrity`` asks for it."""
+    if config.check_integrity and place.rank == 0:
+        check_integrity(selection.tasks)
+    return selection
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,12 +23,33 @@ from lmms_eval.tasks.yaml.task_table import keys_of
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Tasks and groups that names stand for, before a task is built."""
+
+    sources: tuple[TaskSource, ...]
+    """The tasks, each once."""
+    groups: tuple[Group, ...]
+    direct: frozenset[str]
+    """Tasks that no group named."""
+
+
 def select_tasks(names: Sequence[str], catalogue: Catalogue, options: TaskOptions) -> Selection:
     """The tasks that ``names`` choose; comma lists are split. Nothing but YAML and task modules is read.
 
     Raises:
         UsageError: an unknown name, a wildcard without match, or a task reached through two groups.
         TaskError: the YAML or the functions of a chosen task are wrong.
+    """
+    choice = choose(names, catalogue)
+    return Selection(tuple(build_task(source, options) for source in choice.sources), choice.groups, choice.direct)
+
+
+def choose(names: Sequence[str], catalogue: Catalogue) -> Choice:
+    """Expand names into tasks and groups. Nothing but YAML and the aggregations of groups is read.
+
+    Raises:
+        UsageError, TaskError: as ``select_tasks``, but for what only building a task tells.
     """
     chosen = [name for part in names for item in part.split(",") if (name := item.strip())]
     if not chosen:
@@ -37,11 +58,7 @@ def select_tasks(names: Sequence[str], catalogue: Catalogue, options: TaskOption
     for name in chosen:
         for known in _known_names(name, catalogue):
             walk.visit(known, None, {})
-    return Selection(
-        tasks=tuple(build_task(source, options) for source in walk.leaves.values()),
-        groups=tuple(walk.groups.values()),
-        direct=frozenset(walk.direct),
-    )
+    return Choice(tuple(walk.leaves.values()), tuple(walk.groups.values()), frozenset(walk.direct))
 
 
 def _known_names(name: str, catalogue: Catalogue) -> list[str]:
@@ -216,13 +233,14 @@ def rebuilt(task: Task, options: TaskOptions) -> Task:
     return task
 
 
-def build_from_spec(spec: Mapping[str, Any]) -> Task:
-    """The task that gave ``spec()``, in another process."""
+def build_from_spec(spec: Mapping[str, Any], reader: YamlReader | None = None) -> Task:
+    """The task that gave ``spec()``, in another process; a ``reader`` keeps files that several tasks share."""
     for folder in spec["included"]:
         include(Path(folder))
     overrides = decode(spec["overrides"])
     base = spec["base"] or spec["name"]
-    raw = overrides if spec["standalone"] else {**keys_of(YamlReader(), Path(spec["file"]), base), **overrides}
+    reader = reader or YamlReader()
+    raw = overrides if spec["standalone"] else {**keys_of(reader, Path(spec["file"]), base), **overrides}
     options = dict(spec["options"])
     options["reasoning_tags"] = tuple((first, second) for first, second in options["reasoning_tags"])
     source = TaskSource(

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval.errors import DataError, TaskError
+from lmms_eval.errors import DataError, MissingDataError, TaskError
 from lmms_eval.tasks.data.features import is_media
 from lmms_eval.tasks.data.sizes import Item, cells, stored_media
 
@@ -88,7 +88,7 @@ def load_from_disk(path: Path) -> dict[str, Any]:
     import datasets
 
     if not path.is_dir():
-        raise DataError(f"{path}: there is no such folder (dataset_path with load_from_disk: true)")
+        raise MissingDataError(f"{path}: there is no such folder (dataset_path with load_from_disk: true)")
     try:
         found = datasets.load_from_disk(str(path))
     except (OSError, ValueError, KeyError) as error:
@@ -107,7 +107,8 @@ def load_hub(path: str, name: str | None, kwargs: Mapping[str, Any]) -> dict[str
     try:
         found = datasets.load_dataset(path, name, **kwargs)
     except Exception as error:  # network, hub, parser and builder errors have no common class
-        raise DataError(
+        kind = MissingDataError if isinstance(error, ConnectionError | FileNotFoundError) else DataError
+        raise kind(
             f"data set {path!r}{f' (configuration {name!r})' if name else ''} cannot be loaded: "
             f"{type(error).__name__}: {error}; check the name and the network, log in with HF_TOKEN if it is gated, "
             f"or give a local copy with --data_root DIR"

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from lmms_eval.errors import DataError
+from lmms_eval.errors import DataError, MissingDataError
 from lmms_eval.utils.stated_path import StatedPath
 from lmms_eval.utils.yaml_bounds import load_bounded
 
@@ -82,7 +82,7 @@ def _files(stated: Any, split: str, roots: Sequence[Path], where: str) -> list[P
             return files
     first, *others = dict.fromkeys(folder / Path(text).expanduser() for folder in folders)
     nor = "".join(f", nor {place}" for place in others)
-    raise DataError(f"{where}: data file {first} (split {split!r}) does not exist{nor}{_neighbours(first)}")
+    raise MissingDataError(f"{where}: data file {first} (split {split!r}) does not exist{nor}{_neighbours(first)}")
 
 
 def _named(folder: Path, text: str) -> list[Path]:
@@ -135,7 +135,7 @@ def hub_copy(folder: Path, name: str | None, where: str) -> FilesBySplit:
         names = sorted(item.name + ("/" if item.is_dir() else "") for item in folder.iterdir())
         found_there = f"{folder} holds: {', '.join(names[:10]) or 'nothing'}"
     kinds = ", ".join(SUFFIXES)
-    raise DataError(f"{where}: no data files found: looked for {wanted} (and {kinds} files); {found_there}")
+    raise MissingDataError(f"{where}: no data files found: looked for {wanted} (and {kinds} files); {found_there}")
 
 
 def _by_split(files: Sequence[Path], place: Path) -> FilesBySplit:

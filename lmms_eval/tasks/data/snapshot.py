@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from lmms_eval.errors import DataError
+from lmms_eval.errors import DataError, MissingDataError
 from lmms_eval.tasks._task_utils.archives import merge, unpacked
 
 MARKER = ".lmms_eval_unpacked"
@@ -106,7 +106,8 @@ def _snapshot(repository: str, kwargs: Mapping[str, Any], where: str) -> Path:
             )
         )
     except Exception as error:  # network and hub errors have no common class
-        raise DataError(
+        kind = MissingDataError if isinstance(error, ConnectionError | FileNotFoundError) else DataError
+        raise kind(
             f"{where}: repository {repository!r} cannot be fetched: {type(error).__name__}: {error}; "
             "check the network and HF_TOKEN"
         ) from error

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval.errors import DataError, TaskError
+from lmms_eval.errors import DataError, MissingDataError, TaskError
 from lmms_eval.tasks.data import hub, text_files
 from lmms_eval.tasks.data.documents import Documents, Source
 from lmms_eval.tasks.data.locate import SUFFIXES, FilesBySplit, data_files, data_root_folders, hub_copy, is_remote
@@ -201,7 +201,7 @@ def _local_folder(request: DataRequest) -> Path | None:
     if plain.is_dir() and (plain.is_absolute() or os.sep in str(path)):
         return plain
     if plain.is_absolute() or str(path).startswith((".", "~")):
-        raise DataError(f"{request.where}: dataset_path {str(path)!r}: there is no folder {beside}")
+        raise MissingDataError(f"{request.where}: dataset_path {str(path)!r}: there is no folder {beside}")
     return None
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from loguru import logger
 
-from lmms_eval.errors import DataError
+from lmms_eval.errors import DataError, MissingDataError
 from lmms_eval.tasks._task_utils.archives import alone, rename, unpacked
 from lmms_eval.tasks.data.snapshot import hf_home
 from lmms_eval.tasks.data.splits import Rows
@@ -82,7 +82,7 @@ def _root(name: str, data_root: str | None, home: str) -> Path:
             return target
     others = [other.name for other in datasets().values() if other.part == find(name).part and other.name != name]
     tried = ", ".join(str(folder / name / f"{name}.json") for folder in folders)
-    raise DataError(
+    raise MissingDataError(
         f"the data of MileBench's {name} are not there; looked for {tried}. Download {archive} ({find(name).part_gb} "
         f"GB; it also holds {', '.join(others)}) from the data set repository {REPOSITORY} (`hf download {REPOSITORY} "
         f"{archive} --repo-type dataset`: it is then found and unpacked by itself), or unpack it so that "

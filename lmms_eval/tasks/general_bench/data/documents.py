@@ -13,7 +13,7 @@ from typing import Any
 from loguru import logger
 
 from lmms_eval.api.outcome import NotEvaluated
-from lmms_eval.errors import AbsentDataError, DataError
+from lmms_eval.errors import AbsentDataError, DataError, MissingDataError
 from lmms_eval.tasks._task_utils.documents import once_per_document
 from lmms_eval.tasks.data.splits import Rows
 from lmms_eval.tasks.general_bench.data.annotations import ANNOTATION, read_annotation
@@ -240,7 +240,7 @@ def folder_of(facts: TaskFacts, settings: Settings) -> TaskFolder:
     """
     place = settings.root
     if place is None:
-        raise DataError(
+        raise MissingDataError(
             "General-Bench: give the folder that holds General-Bench-Openset or -Closeset with --data_root DIR "
             "(data sets General-Level/General-Bench-Openset and -Closeset on the hub); general_bench_demo needs none"
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from lmms_eval.errors import DataError, UnknownNameError
+from lmms_eval.errors import DataError, MissingDataError, UnknownNameError
 from lmms_eval.tasks._task_utils.archives import is_archive
 from lmms_eval.tasks.general_bench.data.annotations import annotation_file, read_head
 from lmms_eval.tasks.general_bench.data.unpacking import is_visible, packed_content, unpack_here
@@ -145,7 +145,7 @@ def media_folder(folder: TaskFolder, roots: Iterable[Path] = ()) -> Path:
 def _sets(root: Path) -> list[tuple[Subset, Path]]:
     """Lists the named sets in a folder, else the folder itself, else other folders in it that are laid out as a set."""
     if not root.is_dir():
-        raise DataError(f"{root}: no such folder; give the folder that holds General-Bench-Openset")
+        raise MissingDataError(f"{root}: no such folder; give the folder that holds General-Bench-Openset")
     children = _children(root)
     named = [(_SETS[fold(child.name)], child) for child in children if fold(child.name) in _SETS]
     if not named and _is_set(root):

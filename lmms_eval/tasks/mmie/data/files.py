@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.errors import DataError
+from lmms_eval.errors import DataError, MissingDataError
 from lmms_eval.tasks._task_utils.archives import alone, rename, unpacked
 from lmms_eval.tasks.data.snapshot import hf_home
 from lmms_eval.tasks.mmie.settings import Settings
@@ -56,7 +56,7 @@ def data_file(settings: Settings) -> Path:
                 return folder / name
     tried = ", ".join(str(folder / FILES[0]) for folder in folders)
     if settings.data_root is not None or settings.folder is not None:
-        raise DataError(f"the records of MMIE are not there; looked for {tried}. {ACCESS}")
+        raise MissingDataError(f"the records of MMIE are not there; looked for {tried}. {ACCESS}")
     return _fetch(tried)
 
 

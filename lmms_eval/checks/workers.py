@@ -1,0 +1,188 @@
+"""Worker processes that check: started afresh, given one job at a time, ended where one hangs."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import groupby
+from typing import Any
+
+import orjson
+
+from lmms_eval.api.task import TaskOptions
+from lmms_eval.checks.findings import Checked, Checks, Finding
+from lmms_eval.checks.jobs import Job, task_job
+from lmms_eval.checks.network import OFFLINE
+from lmms_eval.tasks.yaml.included import included_folders
+from lmms_eval.utils.line_process import LineProcess, ProcessEnded
+from lmms_eval.utils.line_server import ENDING_S
+
+STARTING_S = 120.0
+"""Time to start an interpreter and import what checks need."""
+LARGEST_SHARE = 100
+"""Jobs of one folder that a process takes at once: a folder of many tasks is shared."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOptions:
+    """Settings of a check."""
+
+    timeout_s: float = 60.0
+    """For each task or model."""
+    documents: int = 3
+    """First documents that are tried."""
+    processes: int = 2
+    include_paths: Sequence[str] = ()
+    plugins: Sequence[str] = ()
+    tasks: TaskOptions = field(default_factory=TaskOptions)
+    verbosity: str = "ERROR"
+
+
+def run_checks(jobs: Iterable[Job], options: CheckOptions) -> Checks:
+    """Check tasks, groups and models in processes of their own; the report is in the order of the jobs.
+
+    Code that raises, exits, crashes or hangs costs its own job only.
+    """
+    begin = time.monotonic()
+    agenda = _Agenda(jobs)
+    count = max(1, min(options.processes, agenda.size))
+    threads = [threading.Thread(target=_work, args=(agenda, options), daemon=True) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    agenda.raise_failure()
+    return Checks(tuple(agenda.reports()), time.monotonic() - begin, count)
+
+
+class _Agenda:
+    """Jobs in shares of one folder each, the largest first; groups add jobs of their members."""
+
+    def __init__(self, jobs: Iterable[Job]) -> None:
+        self._condition = threading.Condition()
+        self._order: dict[tuple[str, str], Job] = {}
+        self._shares: deque[tuple[Job, ...]] = deque()
+        self._reports: dict[tuple[str, str], Checked] = {}
+        self._taken = 0
+        self._failure: BaseException | None = None
+        self._add(jobs)
+
+    @property
+    def size(self) -> int:
+        return len(self._order)
+
+    def _add(self, jobs: Iterable[Job]) -> None:
+        new = [job for job in jobs if (job.what, job.name) not in self._order]
+        self._order.update({(job.what, job.name): job for job in new})
+        by_place = [tuple(found) for _, found in groupby(sorted(new, key=lambda job: job.place), lambda job: job.place)]
+        shares = [
+            found[start : start + LARGEST_SHARE] for found in by_place for start in range(0, len(found), LARGEST_SHARE)
+        ]
+        # Groups come first, since they may add tasks; then the largest shares, so that all processes end together.
+        self._shares.extend(sorted(shares, key=lambda share: (share[0].what != "group", -len(share))))
+
+    def take(self) -> tuple[Job, ...]:
+        """The next share; empty when everything is done."""
+        with self._condition:
+            while not self._shares and self._taken and self._failure is None:
+                self._condition.wait()
+            if not self._shares or self._failure is not None:
+                return ()
+            self._taken += 1
+            return self._shares.popleft()
+
+    def note(self, job: Job, report: Checked, members: Sequence[Mapping[str, Any]]) -> None:
+        with self._condition:
+            self._reports[job.what, job.name] = report
+            self._add(task_job(spec) for spec in members)
+
+    def finished(self, failure: BaseException | None = None) -> None:
+        """A share is done."""
+        with self._condition:
+            self._taken -= 1
+            self._failure = self._failure or failure
+            self._condition.notify_all()
+
+    def raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def reports(self) -> list[Checked]:
+        return [self._reports[key] for key in self._order]
+
+
+def _work(agenda: _Agenda, options: CheckOptions) -> None:
+    worker = _Worker(options)
+    try:
+        while share := agenda.take():
+            failure: BaseException | None = None
+            try:
+                for job in share:
+                    report, members = worker.check(job)
+                    agenda.note(job, report, members)
+            except Exception as error:  # noqa: BLE001 - raised again in the thread that waits
+                failure = error
+            finally:
+                agenda.finished(failure)
+    finally:
+        worker.close()
+
+
+class _Worker:
+    """One process at a time: a new one is started after one that had to be ended."""
+
+    def __init__(self, options: CheckOptions) -> None:
+        self._options = options
+        self._process: LineProcess | None = None
+
+    def check(self, job: Job) -> tuple[Checked, list[Mapping[str, Any]]]:
+        begin = time.monotonic()
+        step = "start"
+        try:
+            process = self._started()
+            process.send(orjson.dumps({"what": job.what, "name": job.name, "spec": job.spec}))
+            message = orjson.loads(process.receive(STARTING_S))
+            deadline = time.monotonic() + self._options.timeout_s
+            while "step" in message:
+                step = message["step"]
+                message = orjson.loads(process.receive(max(0.01, deadline - time.monotonic())))
+        except ProcessEnded as ended:
+            self.close(by_force=True)
+            message = {"findings": [asdict(_of_end(step, ended, self._options.timeout_s))], "members": []}
+        found = tuple(Finding.of_record(record) for record in message["findings"])
+        return Checked(job.name, job.what, job.file, found, time.monotonic() - begin), message["members"]
+
+    def _started(self) -> LineProcess:
+        if self._process is None or self._process.has_ended:
+            self.close()
+            options = self._options
+            environment = {**OFFLINE, "TOKENIZERS_PARALLELISM": "false"}
+            self._process = LineProcess("lmms_eval.checks.worker", environment, quiet=options.verbosity != "DEBUG")
+            start = {
+                "documents": options.documents,
+                "include_paths": list(options.include_paths),
+                "included": included_folders(),
+                "plugins": list(options.plugins),
+                "options": asdict(options.tasks),
+                "verbosity": options.verbosity,
+            }
+            self._process.send(orjson.dumps(start))
+        return self._process
+
+    def close(self, by_force: bool = False) -> None:
+        if self._process is not None:
+            if by_force:
+                self._process.kill()
+            self._process.close(patience_s=2 * ENDING_S)
+            self._process = None
+
+
+def _of_end(step: str, ended: ProcessEnded, timeout_s: float) -> Finding:
+    if ended.code is None:
+        cause = f"no end within {timeout_s:g} s"
+        return Finding(step, "failed", "hangs", cause, f"{cause}; --timeout SECONDS gives more")
+    cause = f"the process ended with code {ended.code}"
+    return Finding(step, "failed", "ends the process", cause, f"{cause}: its code exits or crashes the interpreter")

@@ -1,0 +1,189 @@
+"""Tasks that are sound, broken in every way, or lack something: what the check says of each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from lmms_eval.checks.findings import Checked, Checks
+from lmms_eval.checks.report import report_lines
+from lmms_eval.checks.tasks import check_tasks
+from lmms_eval.checks.workers import CheckOptions
+from lmms_eval.tasks.catalogue import Catalogue
+from tests.painting import png
+
+HEAD = """\
+task: {name}
+dataset_path: json
+dataset_kwargs: {{data_files: {{test: rows.jsonl}}}}
+test_split: test
+"""
+COMMON = "doc_to_text: question\ndoc_to_target: answer\n"
+MATCH = "metric_list: [{metric: exact_match, aggregation: mean, higher_is_better: true}]\n"
+OWN = "process_results: !function utils.FUNCTION\nmetric_list: [{metric: m, aggregation: mean}]\n"
+TASKS = {
+    "sound": COMMON + MATCH,
+    "pictured": COMMON + MATCH + "doc_to_visual: pictures\n",
+    "no_picture": COMMON + MATCH + "doc_to_visual: lost\n",
+    "no_function": COMMON + MATCH + "doc_to_visual: !function utils.picture\n",
+    "no_package": COMMON + OWN.replace("utils.FUNCTION", "needs_package.score"),
+    "no_name": COMMON + OWN.replace("utils.FUNCTION", "needs_name.score"),
+    "exits_on_import": COMMON + OWN.replace("utils.FUNCTION", "exits.score"),
+    "raises": COMMON + OWN.replace("FUNCTION", "raising"),
+    "exits": COMMON + OWN.replace("FUNCTION", "exiting"),
+    "crashes": COMMON + OWN.replace("FUNCTION", "crashing"),
+    "hangs": COMMON + OWN.replace("FUNCTION", "hanging"),
+    "downloads": COMMON + OWN.replace("FUNCTION", "downloading"),
+    "always_right": COMMON + OWN.replace("FUNCTION", "generous").replace("mean}", "mean, range: [0, 1]}"),
+    "never_right": COMMON + OWN.replace("FUNCTION", "strict").replace("mean}", "mean, range: [0, 1]}"),
+    "no_aggregation": COMMON + "metric_list: [{metric: exact_match, aggregation: meann}]\n",
+    "aggregation_raises": COMMON
+    + "process_results: !function utils.generous\nmetric_list: [{metric: m, aggregation: !function utils.raising}]\n",
+    "wrong_column": MATCH + "doc_to_text: '{{wording}}'\ndoc_to_target: answer\n",
+    "choices": COMMON + "output_type: multiple_choice\ndoc_to_choice: options\n",
+}
+UTILS = """
+import os, sys, time, urllib.request
+
+def raising(*args, **kwargs):
+    raise KeyError("colour")
+
+def exiting(doc, results):
+    sys.exit("no more")
+
+def crashing(doc, results):
+    os._exit(7)
+
+def hanging(doc, results):
+    while True:
+        time.sleep(0.1)
+
+def downloading(doc, results):
+    return {"m": len(urllib.request.urlopen("http://192.0.2.1/weights").read())}
+
+def generous(doc, results):
+    return {"m": 1.0}
+
+def strict(doc, results):
+    return {"m": 0.0}
+"""
+EXPECTED = {
+    "sound": ("ok", "", ""),
+    "pictured": ("ok", "", ""),
+    "choices": ("ok", "", ""),
+    "no_picture": ("skipped", "prompt", "file not at hand"),
+    "no_function": ("failed", "functions", "task file wrong"),
+    "no_package": ("failed", "functions", "package missing"),
+    "no_name": ("failed", "functions", "name not in this version"),
+    "exits_on_import": ("failed", "functions", "code exits"),
+    "raises": ("failed", "gold", "scoring raises"),
+    "exits": ("failed", "gold", "scoring raises"),
+    "crashes": ("failed", "gold", "ends the process"),
+    "hangs": ("failed", "gold", "hangs"),
+    "downloads": ("skipped", "gold", "needs the network"),
+    "always_right": ("doubtful", "empty", "above the floor"),
+    "never_right": ("doubtful", "gold", "no full marks"),
+    "no_aggregation": ("failed", "metrics", "unknown name"),
+    "aggregation_raises": ("failed", "metrics", "aggregation wrong"),
+    "wrong_column": ("failed", "data", "data unusable"),
+    "no_rows": ("skipped", "data", "data not at hand"),
+    "on_the_hub": ("skipped", "data", "data not at hand"),
+    "whole": ("ok", "", ""),
+    "lacking": ("failed", "group", "task file wrong"),
+    "inline": ("failed", "metrics", "unknown name"),
+    "around": ("ok", "", ""),
+}
+
+
+def write_folder(folder: Path) -> Path:
+    (folder / "deep").mkdir(parents=True)
+    (folder / "p.png").write_bytes(png(9))
+    rows = [
+        {"question": f"Which? {i}", "answer": "red", "options": ["red", "blue"], "pictures": [str(folder / "p.png")],
+         "lost": [str(folder / "lost.png")]}
+        for i in range(4)
+    ]  # fmt: skip
+    (folder / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    for name, keys in TASKS.items():
+        (folder / f"{name}.yaml").write_text(HEAD.format(name=name) + keys)
+    (folder / "utils.py").write_text(dedent(UTILS))
+    (folder / "needs_package.py").write_text("import sacrebleu_of_nobody\n\ndef score(doc, results): ...\n")
+    (folder / "needs_name.py").write_text("from lmms_eval.utils import warp\n\ndef score(doc, results): ...\n")
+    (folder / "exits.py").write_text("import sys\nsys.exit('no key')\n")
+    (folder / "no_rows.yaml").write_text(
+        HEAD.format(name="no_rows").replace("rows.jsonl", "lost.jsonl") + COMMON + MATCH
+    )
+    hub = f"task: on_the_hub\ndataset_path: nobody/nothing\ntest_split: test\n{COMMON}{MATCH}"
+    (folder / "on_the_hub.yaml").write_text(hub)
+    (folder / "whole.yaml").write_text("group: whole\ntask: [sound, choices]\n")
+    (folder / "lacking.yaml").write_text("group: lacking\ntask: [sound, nowhere]\n")
+    around = {"group": "around", "task": [{"task": "inline", "metric_list": [{"metric": "x"}],
+              "dataset_path": "json", "doc_to_text": "question", "doc_to_target": "answer", "test_split": "test",
+              "dataset_kwargs": {"data_files": {"test": "rows.jsonl"}}}]}  # fmt: skip
+    (folder / "around.yaml").write_text(json.dumps(around))
+    (folder / "unreadable.yaml").write_text("task: [unreadable\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def checks(tmp_path_factory: pytest.TempPathFactory) -> Checks:
+    folder = write_folder(tmp_path_factory.mktemp("checks") / "tasks")
+    catalogue = Catalogue([folder], include_defaults=False)
+    options = CheckOptions(timeout_s=3.0, processes=2, include_paths=[str(folder)])
+    return check_tasks(catalogue, [], options)
+
+
+@pytest.fixture(scope="module")
+def reports(checks: Checks) -> Mapping[str, Checked]:
+    return {each.name: each for each in checks.checked}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_finding(name: str, reports: Mapping[str, Checked]) -> None:
+    each = reports[name]
+    worst = each.decisive
+    found = (each.status, "", "") if worst is None else (each.status, worst.step, worst.kind)
+    assert found == EXPECTED[name], each
+
+
+def test_every_name_is_reported_once(checks: Checks) -> None:
+    names = [each.name for each in checks.checked]
+    files = [name for name in names if name.endswith("unreadable.yaml")]
+    assert len(files) == 1
+    assert sorted(set(names) - set(files)) == sorted(EXPECTED)
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("no_package", "pip install sacrebleu-of-nobody"),
+        ("no_name", "lmms_eval.utils.warp is not part of this version"),
+        ("no_rows", "lost.jsonl"),
+        ("on_the_hub", "the cache only"),
+        ("never_right", "m of reference answers is 0, full marks are 1"),
+        ("always_right", "m of empty answers is 1, the floor is 0"),
+        ("raises", "utils.py"),
+        ("hangs", "no end within 3 s"),
+        ("crashes", "code 7"),
+        ("no_aggregation", "did you mean mean"),
+    ],
+)
+def test_message_says_where_and_what_to_do(name: str, text: str, reports: Mapping[str, Checked]) -> None:
+    worst = reports[name].decisive
+    assert worst is not None
+    assert text in worst.message
+
+
+def test_report_puts_what_is_broken_first(checks: Checks) -> None:
+    lines = report_lines(checks)
+    outcomes = [line.split("|")[1].strip() for line in lines[0].splitlines()[2:]]
+    order = ["broken", "doubtful", "skipped"]
+    assert outcomes == sorted(outcomes, key=order.index)
+    assert set(outcomes) == set(order)
+    assert lines[-1].startswith(f"{len(EXPECTED) + 1} checked: ")
+    assert not checks.is_sound()
