@@ -77,11 +77,14 @@ def _pairs(gold: TaskResult, empty: TaskResult | None) -> Iterator[_Pair]:
 
 
 def _lacking_full_marks(gold: TaskResult, empty: TaskResult | None) -> Iterator[str]:
-    for pair in _pairs(gold, empty):
+    """A metric without a known end may be a count, the same for all answers: one of all has to tell them apart."""
+    pairs = list(_pairs(gold, empty))
+    tells_apart = any(pair.is_better for pair in pairs)
+    for pair in pairs:
         best, _ = ends(pair.definition)
         if best is not None and not math.isclose(pair.gold, best, abs_tol=1e-6):
             yield f"{pair.name} of reference answers is {pair.gold:g}, full marks are {best:g}"
-        elif best is None and not pair.is_better:
+        elif best is None and not tells_apart:
             yield f"{pair.name} of reference answers is {pair.gold:g}, of empty ones {pair.empty:g}"
 
 

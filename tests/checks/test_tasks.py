@@ -40,6 +40,10 @@ TASKS = {
     "downloads": COMMON + OWN.replace("FUNCTION", "downloading"),
     "always_right": COMMON + OWN.replace("FUNCTION", "generous").replace("mean}", "mean, range: [0, 1]}"),
     "never_right": COMMON + OWN.replace("FUNCTION", "strict").replace("mean}", "mean, range: [0, 1]}"),
+    "counts_too": COMMON
+    + "process_results: !function utils.counting\nmetric_list:\n"
+    + "- {metric: m, aggregation: mean}\n- {metric: n, aggregation: !function utils.total}\n",
+    "tells_nothing": COMMON + OWN.replace("FUNCTION", "generous"),
     "no_aggregation": COMMON + "metric_list: [{metric: exact_match, aggregation: meann}]\n",
     "aggregation_raises": COMMON
     + "process_results: !function utils.generous\nmetric_list: [{metric: m, aggregation: !function utils.raising}]\n",
@@ -68,6 +72,12 @@ def downloading(doc, results):
 def generous(doc, results):
     return {"m": 1.0}
 
+def counting(doc, results):
+    return {"m": float(results[0] == doc["answer"]), "n": 1}
+
+def total(items):
+    return sum(items)
+
 def strict(doc, results):
     return {"m": 0.0}
 """
@@ -75,6 +85,8 @@ EXPECTED = {
     "sound": ("ok", "", ""),
     "pictured": ("ok", "", ""),
     "choices": ("ok", "", ""),
+    "counts_too": ("ok", "", ""),
+    "tells_nothing": ("doubtful", "gold", "no full marks"),
     "no_picture": ("skipped", "prompt", "file not at hand"),
     "no_function": ("failed", "functions", "task file wrong"),
     "no_package": ("failed", "functions", "package missing"),
