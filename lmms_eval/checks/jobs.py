@@ -32,8 +32,8 @@ class Job:
 
 
 def task_job(spec: Mapping[str, Any]) -> Job:
-    """A job from a task's ``spec``; its documents are opened anew."""
-    return Job("task", spec["name"], spec["file"], {**spec, "documents": None})
+    """A job from a task's ``spec``: its documents are opened anew, and a worker knows the included folders already."""
+    return Job("task", spec["name"], spec["file"], {**spec, "documents": None, "included": []})
 
 
 def model_job(

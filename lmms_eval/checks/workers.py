@@ -22,6 +22,8 @@ from lmms_eval.utils.line_server import ENDING_S
 
 STARTING_S = 120.0
 """Time to start an interpreter and import what checks need."""
+MOST_PROCESSES = 16
+"""Of machines with many cores: each process imports the same packages."""
 LARGEST_SHARE = 100
 """Jobs of one folder that a process takes at once: a folder of many tasks is shared."""
 

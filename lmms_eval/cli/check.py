@@ -51,7 +51,7 @@ def _parser() -> CommandParser:
     parser.add_argument("--data_root", "--data-root", metavar="DIR", help="folder with local data of benchmarks")
     parser.add_argument("--documents", type=_positive, default=3, metavar="N", help="first documents to try (3)")
     parser.add_argument("--timeout", type=float, metavar="SECONDS", help="for each task (60) and for the model (600)")
-    parser.add_argument("--processes", type=_positive, default=_cores(), metavar="N", help="at a time (one a core)")
+    parser.add_argument("--processes", type=_positive, metavar="N", help="at a time (one a core, at most 16)")
     parser.add_argument("--strict", action="store_true", help="doubtful scores end with code 2 too")
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
     add_catalogue_flags(parser, "ERROR")
@@ -78,12 +78,12 @@ def _check_model(given: argparse.Namespace) -> Checks:
 
 
 def _options(given: argparse.Namespace, source: TaskSource, timeout_s: float) -> CheckOptions:
-    from lmms_eval.checks.workers import CheckOptions
+    from lmms_eval.checks.workers import MOST_PROCESSES, CheckOptions
 
     return CheckOptions(
         timeout_s=given.timeout or timeout_s,
         documents=given.documents,
-        processes=given.processes,
+        processes=given.processes or min(MOST_PROCESSES, _cores()),
         include_paths=[os.path.abspath(path) for path in source.include_paths],
         plugins=source.plugins,
         tasks=_task_options(given, source),

@@ -19,9 +19,9 @@ def check_integrity(tasks: Sequence[Task]) -> None:
     """
     from lmms_eval.checks.report import report_lines
     from lmms_eval.checks.tasks import check_run
-    from lmms_eval.checks.workers import CheckOptions
+    from lmms_eval.checks.workers import MOST_PROCESSES, CheckOptions
 
-    checks = check_run(tasks, CheckOptions(processes=os.cpu_count() or 1))
+    checks = check_run(tasks, CheckOptions(processes=min(MOST_PROCESSES, os.cpu_count() or 1)))
     report = "\n".join(report_lines(checks))
     if not checks.is_sound():
         raise TaskError(f"--check_integrity: a task is broken, and nothing was asked\n{report}")

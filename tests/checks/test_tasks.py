@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
-from lmms_eval.checks.findings import Checked, Checks
+from lmms_eval.checks.findings import Checked, Checks, joined
 from lmms_eval.checks.report import report_lines
 from lmms_eval.checks.tasks import check_tasks
 from lmms_eval.checks.workers import CheckOptions
@@ -36,7 +37,7 @@ TASKS = {
     "raises": COMMON + OWN.replace("FUNCTION", "raising"),
     "exits": COMMON + OWN.replace("FUNCTION", "exiting"),
     "crashes": COMMON + OWN.replace("FUNCTION", "crashing"),
-    "hangs": COMMON + OWN.replace("FUNCTION", "hanging"),
+    "hangs": COMMON + OWN.replace("utils.FUNCTION", "hanging.score"),
     "downloads": COMMON + OWN.replace("FUNCTION", "downloading"),
     "always_right": COMMON + OWN.replace("FUNCTION", "generous").replace("mean}", "mean, range: [0, 1]}"),
     "never_right": COMMON + OWN.replace("FUNCTION", "strict").replace("mean}", "mean, range: [0, 1]}"),
@@ -51,7 +52,7 @@ TASKS = {
     "choices": COMMON + "output_type: multiple_choice\ndoc_to_choice: options\n",
 }
 UTILS = """
-import os, sys, time, urllib.request
+import os, sys, urllib.request
 
 def raising(*args, **kwargs):
     raise KeyError("colour")
@@ -61,10 +62,6 @@ def exiting(doc, results):
 
 def crashing(doc, results):
     os._exit(7)
-
-def hanging(doc, results):
-    while True:
-        time.sleep(0.1)
 
 def downloading(doc, results):
     return {"m": len(urllib.request.urlopen("http://192.0.2.1/weights").read())}
@@ -95,7 +92,7 @@ EXPECTED = {
     "raises": ("failed", "gold", "scoring raises"),
     "exits": ("failed", "gold", "scoring raises"),
     "crashes": ("failed", "gold", "ends the process"),
-    "hangs": ("failed", "gold", "hangs"),
+    "hangs": ("failed", "functions", "hangs"),
     "downloads": ("skipped", "gold", "needs the network"),
     "always_right": ("doubtful", "empty", "above the floor"),
     "never_right": ("doubtful", "gold", "no full marks"),
@@ -125,6 +122,7 @@ def write_folder(folder: Path) -> Path:
     (folder / "utils.py").write_text(dedent(UTILS))
     (folder / "needs_package.py").write_text("import sacrebleu_of_nobody\n\ndef score(doc, results): ...\n")
     (folder / "needs_name.py").write_text("from lmms_eval.utils import warp\n\ndef score(doc, results): ...\n")
+    (folder / "hanging.py").write_text("import time\n\nwhile True:\n    time.sleep(0.1)\n")
     (folder / "exits.py").write_text("import sys\nsys.exit('no key')\n")
     (folder / "no_rows.yaml").write_text(
         HEAD.format(name="no_rows").replace("rows.jsonl", "lost.jsonl") + COMMON + MATCH
@@ -137,6 +135,7 @@ def write_folder(folder: Path) -> Path:
               "dataset_path": "json", "doc_to_text": "question", "doc_to_target": "answer", "test_split": "test",
               "dataset_kwargs": {"data_files": {"test": "rows.jsonl"}}}]}  # fmt: skip
     (folder / "around.yaml").write_text(json.dumps(around))
+    (folder / "hangs.yaml").rename(folder / "hangs.txt")
     (folder / "unreadable.yaml").write_text("task: [unreadable\n")
     return folder
 
@@ -144,9 +143,12 @@ def write_folder(folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def checks(tmp_path_factory: pytest.TempPathFactory) -> Checks:
     folder = write_folder(tmp_path_factory.mktemp("checks") / "tasks")
+    options = CheckOptions(processes=1, include_paths=[str(folder)])
+    found = check_tasks(Catalogue([folder], include_defaults=False), [], options)
+    (folder / "hangs.txt").rename(folder / "hangs.yaml")
+    # By itself: a limit that ends it soon would end others too where the machine is busy.
     catalogue = Catalogue([folder], include_defaults=False)
-    options = CheckOptions(timeout_s=3.0, processes=2, include_paths=[str(folder)])
-    return check_tasks(catalogue, [], options)
+    return joined([found, check_tasks(catalogue, ["hangs"], replace(options, timeout_s=1.0))])
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +182,7 @@ def test_every_name_is_reported_once(checks: Checks) -> None:
         ("never_right", "m of reference answers is 0, full marks are 1"),
         ("always_right", "m of empty answers is 1, the floor is 0"),
         ("raises", "utils.py"),
-        ("hangs", "no end within 3 s"),
+        ("hangs", "no end within 1 s"),
         ("crashes", "code 7"),
         ("no_aggregation", "did you mean mean"),
     ],
@@ -199,3 +201,16 @@ def test_report_puts_what_is_broken_first(checks: Checks) -> None:
     assert set(outcomes) == set(order)
     assert lines[-1].startswith(f"{len(EXPECTED) + 1} checked: ")
     assert not checks.is_sound()
+
+
+def test_processes_share_the_folders(tmp_path: Path) -> None:
+    for number in range(6):
+        folder = tmp_path / f"set_{number % 2}"
+        folder.mkdir(exist_ok=True)
+        (folder / f"t{number}.yaml").write_text(HEAD.format(name=f"t{number}") + COMMON + MATCH)
+    (tmp_path / "all.yaml").write_text("group: all\ntask: [t5, t0]\n")
+    found = check_tasks(Catalogue([tmp_path], include_defaults=False), [], CheckOptions(include_paths=[str(tmp_path)]))
+    assert found.processes == 2
+    assert {each.name: each.status for each in found.checked} == {
+        "all": "ok", **dict.fromkeys((f"t{number}" for number in range(6)), "skipped")
+    }  # fmt: skip
