@@ -31,7 +31,10 @@ _DISTRIBUTIONS = {
     "sklearn": "scikit-learn", "yaml": "pyyaml", "zss": "zss",
 }  # fmt: skip
 """Packages by their modules, where the names differ."""
-_GONE = re.compile(r"not exist|not found|no such file|cannot find", re.IGNORECASE)
+_GONE = re.compile(r"not exist|not found|not there|no such file|cannot find", re.IGNORECASE)
+"""Texts of errors that are about files."""
+_GONE_FILE = re.compile(r"FileNotFoundError|No such file or directory|(not found|not there); (tried|looked for)")
+"""The same in reasons of failed samples, of which the error's type is not known."""
 _EXTRA = re.compile(r"^(?P<package>[A-Za-z0-9._-]+).*extra\s*==\s*['\"](?P<extra>[\w-]+)['\"]")
 _PREPARED = ("data", "prompt", "gold", "empty")
 """Steps whose code reads the task's data: a file that it lacks belongs to them."""
@@ -64,7 +67,7 @@ def of_reason(step: str, reason: str) -> Finding:
     """Tell what the engine's reason for a failed sample means."""
     if REFUSED in reason:
         return Finding(step, "skipped", NO_NETWORK, REFUSED, reason)
-    if _GONE.search(reason):
+    if _GONE_FILE.search(reason):
         return Finding(step, "skipped", NO_FILE, "files of its documents", reason)
     return Finding(step, "failed", "scoring raises", reason, reason)
 

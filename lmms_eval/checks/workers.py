@@ -50,14 +50,15 @@ def run_checks(jobs: Iterable[Job], options: CheckOptions) -> Checks:
     """
     begin = time.monotonic()
     agenda = _Agenda(jobs)
-    count = max(1, min(options.processes, agenda.size))
+    # A group's members are known later; a thread without work starts no process.
+    count = options.processes if agenda.may_grow else max(1, min(options.processes, agenda.size))
     threads = [threading.Thread(target=_work, args=(agenda, options), daemon=True) for _ in range(count)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     agenda.raise_failure()
-    return Checks(tuple(agenda.reports()), time.monotonic() - begin, count)
+    return Checks(tuple(agenda.reports()), time.monotonic() - begin, min(count, agenda.size))
 
 
 class _Agenda:
@@ -75,6 +76,10 @@ class _Agenda:
     @property
     def size(self) -> int:
         return len(self._order)
+
+    @property
+    def may_grow(self) -> bool:
+        return any(job.what == "group" for job in self._order.values())
 
     def _add(self, jobs: Iterable[Job]) -> None:
         new = [job for job in jobs if (job.what, job.name) not in self._order]
@@ -100,6 +105,7 @@ class _Agenda:
         with self._condition:
             self._reports[job.what, job.name] = report
             self._add(task_job(spec) for spec in members)
+            self._condition.notify_all()
 
     def finished(self, failure: BaseException | None = None) -> None:
         """A share is done."""

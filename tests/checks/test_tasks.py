@@ -209,8 +209,12 @@ def test_processes_share_the_folders(tmp_path: Path) -> None:
         folder.mkdir(exist_ok=True)
         (folder / f"t{number}.yaml").write_text(HEAD.format(name=f"t{number}") + COMMON + MATCH)
     (tmp_path / "all.yaml").write_text("group: all\ntask: [t5, t0]\n")
-    found = check_tasks(Catalogue([tmp_path], include_defaults=False), [], CheckOptions(include_paths=[str(tmp_path)]))
+    catalogue, options = Catalogue([tmp_path], include_defaults=False), CheckOptions(include_paths=[str(tmp_path)])
+    found = check_tasks(catalogue, [], options)
     assert found.processes == 2
+    named = check_tasks(catalogue, ["all"], options)
+    assert {each.name for each in named.checked} == {"all", "t0", "t5"}
+    assert named.processes == 2
     assert {each.name: each.status for each in found.checked} == {
         "all": "ok", **dict.fromkeys((f"t{number}" for number in range(6)), "skipped")
     }  # fmt: skip

@@ -11,7 +11,7 @@ from lmms_eval.checks import reasons
 from lmms_eval.checks.findings import Checked, Finding
 from lmms_eval.checks.jobs import model_job
 from lmms_eval.checks.network import RefusedConnectionError, _audit, is_this_machine
-from lmms_eval.checks.reasons import _extras, finding
+from lmms_eval.checks.reasons import _extras, finding, of_reason
 from lmms_eval.checks.workers import CheckOptions, run_checks
 from lmms_eval.errors import DataError, MissingOptionalDependencyError
 
@@ -137,3 +137,15 @@ def test_own_hints_are_kept() -> None:
     assert made == Finding(
         "gold", "failed", "package missing", "needs x: pip install x", "needs x: pip install x"
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("reason", "status"),
+    [
+        ("video 'clip': not there; looked for /a/clip.mp4", "skipped"),
+        ("process_results raised FileNotFoundError: [Errno 2] No such file or directory: 'x.png'", "skipped"),
+        ("process_results raised KeyError: 'answer not found'", "failed"),
+    ],
+)
+def test_reasons_of_failed_samples(reason: str, status: str) -> None:
+    assert of_reason("gold", reason).status == status
