@@ -8,7 +8,7 @@ from typing import Any
 
 from lmms_eval.compat.plugins.local import LocalPlugin, refuse
 from lmms_eval.compat.plugins.settings import read_given, takes
-from lmms_eval.models.families.vision import LlavaHF
+from lmms_eval.models.families.wrappers import wrapper
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class LlavaHf(LocalPlugin):
         settings = given.settings
         self.chat_template, self.max_frames_num = settings.chat_template, settings.max_frames_num
         self._load(
-            LlavaHF,
+            wrapper("llava_hf"),
             {
                 **given.only_named("revision", "device"),  # the family's defaults: the hub's branch, its machines
                 "pretrained": settings.pretrained,

@@ -14,8 +14,6 @@ from lmms_eval.models.hf.options import HFOptions
 from lmms_eval.models.hf.profile import Profile
 
 if TYPE_CHECKING:
-    from PIL import Image
-
     from lmms_eval.models.hf.load import Loaded
 
 DEFAULT_FPS = 2.0
@@ -79,21 +77,17 @@ class HookedInputs(InputBuilder):
     def __init__(self, hooks: Hooks, loaded: Loaded, options: HFOptions, profile: Profile) -> None:
         video = hooks._build_video_kwargs()
         count = video.get("nframes") or video.get("max_frames") or options.max_num_frames
-        fps = None if "nframes" in video else float(video.get("fps") or DEFAULT_FPS)
-        super().__init__(loaded, replace(options, max_num_frames=int(count), fps=fps), profile)
+        chosen = replace(
+            options,
+            max_num_frames=int(count),
+            fps=None if "nframes" in video else float(video.get("fps") or DEFAULT_FPS),
+            total_pixels=video.get("total_pixels"),
+        )
+        super().__init__(loaded, chosen, profile)
         self._hooks = hooks
-        self._frame_pixels, self._total_pixels = video.get("max_pixels"), video.get("total_pixels")
+        most = video.get("max_pixels")
+        if most and most != options.max_pixels:  # else the processor's own limit, where it has one
+            self.frame_bounds = replace(self.frame_bounds, max_pixels=int(most))
 
     def template_text(self, messages: list[dict[str, Any]], prefilled: bool) -> str:
         return self._hooks._apply_chat_template(messages)
-
-    def _frames(self, part: Any) -> list[Image.Image]:
-        from lmms_eval.media import shrink
-
-        frames = super()._frames(part)
-        limits = [int(self._frame_pixels)] if self._frame_pixels else []
-        if self._total_pixels and frames:
-            limits.append(max(1, int(self._total_pixels) // len(frames)))
-        if not limits or min(limits) == self._options.max_pixels:  # the processor's own limit
-            return frames
-        return [shrink(frame, max_pixels=min(limits)) for frame in frames]

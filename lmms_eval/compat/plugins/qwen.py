@@ -10,7 +10,8 @@ from lmms_eval.api.model import Model
 from lmms_eval.compat.plugins.local import HookedModel, LocalPlugin, refuse
 from lmms_eval.compat.plugins.settings import read_given, takes
 from lmms_eval.errors import ModelError
-from lmms_eval.models.families.vision import Qwen3VL, Qwen25VL
+from lmms_eval.models.families.table import FAMILIES
+from lmms_eval.models.families.wrappers import wrapper
 from lmms_eval.models.hf.model import HuggingFace
 
 ATTENTIONS = (None, "flash_attention_2", "sdpa", "eager")
@@ -61,8 +62,12 @@ class Qwen3Settings:
     reasoning_prompt: str | None = None
 
 
-class _Qwen3Backend(HookedModel, Qwen3VL):
-    pass
+class _Qwen3Backend(HookedModel):
+    profile = FAMILIES["qwen3_vl"]
+
+
+class _Qwen35Backend(HookedModel):
+    profile = FAMILIES["qwen3_5"]
 
 
 class Qwen2_5_VL(LocalPlugin):
@@ -74,7 +79,7 @@ class Qwen2_5_VL(LocalPlugin):
 
     is_simple = True
     _settings_kind: ClassVar[type[Any]] = Qwen25Settings
-    _backend_kind: ClassVar[type[HuggingFace]] = Qwen25VL
+    _backend_kind: ClassVar[type[HuggingFace]] = wrapper("qwen2_5_vl")
 
     @takes(Qwen25Settings)
     def __init__(self, *positional: Any, **keywords: Any) -> None:
@@ -175,4 +180,4 @@ class Qwen3_VL(Qwen2_5_VL):
 class Qwen3_5(Qwen3_VL):
     """Qwen3.5; as ``Qwen3_VL``."""
 
-    _backend_kind = HookedModel
+    _backend_kind = _Qwen35Backend

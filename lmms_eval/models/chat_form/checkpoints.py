@@ -20,9 +20,9 @@ from lmms_eval.models.chat_form.minicpm import MiniCPMForm
 from lmms_eval.models.chat_form.model import ChatModel
 from lmms_eval.models.chat_form.placement import device_map
 from lmms_eval.models.hf.batching import RefusedError
+from lmms_eval.models.hf.converters import flag, positive_int
 from lmms_eval.models.hf.folder import local_folder, stamps
 from lmms_eval.models.hf.memory import peak_memory
-from lmms_eval.models.hf.converters import flag, positive_int
 from lmms_eval.models.hf.options import HFOptions
 from lmms_eval.models.hf.profile import COMMON, FRAMES, Converter, Profile
 from lmms_eval.models.hf.settings import DEFAULT_MAX_NEW_TOKENS

@@ -88,7 +88,7 @@ class InputBuilder:
         self._profile = profile or Profile()
         self._absent = loaded.absent_parts
         self._sampling_rate = loaded.sampling_rate
-        self._bounds = picture_bounds(options, loaded.native_pixels)
+        self._bounds = self.frame_bounds = picture_bounds(options, loaded.native_pixels)
         self._lengths = Lengths(loaded.processor, options.extra)
         self._marks = media_marks(loaded.processor, loaded.tokenizer, loaded.model.config)
         self._placeholders = placeholder_tokens(loaded.processor, loaded.tokenizer, loaded.model.config)
@@ -183,7 +183,7 @@ class InputBuilder:
 
             found = [load_rgb(part.url, bounds=self._bounds, shared=True)]
         else:
-            found = video_frames(part, self._options, self._bounds)
+            found = video_frames(part, self._options, self.frame_bounds)
         media.images.extend(found)
         return [{"type": "image"} for _ in found]
 
