@@ -113,7 +113,7 @@ _PROFILES = (
         aliases=COMMON,
         without=VISUAL_OPTIONS,
     ),
-    _vision("idefics2", "idefics2", checkpoint="HuggingFaceM4/idefics2-8b", do_image_splitting=flag),
+    _vision("idefics2", "idefics2", checkpoint="HuggingFaceM4/idefics2-8b"),
     _vision("idefics3", "idefics3", checkpoint="HuggingFaceM4/Idefics3-8B-Llama3", do_image_splitting=flag),
     _one_picture("instructblip", "instructblip", "Salesforce/instructblip-flan-t5-xl", NO_TEMPLATE),
     _vision(
@@ -140,9 +140,7 @@ _PROFILES = (
         packages=("torchvision",),
         max_patches=positive_int,
     ),
-    _vision(
-        "llama_vision", "mllama", checkpoint="meta-llama/Llama-3.2-11B-Vision-Instruct", max_image_tiles=positive_int
-    ),
+    _vision("llama_vision", "mllama", checkpoint="meta-llama/Llama-3.2-11B-Vision-Instruct"),
     _vision("llava_hf", "llava", "llava_next", "llava_onevision", "vipllava", checkpoint="llava-hf/llava-1.5-7b-hf"),
     _vision("llava_onevision", "llava_onevision", checkpoint="llava-hf/llava-onevision-qwen2-7b-ov-hf"),
     Profile(  # Without torchvision, text and sound are answered and requests with pictures refused.
