@@ -14,13 +14,16 @@ MODEL = ("model", "pretrained", "model_version")
 """The model itself, of back ends that are no ``hf``."""
 
 IGNORED: Mapping[str, str] = {
+    "continual_mode": "every answer is journaled in the run's folder, and the same command goes on from there",
     "conv_template": "prompts go through the model's own chat template; chat_template=FILE gives another one",
     "customized_config": "the checkpoint's own configuration holds",
     "image_token": "the model's processor knows its own placeholders",
+    "interleave": "texts and media are sent in the order that the task gives them",
     "low_cpu_mem_usage": "weights are always loaded without a second copy",
     "mm_spatial_pool_*": "the checkpoint's own configuration says how features are pooled",
     "modality": "every request says itself which media it has",
     "model_name": "the checkpoint says what it is; the model to load or to ask is pretrained=... or model=...",
+    "response_persistent_folder": "answers are kept below --output_path",
     "simple_prompt": "prompts are those of the task, rendered by the model's chat template",
     "token_strategy": "the model's processor places the tokens of pictures",
     "truncate_context": "nothing is cut off: a prompt that is too long fails and is counted",

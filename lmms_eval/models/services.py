@@ -15,14 +15,6 @@ from lmms_eval.errors import ModelError
 log = logging.getLogger(__name__)
 MODEL_NAMES = ("model", "model_version", "pretrained")
 OPENAI_KEY = "OPENAI_API_KEY"
-WITHOUT_EFFECT = {
-    "continual_mode": "every answer is journaled in the run's folder, and the same command goes on from there",
-    "image_token": "media stand where the task puts them",
-    "interleave": "texts and media are sent in the order that the task gives them",
-    "modality": "every request says itself which media it has",
-    "response_persistent_folder": "answers are kept below --output_path",
-}
-"""Arguments of the family's wrappers of services that say nothing here, with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +33,12 @@ class NamedService:
     """Arguments that the name stands for."""
 
     def arguments(self, given: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
-        """Complete the arguments for the back end; those without effect are left out with a warning.
+        """Complete the arguments for the back end.
 
         Raises:
             ModelError: the service has no key.
         """
         told = {name: value for name, value in given.items() if value is not None}
-        for name in WITHOUT_EFFECT.keys() & told.keys():
-            log.warning("model %r: the argument %s has no effect here: %s", self.name, name, WITHOUT_EFFECT[name])
-            del told[name]
         if self.model and not any(told.get(name) for name in MODEL_NAMES):
             log.info("model %r: asks %s; model_version=... asks another one", self.name, self.model)
             told["model"] = self.model

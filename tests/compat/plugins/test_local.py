@@ -45,13 +45,14 @@ HOOKS = """
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
     """Folders of models by family, built once."""
     pytest.importorskip("transformers", reason="transformers is not installed")
-    from tests.models.families import build
+    from tests.models.families import build, named
 
     made: dict[str, str] = {}
 
     def find(name: str) -> str:
         if name not in made:
-            made[name] = str(getattr(build, name)(tmp_path_factory.mktemp(name) / "m"))
+            place = tmp_path_factory.mktemp(name) / "m"
+            made[name] = str(getattr(build, name)(place) if hasattr(build, name) else named.build_named(name, place))
         return made[name]
 
     return find
@@ -67,7 +68,7 @@ PLUGINS = [
     ("simple.llava_hf", "LlavaHf", "llava_hf"),
     ("simple.qwen3_vl", "Qwen3_VL", "qwen3_vl"),
     ("chat.qwen3_vl", "Qwen3_VL", "qwen3_vl"),
-    ("simple.qwen3_5", "Qwen3_5", "qwen3_vl"),
+    ("simple.qwen3_5", "Qwen3_5", "qwen3_5"),
 ]
 
 
