@@ -19,13 +19,20 @@ from lmms_eval.models.families.table import FAMILIES, FAMILY_ALIASES
 from lmms_eval.models.resolved import ResolvedModel
 from lmms_eval.models.services import NAMED_SERVICES, aliases_of
 from lmms_eval.utils.absent_names import absent_name, told
+from lmms_eval.utils.task_files import read_table
 
 ENTRY_POINT_GROUP = "lmms_eval.models"
+FOREIGN_NAMES = Path(__file__).with_name("foreign_names.tsv")
+_HOW_TO_RUN = (
+    "its class runs as a plugin: LMMS_EVAL_PLUGINS=PACKAGE, see docs/model_guide.md; docs/models/names.md lists the "
+    "names that run without one"
+)
 log = logging.getLogger(__name__)
 
 BUILTIN_MANIFESTS = (
     ModelManifest("anthropic", chat_class_path="lmms_eval.models.anthropic.Anthropic", aliases=aliases_of("anthropic")),
     ModelManifest("baseline", chat_class_path="lmms_eval.models.baseline.Baseline"),
+    ModelManifest("dummy", chat_class_path="lmms_eval.models.dummy.Dummy", aliases=("dummy_video_reader",)),
     ModelManifest("gemini", chat_class_path="lmms_eval.models.gemini.Gemini", aliases=aliases_of("gemini")),
     ModelManifest(
         "hf",
@@ -55,10 +62,10 @@ BUILTIN_MANIFESTS = (
     ModelManifest(
         "litellm", chat_class_path="lmms_eval.models.litellm.LiteLLM", aliases=("litellm_chat", "litellm_compatible")
     ),
-    ModelManifest("replay", chat_class_path="lmms_eval.models.replay.Replay"),
-    ModelManifest("sglang", chat_class_path="lmms_eval.models.sglang.SGLang"),
-    ModelManifest("vllm", chat_class_path="lmms_eval.models.vllm.VLLM"),
-    ModelManifest("whisper", chat_class_path="lmms_eval.models.families.whisper.Whisper"),
+    ModelManifest("replay", chat_class_path="lmms_eval.models.replay.Replay", aliases=("from_log",)),
+    ModelManifest("sglang", chat_class_path="lmms_eval.models.sglang.SGLang", aliases=("llava_sglang",)),
+    ModelManifest("vllm", chat_class_path="lmms_eval.models.vllm.VLLM", aliases=("vllm_generate",)),
+    ModelManifest("whisper", chat_class_path="lmms_eval.models.families.whisper.Whisper", aliases=("whisper_vllm",)),
     *(
         ModelManifest(
             name, chat_class_path=f"lmms_eval.models.families.wrappers:{name}", aliases=FAMILY_ALIASES.get(name, ())
@@ -78,6 +85,11 @@ class ModelListing:
     kind: str
     """``chat``, ``chat+simple`` or ``simple``."""
     aliases: tuple[str, ...]
+
+
+def foreign_names() -> dict[str, str]:
+    """Names of the family's models that need a code base of their own, and what they need."""
+    return {row["name"]: row["needs"] for row in read_table(FOREIGN_NAMES)}
 
 
 class ModelRegistry:
@@ -149,6 +161,8 @@ class ModelRegistry:
     def _resolve_decorated(self, name: str) -> ResolvedModel:
         """A class that ``@register_model`` has seen in this process, without a manifest."""
         if name not in MODEL_REGISTRY:
+            if need := foreign_names().get(name):
+                raise UnknownNameError("model", name, (), f"it is the family's and needs {need}; {_HOW_TO_RUN}", ": ")
             known = {*self._manifests, *self._aliases, *MODEL_REGISTRY}
             hint = "(`lmms-eval models` lists all)"
             if self._broken:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
-from tests.models.offline.engines import Recorder, fake_sglang, vllm_modules, write_tokenizer
+from tests.models.offline.engines import Recorder, stand_ins, write_tokenizer
 
 
 @pytest.fixture(scope="session")
@@ -18,8 +16,5 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     recorder = Recorder()
-    for name, module in {**vllm_modules(recorder), "sglang": fake_sglang(recorder)}.items():
-        monkeypatch.setitem(sys.modules, name, module)
-    monkeypatch.delenv("WORLD_SIZE", raising=False)
-    monkeypatch.setenv("VLLM_ENGINE_READY_TIMEOUT_S", "60")
+    stand_ins(monkeypatch, recorder)
     return recorder

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import os
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
+
+import pytest
 
 TEMPLATE = (
     "{{ '<s>' }}{% for m in messages %}[{{ m.role }}]{% for p in m.content %}"
@@ -91,6 +94,7 @@ def fake_vllm(seen: Recorder) -> ModuleType:
         disable_log_stats: bool = False
         limit_mm_per_prompt: dict[str, int] | None = None
         dtype: str = "auto"
+        reasoning_parser: str = ""
 
     @dataclasses.dataclass
     class SamplingParams:
@@ -205,3 +209,11 @@ def fake_sglang(seen: Recorder) -> ModuleType:
     module.Engine = Engine
     module.__version__ = "0.0-fake"
     return module
+
+
+def stand_ins(monkeypatch: pytest.MonkeyPatch, seen: Recorder) -> None:
+    """Put the modules in the engines' places."""
+    for name, module in {**vllm_modules(seen), "sglang": fake_sglang(seen)}.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    monkeypatch.setenv("VLLM_ENGINE_READY_TIMEOUT_S", "60")

@@ -60,6 +60,7 @@ def test_vllm_arguments(folder: str, seen: Recorder) -> None:
         "disable_log_stats": True,
         "limit_mm_per_prompt": {"image": 8},
         "dtype": "float16",
+        "reasoning_parser": "",
         "usage_context": "LLM class",
     }
 

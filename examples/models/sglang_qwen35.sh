@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# Qwen3.5 in SGLang's engine, with thoughts.
+set -euo pipefail
+MODEL=${MODEL:-Qwen/Qwen3.5-9B}
+ARGS="model=$MODEL,tensor_parallel_size=${TP:-1},data_parallel_size=${DP:-1},context_length=131072"
+ARGS="$ARGS,reasoning_parser=qwen3,chat_template_kwargs={\"enable_thinking\": true}"
+python -m lmms_eval --model sglang --model_args "$ARGS" --gen_kwargs max_new_tokens=32768,temperature=0.6,top_p=0.95 \
+  --tasks "${TASKS:-mme}" --output_path out --log_samples "$@"
