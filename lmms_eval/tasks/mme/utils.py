@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from lmms_eval.api.outcome import Estimate
@@ -66,3 +67,8 @@ def aggregate(results: Sequence[Mapping[str, Any]]) -> Estimate:
     left_out = len(pairs) - len(whole)
     notes = [f"incomplete_questions: {left_out} of {len(pairs)} pictures have other than two answers, left out"]
     return over_parts(by(whole, "category", lambda row: row["score"]), "category", True, notes if left_out else ())
+
+
+def aggregate_total(results: Sequence[Mapping[str, Any]]) -> Estimate:
+    """Do as ``aggregate`` over all categories, whose scores stand beside perception and cognition."""
+    return replace(aggregate(results), sub_scores={}, notes=())
