@@ -2,8 +2,8 @@
 
     python -m tests.family_tasks.table          # writes docs/families.md
 
-``names.tsv`` lists the names that must be used. To add one, add a line there, use it in a task's ``utils.py``, and run
-this script.
+``names.tsv`` lists the names that must be used. To add one, add a line there, use it in a task's ``utils.py`` (or, for
+names of model plugins, name the test that runs one which does), and run this script.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ TEST = "tests/compat/test_family_tasks.py::test_scores"
 HEAD = f"""\
 # Names of the family, and the tasks that show them
 
-Task files of the family import these names. Each is used by a task of [tests/family_tasks](../tests/family_tasks), and
-`{TEST}[TASK]` runs that task to a score. The table is made by
-`python -m tests.family_tasks.table` from [names.tsv](../tests/family_tasks/names.tsv) and held by a test. To add a
-name, add it there and use it in one of the folders.
+Task files and model plugins of the family import these names. Each is used by a task of
+[tests/family_tasks](../tests/family_tasks), which `{TEST}[TASK]` runs to a score, or by the
+plugin of the test that is named. The table is made by `python -m tests.family_tasks.table` from
+[names.tsv](../tests/family_tasks/names.tsv) and held by a test. To add a name, add it there and use it in one of the
+folders.
 
 | section | name | shown by |
 |---|---|---|
@@ -38,11 +39,22 @@ class Name:
     section: str
     path: str
     """Dotted: the module and the name in it."""
+    test: str = ""
+    """The test that runs a plugin (or a task of its own) with it; empty: a task of these folders uses it."""
+
+    @property
+    def test_is_there(self) -> bool:
+        """The named test exists, and its file imports the name or asks for it by its path."""
+        file, _, function = self.test.partition("::")
+        text = (FOLDER.parents[1] / file).read_text("utf-8")
+        module, _, attribute = self.path.rpartition(".")
+        places = (module, module.rpartition(".")[0], module.removeprefix("lmms_eval.models."))
+        return f"def {function}(" in text and attribute in text and any(place in text for place in places)
 
 
 def names() -> list[Name]:
     with (FOLDER / "names.tsv").open(encoding="utf-8", newline="") as file:
-        return [Name(row["section"], row["name"]) for row in csv.DictReader(file, delimiter="\t")]
+        return [Name(row["section"], row["name"], row["test"]) for row in csv.DictReader(file, delimiter="\t")]
 
 
 def task_files() -> dict[str, Path]:
@@ -105,8 +117,8 @@ def table() -> str:
     used = uses()
     rows = []
     for name in names():
-        tasks = ", ".join(f"`{task}`" for task in used[name.path][:3])
-        rows.append(f"| {name.section} | `{name.path.removeprefix('lmms_eval.')}` | {tasks} |")
+        shown = ", ".join(f"`{task}`" for task in ([name.test] if name.test else used[name.path][:3]))
+        rows.append(f"| {name.section} | `{name.path.removeprefix('lmms_eval.')}` | {shown} |")
     return HEAD + "\n".join(rows) + "\n"
 
 
