@@ -35,7 +35,8 @@ _GONE = re.compile(r"not exist|not found|not there|no such file|cannot find", re
 """Texts of errors that are about files."""
 _GONE_FILE = re.compile(r"FileNotFoundError|No such file or directory|(not found|not there); (tried|looked for)")
 """The same in reasons of failed samples, of which the error's type is not known."""
-_EXTRA = re.compile(r"^(?P<package>[A-Za-z0-9._-]+).*extra\s*==\s*['\"](?P<extra>[\w-]+)['\"]")
+_EXTRA = re.compile(r"extra\s*==\s*['\"]([\w-]+)['\"]")
+_PACKAGE = re.compile(r"[A-Za-z0-9._-]+")
 _PREPARED = ("data", "prompt", "gold", "empty")
 """Steps whose code reads the task's data: a file that it lacks belongs to them."""
 
@@ -144,5 +145,5 @@ def _extras() -> dict[str, str]:
         lines = importlib.metadata.requires("lmms_eval") or ()
     except importlib.metadata.PackageNotFoundError:
         lines = ()
-    found = [match for line in lines if (match := _EXTRA.match(line)) and match["extra"] not in ("all", "dev")]
-    return {match["package"].lower(): match["extra"] for match in found}
+    found = [(_PACKAGE.match(line), _EXTRA.search(line)) for line in lines]
+    return {name[0].lower(): extra[1] for name, extra in found if name and extra and extra[1] not in ("all", "dev")}

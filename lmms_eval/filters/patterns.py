@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import string
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -154,8 +155,10 @@ class MultiChoiceRegexFilter(ReducingRegexFilter):
 class OptionLetterFilter(Filter):
     """The capital with which an answer begins where a full stop follows (``B. a red kite``), else the answer itself."""
 
-    _LETTER = re.compile(r"\s*([A-Z])\.")
-
     def apply(self, resps: Sequence[Any], docs: Sequence[Any]) -> list[Any]:  # noqa: ARG002 - interface
-        found = [[(self._LETTER.match(_text(answer)), answer) for answer in answers] for answers in resps]
-        return [[match[1] if match else answer for match, answer in answers] for answers in found]
+        return [[_option_letter(_text(answer)) or answer for answer in answers] for answers in resps]
+
+
+def _option_letter(answer: str) -> str:
+    start = answer.lstrip()[:2]
+    return start[0] if start[:1] in string.ascii_uppercase and start[1:] == "." else ""

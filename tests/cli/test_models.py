@@ -21,7 +21,7 @@ def test_the_list(capsys) -> None:
     assert lines[0] == f"Registered Models ({len(rows)} total)"
     assert lines[1] == ""
     assert lines[2] == f"{'Name':<28}{'Type':<14}Aliases"
-    assert ("hf", "chat", "huggingface") in rows
+    assert ("hf", "chat", "async_hf, async_hf_model, huggingface") in rows
     kinds = [kind for _, kind, _ in rows]
     assert kinds == sorted(kinds, key=["chat", "chat+simple", "simple"].index)
     assert lines[-1] == ", ".join(f"{kind}: {kinds.count(kind)}" for kind in ("chat", "chat+simple", "simple"))

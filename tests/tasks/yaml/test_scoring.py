@@ -273,7 +273,11 @@ HERE = r"probe\.yaml"
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        (metric(metric="exact_mach"), UnknownNameError, rf"'exact_mach'; did you mean exact_match\?.*{HERE}"),
+        (
+            metric(metric="exact_mach"),
+            UnknownNameError,
+            rf"'exact_mach'; did you mean exact_match, mcq_match\?.*{HERE}",
+        ),
         (metric(metric="acc"), UnknownNameError, r"unknown metric 'acc'.*for output_type generate_until"),
         (metric(aggregation="mean"), TaskError, rf"{HERE}: key 'metric_list': an entry without 'metric'"),
         (metric(metric="exact_match", aggregation="meen"), UnknownNameError, rf"'meen'; did you mean mean.*{HERE}"),

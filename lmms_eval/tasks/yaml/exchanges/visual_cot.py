@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,8 +20,6 @@ log = logging.getLogger(__name__)
 DRAWING_PROMPT = "Draw a picture that helps to answer this question: {question}"
 """Prompt of the first round where the context states none."""
 _QUESTION_MARK = "{question}"
-_DRAWING = re.compile(r"\[GEN_PROMPT\](.*?)\[/GEN_PROMPT\]", re.DOTALL)
-_QUESTION = re.compile(r"\[QUESTION\](.*?)\[/QUESTION\]", re.DOTALL)
 _DRAWS, _INTERLEAVES = "visual_cot", "bagel_interleaved"
 """Generation options: two rounds; a row of pictures and texts as a model of the family makes it."""
 
@@ -37,11 +34,18 @@ class Stages:
     @classmethod
     def of(cls, context: str, template: str = DRAWING_PROMPT) -> Stages:
         """Read them from a context, which may state both in tags; else all of it is the question."""
-        drawing, question = _DRAWING.search(context), _QUESTION.search(context)
+        drawing, question = _tagged("GEN_PROMPT", context), _tagged("QUESTION", context)
         if drawing is None or question is None:
             return cls(template.replace(_QUESTION_MARK, context), context)
-        asked = question[1].strip()
-        return cls(drawing[1].strip().replace(_QUESTION_MARK, asked), asked)
+        asked = question.strip()
+        return cls(drawing.strip().replace(_QUESTION_MARK, asked), asked)
+
+
+def _tagged(tag: str, context: str) -> str | None:
+    """The text between the first opening tag and the first closing one behind it."""
+    _, opening, rest = context.partition(f"[{tag}]")
+    text, closing, _ = rest.partition(f"[/{tag}]")
+    return text if opening and closing else None
 
 
 class PluginVisualCotExchange(SingleExchange):
