@@ -23,6 +23,7 @@ from lmms_eval.errors import LmmsEvalError, ModelError, UsageError
 from lmms_eval.models.legacy_calls import CallEnd, PartialHook, PluginCall, Prepared, failure
 from lmms_eval.models.legacy_worker import TorchState, Worker
 from lmms_eval.models.task_access import legacy_task, wants_chat_template
+from lmms_eval.utils.reported import forget_reported, reported
 
 log = logging.getLogger(__name__)
 CHUNK_FACTOR = 8
@@ -109,6 +110,7 @@ class LegacyAdapter(Model):
         return request.with_payload(self._prepared(request), 0) if self.collective_forward else request
 
     def attach_tasks(self, tasks: Sequence[Task]) -> None:
+        forget_reported()
         self.plugin.task_dict = TaskDict(tasks)  # type: ignore[assignment]  # opened lazily, used like the dictionary
         repeats = max((task.repeats for task in tasks), default=1)
         self.concurrency = -(-self._chunk_size // repeats) * repeats  # the repeats of a document stay in one chunk
@@ -141,6 +143,7 @@ class LegacyAdapter(Model):
             "model_backend": f"{cls.__module__}.{cls.__qualname__} ({'chat' if self.chat else 'simple'})",
             "chunk_size": self._chunk_size,
             **{key: value for key, value in told.items() if isinstance(value, str | list | dict) and value},
+            **({"reported": found} if (found := reported()) else {}),
         }
 
     def close(self) -> None:

@@ -161,9 +161,10 @@ def _task_parts(selection: Selection, tasks: Mapping[str, TaskResult], groups: S
 
 def _measurements(run: RunResult, facts: RunFacts) -> dict[str, Any]:
     parts: dict[str, Any] = {}
-    if speeds := throughput(run.asking):
+    told = facts.model.get("reported", {})  # by a plugin itself, which counts where its answers do not
+    if speeds := throughput(run.asking) or told.get("throughput"):
         parts["throughput"] = speeds
-    parts["usage"] = usage_part(run.tasks)
+    parts["usage"] = usage_part(run.tasks) or told.get("usage", {})
     if facts.log_samples:
         parts["efficiency"] = efficiency(run.tasks)
     return parts

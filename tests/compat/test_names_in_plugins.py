@@ -106,4 +106,6 @@ def test_a_plugin_of_helpers_is_run_to_a_score(tmp_path: Path) -> None:
     assert report.exit_code == 0
     assert report.results["results"][NAME]["exact_match,none"] == 1.0
     assert get_running_totals()["n_api_calls"] == DOCUMENTS
+    assert report.results["usage"]["total"]["n_api_calls"] == DOCUMENTS
+    assert report.results["throughput"]["total_gen_tokens"] > 0
     reset_usage_metrics()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmms_eval.compat.model_utils.numbers import number_of
+from lmms_eval.utils.reported import Report, offer
 
 UNKNOWN_TASK = "_unknown"
 
@@ -48,9 +49,13 @@ class UsageCollector:
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything: at the start of a run."""
+        """Forget all calls, the task and the budget."""
         self.task: str | None = None
         self.budget: float | None = None
+        self.forget_calls()
+
+    def forget_calls(self) -> None:
+        """Begin at zero: at the start of a run."""
         self.is_exceeded = False
         self.total = UsageSum()
         self._by_task: dict[str, UsageSum] = {}
@@ -83,6 +88,7 @@ class UsageCollector:
 
 
 COLLECTOR = UsageCollector()
+offer("usage", Report(COLLECTOR.summary, COLLECTOR.forget_calls))
 
 
 def log_usage(
