@@ -12,6 +12,12 @@ from lmms_eval.errors import MediaError
 ADDRESSES = ("http://", "https://", "data:", "file://")
 
 
+def hf_home() -> Path:
+    """Return the cache folder of the hub's libraries."""
+    default = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")) / "huggingface"
+    return Path(os.environ.get("HF_HOME") or default).expanduser()
+
+
 def find_media(
     value: Any,
     media_type: str = "media",
@@ -69,7 +75,7 @@ def _folders(
         yield Path(base_dir).expanduser()
     if cache_dir is not None:
         yield Path(cache_dir).expanduser()
-        yield Path(os.environ.get("HF_HOME") or "~/.cache/huggingface").expanduser() / cache_dir
+        yield hf_home() / cache_dir
     for variable in env_vars:
         if folder := os.environ.get(variable):
             yield Path(folder).expanduser()

@@ -11,17 +11,12 @@ from typing import Any
 
 from lmms_eval.errors import DataError, MissingDataError
 from lmms_eval.tasks._task_utils.archives import merge, unpacked
+from lmms_eval.tasks._task_utils.media_files import hf_home
 
 MARKER = ".lmms_eval_unpacked"
 """File in every folder that was unpacked here: holds the name of the repository. Nothing without it is ever removed."""
 
 _PART = re.compile(r"(?:[_.-](?:part)?\d+|[_.-]part[a-z]*)$")
-
-
-def hf_home() -> Path:
-    """The cache folder of the hub's libraries."""
-    default = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "huggingface"
-    return Path(os.environ.get("HF_HOME", default)).expanduser()
 
 
 def fetch_videos(repository: str, kwargs: Mapping[str, Any], where: str) -> Path:

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from lmms_eval.errors import DataError
 from lmms_eval.tasks._task_utils.archives import alone, rename, unpacked
 from lmms_eval.tasks._task_utils.documents import once_per_document
+from lmms_eval.tasks._task_utils.media_files import hf_home
 from lmms_eval.tasks.megabench.conversions.literals import LiteralError, read_literal
 
 REPOSITORY = "TIGER-Lab/MEGA-Bench"
@@ -55,11 +56,6 @@ def load_rows(configuration: str, data_root: str | Path | None = None) -> list[d
     request = DataRequest(REPOSITORY, configuration, {}, f"MEGA-Bench, configuration {configuration}", root)
     documents = open_data(request, SPLIT).documents(SPLIT)
     return [dict(documents[number]) for number in range(len(documents))]
-
-
-def hf_home() -> Path:
-    """The cache folder of the hub's libraries (``HF_HOME``)."""
-    return Path(os.environ.get("HF_HOME") or "~/.cache/huggingface").expanduser()
 
 
 def media_root(data_root: str | Path | None = None) -> Path:

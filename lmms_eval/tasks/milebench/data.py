@@ -14,7 +14,7 @@ from loguru import logger
 
 from lmms_eval.errors import DataError, MissingDataError
 from lmms_eval.tasks._task_utils.archives import alone, rename, unpacked
-from lmms_eval.tasks.data.snapshot import hf_home
+from lmms_eval.tasks._task_utils.media_files import hf_home
 from lmms_eval.tasks.data.splits import Rows
 from lmms_eval.tasks.milebench.facts import datasets, find
 from lmms_eval.tasks.milebench.settings import Settings

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.api.task import TaskOptions
+from lmms_eval.tasks._task_utils.media_files import hf_home
 from lmms_eval.tasks.data.locate import data_root_folders
-from lmms_eval.tasks.data.snapshot import hf_home
 
 if TYPE_CHECKING:
     from lmms_eval.tasks.yaml.config import TaskConfig

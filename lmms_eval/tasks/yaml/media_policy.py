@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lmms_eval.api.task import TaskOptions
 from lmms_eval.media.policy import MediaPolicy
-from lmms_eval.tasks.data.snapshot import hf_home
+from lmms_eval.tasks._task_utils.media_files import hf_home
 
 if TYPE_CHECKING:
     from lmms_eval.tasks.yaml.config import TaskConfig

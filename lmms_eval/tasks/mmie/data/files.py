@@ -13,7 +13,7 @@ from typing import Any
 
 from lmms_eval.errors import DataError, MissingDataError
 from lmms_eval.tasks._task_utils.archives import alone, rename, unpacked
-from lmms_eval.tasks.data.snapshot import hf_home
+from lmms_eval.tasks._task_utils.media_files import hf_home
 from lmms_eval.tasks.mmie.settings import Settings
 from lmms_eval.tasks.mmie.view import Missing, Picture
 

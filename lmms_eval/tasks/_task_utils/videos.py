@@ -1,0 +1,78 @@
+"""Finding the files of a benchmark's media folder, which come beside its data set in archives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lmms_eval.errors import MediaError
+from lmms_eval.tasks._task_utils.media_files import hf_home
+
+Settings = Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class MediaFolder:
+    """The folder ``HF_HOME/CACHE_DIR`` of a benchmark's media, and the folders of the run that may stand for it.
+
+    The settings of its functions are ``lmms_eval_specific_kwargs`` with the run's ``data_root`` and ``media_root``; the
+    latter is there where the task's YAML names it under ``run_options``.
+    """
+
+    cache_dir: str
+    """Folder below ``HF_HOME``, as in ``dataset_kwargs``."""
+    dataset: str
+    """Name of the data set on the hub."""
+    tasks: tuple[str, ...]
+    """Tasks with these media: folders of their names below ``data_root`` may hold them."""
+
+    def places(self, settings: Settings = None) -> Iterator[Path]:
+        """Name the folders that may hold the media, the most particular first, whether they exist or not."""
+        settings = settings or {}
+        if settings.get("data_root"):
+            root = Path(settings["data_root"]).expanduser()
+            owner, _, name = self.dataset.rpartition("/")
+            for copy in (root / self.dataset, root / f"{owner}__{name}", root / name):
+                yield from (copy / "media", copy)
+            yield root / "media"
+            yield from (root / task / "media" for task in self.tasks)
+            yield from (root / self.cache_dir, root)
+        if settings.get("media_root"):
+            root = Path(settings["media_root"]).expanduser()
+            yield from (root / self.cache_dir, root)
+        yield hf_home() / self.cache_dir
+
+    def look_up(self, *names: str, settings: Settings = None) -> Path | None:
+        """Return the first file among some names for it, or ``None``.
+
+        Args:
+            names: paths below the media folder. A place is searched for all of them before the next place.
+            settings: of the function that asks.
+        """
+        candidates = (place / name for place in self.places(settings) for name in names)
+        return next((path for path in candidates if path.is_file()), None)
+
+    def find(self, *names: str, settings: Settings = None) -> str:
+        """Return the path of a file, as ``look_up`` finds it.
+
+        Raises:
+            MediaError: there is none; names the places.
+        """
+        found = self.look_up(*names, settings=settings)
+        if found is None:
+            places = [str(place) for place in self.places(settings) if place.is_dir()]
+            raise MediaError(
+                f"{names[0]} is not there; looked in {', '.join(places) or self._home}; unpack the archives of "
+                f"{self.dataset} to {self._home}, or name their folder by --data_root or --media_root"
+            )
+        return str(found)
+
+    def path(self, *names: str, settings: Settings = None) -> str:
+        """Return the path of a file, as ``look_up`` finds it, or the one below ``HF_HOME`` where it belongs."""
+        return str(self.look_up(*names, settings=settings) or self._home / names[0])
+
+    @property
+    def _home(self) -> Path:
+        return hf_home() / self.cache_dir
