@@ -68,6 +68,11 @@ class Model(abc.ABC):
     reads_documents: bool = False
     """Answers depend on the task's document, not on the rendered messages alone (the response cache must know)."""
 
+    @classmethod
+    def opens_media(cls, model_args: Mapping[str, Any]) -> bool:  # noqa: ARG003 - the default
+        """Tell whether a model of these arguments opens what documents show; else their files need not be there."""
+        return True
+
     def prepare(self, request: Request) -> Request:
         """Turn a request into what this back end sends. Runs in preparation threads: must be thread-safe.
 

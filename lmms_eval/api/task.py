@@ -281,6 +281,13 @@ class Task(abc.ABC):
     def __len__(self) -> int:
         """Documents of the evaluated split. After ``load``."""
 
+    def check_files(self, doc_ids: Sequence[int]) -> None:
+        """Look up the files that these documents name, where the task says that they are its own.
+
+        Raises:
+            AbsentDataError: some are missing; says how many, the first one, and how to get them.
+        """
+
     @abc.abstractmethod
     def exchange(self, doc_id: int, repeat: int) -> Exchange:
         """The questions of one (document, repeat)."""

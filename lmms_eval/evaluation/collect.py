@@ -24,7 +24,7 @@ from lmms_eval.errors import DataError, LmmsEvalError, ModelError
 from lmms_eval.evaluation.checking import check_integrity
 from lmms_eval.evaluation.inputs import Collected, ModelChoice, Start
 from lmms_eval.evaluation.judge import build_judge, judge_key
-from lmms_eval.evaluation.loading import load_tasks
+from lmms_eval.evaluation.loading import load_tasks, with_files
 from lmms_eval.models.building import BuildOptions, adapt_model, ignored_arguments
 from lmms_eval.models.legacy import LegacyAdapter
 from lmms_eval.models.registry import ModelRegistry
@@ -53,6 +53,7 @@ def choose_model(config: RunConfig, registry: ModelRegistry, given: Model | lmms
         legacy=issubclass(cls, lmms),
         model_id=resolved.manifest.model_id,
         ignored_arguments=frozenset(ignored_arguments(cls, config.model_arguments)),
+        opens_media=not config.no_media and (not issubclass(cls, Model) or cls.opens_media(config.model_arguments)),
     )
 
 
@@ -113,7 +114,7 @@ def collect(
     choice = choose_model(config, registry, given) if start.recorded is None else start.recorded.choice
     _refuse_check(config, choice, place)
     selection = _sound(config, load_tasks(_selected(config, registry, task_options(config, choice), start)), place)
-    plans = tuple(plan_task(task, config.limit, config.offset) for task in selection.tasks)
+    selection, plans = _planned(config, choice, selection)
     baselines = _baselines(config, plans, place)
     judge = build_judge(config, plans, _own_device(place))
     if judge is not None:
@@ -136,6 +137,13 @@ def collect(
         asks=start.recorded is None,
         seconds=time.monotonic() - begin,
     )
+
+
+def _planned(config: RunConfig, choice: ModelChoice, selection: Selection) -> tuple[Selection, tuple[TaskPlan, ...]]:
+    """The documents of each task, without the tasks whose files are not here where the model opens media."""
+    plans = tuple(plan_task(task, config.limit, config.offset) for task in selection.tasks)
+    kept = with_files(selection, plans) if choice.opens_media else selection
+    return kept, tuple(plan for plan in plans if plan.task in kept.tasks)
 
 
 def _selected(config: RunConfig, registry: ModelRegistry, options: TaskOptions, start: Start) -> Selection:

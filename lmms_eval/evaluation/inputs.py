@@ -35,6 +35,8 @@ class ModelChoice:
     """Canonical name, where ``name`` is an alias."""
     ignored_arguments: frozenset[str] = frozenset()
     """Model arguments that say nothing to its back end."""
+    opens_media: bool = True
+    """Files that documents name are opened for it."""
     object: Model | lmms | None = None
     """Set when the caller gave a model object; it is not closed by the run."""
 

@@ -1,14 +1,15 @@
-"""Opening the data of the chosen tasks; what a group names without its data being here is left out."""
+"""Opening the data of the chosen tasks; what a group names without its data or files being here is left out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from loguru import logger
 
 from lmms_eval.api.task import Selection
+from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.errors import AbsentDataError, FunctionError, LmmsEvalError, TaskError
 
 
@@ -36,6 +37,29 @@ def load_tasks(selection: Selection) -> Selection:
                 f"task {task.name!r}: preparing its data raised {type(error).__name__}: {error}; see the task's own "
                 "functions (process_docs); --verbosity DEBUG shows where"
             ) from error
+    return _present(selection, absent)
+
+
+def with_files(selection: Selection, plans: Sequence[TaskPlan]) -> Selection:
+    """Look up the files of all documents that are planned. Tasks that lack some are left out, as ``load_tasks`` does.
+
+    Raises:
+        AbsentDataError: tasks that were named themselves lack files, or all do.
+    """
+    absent: dict[str, AbsentDataError] = {}
+    for plan in plans:
+        try:
+            plan.task.check_files(plan.doc_ids)
+        except AbsentDataError as error:
+            absent[plan.task.name] = error
+    named = [str(error) for name, error in absent.items() if name in selection.direct]
+    if named:
+        raise AbsentDataError("\n".join(named))
+    return _present(selection, absent)
+
+
+def _present(selection: Selection, absent: Mapping[str, AbsentDataError]) -> Selection:
+    """The selection without the absent tasks. Raises ``AbsentDataError`` where none is left."""
     if not absent:
         return selection
     if len(absent) == len(selection.tasks):

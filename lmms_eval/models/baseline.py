@@ -49,9 +49,14 @@ class Baseline(Model):
             raise ModelError(f"baseline has no strategy {strategy!r} (--model_args strategy=...); it has {known}")
         self.strategy = strategy
         self._answer = strategies[strategy]
-        self._opens_media = strategy == "gold" and not no_media
+        self._opens_media = self.opens_media({"strategy": strategy, "no_media": no_media})
         self.text = str(text)
         self.options = tuple(options.split("|") if isinstance(options, str) and options else options)
+
+    @classmethod
+    def opens_media(cls, model_args: Mapping[str, Any]) -> bool:
+        """``gold`` does."""
+        return model_args.get("strategy", "gold") == "gold" and not model_args.get("no_media")
 
     def prepare(self, request: Request) -> Request:
         """Nothing is sent anywhere; ``gold`` sees to it that it could be."""

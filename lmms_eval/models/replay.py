@@ -52,6 +52,11 @@ class Replay(Model):
             raise ModelError(f"replay: {self.path} holds neither *_samples_TASK.jsonl nor *{SUBMISSION_SUFFIX}")
         self._books: dict[str, AnswerBook] = {}
 
+    @classmethod
+    def opens_media(cls, model_args: Mapping[str, Any]) -> bool:  # noqa: ARG003
+        """Answers are there already."""
+        return False
+
     def prepare(self, request: Request) -> Request:
         """Nothing is sent anywhere, so no media is opened."""
         return request

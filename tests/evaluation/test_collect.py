@@ -8,8 +8,9 @@ import pytest
 
 from lmms_eval.api.model import lmms
 from lmms_eval.engine.team import Place
-from lmms_eval.errors import DataError, ModelError, TaskError, UnknownNameError
+from lmms_eval.errors import AbsentDataError, DataError, ModelError, TaskError, UnknownNameError
 from tests.evaluation.kit import NAME, Told, config, inputs_of, tasks
+from tests.tasks.kit import BASE, write_rows, write_yaml
 
 
 class Plugin(lmms):
@@ -235,3 +236,28 @@ def test_a_preset_names_the_samples_of_each_task(tmp_path: Path) -> None:
     for text in ("mine", f"mine:{NAME}"):
         found = inputs_of(config(tmp_path, baseline=text, baseline_presets=str(presets))).baselines
         assert found == {NAME: tmp_path / "samples.jsonl"}
+
+
+@pytest.fixture
+def of_videos(tmp_path: Path) -> Path:
+    """A task of two documents with a video each, of which the first is there."""
+    folder = tmp_path / "videos"
+    (folder / "there.mp4").parent.mkdir()
+    (folder / "there.mp4").touch()
+    rows = [{"q": "?", "a": "yes", "video": str(folder / name)} for name in ("there.mp4", "gone.mp4")]
+    write_rows(folder, rows)
+    keys = {"doc_to_text": "q", "doc_to_target": "a", "doc_to_visual": "video", "media_archive": "2 GB"}
+    write_yaml(folder / "probe.yaml", {**BASE, **keys})
+    return folder
+
+
+def test_a_missing_file_is_found_before_the_model_is_built(of_videos: Path, tmp_path: Path) -> None:
+    asked = {"tasks": "probe", "include_path": str(of_videos)}
+    with pytest.raises(AbsentDataError, match=r"'probe': the files of 1 of 2 documents .*gone\.mp4"):
+        inputs_of(config(tmp_path, **asked, model_args="strategy=gold,text=unknown"))
+    assert inputs_of(config(tmp_path, **asked, limit=1)).plans[0].requested == 1
+
+
+@pytest.mark.parametrize("over", [{"model_args": "strategy=constant"}, {"no_media": True}])
+def test_answers_without_media_need_no_files(of_videos: Path, tmp_path: Path, over: dict[str, Any]) -> None:
+    inputs_of(config(tmp_path, tasks="probe", include_path=str(of_videos), **over))

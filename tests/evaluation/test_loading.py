@@ -6,8 +6,9 @@ import pytest
 from loguru import logger
 
 from lmms_eval.api.task import Group, Selection, Task
+from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.errors import AbsentDataError, DataError, TaskError
-from lmms_eval.evaluation.loading import load_tasks
+from lmms_eval.evaluation.loading import load_tasks, with_files
 
 
 class Loading:
@@ -17,6 +18,9 @@ class Loading:
     def load(self) -> None:
         if self.error is not None:
             raise self.error
+
+    def check_files(self, doc_ids: range) -> None:
+        self.load()
 
 
 def selection(*tasks: Loading, direct: frozenset[str] = frozenset()) -> Selection:
@@ -76,3 +80,21 @@ def test_where_no_task_has_data_for_several_reasons_all_are_said() -> None:
     made = AbsentDataError("its answers are files", "answered by files")
     with pytest.raises(AbsentDataError, match=r"none of 2 tasks.*1 answered by files \(b: its answers are files\)"):
         load_tasks(selection(Loading("a", ABSENT), Loading("b", made)))
+
+
+def planned(given: Selection) -> list[TaskPlan]:
+    return [TaskPlan(task, range(2), 2) for task in given.tasks]
+
+
+def test_tasks_without_files_leave_their_groups_too() -> None:
+    given = selection(Loading("a", ABSENT), Loading("b"), Loading("c"))
+    found = with_files(given, planned(given))
+    assert [task.name for task in found.tasks] == ["b", "c"]
+    assert [(group.name, group.children) for group in found.groups] == [("all", ("right",)), ("right", ("b", "c"))]
+
+
+def test_all_tasks_that_were_named_themselves_and_lack_files_are_said_at_once() -> None:
+    other = AbsentDataError("no video")
+    given = selection(Loading("a", ABSENT), Loading("b"), Loading("c", other), direct=frozenset({"a", "b", "c"}))
+    with pytest.raises(AbsentDataError, match="no folder\nno video"):
+        with_files(given, planned(given))

@@ -40,6 +40,7 @@ class TaskConfig(_Keys):
     process_results_use_image: bool = False
     process_docs: Any = None
     doc_to_visual: Any = None
+    media_archive: str | None = None
     doc_to_text: Any = None
     doc_to_target: Any = None
     doc_to_gold: Any = None

@@ -28,6 +28,7 @@ from lmms_eval.tasks.yaml.included import included_folders
 from lmms_eval.tasks.yaml.judged import repeated
 from lmms_eval.tasks.yaml.legacy_arguments import arguments_of
 from lmms_eval.tasks.yaml.loader import encode
+from lmms_eval.tasks.yaml.media_check import check_files
 from lmms_eval.tasks.yaml.media_folders import media_folders
 from lmms_eval.tasks.yaml.media_policy import media_policy
 from lmms_eval.tasks.yaml.metrics import BYPASS, task_metrics
@@ -167,6 +168,10 @@ class YamlTask(Task):
 
     def __len__(self) -> int:
         return len(self.documents)
+
+    def check_files(self, doc_ids: Sequence[int]) -> None:
+        if size := self.config.media_archive:
+            check_files(self.name, size, doc_ids, lambda doc_id: self.prompts.visuals(self.document(doc_id)))
 
     def exchange(self, doc_id: int, repeat: int) -> Exchange:
         return exchange_for(self.requests, doc_id, repeat)
