@@ -121,9 +121,12 @@ def hub_copy(folder: Path, name: str | None, where: str) -> FilesBySplit:
     places = [place for place in (*named, folder, folder / "data") if place.is_dir()]
     # Numbered files of a split come first: beside them may lie other files, such as a leaderboard's.
     for place in places:
-        shards = [file for file in _below(place, recursive=place in named) if _SHARD.match(file.stem)]
-        if shards:
+        if shards := _shards(_below(place, recursive=place in named)):
             return _by_split(shards, place)
+    if not name:  # the only configuration has a folder of its own
+        found = [(shards, place) for place in folder.glob("*/") if (shards := _shards(_below(place, recursive=False)))]
+        if len(found) == 1:
+            return _by_split(*found[0])
     for place in places:
         files = _below(place, recursive=place in named)
         files = files or (_below(place, recursive=True) if place == folder and not name else [])
@@ -136,6 +139,11 @@ def hub_copy(folder: Path, name: str | None, where: str) -> FilesBySplit:
         found_there = f"{folder} holds: {', '.join(names[:10]) or 'nothing'}"
     kinds = ", ".join(SUFFIXES)
     raise MissingDataError(f"{where}: no data files found: looked for {wanted} (and {kinds} files); {found_there}")
+
+
+def _shards(files: Sequence[Path]) -> list[Path]:
+    """Those of some files that are numbered parts of a split."""
+    return [file for file in files if _SHARD.match(file.stem)]
 
 
 def _by_split(files: Sequence[Path], place: Path) -> FilesBySplit:

@@ -183,6 +183,7 @@ def write(folder: Path, name: str, value: int) -> None:
         (["test.parquet", "train.parquet"], None, 0),
         (["testing-x.parquet"], None, 0),
         (["data/cfg/test-00000-of-00001.parquet"], "cfg", 0),
+        (["answers.parquet", "cfg/test-00000-of-00001.parquet"], None, 1),
     ],
 )
 def test_folders_in_the_layout_of_the_hub(tmp_path: Path, files: list[str], name: str | None, wanted: int) -> None:
