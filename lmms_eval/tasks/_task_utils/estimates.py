@@ -12,12 +12,30 @@ from lmms_eval.api.outcome import Estimate, SubScore
 SubScores = Mapping[str, Mapping[str, SubScore]]
 
 
-def mean(scores: Sequence[float], scale: float = 1.0, sub_scores: SubScores | None = None) -> Estimate:
-    """Return the mean times ``scale`` with its standard error; no value for no scores."""
+def mean(
+    scores: Sequence[float],
+    scale: float = 1.0,
+    sub_scores: SubScores | None = None,
+    clusters: Sequence[Hashable | None] = (),
+    notes: Sequence[str] = (),
+) -> Estimate:
+    """Return the mean times ``scale`` with its standard error; no value for no scores.
+
+    Args:
+        scores: a number for each document.
+        scale: 100 for a percentage.
+        sub_scores: scores of parts of the documents.
+        clusters: what several documents are about, such as a video; the error is then the clustered one. Where some
+            have none, documents count as independent.
+        notes: sentences about the number.
+    """
     whole = part(scores, scale)
     if whole is None:
-        return Estimate(None)
-    return Estimate(whole.value, whole.stderr, sub_scores=sub_scores or {})
+        return Estimate(None, notes=tuple(notes))
+    stderr = whole.stderr
+    if None not in clusters and len(set(clusters)) > 1:
+        stderr = scale * stats.clustered_stderr(scores, clusters)
+    return Estimate(whole.value, stderr, sub_scores=sub_scores or {}, notes=tuple(notes))
 
 
 def part(scores: Sequence[float], scale: float = 1.0) -> SubScore | None:

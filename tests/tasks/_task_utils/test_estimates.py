@@ -16,6 +16,14 @@ def test_a_mean_has_the_error_of_its_scale() -> None:
     assert made.stderr == pytest.approx(100 * stats.mean_stderr([1.0, 0.0, 1.0]))
 
 
+def test_documents_of_one_cluster_count_together() -> None:
+    scores, clusters = [1.0, 1.0, 0.0, 0.0], ["a", "a", "b", "b"]
+    made = mean(scores, 100, clusters=clusters)
+    assert made.stderr == pytest.approx(100 * stats.clustered_stderr(scores, clusters))
+    for useless in (["a", None, "b", "b"], ["a"] * 4):
+        assert mean(scores, clusters=useless).stderr == mean(scores).stderr
+
+
 def test_nothing_has_no_value_and_one_score_no_error() -> None:
     assert (mean([]).value, part([]), over_parts({}, "kind").value) == (None, None, None)
     assert part([0.5], 2) == SubScore(1.0, 1, None)
