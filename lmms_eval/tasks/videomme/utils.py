@@ -1,0 +1,130 @@
+"""Video-MME: multiple choice about videos of three lengths, with or without their subtitles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from lmms_eval.api.outcome import Estimate
+from lmms_eval.errors import ItemError, MediaError
+from lmms_eval.metrics.option_letters import extract_mcq_answer
+from lmms_eval.tasks._task_utils.estimates import by, mean
+from lmms_eval.tasks._task_utils.videos import MediaFolder
+from lmms_eval.tasks.videomme.subtitles import ALL_FRAMES, read, shown
+
+Doc = Mapping[str, Any]
+Settings = Mapping[str, Any] | None
+VIDEOS = MediaFolder(
+    "videomme",
+    "lmms-eval/Video-MME",
+    ("videomme", "videomme_w_subtitle", "videomme_long", "videomme_long_w_subtitle"),
+)
+LETTERS = ("A", "B", "C", "D")
+DURATIONS = ("short", "medium", "long")
+DOMAINS = (
+    "Knowledge", "Film & Television", "Sports Competition", "Artistic Performance", "Life Record", "Multilingual",
+)  # fmt: skip
+DIVISIONS = ("duration", "category", "sub_category", "task_category")
+_TASK = (
+    "Select the best answer to the following multiple-choice question based on the video and the subtitles. "
+    "Respond with only the letter (A, B, C, or D) of the correct option."
+)
+
+
+def doc_to_visual(doc: Doc, lmms_eval_specific_kwargs: Settings = None) -> list[str]:
+    """Return the path of the video.
+
+    Raises:
+        MediaError: it is not there.
+    """
+    names = [f"data/{doc['videoID']}.{ending}" for ending in ("mp4", "MP4", "mkv")]
+    return [VIDEOS.find(*names, settings=lmms_eval_specific_kwargs)]
+
+
+def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Settings = None) -> str:
+    """Return the authors' instruction, which names subtitles in any case, with question and options."""
+    settings = lmms_eval_specific_kwargs or {}
+    return _question(doc, settings, settings.get("post_prompt") or "")
+
+
+def doc_to_text_with_subtitles(doc: Doc, lmms_eval_specific_kwargs: Settings = None) -> str:
+    """Return the subtitles of the sampled frames before instruction, question and options.
+
+    Raises:
+        MediaError: there are subtitles, and no video whose frames tell which.
+    """
+    settings = lmms_eval_specific_kwargs or {}
+    subtitles = _subtitles(doc, settings)
+    return f"This video's subtitles are listed below: \n{subtitles}\n{_question(doc, settings, 'The best answer is:')}"
+
+
+def _question(doc: Doc, settings: Mapping[str, Any], end: str) -> str:
+    options = "\n".join(doc["options"])
+    if settings.get("format") == "qwen3_vl":
+        return f"{settings['pre_prompt']}{doc['question']}\nOptions:\n{options}\n{settings['post_prompt']}"
+    return f"{_TASK}\n{doc['question']}\n{options}\n{end}"
+
+
+def _subtitles(doc: Doc, settings: Mapping[str, Any]) -> str:
+    file = VIDEOS.look_up(f"subtitle/{doc['videoID']}.srt", settings=settings)
+    if file is None:
+        return "No subtitles available"
+    text = file.read_text(encoding="utf-8-sig", errors="replace")
+    if settings.get("gemini_api_flag") == "full subtitle":
+        return "\n".join(line for block in read(text) for line in block.lines)
+    frames, rate = _frames(*doc_to_visual(doc, settings))
+    return "\n".join(shown(read(text), frames, rate, int(settings.get("frame_num", ALL_FRAMES))))
+
+
+@lru_cache(maxsize=64)  # questions about one video stand together
+def _frames(path: str) -> tuple[int, float]:
+    """Number of frames, and frames per second."""
+    from lmms_eval.media import probe
+
+    info = probe(path)
+    if not info.fps:
+        raise MediaError(f"{path} does not tell its frames per second, by which subtitles are chosen")
+    return info.frames, info.fps
+
+
+def long_videos(dataset: Any) -> Any:
+    """Return the questions about videos of 30 to 60 minutes."""
+    return dataset.filter(lambda duration: duration == "long", input_columns=["duration"])
+
+
+def process_results(doc: Doc, results: Sequence[str]) -> dict[str, Any]:
+    """Score the letter that the answer names 1 or 0, beside what divides the questions.
+
+    Raises:
+        ItemError: the reference answer is none of the four letters.
+    """
+    if doc["answer"] not in LETTERS:
+        raise ItemError(f"videomme: column 'answer' holds {doc['answer']!r}: it must be A, B, C or D")
+    answer = extract_mcq_answer(results[0], LETTERS)
+    return {
+        "videomme_perception_score": {
+            "question_id": doc["question_id"],
+            "duration": doc["duration"],
+            "category": doc["domain"],
+            "sub_category": doc["sub_category"],
+            "task_category": doc["task_type"],
+            "pred_answer": answer,
+            "answer": doc["answer"],
+            "score": float(answer == doc["answer"]),
+            "videoID": doc["videoID"],
+        }
+    }
+
+
+def aggregate(results: Sequence[Mapping[str, Any]]) -> Estimate:
+    """Return the percentage of right answers, also by length, domain, sub-category and kind of question."""
+    parts = {name: by(results, name, _is_right, 100) for name in DIVISIONS}
+    unknown = sum(row["duration"] not in DURATIONS or row["category"] not in DOMAINS for row in results)
+    notes = [f"unknown_categories: {unknown} of {len(results)} questions, counted, with rows of their own"]
+    clusters = [row.get("videoID") for row in results]
+    return mean([_is_right(row) for row in results], 100, parts, clusters, notes if unknown else ())
+
+
+def _is_right(row: Mapping[str, Any]) -> float:
+    return float(row["pred_answer"] == row["answer"])
