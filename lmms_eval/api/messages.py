@@ -110,20 +110,29 @@ def visual_to_content(visual: Any) -> dict[str, Any]:
     if isinstance(visual, Mapping):
         return _mapping_to_content(visual)
     if isinstance(visual, str):
-        suffix = visual.split("?")[0].rsplit(".", 1)[-1].lower()
-        if suffix in IMAGE_SUFFIXES or visual.startswith("data:image"):
-            return {"type": "image", "url": visual}
-        if suffix in AUDIO_SUFFIXES or visual.startswith("data:audio"):
-            return {"type": "audio", "url": visual}
-        return {"type": "video", "url": visual}
+        return {"type": _kind_of(visual), "url": visual}
     if hasattr(visual, "convert") and hasattr(visual, "size"):  # a PIL image, without importing PIL here
         return {"type": "image", "url": visual}
+    if hasattr(visual, "get_all_samples"):  # the decoder that ``datasets`` hands out for a sound
+        return {"type": "audio", "url": visual}
     raise TypeError(f"doc_to_visual gave a {type(visual).__name__}: give a PIL image, a path, a URL or a mapping")
+
+
+def _kind_of(place: str) -> str:
+    """The kind of medium at a path or address, by its ending; what is neither picture nor sound is a video."""
+    suffix = place.split("?")[0].rsplit(".", 1)[-1].lower()
+    if suffix in IMAGE_SUFFIXES or place.startswith("data:image"):
+        return "image"
+    return "audio" if suffix in AUDIO_SUFFIXES or place.startswith("data:audio") else "video"
 
 
 def _mapping_to_content(visual: Mapping[str, Any]) -> dict[str, Any]:
     if "array" in visual and "sampling_rate" in visual:
         return {"type": "audio", "url": visual}
+    if "bytes" in visual:  # a picture, sound or video as a column stores it
+        kind = visual.get("type") or _kind_of(str(visual.get("path")))
+        is_elsewhere = visual["bytes"] is None and "path" in visual
+        return {"type": kind, "url": visual["path"] if is_elsewhere else visual}
     kind = visual.get("type", "video")
     if "video_start" in visual or "video_end" in visual:
         return {"type": kind, "url": visual}

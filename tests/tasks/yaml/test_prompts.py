@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import io
+import json
+import wave
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from lmms_eval.api.task import TaskOptions
 from lmms_eval.errors import TaskError, UsageError
+from lmms_eval.media.audio import load_audio
 from lmms_eval.tasks.yaml.fewshot import FewShot
+from tests.media import draw
 from tests.tasks.kit import ROWS, Function, converse, loaded, make_task, turns_of
 
 PICTURES = """
@@ -162,3 +169,22 @@ def test_random_prompts_are_seeded_by_document(tmp_path: Path) -> None:
     assert first(one, 0).context != first(one, 1).context
     answer, _ = converse(one, 0, lambda request: "x")
     assert turns_of(first(one, 0)) == [("user", [answer.input])]
+
+
+@pytest.mark.parametrize("features", [{"sound": {"sampling_rate": 16_000, "_type": "Audio"}}, None])
+def test_a_column_of_sounds_reaches_chat_models_as_sound(tmp_path: Path, features: Any) -> None:
+    """With the data set's own word for the column's type, and without it."""
+    held = io.BytesIO()
+    with wave.open(held, "wb") as sound:
+        sound.setnchannels(1)
+        sound.setsampwidth(2)
+        sound.setframerate(8000)
+        sound.writeframes((draw.tone() * 32767).astype("<i2").tobytes())
+    table = pa.table({"q": ["Heard?"], "a": ["yes"], "sound": [{"bytes": held.getvalue(), "path": "s.wav"}]})
+    metadata = {"huggingface": json.dumps({"info": {"features": features}})} if features else None
+    pq.write_table(table.replace_schema_metadata(metadata), tmp_path / "test.parquet")
+    keys = {"dataset_path": "parquet", "dataset_kwargs": {"data_files": {"test": "test.parquet"}}}
+    task = loaded(tmp_path, {**keys, "doc_to_text": "q", "doc_to_target": "a", "doc_to_visual": "sound"})
+    _, videos, (audio,) = first(task, 0).build_messages().extract_media()
+    assert videos == []
+    assert len(load_audio(audio, 16_000).samples) == pytest.approx(8000, abs=2)
