@@ -33,4 +33,4 @@ def _roots(config: TaskConfig, file: Path, options: TaskOptions) -> Iterator[Pat
         yield file.parent
     cache_dir = PurePath(str((config.dataset_kwargs or {}).get("cache_dir") or "/"))
     if not cache_dir.is_absolute() and ".." not in cache_dir.parts and cache_dir.parts:
-        yield Path(cache_dir)
+        yield from (Path(cache_dir), hf_home() / cache_dir)  # the latter may be a link to where its archives lie

@@ -59,6 +59,15 @@ def first(task: YamlTask) -> Request:
     return task.exchange(0, 0).open()[0]
 
 
+def test_the_media_folder_of_a_task_may_be_a_link_of_the_user(secret: str, tmp_path: Path) -> None:
+    (tmp_path / "home" / "pictures").symlink_to(Path(secret).parent)
+    kwargs = {"cache_dir": "pictures", "video": True}
+    row = {"image": str(tmp_path / "home" / "pictures" / "me.png")}
+    first(from_hub(tmp_path, row, dataset_kwargs=kwargs)).build_messages()
+    with pytest.raises(MediaError, match=REFUSED):
+        first(from_hub(tmp_path, row)).build_messages()
+
+
 def shown(task: YamlTask) -> list[Any]:
     return first(task).build_messages().extract_media()[0]
 
