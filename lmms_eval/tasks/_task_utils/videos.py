@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +52,9 @@ class MediaFolder:
             names: paths below the media folder. A place is searched for all of them before the next place.
             settings: of the function that asks.
         """
-        candidates = (place / name for place in self.places(settings) for name in names)
-        return next((path for path in candidates if path.is_file()), None)
+        settings = settings or {}
+        places = _there(self, settings.get("data_root"), settings.get("media_root"), hf_home())
+        return _first(places, names) or _first(self.places(settings), names)
 
     def find(self, *names: str, settings: Settings = None) -> str:
         """Return the path of a file, as ``look_up`` finds it.
@@ -76,3 +78,16 @@ class MediaFolder:
     @property
     def _home(self) -> Path:
         return hf_home() / self.cache_dir
+
+
+@lru_cache(maxsize=256)
+def _there(folder: MediaFolder, data_root: str | None, media_root: str | None, home: Path) -> tuple[Path, ...]:  # noqa: ARG001
+    """The places that exist: a look-up in one that does not costs as much, and most do not.
+
+    Folders that are made later are found where a file is in none of these.
+    """
+    return tuple(place for place in folder.places({"data_root": data_root, "media_root": media_root}) if place.is_dir())
+
+
+def _first(places: Iterable[Path], names: Sequence[str]) -> Path | None:
+    return next((path for place in places for name in names if (path := place / name).is_file()), None)

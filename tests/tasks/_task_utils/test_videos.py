@@ -38,12 +38,11 @@ def test_a_folder_of_data_root_stands_for_the_media_folder(place: str, home: Pat
 @pytest.mark.parametrize("place", ["clips/v1", "."])
 def test_media_root_comes_after_data_root_and_before_hf_home(place: str, home: Path, tmp_path: Path) -> None:
     settings = {"data_root": str(tmp_path / "data"), "media_root": str(tmp_path / "more")}
-    made(home / "a.mp4")
-    assert CLIPS.find("a.mp4", settings=settings) == str(home / "a.mp4")
-    file = made(tmp_path / "more" / place / "a.mp4")
-    assert CLIPS.find("a.mp4", settings=settings) == file
-    file = made(tmp_path / "data" / "a.mp4")
-    assert CLIPS.find("a.mp4", settings=settings) == file
+    for folder in (tmp_path / "data", tmp_path / "more" / place, home):
+        made(folder / "a.mp4")
+    for folder in (tmp_path / "data", tmp_path / "more" / place, home):
+        assert CLIPS.find("a.mp4", settings=settings) == str(folder / "a.mp4")
+        (folder / "a.mp4").unlink()
 
 
 def test_other_names_are_tried_in_order(home: Path) -> None:
@@ -51,6 +50,14 @@ def test_other_names_are_tried_in_order(home: Path) -> None:
     assert CLIPS.find("mp4s/a.mp4", "mp4s/a.MP4", "mp4s/a.mkv") == file
     file = made(home / "mp4s" / "a.MP4")
     assert CLIPS.find("mp4s/a.mp4", "mp4s/a.MP4", "mp4s/a.mkv") == file
+
+
+def test_folders_that_are_made_later_are_found(home: Path, tmp_path: Path) -> None:
+    settings = {"data_root": str(tmp_path / "data")}
+    assert CLIPS.look_up("a.mp4", settings=settings) is None
+    for place in (tmp_path / "data" / "media", home):
+        file = made(place / f"{place.name}.mp4")
+        assert CLIPS.find(f"{place.name}.mp4", settings=settings) == file
 
 
 def test_a_missing_file_is_named_with_the_places_and_what_to_do(home: Path) -> None:
