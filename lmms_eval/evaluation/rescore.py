@@ -186,6 +186,7 @@ def _model(folder: Path, record: Mapping[str, Any], config: RunConfig) -> Record
         legacy=bool(model["legacy"]),
         model_id=str(model["model_id"]),
         ignored_arguments=frozenset(model["ignored_arguments"]),
+        opens_media=False,
     )
     results = folder.parent.parent / f"{record.get('stamp')}_results.json"
     described = {}

@@ -11,6 +11,8 @@ from lmms_eval.evaluation.rescore import rescore
 from lmms_eval.evaluation.run import run
 from lmms_eval.models import registry
 from tests.evaluation.kit import NAME, config
+from tests.media.draw import write_video
+from tests.tasks.kit import BASE, write_rows, write_yaml
 
 PLUGIN = """
 from lmms_eval.api.model import Model
@@ -35,3 +37,14 @@ def test_a_run_with_an_ignored_argument_is_found_again(tmp_path: Path, monkeypat
     again = rescore(tmp_path / "out", {})
     assert again.results["results"][NAME] == first.results["results"][NAME]
     assert again.results["run_key"] == first.results["run_key"]
+
+
+def test_answers_are_scored_again_without_the_files_that_were_shown(tmp_path: Path) -> None:
+    (tmp_path / "tasks").mkdir()
+    video = write_video(tmp_path / "v.mp4", 2)
+    write_rows(tmp_path / "tasks", [{"q": "?", "a": "yes", "video": str(video)}])
+    keys = {"doc_to_text": "q", "doc_to_target": "a", "doc_to_visual": "video", "media_archive": "2 GB"}
+    write_yaml(tmp_path / "tasks" / "probe.yaml", {**BASE, **keys})
+    first = run(config(tmp_path, tasks="probe"))
+    video.unlink()
+    assert rescore(tmp_path / "out", {}).results["results"] == first.results["results"]
