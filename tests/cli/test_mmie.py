@@ -150,7 +150,7 @@ def test_a_judge_that_is_not_there_withholds_and_says_why(tmp_path):
         (["--input_name", "none.json"], r"none\.json cannot be read"),
         (["--input_name", "object.json"], "a JSON list of records"),
         (["--input_name", "torn.json"], "no complete JSON file"),
-        (["--judge_prompts", "data.json", "--judge_model", "J"], "no text is assigned to SA_SYSTEM_PROMPT"),
+        (["--judge_prompts", "data.json", "--judge_model", "J"], "must be a JSON object of texts"),
         (["--model_path", "./none"], r"internvl: \./none cannot be read"),
         (["--input_nam", "x"], "unrecognized"),
     ],

@@ -6,10 +6,6 @@ from a file of the user's. Fingerprints say which texts were used.
 
 from __future__ import annotations
 
-import ast
-import functools
-import hashlib
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from lmms_eval.errors import DataError
+from lmms_eval.tasks._task_utils.judge_texts import BUILT_IN, fingerprint, texts_of
 from lmms_eval.tasks.mmie.settings import Settings
 
 OFFICIAL: Mapping[str, str] = MappingProxyType(
@@ -99,14 +96,14 @@ class JudgePrompts:
     def fingerprints(self) -> dict[str, str]:
         """Returns the SHA-256 of every text, for the results."""
         return {
-            **{tag: _sha256(text) for tag, text in self.systems.items()},
-            "lead_in": _sha256(self.lead_in),
+            **{tag: fingerprint(text) for tag, text in self.systems.items()},
+            "lead_in": fingerprint(self.lead_in),
         }
 
     @property
     def is_official(self) -> bool:
         """True where the three texts are those of the published scores."""
-        return all(_sha256(self.systems[tag]) == expected for tag, expected in OFFICIAL.items())
+        return all(fingerprint(self.systems[tag]) == expected for tag, expected in OFFICIAL.items())
 
     @property
     def metric(self) -> str:
@@ -120,11 +117,6 @@ def prompts(file: str) -> JudgePrompts:
     Raises:
         DataError: the file cannot be read, or lacks a text.
     """
-    return _prompts(file, os.stat(file).st_mtime_ns if file and os.path.exists(file) else 0)
-
-
-@functools.lru_cache(maxsize=4)
-def _prompts(file: str, changed: int) -> JudgePrompts:  # noqa: ARG001 - a changed file is read again
     return load_prompts(Path(file)) if file else built_in()
 
 
@@ -135,56 +127,23 @@ def prompts_identity(kwargs: Mapping[str, Any] | None) -> str:
 
 def built_in() -> JudgePrompts:
     """Returns our own wording."""
-    return JudgePrompts(MappingProxyType({"SA": _SA, "PBL": _PBL, "MSR": _MSR}), _LEAD_IN, "built-in")
+    return JudgePrompts(MappingProxyType({"SA": _SA, "PBL": _PBL, "MSR": _MSR}), _LEAD_IN, BUILT_IN)
 
 
 def load_prompts(path: Path) -> JudgePrompts:
-    """Reads the texts from a user's Python file, which is parsed and never run.
+    """Reads the texts from a user's file (``judge_texts.texts_of``).
 
     Raises:
-        DataError: the file cannot be read or parsed, or lacks one of ``CONSTANTS`` as a text at its top level.
+        DataError: the file cannot be read or parsed, or lacks one of ``CONSTANTS``.
     """
-    try:
-        tree = ast.parse(path.read_bytes(), filename=str(path))
-    except OSError as error:
-        raise DataError(f"judge prompts {path} cannot be read: {error.strerror or error}") from error
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise DataError(f"judge prompts {path} cannot be parsed as Python: {error}") from error
-    texts: dict[str, str] = {}
-    for statement in tree.body:
-        for name, value in _assigned(statement):
-            text = _constant(value)
-            if name in CONSTANTS.values() and text is not None:
-                texts[name] = text
+    texts = texts_of(path)
     lacking = [name for name in CONSTANTS.values() if name not in texts]
     if lacking:
         hint = f" ({CONSTANTS['lead_in']}: what stands between the header of the correct answer and the answer)"
         raise DataError(
-            f"judge prompts {path}: no text is assigned to {', '.join(lacking)} at the top level"
-            f"{hint if CONSTANTS['lead_in'] in lacking else ''}; write NAME = '...' for each"
+            f"judge prompts {path}: there is no text {', '.join(lacking)}"
+            f"{hint if CONSTANTS['lead_in'] in lacking else ''}; write NAME = '...' at the top level of a Python file, "
+            f'or "NAME": "..." in a JSON file'
         )
     systems = {tag: texts[name] for tag, name in CONSTANTS.items() if tag != "lead_in"}
     return JudgePrompts(MappingProxyType(systems), texts[CONSTANTS["lead_in"]], str(path))
-
-
-def _assigned(statement: ast.stmt) -> list[tuple[str, ast.expr]]:
-    """Returns the names that a statement assigns, each with its value."""
-    if isinstance(statement, ast.Assign):
-        return [(target.id, statement.value) for target in statement.targets if isinstance(target, ast.Name)]
-    if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value is not None:
-        return [(statement.target.id, statement.value)]
-    return []
-
-
-def _constant(value: ast.expr) -> str | None:
-    """Returns a text, or texts joined by plus; ``None`` for any other expression."""
-    if isinstance(value, ast.Constant):
-        return value.value if isinstance(value.value, str) else None
-    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
-        left, right = _constant(value.left), _constant(value.right)
-        return None if left is None or right is None else left + right
-    return None
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,94 @@
+"""A judge that says whether an answer is right: one question, a reply of 1 or 0 (several benchmarks of reasoning)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lmms_eval.api.judging import Verdict
+from lmms_eval.api.outcome import Unscored
+from lmms_eval.judges.replies import parse_binary
+from lmms_eval.tasks._task_utils.judge_texts import JudgeText
+
+NAME = "binary"
+NO_JUDGE = "needs a judge: give --judge_model"
+_RIGHT, _WRONG = "1", "0"
+_STANDALONE = re.compile(r"(?<![A-Za-z0-9_.-])[01](?![A-Za-z0-9_]|\.\d)")
+
+TEXT = JudgeText(
+    "binary_judge",
+    """You check answers. Reply {positive} if the answer below is entirely right, and {negative} in every other case.
+
+The question:
+<<<
+{question}
+>>>
+The right answer:
+<<<
+{answer}
+>>>
+The answer to check:
+<<<
+{prediction}
+>>>
+
+How to decide:
+1. The answer to check may show its reasoning. Find the final answer in it and judge that alone.
+2. Multiple choice: naming the right option is enough, whether by its letter or by its content.
+3. Open questions: compare meanings, not words. An answer that is right only in part, or that adds something wrong, is \
+{negative}, however good its reasoning is.
+4. Spelling, capitals, spaces and layout do not matter.
+5. Numbers must agree within sensible rounding; where a unit is asked for, the unit must be right as well.
+
+Reply with {positive} or {negative} and nothing else.""",
+    "182fc41a9ea411bb",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BinaryScore:
+    """A judge's reply as two scores."""
+
+    official: int
+    """1 if the character 1 stands anywhere in the reply (``10`` and ``0 (not 1)`` count as right)."""
+    fixed: int
+    """The first 0 or 1 that stands by itself; 0 without one."""
+
+
+def question(
+    asked: str, answer: str, prediction: str, settings: Mapping[str, Any] | None, name: str = NAME
+) -> dict[str, Any]:
+    """Return the question to the judge, for the list that ``doc_to_judge`` returns.
+
+    Args:
+        asked: the benchmark's question.
+        answer: the reference answer.
+        prediction: the answer to judge.
+        settings: the task's settings, with ``judge_prompts`` where the user gives a file.
+        name: unique among the document's questions.
+
+    Raises:
+        DataError: the user's file of texts cannot be used.
+    """
+    prompt = TEXT.used(settings).filled(
+        question=asked, answer=answer, prediction=prediction, positive=_RIGHT, negative=_WRONG
+    )
+    return {"name": name, "prompt": prompt, "reader": "binary", "generation": {"max_new_tokens": 1024}}
+
+
+def score(verdicts: Mapping[str, Verdict] | None, name: str = NAME) -> BinaryScore | Unscored:
+    """Read the judge's reply. Without a reply there is no score; a reply with neither 0 nor 1 means wrong."""
+    verdict = (verdicts or {}).get(name)
+    if verdict is None:
+        return Unscored(NO_JUDGE)
+    if verdict.text is None:
+        return Unscored(f"the judge gave no reply: {verdict.error}")
+    return read(verdict.text)
+
+
+def read(reply: str) -> BinaryScore:
+    """Read a reply by the official rule and by the fixed one."""
+    found = _STANDALONE.search(reply)
+    return BinaryScore(int(parse_binary(reply)), int(found is not None and found.group() == _RIGHT))
