@@ -31,10 +31,15 @@ def guessed(choices: Sequence[T], answer: str) -> T:
     Raises:
         IndexError: there are no choices.
     """
+    note_chance()
+    return random.Random(f"{RUN_SEED.get()}:{answer}").choice(choices)
+
+
+def note_chance() -> None:
+    """Note that chance decides the score of the document at work, now or when scores are aggregated."""
     chance = _CHANCE.get()
     if chance is not None:
         chance.drew = True
-    return random.Random(f"{RUN_SEED.get()}:{answer}").choice(choices)
 
 
 @contextmanager

@@ -47,13 +47,12 @@ class UsedText:
         return fingerprint(self.text)[:_SHOWN_DIGITS]
 
     @property
-    def note(self) -> str:
-        """A sentence that says which text was used."""
-        told = f"judge text {self.name} ({self.short_fingerprint})"
+    def origin(self) -> str:
+        """Words that say whose text it is."""
         if self.is_authors:
-            return f"{told} is the authors' text"
+            return "the authors' text"
         whose = "our own wording" if self.source == BUILT_IN else f"a text from {Path(self.source).name}"
-        return f"{told} is {whose}, not the authors': the number is not the one that reports quote (--judge_prompts)"
+        return f"{whose}, not the authors': the number is not the one that reports quote (--judge_prompts)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +113,12 @@ def noted(estimate: Estimate, task: Any, *texts: JudgeText) -> Estimate:
         one.name: {"source": one.source, "fingerprint": one.short_fingerprint, "authors": one.is_authors}
         for one in used
     }
+    origins: dict[str, list[str]] = {}
+    for one in used:
+        origins.setdefault(f"({one.short_fingerprint}) is {one.origin}", []).append(one.name)
+    notes = [f"judge text {', '.join(names)} {origin}" for origin, names in origins.items()]
     details = {**estimate.details, "judge_texts": told}
-    return replace(estimate, details=details, notes=(*estimate.notes, *(one.note for one in used)))
+    return replace(estimate, details=details, notes=(*estimate.notes, *notes))
 
 
 def fingerprint(text: str) -> str:

@@ -16,7 +16,7 @@ from unittest import mock
 
 from PIL import Image
 
-from lmms_eval.api.judging import Verdict as Reply
+from lmms_eval.api.judging import JudgeQuestion
 from lmms_eval.api.outcome import Estimate, Withheld
 from lmms_eval.api.task import Answer, TaskOptions
 from lmms_eval.tasks.catalogue import Catalogue
@@ -27,6 +27,7 @@ from lmms_eval.utils.run_seed import noting_chance
 from tests.media import draw
 from tests.parity.compare import agree, decode
 from tests.parity.keys import keyed
+from tests.parity.popular_judge import Judge, asked_in_turn, unjudged
 from tests.parity.vectors import GOLDEN_DIR, PASSED, Vector, Verdict, deviates, failed, line_adapter, pending
 
 FOLDER = "popular_tasks"
@@ -36,6 +37,8 @@ STAMP = "<YYYY-MM-DD-HH-MM-SS>"
 FIXED = "popular_faults_are_mended"
 NOTHING = "popular_no_documents_no_value"
 RANDOM = "popular_letters_are_drawn_per_document"
+UNJUDGED = "popular_no_reply_is_no_score"
+ABSENT = "popular_parts_without_documents_are_absent"
 OUTCOMES: dict[str, Any] = {"textvqa/s-error-01": {"exact_match": 0.0}}
 """Errors whose outcome the specification names."""
 
@@ -57,6 +60,10 @@ def task_of(name: str, model: str | None, chat: bool) -> YamlTask:
 
 def scorer_of(task: YamlTask) -> AnswerScorer:
     return AnswerScorer(task.config, task.prompts, task._task_metrics, task._plan, False)
+
+
+def questions_of(task: YamlTask, doc: Any, answers: Sequence[Answer]) -> list[JudgeQuestion]:
+    return scorer_of(task).judge_questions(doc, answers) if task.is_judged else []
 
 
 def opened(value: Any) -> Any:
@@ -112,32 +119,14 @@ def _prompt(record: Mapping[str, Any]) -> dict[str, Any]:
         return {key: recorded(value, home) for key, value in found.items()}
 
 
-def replies(task: YamlTask, doc: Any, answers: Sequence[Answer], given: Iterator[str]) -> list[Reply]:
-    """Verdicts of a judge that gives these replies in order, asked again after one that cannot be read."""
-    found = []
-    for question in scorer_of(task).judge_questions(doc, answers) if task.is_judged else ():
-        question.build_messages()
-        said = []
-        for reply in given:
-            said.append(reply)
-            if question.accepts(reply):
-                break
-        text = said[-1] if said else None
-        is_read = bool(said) and question.accepts(said[-1])
-        error = None if said else "judge out of reach"
-        text, seen = (said[-1] if said else None), tuple(said)
-        found.append(Reply(question.name, text, is_read, "judge-model", "", seen, None, error, question.details))
-    return found
-
-
-def processed(record: Mapping[str, Any]) -> tuple[Any, bool]:
+def processed(record: Mapping[str, Any], judge: Judge | None = None) -> tuple[Any, bool]:
     """What scoring a document gives : metrics, or by pipeline; and whether chance took part."""
     task = task_of(record["task"], record.get("model"), True)
     doc = opened(record["doc"])
     answers = [Answer(answer) for answer in record["answers"]]
-    given = iter(record.get("judge_replies") or ())
+    judge = judge or Judge(record)
     if len(answers) == 1 or task.config.process_results is None or "none" not in task.pipelines:
-        scores = scorer_of(task).scores(doc, answers, replies(task, doc, answers, given))
+        scores = scorer_of(task).scores(doc, answers, judge.verdicts(questions_of(task, doc, answers)))
         drew = any(score.drew for score in scores)
         if task.pipelines == ("none",):
             return scores[0].metrics, drew
@@ -148,16 +137,15 @@ def processed(record: Mapping[str, Any]) -> tuple[Any, bool]:
     return metrics, chance.drew
 
 
-def aggregated(record: Mapping[str, Any], output: Path | None = None) -> Estimate:
+def aggregated(record: Mapping[str, Any], output: Path | None = None, judge: Judge | None = None) -> Estimate:
     """What an aggregation makes of recorded values."""
     task = task_of(record["task"], None, True)
     (definition,) = (metric for metric in task.metrics if metric.name == record.get("metric", "submission"))
     args = SimpleNamespace(output_path=None if output is None else str(output), log_samples_suffix="x", model="m")
     offered = {"args": args, "task": task}
     rows = decode(record["results"])
-    given = iter(record.get("judge_replies") or ())
     if "judge_replies" in record:
-        rows = [_judged_row(task, row, given, record["metric"]) for row in rows]
+        rows = judged_rows(task, rows, judge or Judge(record))
     function = definition.aggregation
     taken = () if definition.aggregation_name else inspect.signature(function).parameters
     made = function(rows, **{name: value for name, value in offered.items() if name in taken})
@@ -165,11 +153,22 @@ def aggregated(record: Mapping[str, Any], output: Path | None = None) -> Estimat
     return made if isinstance(made, Estimate) else Estimate(made)
 
 
-def _judged_row(task: YamlTask, row: Mapping[str, Any], given: Iterator[str], metric: str) -> Any:
-    """A recorded row, which holds the document and the answer but no verdict, as scoring here makes it."""
-    answer = Answer(row.get("prediction", row.get("model_prediction", "")))
-    scores = scorer_of(task).scores(row, [answer], replies(task, row, [answer], given))
-    return scores[0].metrics[metric]
+def judged_rows(task: YamlTask, rows: Sequence[Mapping[str, Any]], judge: Judge) -> list[Any]:
+    """Recorded rows, which hold the document and the answer but no verdict, as scoring here makes them."""
+
+    def scored(row: Mapping[str, Any], is_asked: bool) -> Any:
+        answers = [Answer(row.get("prediction", row.get("model_prediction", "")))]
+        verdicts = judge.verdicts(questions_of(task, row, answers)) if is_asked else []
+        (score,) = scorer_of(task).scores(row, answers, verdicts)
+        return score.metrics[judge.record["metric"]]
+
+    made: dict[int, Any] = {}
+    for group in asked_in_turn(task.name, rows):
+        for place in group:
+            made[place] = scored(rows[place], True)
+            if made[place].get("judged", made[place].get("answer")) != made[place].get("answer"):
+                break
+    return [made[place] if place in made else scored(row, False) for place, row in enumerate(rows)]
 
 
 def tables(value: Any) -> Iterator[Any]:
@@ -193,7 +192,10 @@ def includes(ours: Any, wanted: Any, tolerance: float) -> bool:
 
 
 def _compare_process(record: Mapping[str, Any]) -> Verdict:
-    found, drew = processed(record)
+    judge = Judge(record)
+    found, drew = processed(record, judge)
+    if (fault := judge.fault()) is not None:
+        return fault
     wanted, tolerance = decode(record["wanted"]), record.get("tolerance", 1e-9)
     ours = recorded(found)
     if record.get("unordered"):
@@ -206,6 +208,9 @@ def _compare_process(record: Mapping[str, Any]) -> Verdict:
         return deviates(FIXED)
     if record.get("random_seed") is not None and drew:
         return deviates(RANDOM)
+    beside = {name: value for name, value in wanted.items() if name in ours}
+    if judge.was_lost and includes(unjudged(ours), unjudged(beside), tolerance):
+        return deviates(UNJUDGED)
     return failed(f"{ours!r} instead of {wanted!r}{'' if fixed is None else f' or {fixed!r}'}")
 
 
@@ -218,7 +223,10 @@ def _sorted(value: Any) -> Any:
 def _compare_aggregate(record: Mapping[str, Any]) -> Verdict:
     wanted, fixed = decode(record["wanted"]), decode(record.get("wanted_fixed"))
     tolerance = record.get("tolerance", 1e-9)
-    made = aggregated(record)
+    judge = Judge(record)
+    made = aggregated(record, judge=judge)
+    if (fault := judge.fault()) is not None:
+        return fault
     if agree(wanted["value"], made.value, tolerance):
         return _compare_parts(made, wanted, tolerance) or PASSED
     if made.value is None and not record["results"]:
@@ -238,14 +246,30 @@ def _compare_parts(made: Estimate, wanted: Mapping[str, Any], tolerance: float) 
     overall = {"num": sum(score.n for score in every.values()), "acc": made.value}  # once for each that divides
     ours.append({"Overall": overall, **{name: {"num": score.n, "acc": score.value} for name, score in every.items()}})
     below = wanted.get("sub_scores_by_equality") or wanted.get("sub_scores") or {}
+    has_absent = False
     for name, table in below.items():
-        if not any(includes(one, table, tolerance) for one in ours):
+        if any(includes(one, table, tolerance) for one in ours) or (made.value is None and _is_nan(table)):
+            continue
+        present = _without_counts_of_nothing(table)
+        if present == table or not any(includes(one, present, tolerance) for one in ours):
             return failed(f"sub-scores {name}: nothing holds {table!r} in {made!r}")
+        has_absent = True
     counts = {key: value for key, value in wanted.items() if key not in ("value", "sub_scores")}
     for name, count in counts.items():
         if name != "sub_scores_by_equality" and not any(note.startswith(f"{name}: {count} ") for note in made.notes):
             return failed(f"no note tells {name}: {count} in {made.notes}")
-    return None
+    return deviates(ABSENT) if has_absent else None
+
+
+def _without_counts_of_nothing(table: Any) -> Any:
+    """A table without the whole number 0, by which the reference shows a part that nothing belongs to."""
+    if not isinstance(table, Mapping):
+        return table
+    return {part: value for part, value in table.items() if value != 0 or isinstance(value, float)}
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
 
 
 def _compare_error(record: Mapping[str, Any]) -> Verdict:

@@ -47,7 +47,7 @@ def test_the_authors_text_is_known_by_its_fingerprint(settings):
 
 def test_a_users_own_text_is_no_authors_text(settings):
     used = TEXT.used(settings(my_judge="Mine: {prediction}"))
-    assert "is a text from texts.json, not the authors'" in used.note
+    assert "a text from texts.json, not the authors'" in used.origin
     assert used.filled(question="q", prediction="{question} %s") == "Mine: {question} %s"
 
 

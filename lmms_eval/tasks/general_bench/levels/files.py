@@ -1,6 +1,6 @@
 """Result tables as files: the workbook's layout (``.xlsx``), CSV and JSON.
 
-openpyxl is imported when a workbook is read or written (``pip install "lmms_eval[general_bench]"``).
+openpyxl is imported when a workbook is read or written (``pip install "lmms_eval[xlsx]"``).
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import json
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-from lmms_eval.errors import DataError, UsageError
+from lmms_eval.errors import DataError
 from lmms_eval.storage.atomic import replacing
+from lmms_eval.tasks._task_utils.workbooks import workbook_library
 from lmms_eval.tasks.general_bench.levels.tables import METRIC_COLUMN, NAME_COLUMN, Cell, Sheet, Table
 
 MAX_WORKBOOK_BYTES = 256 * 2**20
@@ -62,20 +62,6 @@ def read_workbook(path: Path) -> Table:
     if not found:
         raise DataError(f"{path}: a workbook without sheets")
     return Table(str(path), found)
-
-
-def workbook_library() -> ModuleType:
-    """openpyxl.
-
-    Raises:
-        UsageError: it is not installed.
-    """
-    try:
-        return importlib.import_module("openpyxl")
-    except ImportError:
-        raise UsageError(
-            'workbooks need openpyxl: pip install "lmms_eval[general_bench]", or use .csv and .json files'
-        ) from None
 
 
 def _sheet(sheet: Any) -> Sheet:
