@@ -166,7 +166,7 @@ class RunConfig:
     judge_prompts: str | None = run(
         None,
         JUDGE,
-        "file with the texts of a benchmark's own judge prompts (MMIE), in place of ours",
+        "file with the texts that benchmarks' authors give their judges, in place of our wording",
         metavar="FILE",
         variables=("LMMS_EVAL_JUDGE_PROMPTS",),
         for_tasks=True,

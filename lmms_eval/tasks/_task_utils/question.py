@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from lmms_eval.errors import TaskError
+
 if TYPE_CHECKING:
     from PIL import Image
 
@@ -36,6 +38,18 @@ def doc_to_visual(doc: Doc) -> list[Image.Image]:
     """Return the picture of the column ``image`` as RGB; none where it is empty."""
     image = doc["image"]
     return [] if image is None else [image.convert("RGB")]
+
+
+def doc_to_visual_repeated(doc: Doc, lmms_eval_specific_kwargs: Settings = None) -> list[Image.Image]:
+    """Return the picture of the column ``image`` as often as the setting ``num_image`` says: once or twice.
+
+    Raises:
+        TaskError: the setting is neither 1 nor 2.
+    """
+    times = (lmms_eval_specific_kwargs or {}).get("num_image", 1)
+    if times not in (1, 2):
+        raise TaskError(f"task setting num_image must be 1 or 2, not {times!r}")
+    return doc_to_visual(doc) * times
 
 
 def option_lines(options: Iterable[Any]) -> str:

@@ -1,9 +1,12 @@
+import pytest
 from PIL import Image
 
+from lmms_eval.errors import TaskError
 from lmms_eval.tasks._task_utils.question import (
     doc_to_text,
     doc_to_text_stripped,
     doc_to_visual,
+    doc_to_visual_repeated,
     framed,
     option_lines,
 )
@@ -27,3 +30,11 @@ def test_pictures_are_rgb_and_an_empty_column_is_none() -> None:
 
 def test_options_have_letters() -> None:
     assert option_lines(["red", 2]) == "A. red\nB. 2"
+
+
+def test_a_picture_is_shown_as_often_as_a_setting_says() -> None:
+    doc = {"image": Image.new("L", (2, 3))}
+    assert len(doc_to_visual_repeated(doc)) == 1
+    assert [picture.mode for picture in doc_to_visual_repeated(doc, {"num_image": 2})] == ["RGB", "RGB"]
+    with pytest.raises(TaskError, match="num_image must be 1 or 2, not 3"):
+        doc_to_visual_repeated(doc, {"num_image": 3})
