@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 LETTERS = "ABCDE"
@@ -27,11 +27,12 @@ def find_letter(answer: str, options: Mapping[str, str]) -> str | None:
     All five letters count, whatever options there are. An ``A`` among more than three words may be the article.
     """
     words = answer.split()
-    named = _named(words)
+    present = frozenset(words)
+    named = _named(present)
     if len(named) == 1 and not (_ARTICLE in named and len(words) > _FEW_WORDS):
         return named[0]
     for before, after in _FORMS:
-        named = _named(words, before, after)
+        named = _named(present, before, after)
         if len(named) == 1:
             return named[0]
     text = answer.lower()
@@ -39,6 +40,5 @@ def find_letter(answer: str, options: Mapping[str, str]) -> str | None:
     return held[0] if len(held) == 1 else None
 
 
-def _named(words: Sequence[str], before: str = "", after: str = "") -> list[str]:
-    present = set(words)
+def _named(present: frozenset[str], before: str = "", after: str = "") -> list[str]:
     return [letter for letter in LETTERS if f"{before}{letter}{after}" in present]
