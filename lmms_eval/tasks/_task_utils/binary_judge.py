@@ -11,9 +11,9 @@ from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import Unscored
 from lmms_eval.judges.replies import parse_binary
 from lmms_eval.tasks._task_utils.judge_texts import JudgeText
+from lmms_eval.tasks._task_utils.verdicts import reply_of
 
 NAME = "binary"
-NO_JUDGE = "needs a judge: give --judge_model"
 _RIGHT, _WRONG = "1", "0"
 _STANDALONE = re.compile(r"(?<![A-Za-z0-9_.-])[01](?![A-Za-z0-9_]|\.\d)")
 
@@ -80,12 +80,8 @@ def question(
 
 def score(verdicts: Mapping[str, Verdict] | None, name: str = NAME) -> BinaryScore | Unscored:
     """Read the judge's reply. Without a reply there is no score; a reply with neither 0 nor 1 means wrong."""
-    verdict = (verdicts or {}).get(name)
-    if verdict is None:
-        return Unscored(NO_JUDGE)
-    if verdict.text is None:
-        return Unscored(f"the judge gave no reply: {verdict.error}")
-    return read(verdict.text)
+    reply = reply_of(verdicts, name)
+    return reply if isinstance(reply, Unscored) else read(reply)
 
 
 def read(reply: str) -> BinaryScore:

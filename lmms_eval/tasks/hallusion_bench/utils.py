@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from lmms_eval.api.judging import Verdict
-from lmms_eval.api.outcome import Estimate, Unscored
+from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import ItemError
-from lmms_eval.tasks._task_utils import binary_judge, estimates
+from lmms_eval.tasks._task_utils import estimates
 from lmms_eval.tasks._task_utils.judge_texts import JudgeText, identity, noted
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
+from lmms_eval.tasks._task_utils.verdicts import NO_JUDGE
 
 Doc = Mapping[str, Any]
 Settings = Mapping[str, Any] | None
@@ -55,7 +56,7 @@ def process_results(doc: Doc, results: Sequence[str], verdicts: Mapping[str, Ver
     """Give the document with the judge's mark to all three metrics; a judge that gave no reply counts as unclear."""
     verdict = verdicts.get("agreement")
     if verdict is None:
-        return dict.fromkeys(("aAcc", "fAcc", "qAcc"), Unscored(binary_judge.NO_JUDGE))
+        return dict.fromkeys(("aAcc", "fAcc", "qAcc"), NO_JUDGE)
     mark = UNCLEAR if verdict.text is None else read(verdict.text)
     return _rows(doc, results, mark, verdict.text is None)
 

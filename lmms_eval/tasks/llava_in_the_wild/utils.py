@@ -9,9 +9,10 @@ from typing import Any
 
 from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import Estimate, Unscored
-from lmms_eval.tasks._task_utils import binary_judge, estimates
+from lmms_eval.tasks._task_utils import estimates
 from lmms_eval.tasks._task_utils.judge_texts import JudgeText, identity, noted
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
+from lmms_eval.tasks._task_utils.verdicts import reply_of
 
 Doc = Mapping[str, Any]
 Settings = Mapping[str, Any] | None
@@ -65,14 +66,13 @@ def process_results(
     lmms_eval_specific_kwargs: Settings = None,
 ) -> dict[str, Any]:
     """Give both ratings to the metric of all documents and to that of the document's category."""
-    verdict = verdicts.get("review")
-    if verdict is None or verdict.text is None:
-        lost = f"the judge gave no reply: {verdict.error}" if verdict else binary_judge.NO_JUDGE
-        return dict.fromkeys([f"{_METRIC}{kind}" for kind in ("all", *KINDS)], Unscored(lost))
+    reply = reply_of(verdicts, "review")
+    if isinstance(reply, Unscored):
+        return dict.fromkeys([f"{_METRIC}{kind}" for kind in ("all", *KINDS)], reply)
     row = {
         "question": doc["question"], "ans1": doc["gpt_answer"], "ans2": results[0], "context": _context(doc),
-        "category": f"llava_bench_{doc['category']}", "review": verdict.text,
-        "scores": _scores(verdict.text) or FAILED, "eval_model": verdict.model,
+        "category": f"llava_bench_{doc['category']}", "review": reply,
+        "scores": _scores(reply) or FAILED, "eval_model": verdicts["review"].model,
         "content": _content(doc, results[0], lmms_eval_specific_kwargs),
     }  # fmt: skip
     beside = {**row, "scores": OTHER_KIND}

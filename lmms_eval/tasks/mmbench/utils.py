@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from lmms_eval.api.judging import Verdict
-from lmms_eval.api.outcome import Estimate, Unscored
+from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import UsageError
-from lmms_eval.tasks._task_utils import binary_judge
 from lmms_eval.tasks._task_utils.judge_texts import JudgeText, identity, noted
 from lmms_eval.tasks._task_utils.question import framed
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
 from lmms_eval.tasks._task_utils.submissions import written, written_json
+from lmms_eval.tasks._task_utils.verdicts import NO_JUDGE
 from lmms_eval.tasks._task_utils.workbooks import write_rows
 from lmms_eval.tasks.mmbench import circular
 from lmms_eval.tasks.mmbench.letters import LETTERS, find_letter, options_of
@@ -121,7 +121,7 @@ def _judged(row: dict[str, Any], verdicts: Mapping[str, Verdict]) -> dict[str, A
         return {"gpt_eval_score": row, "gpt_eval_score_fixed": row, "submission": row}
     if verdict is None:
         scored = {**row, "judged": circular.NO_JUDGE}
-        beside: dict[str, Any] = {"judge": Unscored(binary_judge.NO_JUDGE)}
+        beside: dict[str, Any] = {"judge": NO_JUDGE}
     else:
         letter = None if verdict.text is None else find_letter(verdict.text, options)
         scored, beside = {**row, "judged": letter or circular.NO_LETTER}, {}

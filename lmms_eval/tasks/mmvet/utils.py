@@ -7,9 +7,10 @@ from typing import Any
 
 from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import Estimate, SubScore, Unscored
-from lmms_eval.tasks._task_utils import binary_judge, estimates
+from lmms_eval.tasks._task_utils import estimates
 from lmms_eval.tasks._task_utils.judge_texts import JudgeText, identity, noted
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
+from lmms_eval.tasks._task_utils.verdicts import reply_of
 
 Doc = Mapping[str, Any]
 Settings = Mapping[str, Any] | None
@@ -61,20 +62,19 @@ def _rating(reply: str) -> float | None:
 @depends_on(identity(TEXT))
 def process_results(doc: Doc, results: Sequence[str], verdicts: Mapping[str, Verdict]) -> dict[str, Any]:
     """Score the answer by the judge's number; a reply without a number scores 0, one with a wrong number nothing."""
-    verdict = verdicts.get("rating")
-    if verdict is None:
-        return {"gpt_eval_score": Unscored(binary_judge.NO_JUDGE)}
-    if verdict.text is None:
-        return {"gpt_eval_score": Unscored(f"the judge gave no reply: {verdict.error}")}
+    reply = reply_of(verdicts, "rating")
+    if isinstance(reply, Unscored):
+        return {"gpt_eval_score": reply}
     try:
-        score = _rating(verdict.text)
+        score = _rating(reply)
     except (ValueError, IndexError):
         score = 0.0
     if score is None:
-        return {"gpt_eval_score": Unscored(f"the judge's rating is not from 0 to 1: {verdict.text.split()[0]:.20}")}
+        return {"gpt_eval_score": Unscored(f"the judge's rating is not from 0 to 1: {reply.split()[0]:.20}")}
     row = {
         "question_id": doc["question_id"], "question": doc["question"], "gt_answer": doc["answer"],
-        "capabilities": doc["capability"], "pred_answer": results[0], "score": score, "eval_model": verdict.model,
+        "capabilities": doc["capability"], "pred_answer": results[0], "score": score,
+        "eval_model": verdicts["rating"].model,
     }  # fmt: skip
     return {"gpt_eval_score": row}
 

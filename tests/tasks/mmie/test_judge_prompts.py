@@ -1,4 +1,5 @@
 import hashlib
+import json
 import re
 
 import pytest
@@ -93,3 +94,10 @@ def test_prompt_texts_of_the_user(tmp_path):
     assert prompts_identity({"judge_prompts": str(file)}) != prompts_identity(None)
     with pytest.raises(DataError, match=r"none.py"):
         prompts_identity({"judge_prompts": str(tmp_path / "none.py")})
+
+
+def test_texts_in_a_json_file(tmp_path):
+    file = tmp_path / "prompts.json"
+    file.write_text(json.dumps({name: f"our {name}" for name in CONSTANTS.values()}))
+    texts = load_prompts(file)
+    assert texts.lead_in == "our MSR_LEAD_IN" and texts.systems["PBL"] == "our PBL_SYSTEM_PROMPT"
