@@ -75,7 +75,7 @@ def test_an_absent_file_and_an_archive_that_is_no_workbook(tmp_path):
 
 def test_without_openpyxl_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "openpyxl", None)
-    with pytest.raises(UsageError, match=r"lmms_eval\[general_bench\]"):
+    with pytest.raises(UsageError, match=r"lmms_eval\[xlsx\]"):
         write_workbook(template(), tmp_path / "x.xlsx")
 
 
