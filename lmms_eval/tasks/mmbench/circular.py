@@ -56,7 +56,7 @@ def fixed(rows: Sequence[Row]) -> Estimate:
     kept = [item for item in closed if not item.is_drawn]
     lost = len(closed) - len(kept)
     notes = [f"failed: {lost} of {len(closed)} items have an answer whose letter the judge does not tell; left out"]
-    return replace(_estimate(kept), details={}, notes=(*(notes if lost else ()), *_open(items)))
+    return replace(_estimate(kept), details={}, sub_scores={}, notes=(*(notes if lost else ()), *_open(items)))
 
 
 def static(rows: Sequence[Row]) -> Estimate:

@@ -53,6 +53,14 @@ def test_without_a_judge_the_document_is_unscored_but_the_row_is_there():
     ]
 
 
+def test_the_judges_text_is_told_where_a_judge_was_asked():
+    task = SimpleNamespace(name="mmbench_en_dev", prompts=SimpleNamespace(kwargs={}))
+    for verdicts, is_told in (({}, False), ({"match": Verdict("match", "B", True, "j")}, True)):
+        row = utils.process_results(DOC, ["no idea"], verdicts)["gpt_eval_score"]
+        made = utils.aggregate([row], SimpleNamespace(output_path=None), task)
+        assert ("judge_texts" in made.details) == is_told
+
+
 def test_a_workbook_is_written(tmp_path):
     row = utils.process_results_test(DOC, ["a\x07lamp"])["submission"]
     task = SimpleNamespace(name="mmbench_en_test")
