@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from lmms_eval.api.judging import Verdict
-from lmms_eval.api.outcome import Estimate
+from lmms_eval.api.outcome import Estimate, Unscored
 from lmms_eval.errors import UsageError
 from lmms_eval.tasks._task_utils.judge_texts import JudgeText, identity, noted
 from lmms_eval.tasks._task_utils.question import framed
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
 from lmms_eval.tasks._task_utils.submissions import written, written_json
-from lmms_eval.tasks._task_utils.verdicts import NO_JUDGE
+from lmms_eval.tasks._task_utils.verdicts import reply_of
 from lmms_eval.tasks._task_utils.workbooks import write_rows
 from lmms_eval.tasks.mmbench import circular
 from lmms_eval.tasks.mmbench.letters import LETTERS, find_letter, options_of
@@ -85,8 +85,8 @@ def doc_to_judge(doc: Doc, results: Sequence[str], lmms_eval_specific_kwargs: Se
 def process_results(doc: Doc, results: Sequence[str], verdicts: Mapping[str, Verdict]) -> dict[str, Any]:
     """Give the row, with what the judge made of an answer without a letter, to the score; and to the submission.
 
-    The aggregation needs every row of an item, so a row that waits for a judge goes there too; its document counts as
-    unscored.
+    The aggregation needs every row of an item, so a row about which no reply came goes there too; its document counts
+    as unscored.
     """
     return _judged(_row(doc, results, _COLUMNS), verdicts)
 
@@ -116,17 +116,15 @@ def _row(doc: Doc, results: Sequence[str], columns: Sequence[str]) -> dict[str, 
 
 def _judged(row: dict[str, Any], verdicts: Mapping[str, Verdict]) -> dict[str, Any]:
     options = options_of(row)
-    verdict = verdicts.get("match")
     if find_letter(row["prediction"], options) is not None:
         return {"gpt_eval_score": row, "gpt_eval_score_fixed": row, "submission": row}
-    if verdict is None:
-        scored = {**row, "judged": circular.NO_JUDGE}
-        beside: dict[str, Any] = {"judge": NO_JUDGE}
-    else:
-        letter = None if verdict.text is None else find_letter(verdict.text, options)
-        scored, beside = {**row, "judged": letter or circular.NO_LETTER}, {}
-        if letter is None:
-            note_chance()
+    reply = reply_of(verdicts, "match")
+    letter = None if isinstance(reply, Unscored) else find_letter(reply, options)
+    judged = letter or (circular.NO_LETTER if verdicts else circular.NO_JUDGE)
+    if judged == circular.NO_LETTER:
+        note_chance()
+    scored = {**row, "judged": judged}
+    beside = {"judge": reply} if isinstance(reply, Unscored) else {}
     return {"gpt_eval_score": scored, "gpt_eval_score_fixed": scored, "submission": row, **beside}
 
 

@@ -42,6 +42,7 @@ def test_what_the_judge_says_stands_in_the_row(reply, judged):
         made = utils.process_results(DOC, ["no idea"], {"match": verdict})
     assert made["gpt_eval_score"]["judged"] == judged
     assert chance.drew == (judged == "no letter")
+    assert isinstance(made.get("judge"), Unscored) == (reply is None)
     assert "judged" not in made["submission"]
 
 

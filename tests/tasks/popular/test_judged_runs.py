@@ -49,7 +49,7 @@ def llava(category: str) -> dict[str, Any]:
     return {"question": "What?", "gpt_answer": "Old.", "category": category, "caption": "A thing."}
 
 
-CASES = {
+CASES: dict[str, Any] = {
     "mmbench_en_dev": (
         "en/dev", [mmbench(0, "B"), mmbench(1, "C")], ["B", "a chart"], "C",
         {"gpt_eval_score": 100, "gpt_eval_score_fixed": 100}, {"gpt_eval_score": 100}, 1,
