@@ -40,7 +40,7 @@ DYNAMIC = MappingProxyType(
         "api/interleaved.py:edited": "a private character around digits",
         "compat/asr.py:remove_sp": "a set of marks that a task names",
         "compat/filters.py:_letter": "literal options of a question",
-        "compat/mmmu_answers.py:_clearest": "literal letters",
+        "metrics/mmmu_letters.py:clearest": "literal letters",
         "filters/patterns.py:_compiled": "patterns of the user's YAML",
         "filters/patterns.py:_options": "literal options: below",
         "compat/verifiers/extractors.py:__init__": "patterns of a task's own",

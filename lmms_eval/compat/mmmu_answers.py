@@ -4,35 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from lmms_eval.metrics.mmmu_letters import (
+    BEFORE_BLANK,
+    BEFORE_PERIOD,
+    IN_PARENTHESES,
+    MARKS,
+    Sign,
+    clearest,
+    mmmu_letter,
+    padded,
+)
 from lmms_eval.utils.run_seed import guessed
 
-_MARKS = ",.!?;:'"
 _JAPANESE_MARKS = "、。！？；："
 _JAPANESE = r"[\u3040-\u30FF\u4E00-\u9FFF]"
-_SHORTEST_SENTENCE = 6
-"""Words from which on an answer may name an option by its text."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Sign:
-    """A way to write the letter that is meant; ``{}`` is the letter."""
-
-    pattern: str
-    """Regular expression that finds it."""
-    place: str
-    """Text whose last position decides between several letters."""
-
-
-_PARENTHESES = _Sign(r"\({}\)", "({})")
-_BLANK = _Sign("{} ", " {} ")
-_PERIOD = _Sign(r"{}\.", " {} ")
-_AMONG_JAPANESE = _Sign(f"{_JAPANESE}{{}}{_JAPANESE}", " {} ")
-_MMMU = (_PARENTHESES, _BLANK, _PERIOD)
-_JMMMU = (_PARENTHESES, _BLANK, _AMONG_JAPANESE, _PERIOD)
-_VIDEOMMMU = (_Sign(r"{}\.", "{}."), _Sign("{}:", "{}:"), _PARENTHESES, _BLANK)
+_AMONG_JAPANESE = Sign(f"{_JAPANESE}{{}}{_JAPANESE}", " {} ")
+_JMMMU = (IN_PARENTHESES, BEFORE_BLANK, _AMONG_JAPANESE, BEFORE_PERIOD)
+_VIDEOMMMU = (Sign(r"{}\.", "{}."), Sign("{}:", "{}:"), IN_PARENTHESES, BEFORE_BLANK)
 
 
 def get_multi_choice_info(options: Iterable[Any], start_chr: str = "A") -> tuple[dict[str, Any], list[str]]:
@@ -46,21 +36,19 @@ def get_multi_choice_info(options: Iterable[Any], start_chr: str = "A") -> tuple
 
 
 def parse_mmmu_multi_choice_response(response: str, all_choices: Sequence[str], index2ans: Mapping[str, Any]) -> str:
-    """Find the letter that an answer names; where it names none, draw one by the run's seed and the answer.
-
-    A letter in parentheses counts before one that a blank follows, that before one with a full stop, and that before
-    the text of an option (in answers of six words or more). Of several the last one is taken.
+    """Find the letter that an answer names as ``mmmu_letter`` does; the run's seed and the answer draw one.
 
     Raises:
         IndexError: there are no choices.
         AttributeError: an option is no text, where texts of options are looked for.
     """
-    return _parse_or_draw(response, all_choices, index2ans, _MARKS, _MMMU)
+    return mmmu_letter(response, {choice: index2ans.get(choice) for choice in all_choices}, response)
 
 
 def parse_jmmmu_multi_choice_response(response: str, all_choices: Sequence[str], index2ans: Mapping[str, Any]) -> str:
     """Do as ``parse_mmmu_multi_choice_response`` for Japanese answers, where a letter may stand inside the text."""
-    return _parse_or_draw(response, all_choices, index2ans, _MARKS + _JAPANESE_MARKS, _JMMMU)
+    found = clearest(padded(response, MARKS + _JAPANESE_MARKS), all_choices, index2ans, _JMMMU)
+    return guessed(all_choices, response) if found is None else found
 
 
 def parse_videommmu_multi_choice_response(
@@ -76,35 +64,7 @@ def parse_videommmu_multi_choice_response(
     """
     if response in ("", "API Error"):
         return "API Error"
-    found = _clearest(_padded(response, _MARKS), all_choices, index2ans, _VIDEOMMMU)
-    return "No Answer Found." if found is None else found
-
-
-def _parse_or_draw(
-    response: str, choices: Sequence[str], options: Mapping[str, Any], marks: str, signs: Iterable[_Sign]
-) -> str:
-    found = _clearest(_padded(response, marks), choices, options, signs)
-    return guessed(choices, response) if found is None else found
-
-
-def _padded(response: str, marks: str) -> str:
-    for mark in marks:
-        response = response.strip(mark)
-    return f" {response} "
-
-
-def _clearest(text: str, choices: Sequence[str], options: Mapping[str, Any], signs: Iterable[_Sign]) -> str | None:
-    """The letter with the first sign that any letter has, else the option whose text occurs; of several the last."""
-    for sign in signs:
-        named = [choice for choice in choices if re.search(sign.pattern.format(re.escape(choice)), text)]
-        if named:
-            return max(named, key=lambda choice, place=sign.place: text.rfind(place.format(choice)))  # type: ignore[misc]
-    if len(text.split()) < _SHORTEST_SENTENCE:
-        return None
-    lowered = text.lower()
-    positions = {choice: lowered.rfind(options[choice].lower()) for choice in choices}
-    last = max(positions, key=positions.__getitem__, default=None)
-    return None if last is None or positions[last] < 0 else last
+    return clearest(padded(response), all_choices, index2ans, _VIDEOMMMU) or "No Answer Found."
 
 
 _FULL_WIDTH = str.maketrans({chr(ord("Ａ") + place): chr(ord("A") + place) for place in range(26)})

@@ -25,14 +25,18 @@ class Chance:
 _CHANCE: ContextVar[Chance | None] = ContextVar("_CHANCE", default=None)
 
 
-def guessed(choices: Sequence[T], answer: str) -> T:
-    """Draw one of the choices by the run's seed and the answer, which names none of them, and note that.
+def guessed(choices: Sequence[T], key: object) -> T:
+    """Draw one of the choices for an answer that names none of them, by the run's seed and a key, and note that.
+
+    Args:
+        choices: what is drawn from.
+        key: text form of what tells this draw from others, such as the id of the document.
 
     Raises:
         IndexError: there are no choices.
     """
     note_chance()
-    return random.Random(f"{RUN_SEED.get()}:{answer}").choice(choices)
+    return random.Random(f"{RUN_SEED.get()}:{key}").choice(choices)
 
 
 def note_chance() -> None:

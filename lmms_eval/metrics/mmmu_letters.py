@@ -1,0 +1,119 @@
+"""Option letters in answers, as MMMU and the benchmarks that follow it read them; what names none is drawn at random.
+
+A rule is a list of signs from the clearest to the weakest. What is drawn is drawn by the run's seed and the document
+(``guessed``), which marks the sample.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from lmms_eval.utils.run_seed import guessed
+
+MARKS = ",.!?;:'"
+"""Marks that are taken off both ends of an answer, one kind after the other."""
+SHORTEST_SENTENCE = 6
+"""Words from which on an answer may name an option by its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """A way to write the letter that is meant; ``{}`` is the letter."""
+
+    pattern: str
+    """Regular expression that finds it."""
+    place: str
+    """Text whose last position decides between several letters."""
+
+
+IN_PARENTHESES = Sign(r"\({}\)", "({})")
+BEFORE_BLANK = Sign("{} ", " {} ")
+BEFORE_PERIOD = Sign(r"{}\.", " {} ")
+_MMMU = (IN_PARENTHESES, BEFORE_BLANK, BEFORE_PERIOD)
+_AUDIO = tuple(Sign(pattern, " {} ") for pattern in (r"\({}\)", " {} ", r"{}\."))
+_EGOSCHEMA = ("({})", "{} ", "{}.")
+
+
+def mmmu_letter(answer: str, options: Mapping[str, str], document: object) -> str:
+    """Find the letter that an answer to a question of MMMU, MMMU-Pro or NExT-QA names, or draw one.
+
+    A letter in parentheses counts before one that a blank follows, that before one with a full stop, and that before
+    the text of an option (in answers of six words or more). Of several the last one is taken; letters of which none
+    stands between blanks have no last one, and the first option's is taken.
+
+    Args:
+        answer: the answer.
+        options: texts of the options by their letters.
+        document: what tells the document from others; the draw depends on it.
+
+    Raises:
+        IndexError: there are no options.
+    """
+    found = clearest(padded(answer), tuple(options), options, _MMMU)
+    return guessed(tuple(options), document) if found is None else found
+
+
+def audio_letter(answer: str, letters: Sequence[str], document: object) -> str:
+    """Find the letter that an answer to a question of MMAU or AIR-Bench names, or draw one.
+
+    Other than in ``mmmu_letter`` a letter before a blank needs one on its other side too, texts of options are not
+    looked for, and of several letters in parentheses, too, the last one between blanks is taken, else the first.
+
+    Raises:
+        IndexError: there are no letters.
+    """
+    found = clearest(padded(answer), letters, {}, _AUDIO)
+    return guessed(letters, document) if found is None else found
+
+
+def egoschema_letter(answer: str, options: Mapping[str, str], document: object) -> str:
+    """Find the letter that an answer to a question of EgoSchema names, or draw one.
+
+    Letters in parentheses, before a blank and before a full stop count alike; without any the text of an option does
+    (in answers of six words or more). Of several the one whose own last place is the earliest is taken.
+
+    Raises:
+        IndexError: there are no options.
+    """
+    text = padded(answer)
+    places = [(text.rfind(form.format(letter)), letter) for form in _EGOSCHEMA for letter in options]
+    if all(place < 0 for place, _ in places):
+        places = _option_places(text, options)
+    named = [(place, letter) for place, letter in places if place >= 0]
+    return min(named, key=lambda found: found[0])[1] if named else guessed(tuple(options), document)
+
+
+def padded(answer: str, marks: str = MARKS) -> str:
+    """Return the answer without the marks at its ends, between two blanks."""
+    for mark in marks:
+        answer = answer.strip(mark)
+    return f" {answer} "
+
+
+def clearest(text: str, letters: Sequence[str], options: Mapping[str, str], signs: Iterable[Sign]) -> str | None:
+    """Return the letter with the first sign that any letter has, else that of an option whose text occurs.
+
+    Of several the last one is taken, and of those at no place of their own the first letter.
+
+    Args:
+        text: the padded answer.
+        letters: the letters.
+        options: texts of options by letters; empty if they are not looked for.
+        signs: from the clearest to the weakest.
+    """
+    for sign in signs:
+        named = [letter for letter in letters if re.search(sign.pattern.format(re.escape(letter)), text)]
+        if named:
+            return max(named, key=lambda letter, place=sign.place: text.rfind(place.format(letter)))  # type: ignore[misc]
+    place, letter = max(_option_places(text, options), key=lambda found: found[0], default=(-1, ""))
+    return letter if place >= 0 else None
+
+
+def _option_places(text: str, options: Mapping[str, str]) -> list[tuple[int, str]]:
+    """Last places of the options' texts; none in a text of few words."""
+    if len(text.split()) < SHORTEST_SENTENCE:
+        return []
+    lowered = text.lower()
+    return [(lowered.rfind(option.lower()), letter) for letter, option in options.items()]
