@@ -58,6 +58,8 @@ class Estimate:
     """Scores of parts of the documents: by what they are divided (``category``), and within that by name."""
     notes: tuple[str, ...] = ()
     """Sentences about the number that its readers must know (what was left out), printed below the table."""
+    scores: tuple[float, ...] = ()
+    """Where the value is their mean: the documents' numbers in its units, in the order of the values."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -58,6 +59,9 @@ class MetricResult:
     """As the aggregation's ``Estimate`` has them."""
     notes: tuple[str, ...] = ()
     """Sentences of the aggregation about the number."""
+    undrawn: SubScore | None = None
+    """The number over the documents whose scoring drew nothing at random; ``None`` if none drew or the number is no
+    mean over documents."""
 
     @property
     def interval(self) -> stats.Interval | None:
@@ -85,6 +89,8 @@ class _Column:
     """The values of one metric through one pipeline, in document order."""
 
     values: list[Any] = field(default_factory=list)
+    drew: list[bool] = field(default_factory=list)
+    """Scoring drew at random, for each of the values."""
     per_answer: list[list[Any]] = field(default_factory=list)
 
 
@@ -103,6 +109,7 @@ class _Columns:
             for metric, value in score["metrics"].items():
                 column = self.found.setdefault((metric, score["filter"]), _Column())
                 column.values.append(value)
+                column.drew.append(score.get("drew", False))
                 answers = [metrics[metric] for metrics in score.get("per_answer", ()) if metric in metrics]
                 if answers:
                     column.per_answer.append(answers)
@@ -209,7 +216,29 @@ def _metric_result(
         details=estimate.details if estimate is not None else {},
         sub_scores=estimate.sub_scores if estimate is not None else {},
         notes=estimate.notes if estimate is not None else (),
+        undrawn=_undrawn(column, estimate.scores if estimate is not None else (), errors.scale, task.score_key),
     )
+
+
+def _undrawn(column: _Column, scores: Sequence[float], scale: float, score_key: str) -> SubScore | None:
+    """The mean of the values that chance had no part in.
+
+    Args:
+        column: the values.
+        scores: the numbers whose mean the value is, where the aggregation tells them.
+        scale: as ``MetricResult`` has it.
+        score_key: field of a value that holds its number.
+    """
+    if not any(column.drew):
+        return None
+    if len(scores) != len(column.values):
+        if not scale:
+            return None
+        scores = [scale * (stats.item_number(value, score_key) or 0.0) for value in column.values]
+    kept = [score for score, drew in zip(scores, column.drew, strict=True) if not drew]
+    if not kept:
+        return None
+    return SubScore(math.fsum(kept) / len(kept), len(kept), stats.mean_stderr(kept) if len(kept) > 1 else None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -292,5 +292,8 @@ def _outcome(outcome: TaskOutcome, metrics: Sequence[MetricResult]) -> dict[str,
         if metric.value is None and metric.withheld_reason
     }
     entry["n"] = {f"{metric.metric},{metric.filter}": metric.n for metric in metrics}
+    undrawn = {f"{one.metric},{one.filter}": asdict(one.undrawn) for one in metrics if one.undrawn is not None}
+    if undrawn:
+        entry["undrawn"] = undrawn
     wrote = [f"{one.metric},{one.filter}" for one in metrics if one.value is None and "submission_files" in one.details]
     return entry | {"partial": partial} | ({"wrote_files": wrote} if wrote else {})

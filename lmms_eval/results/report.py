@@ -144,9 +144,15 @@ def _task_notes(result: TaskResult) -> list[str]:
     tally = result.tally
     if tally.drew:
         lines.append(
-            f"{name}: scoring drew at random for {tally.drew} of {tally.documents} documents (drew in the samples "
-            "file), as it does for answers that name no choice"
+            f"{name}: scoring drew at random for {tally.drew} of {tally.documents} documents "
+            f"({tally.drew / tally.documents:.1%}; drew in the samples file), as it does for answers that name no "
+            "choice"
         )
+        lines += [
+            f"  without them {metric.metric} is {metric.undrawn.value:.4f} ({metric.undrawn.n} documents)"
+            for metric in result.metrics
+            if metric.undrawn is not None and metric.value is not None
+        ]
     if tally.judge_unparsable:
         lines.append(
             f"{name}: {tally.judge_unparsable} of {tally.judge_questions} replies of the judge could not be read; the "

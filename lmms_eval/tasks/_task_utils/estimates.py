@@ -35,7 +35,8 @@ def mean(
     stderr = whole.stderr
     if None not in clusters and len(set(clusters)) > 1:
         stderr = scale * stats.clustered_stderr(scores, clusters)
-    return Estimate(whole.value, stderr, sub_scores=sub_scores or {}, notes=tuple(notes))
+    scaled = tuple(scale * score for score in scores)
+    return Estimate(whole.value, stderr, sub_scores=sub_scores or {}, notes=tuple(notes), scores=scaled)
 
 
 def part(scores: Sequence[float], scale: float = 1.0) -> SubScore | None:

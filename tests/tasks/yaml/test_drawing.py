@@ -77,6 +77,51 @@ def test_samples_results_and_the_line_below_the_table(tmp_path: Path, scoring: s
     assert report.results["outcomes"]["guess"]["drew"] == 1
     lines = [line for line in report.lines if "drew at random" in line]
     assert lines == [
-        "guess: scoring drew at random for 1 of 3 documents (drew in the samples file), as it does for answers that "
-        "name no choice"
+        "guess: scoring drew at random for 1 of 3 documents (33.3%; drew in the samples file), as it does for answers "
+        "that name no choice"
     ]
+    assert report.results["outcomes"]["guess"]["undrawn"] == {"exact_match,none": {"value": 0.0, "n": 2, "stderr": 0.0}}
+    assert "  without them exact_match is 0.0000 (2 documents)" in report.lines
+
+
+def test_an_aggregation_of_the_tasks_own_tells_the_scores_of_its_mean(tmp_path: Path) -> None:
+    folder = tmp_path / "tasks"
+    keys = {
+        "task": "guess", "dataset_path": "json", "dataset_kwargs": {"data_files": {"test": "rows.jsonl"}},
+        "test_split": "test", "doc_to_text": "question", "doc_to_target": "answer", **SCORED,
+        "metric_list": [{"metric": "exact_match", "aggregation": Function("utils.aggregate")}],
+    }  # fmt: skip
+    write_yaml(folder / "guess.yaml", keys)
+    (folder / "utils.py").write_text(
+        PARSED.replace('float(letter == "A")', '{"right": letter == "A"}')
+        + """
+from lmms_eval.tasks._task_utils.estimates import mean
+
+def aggregate(results):
+    return mean([float(result["right"]) for result in results], 100.0)
+""",
+        encoding="utf-8",
+    )
+    write_rows(folder, [{"question": "q", "answer": "A"}] * 4)
+
+    def answer(request: Request) -> Response:
+        return Response(request.id, text=("(B)", "none of them", "(A)", "(A)")[request.doc_id])
+
+    report = run(config(tmp_path, model="told", tasks="guess"), Told(answer))
+    told = report.results["outcomes"]["guess"]["undrawn"]["exact_match,none"]
+    assert (told["value"], told["n"]) == (pytest.approx(200 / 3), 3)
+
+
+def test_where_chance_had_a_part_in_all_documents_nothing_stands_beside_the_number(tmp_path: Path) -> None:
+    folder = tmp_path / "tasks"
+    keys = {
+        "task": "guess", "dataset_path": "json", "dataset_kwargs": {"data_files": {"test": "rows.jsonl"}},
+        "test_split": "test", "doc_to_text": "question", "doc_to_target": "answer", **SCORED,
+        "metric_list": [{"metric": "exact_match", "aggregation": "mean"}],
+    }  # fmt: skip
+    write_yaml(folder / "guess.yaml", keys)
+    (folder / "utils.py").write_text(PARSED, encoding="utf-8")
+    write_rows(folder, [{"question": "q", "answer": "A"}] * 2)
+    all_drawn = run(config(tmp_path, model="told", tasks="guess"), Told(lambda one: Response(one.id, text="hm")))
+    assert all_drawn.results["outcomes"]["guess"]["drew"] == 2
+    assert "undrawn" not in all_drawn.results["outcomes"]["guess"]
