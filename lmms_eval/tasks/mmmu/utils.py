@@ -1,0 +1,131 @@
+"""MMMU: questions of college subjects with pictures inside the text; multiple choice and open answers."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lmms_eval.api.outcome import Estimate
+from lmms_eval.errors import ItemError
+from lmms_eval.metrics import mmmu_open
+from lmms_eval.tasks._task_utils.mmmu import PLACE, accuracy, chosen, doc_to_visual, listed, options, picture
+from lmms_eval.tasks._task_utils.question import option_lines
+from lmms_eval.tasks._task_utils.submissions import written_json
+
+__all__ = ["doc_to_visual"]
+Doc = Mapping[str, Any]
+Settings = Mapping[str, Any] | None
+Row = Mapping[str, Any]
+QWEN = "qwen3_vl"
+SPLITS = ("dev", "validation", "test")
+
+
+def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Settings = None) -> str:
+    """Return question, options and instruction; pictures are named ``<image N>``."""
+    settings = lmms_eval_specific_kwargs or {}
+    is_qwen, is_choice = settings.get("format") == QWEN, _is_choice(doc)
+    kind = ("post_prompt" if is_qwen else "multiple_choice_prompt") if is_choice else "open_ended_prompt"
+    instruction = settings.get(kind) or ""
+    if is_qwen:
+        return listed(doc["question"], doc, settings, instruction)
+    shown = f"\n{option_lines(options(doc))}" if is_choice else ""
+    return f"{doc['question']}{shown}\n\n{instruction}"
+
+
+def doc_to_messages(doc: Doc, lmms_eval_specific_kwargs: Settings = None) -> list[dict[str, Any]]:
+    """Return one user turn with each picture where the text names it; for Qwen3-VL all pictures first."""
+    text = doc_to_text(doc, lmms_eval_specific_kwargs)
+    if (lmms_eval_specific_kwargs or {}).get("format") == QWEN:
+        content = [{"type": "image", "url": image} for image in doc_to_visual(doc)]
+        return [{"role": "user", "content": [*content, {"type": "text", "text": text}]}]
+    *before, last = PLACE.split(text)
+    content = []
+    for said, number in zip(before[::2], before[1::2], strict=True):
+        if said.strip():
+            content.append({"type": "text", "text": said.strip()})
+        content.append({"type": "image", "url": picture(doc, number)})
+    return [{"role": "user", "content": [*content, {"type": "text", "text": last.strip()}]}]
+
+
+def process_results(doc: Doc, results: Sequence[str]) -> dict[str, Any]:
+    """Return what the answers mean beside the reference answer; several answers are right if one of them is.
+
+    Raises:
+        ItemError: the id names no subject, or a question of multiple choice has no options.
+    """
+    parsed: list[Any] = (
+        [chosen(doc, answer, number) for number, answer in enumerate(results)]
+        if _is_choice(doc)
+        else [mmmu_open.candidates(answer) for answer in results]
+    )
+    row = {
+        "id": doc["id"],
+        "subdomain": subject(doc["id"]),
+        "question_type": doc["question_type"],
+        "answer": doc["answer"],
+        "parsed_pred": parsed,
+    }
+    row["correct"] = is_right(row)
+    first = parsed[0][-1] if isinstance(parsed[0], list) else parsed[0]
+    submission = {doc["id"]: str(first)}
+    by_reference = row | {"correct": _is_choice(doc) and row["correct"]}
+    return {"mmmu_acc": row, "mmmu_acc_reference": by_reference, "mmmu_acc_pass_at_k": row, "submission": submission}
+
+
+def subject(name: str) -> str:
+    """Return the subject in the id ``SPLIT_SUBJECT_NUMBER``.
+
+    Raises:
+        ItemError: it has another form.
+    """
+    split, _, rest = name.partition("_")
+    found, _, number = rest.rpartition("_")
+    if split not in SPLITS or not found or not number.isdecimal():
+        raise ItemError(f"mmmu: column 'id' holds {name!r}: it must be SPLIT_SUBJECT_NUMBER with {', '.join(SPLITS)}")
+    return found
+
+
+def is_right(row: Row) -> bool:
+    """Tell whether one of the parsed answers is right."""
+    if not _is_choice(row):
+        gold = _gold(row["answer"])
+        return any(
+            mmmu_open.is_right(mmmu_open.normalised(said) if isinstance(said, str) else said, gold)
+            for said in row["parsed_pred"]
+        )
+    gold = row["answer"] if isinstance(row["answer"], list) else [row["answer"]]
+    return any(said in gold for said in row["parsed_pred"])
+
+
+def aggregate(results: Sequence[Row]) -> Estimate:
+    """Return the share of right answers, also by domain and subject."""
+    return accuracy([row["subdomain"] for row in results], [float(is_right(row)) for row in results])
+
+
+def aggregate_reference(results: Sequence[Row]) -> Estimate:
+    """Return the share of right answers by the reference, for which an open answer is never right."""
+    right = [float(_is_choice(row) and is_right(row)) for row in results]
+    return accuracy([row["subdomain"] for row in results], right)
+
+
+def write_submission(results: Sequence[Row], args: Any = None) -> Estimate:
+    """Write the file of answers to the test split: one mapping from id to answer."""
+    return written_json({name: said for one in results for name, said in one.items()}, SUBMISSION, args)
+
+
+SUBMISSION = "mmmu_test_for_submission.json"
+
+
+def _is_choice(doc: Doc) -> bool:
+    return bool(doc["question_type"] == "multiple-choice")
+
+
+def _gold(answer: Any) -> list[str]:
+    """The reference answers to an open question: a list, the text of a list, or a text."""
+    if isinstance(answer, str) and answer.startswith("["):
+        try:
+            answer = ast.literal_eval(answer)
+        except (ValueError, SyntaxError):
+            return [str(answer)]
+    return [str(one) for one in answer] if isinstance(answer, list | tuple) else [str(answer)]

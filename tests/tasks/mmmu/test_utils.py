@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from lmms_eval.errors import ItemError
+from lmms_eval.tasks.mmmu import utils
+
+FIRST, SECOND = Image.new("RGB", (1, 1)), Image.new("RGB", (2, 1))
+
+
+def document(**columns: Any) -> dict[str, Any]:
+    doc = {"id": "validation_Art_Theory_3", "question": "<image 1>?", "options": "['cat', 'dog']", "answer": "B"}
+    return doc | {"question_type": "multiple-choice", "image_1": FIRST, "image_2": SECOND} | columns
+
+
+def said(doc: dict[str, Any], *answers: str) -> Any:
+    return utils.process_results(doc, answers)["mmmu_acc"]
+
+
+def test_pictures_stand_where_the_text_names_them() -> None:
+    doc = document(question="See <image 2> and <image 1>, again <image 2>.", options="['<image 1>', 'none']")
+    (turn,) = utils.doc_to_messages(doc, {"multiple_choice_prompt": "Go."})
+    shown = [part.get("text") or part["url"].width for part in turn["content"]]
+    assert shown == ["See", 2, "and", 1, ", again", 2, ".\nA.", 1, "B. none\n\nGo."]
+
+
+def test_qwen_gets_all_pictures_first() -> None:
+    settings = {"format": "qwen3_vl", "pre_prompt": "Q: ", "post_prompt": "Letter."}
+    (turn,) = utils.doc_to_messages(document(), settings)
+    assert [part["type"] for part in turn["content"]] == ["image", "text"]
+    assert turn["content"][1]["text"] == "Q: <image 1>?\nOptions:\nA. cat\nB. dog\nLetter."
+
+
+def test_one_right_answer_of_several_is_enough() -> None:
+    assert said(document(), "(A)", "(B)")["parsed_pred"] == ["A", "B"]
+    assert said(document(), "(A)", "(B)")["correct"] is True
+    assert said(document(), "(A)")["correct"] is False
+
+
+def test_an_open_answer_is_right_here_and_never_by_the_reference() -> None:
+    doc = document(question_type="open", options="[]", answer="['24/7', '3.43']")
+    scored = utils.process_results(doc, ["It is 3.43."])
+    assert scored["mmmu_acc"]["correct"] and not scored["mmmu_acc_reference"]["correct"]
+    assert utils.aggregate([scored["mmmu_acc"]]).value == 1
+    assert utils.aggregate_reference([scored["mmmu_acc_reference"]]).value == 0
+
+
+@pytest.mark.parametrize("answer", ["", "I'm sorry, but I can't help.", "x" * 100_000, "答え", "<think>B", "٣"])
+@pytest.mark.parametrize("kind", ["open", "multiple-choice"])
+def test_any_answer_is_scored(answer: str, kind: str) -> None:
+    assert isinstance(said(document(question_type=kind), answer)["correct"], bool)
+
+
+@pytest.mark.parametrize("name", ["plain", "train_Art_1", "validation_Art", "validation__1"])
+def test_an_id_without_a_subject_is_named(name: str) -> None:
+    with pytest.raises(ItemError, match=f"mmmu: column 'id' holds '{name}'"):
+        utils.process_results(document(id=name), ["A"])
+
+
+def test_the_submission_is_one_mapping(tmp_path: Path) -> None:
+    rows = [
+        utils.process_results(document(id="test_Art_1"), ["B"])["submission"],
+        utils.process_results(document(id="test_Art_2", question_type="open"), ["so 12"])["submission"],
+    ]
+    made = utils.write_submission(rows, SimpleNamespace(output_path=str(tmp_path)))
+    (file,) = made.details["submission_files"]
+    assert Path(file).name == utils.SUBMISSION
+    assert Path(file).read_text("utf-8") == '{"test_Art_1": "B", "test_Art_2": "12.0"}'
