@@ -34,6 +34,13 @@ def doc_to_text_stripped(doc: Doc, lmms_eval_specific_kwargs: Settings = None) -
     return framed(doc["question"].strip(), lmms_eval_specific_kwargs)
 
 
+def doc_to_text_reframed(doc: Doc, lmms_eval_specific_kwargs: Settings = None) -> str:
+    """Do as ``doc_to_text_stripped``; a frame takes the place of the instruction to answer yes or no."""
+    text = doc["question"].strip()
+    reframed = framed(text.replace(" Please answer yes or no.", ""), lmms_eval_specific_kwargs)
+    return reframed if framed("", lmms_eval_specific_kwargs) else text
+
+
 def doc_to_visual(doc: Doc) -> list[Image.Image]:
     """Return the picture of the column ``image`` as RGB; none where it is empty."""
     image = doc["image"]

@@ -16,16 +16,7 @@ PERCEPTION = (
     "existence", "count", "position", "color", "posters", "celebrity", "scene", "landmark", "artwork", "OCR",
 )  # fmt: skip
 COGNITION = ("commonsense_reasoning", "numerical_calculation", "text_translation", "code_reasoning")
-_INSTRUCTION = " Please answer yes or no."
 _PAIR = 2
-
-
-def doc_to_text(doc: Mapping[str, Any], lmms_eval_specific_kwargs: Mapping[str, Any] | None = None) -> str:
-    """Return the question in its frame; a frame takes the place of the question's own instruction."""
-    settings = lmms_eval_specific_kwargs or {}
-    before, after = settings.get("pre_prompt") or "", settings.get("post_prompt") or ""
-    question = doc["question"].strip()
-    return f"{before}{question.replace(_INSTRUCTION, '') if before or after else question}{after}"
 
 
 def label(answer: str) -> str:

@@ -4,6 +4,7 @@ from PIL import Image
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks._task_utils.question import (
     doc_to_text,
+    doc_to_text_reframed,
     doc_to_text_stripped,
     doc_to_visual,
     doc_to_visual_repeated,
@@ -16,6 +17,12 @@ def test_a_frame_stands_around_the_question() -> None:
     settings = {"pre_prompt": "Q: ", "post_prompt": "\nShort."}
     assert doc_to_text({"question": " why? "}, settings) == "Q:  why? \nShort."
     assert doc_to_text_stripped({"question": " why? "}, settings) == "Q: why?\nShort."
+
+
+def test_a_frame_takes_the_place_of_the_instruction_to_answer_yes_or_no() -> None:
+    doc = {"question": " Is it red? Please answer yes or no."}
+    assert doc_to_text_reframed(doc, {"pre_prompt": "", "post_prompt": "\nOne word."}) == "Is it red?\nOne word."
+    assert doc_to_text_reframed(doc, {"pre_prompt": ""}) == doc_to_text_reframed(doc) == doc["question"].strip()
 
 
 def test_without_settings_the_text_is_unchanged() -> None:

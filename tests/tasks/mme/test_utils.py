@@ -1,7 +1,7 @@
 import pytest
 
 from lmms_eval.errors import ItemError
-from lmms_eval.tasks.mme.utils import aggregate, doc_to_text, label, process_results
+from lmms_eval.tasks.mme.utils import aggregate, label, process_results
 
 DOC = {"question_id": "a.png", "question": "Is it red? Please answer yes or no.", "answer": "Yes", "category": "color"}
 
@@ -12,11 +12,6 @@ DOC = {"question_id": "a.png", "question": "Is it red? Please answer yes or no."
 )
 def test_an_answer_is_read_by_its_beginning(answer: str, wanted: str) -> None:
     assert label(answer) == wanted
-
-
-def test_a_frame_replaces_the_instruction() -> None:
-    assert doc_to_text(DOC, {"pre_prompt": "", "post_prompt": "\nOne word."}) == "Is it red?\nOne word."
-    assert doc_to_text(DOC, {}) == DOC["question"]
 
 
 def test_an_answer_counts_for_its_half_and_for_the_total() -> None:

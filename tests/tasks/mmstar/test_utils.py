@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import base64
+import io
+import logging
+
+import pytest
+from PIL import Image
+
+from lmms_eval.errors import MediaError
+from lmms_eval.tasks.mmstar import utils
+
+DOC = {"index": 1, "question": "<image 1> Which?", "answer": " b ", "category": "math", "l2_category": "geometry"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "score"),
+    [("B", 1.0), ("b", 0.0), ("(B)", 1.0), ("", 0.0), ("I'm sorry, but I can't", 0.0), ("x" * 100_000, 0.0)],
+)
+def test_the_letter_counts_for_the_category_and_the_average(answer: str, score: float) -> None:
+    scored = utils.process_results(DOC, [answer])
+    assert {name: row["score"] for name, row in scored.items()} == {"math": score, "average": score}
+
+
+def test_a_category_in_another_spelling_is_warned_about(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        utils.process_results(DOC | {"category": "Maths"}, ["B"])
+    assert "unknown category 'Maths'" in caplog.text
+
+
+def test_the_average_is_over_subcategories_and_not_over_documents() -> None:
+    rows = [{"l2_category": name, "score": score} for name, score in (("x", 1.0), ("x", 1.0), ("x", 1.0), ("y", 0.0))]
+    assert utils.aggregate(rows).value == 0.5
+    assert utils.aggregate([]).value is None
+
+
+def test_options_in_columns() -> None:
+    doc = DOC | {"A": "red", "B": "blue", "C": None, "D": "nan"}
+    assert utils.doc_to_text_columns(doc, {"post_prompt": "Go. "}) == "Which?\nOptions:\nA. red\nB. blue\nGo."
+
+
+def test_a_picture_in_base64() -> None:
+    file = io.BytesIO()
+    Image.new("L", (3, 2)).save(file, "PNG")
+    (picture,) = utils.doc_to_visual_base64({"image": base64.b64encode(file.getvalue()).decode()})
+    assert (picture.mode, picture.size) == ("RGB", (3, 2))
+    with pytest.raises(MediaError):
+        utils.doc_to_visual_base64({"image": "no picture"})
