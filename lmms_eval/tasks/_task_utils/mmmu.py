@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import logging
 import re
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,7 @@ from lmms_eval.api.outcome import Estimate, SubScore
 from lmms_eval.errors import ItemError
 from lmms_eval.metrics.mmmu_letters import mmmu_letter
 from lmms_eval.tasks._task_utils.estimates import mean, part
-from lmms_eval.tasks._task_utils.question import LETTERS, option_lines
+from lmms_eval.tasks._task_utils.question import LETTERS, option_lines, read_list
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -47,14 +46,7 @@ def options(doc: Doc) -> list[str]:
     Raises:
         ItemError: it holds no list.
     """
-    held = doc["options"]
-    try:
-        found = ast.literal_eval(held) if isinstance(held, str) else held
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        found = None
-    if not isinstance(found, list | tuple):
-        raise ItemError(f"{doc['id']}: column 'options' holds {held!r:.200}: it must be the text of a list")
-    return [str(option) for option in found]
+    return read_list(doc, "options")
 
 
 def picture(doc: Doc, number: int | str) -> Image.Image:

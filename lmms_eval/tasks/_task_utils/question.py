@@ -5,10 +5,11 @@ The functions that take a document can be named in a task's YAML as they are.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval.errors import TaskError
+from lmms_eval.errors import ItemError, TaskError
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -57,6 +58,22 @@ def doc_to_visual_repeated(doc: Doc, lmms_eval_specific_kwargs: Settings = None)
     if times not in (1, 2):
         raise TaskError(f"task setting num_image must be 1 or 2, not {times!r}")
     return doc_to_visual(doc) * times
+
+
+def read_list(doc: Doc, column: str) -> list[str]:
+    """Return the texts of a column that holds a list, or a list as text in Python's form.
+
+    Raises:
+        ItemError: it holds none.
+    """
+    held = doc[column]
+    try:
+        found = ast.literal_eval(held) if isinstance(held, str) else held
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        found = None
+    if not isinstance(found, list | tuple):
+        raise ItemError(f"column {column!r} holds {held!r:.200}: it must be a list, or the text of one")
+    return [str(item) for item in found]
 
 
 def option_lines(options: Iterable[Any]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import ItemError
 from lmms_eval.metrics import mmmu_open
 from lmms_eval.tasks._task_utils.mmmu import PLACE, accuracy, chosen, doc_to_visual, listed, options, picture
-from lmms_eval.tasks._task_utils.question import option_lines
+from lmms_eval.tasks._task_utils.question import option_lines, read_list
 from lmms_eval.tasks._task_utils.submissions import written_json
 
 __all__ = ["doc_to_visual"]
@@ -122,10 +121,6 @@ def _is_choice(doc: Doc) -> bool:
 
 
 def _gold(answer: Any) -> list[str]:
-    """The reference answers to an open question: a list, the text of a list, or a text."""
-    if isinstance(answer, str) and answer.startswith("["):
-        try:
-            answer = ast.literal_eval(answer)
-        except (ValueError, SyntaxError):
-            return [str(answer)]
-    return [str(one) for one in answer] if isinstance(answer, list | tuple) else [str(answer)]
+    """The reference answers to an open question: one text, or the text of a list."""
+    is_list = not isinstance(answer, str) or (answer.startswith("[") and answer.endswith("]"))
+    return read_list({"answer": answer}, "answer") if is_list else [answer]

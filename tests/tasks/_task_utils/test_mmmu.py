@@ -22,17 +22,6 @@ def test_a_picture_that_is_not_there_is_named() -> None:
         mmmu.doc_to_visual({"id": "x", "question": "<image 2>", "options": "[]", "image_1": RED, "image_2": None})
 
 
-@pytest.mark.parametrize(("held", "found"), [("['a', 1]", ["a", "1"]), (["a"], ["a"]), ("[]", [])])
-def test_options_are_the_text_of_a_list(held: object, found: list[str]) -> None:
-    assert mmmu.options({"id": "x", "options": held}) == found
-
-
-@pytest.mark.parametrize("held", ["a, b", "['a'", "{'a': 1}", None, "[" * 10_000])
-def test_options_in_another_form_are_named(held: object) -> None:
-    with pytest.raises(ItemError, match="x: column 'options' holds"):
-        mmmu.options({"id": "x", "options": held})
-
-
 def test_a_choice_needs_options_and_takes_five() -> None:
     with pytest.raises(ItemError, match="a choice needs options"):
         mmmu.chosen({"id": "x", "options": "[]"}, "A")

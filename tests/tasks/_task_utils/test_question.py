@@ -1,7 +1,7 @@
 import pytest
 from PIL import Image
 
-from lmms_eval.errors import TaskError
+from lmms_eval.errors import ItemError, TaskError
 from lmms_eval.tasks._task_utils.question import (
     doc_to_text,
     doc_to_text_reframed,
@@ -10,6 +10,7 @@ from lmms_eval.tasks._task_utils.question import (
     doc_to_visual_repeated,
     framed,
     option_lines,
+    read_list,
 )
 
 
@@ -45,3 +46,14 @@ def test_a_picture_is_shown_as_often_as_a_setting_says() -> None:
     assert [picture.mode for picture in doc_to_visual_repeated(doc, {"num_image": 2})] == ["RGB", "RGB"]
     with pytest.raises(TaskError, match="num_image must be 1 or 2, not 3"):
         doc_to_visual_repeated(doc, {"num_image": 3})
+
+
+@pytest.mark.parametrize(("held", "found"), [("['a', 1]", ["a", "1"]), (["a"], ["a"]), ("[]", [])])
+def test_a_column_holds_a_list_or_its_text(held: object, found: list[str]) -> None:
+    assert read_list({"options": held}, "options") == found
+
+
+@pytest.mark.parametrize("held", ["a, b", "['a'", "{'a': 1}", None, "[" * 10_000])
+def test_a_column_without_a_list_is_named(held: object) -> None:
+    with pytest.raises(ItemError, match="column 'options' holds"):
+        read_list({"options": held}, "options")

@@ -1,0 +1,97 @@
+"""EgoSchema: multiple choice, with five options, about three-minute videos seen through the wearer's eyes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lmms_eval.api.outcome import Estimate
+from lmms_eval.errors import ItemError
+from lmms_eval.metrics.mmmu_letters import egoschema_letter
+from lmms_eval.tasks._task_utils.estimates import mean
+from lmms_eval.tasks._task_utils.question import LETTERS, framed
+from lmms_eval.tasks._task_utils.submissions import stamp, written_json
+from lmms_eval.tasks._task_utils.videos import MediaFolder
+
+Doc = Mapping[str, Any]
+Settings = Mapping[str, Any] | None
+VIDEOS = MediaFolder(
+    "egoschema",
+    "lmms-eval/egoschema",
+    ("egoschema", "egoschema_subset", "egoschema_mcppl", "egoschema_subset_mcppl"),
+)
+INSTRUCTION = "Answer with the option's letter from the given choices directly."
+
+
+def doc_to_visual(doc: Doc, lmms_eval_specific_kwargs: Settings = None) -> list[str]:
+    """Return the path of the video.
+
+    Raises:
+        MediaError: it is not there.
+    """
+    names = [f"videos/{doc['video_idx']}.{ending}" for ending in ("mp4", "MP4")]
+    return [VIDEOS.find(*names, settings=lmms_eval_specific_kwargs)]
+
+
+def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Settings = None) -> str:
+    """Return question, options and instruction; the frame's end stands only where there are no options."""
+    if not doc.get("option"):
+        return framed(doc["question"], lmms_eval_specific_kwargs)
+    before = (lmms_eval_specific_kwargs or {}).get("pre_prompt") or ""
+    return "\n".join((f"{before}{doc['question']}", *doc["option"], INSTRUCTION))
+
+
+def doc_to_choice(doc: Doc) -> list[str]:
+    """Return the options without their letters.
+
+    Raises:
+        ItemError: there are none.
+    """
+    if not doc.get("option"):
+        raise ItemError(f"egoschema: column 'option' holds {doc.get('option')!r}: it must be a list of options")
+    return [option.partition(".")[2].strip() for option in doc["option"]]
+
+
+def doc_to_gold(doc: Doc) -> str:
+    """Return the letter of the right option; empty where the answers are withheld."""
+    return "" if doc["answer"] is None else LETTERS[int(doc["answer"])]
+
+
+def process_results(doc: Doc, results: Sequence[str]) -> dict[str, Any]:
+    """Return the number of the option that the answer names, or of one drawn for the document.
+
+    Raises:
+        ItemError: there are no options.
+    """
+    options = dict(zip(LETTERS, doc_to_choice(doc), strict=False))
+    return _scored(doc, LETTERS.index(egoschema_letter(results[0], options, doc["video_idx"])))
+
+
+def process_likelihoods(doc: Doc, results: Sequence[tuple[float, bool]]) -> dict[str, Any]:
+    """Return the number of the likeliest option; ``results`` holds loss and greediness of each."""
+    losses = [loss for loss, _ in results]
+    return _scored(doc, losses.index(min(losses)))
+
+
+def _scored(doc: Doc, said: int) -> dict[str, Any]:
+    return {"submission": {doc["video_idx"]: said}, "score": {"pred": said, "ground_truth": doc["answer"]}}
+
+
+def aggregate(results: Sequence[Mapping[str, Any]]) -> Estimate:
+    """Return the share of right answers, compared as texts."""
+    return mean([float(str(result["pred"]) == str(result["ground_truth"])) for result in results])
+
+
+def write_submission(results: Sequence[Mapping[str, int]], args: Any = None) -> Estimate:
+    """Write the file of answers to the whole set: one mapping from video to number of the option."""
+    return _written(results, "MC", args)
+
+
+def write_submission_likelihoods(results: Sequence[Mapping[str, int]], args: Any = None) -> Estimate:
+    """Write the file of the likeliest options."""
+    return _written(results, "MC_PPL", args)
+
+
+def _written(results: Sequence[Mapping[str, int]], kind: str, args: Any) -> Estimate:
+    answers = {video: said for one in results for video, said in one.items()}
+    return written_json(answers, f"inference_results_egoschema_{kind}_{stamp()}.json", args)
