@@ -42,7 +42,8 @@ def parse_mmmu_multi_choice_response(response: str, all_choices: Sequence[str], 
         IndexError: there are no choices.
         AttributeError: an option is no text, where texts of options are looked for.
     """
-    return mmmu_letter(response, {choice: index2ans.get(choice) for choice in all_choices}, response)
+    options: dict[str, Any] = {choice: index2ans.get(choice) for choice in all_choices}
+    return mmmu_letter(response, options, response)
 
 
 def parse_jmmmu_multi_choice_response(response: str, all_choices: Sequence[str], index2ans: Mapping[str, Any]) -> str:

@@ -56,7 +56,7 @@ def is_right(said: Iterable[Candidate], gold: Sequence[str]) -> bool:
 
 
 def _key_parts(text: str) -> list[str]:
-    """What follows the last lead of each line, as short as possible; the whole text without any."""
+    """Return what follows the last lead of each line, as short as possible; the whole text without any."""
     lines = text.split("\n")
     parts = []
     for number, line in enumerate(lines):

@@ -1,4 +1,4 @@
-"""What MMMU and MMMU-Pro share: documents with pictures named in the text, and accuracy by subjects and domains."""
+"""Documents of MMMU and MMMU-Pro, with pictures named in the text, and accuracy by subjects and domains."""
 
 from __future__ import annotations
 

@@ -64,7 +64,8 @@ def process_results(doc: Doc, results: Sequence[str]) -> dict[str, Any]:
         ItemError: there are no options.
     """
     options = dict(zip(LETTERS, doc_to_choice(doc), strict=False))
-    return _scored(doc, LETTERS.index(egoschema_letter(results[0], options, doc["video_idx"])))
+    letter = egoschema_letter(results[0], options, f"{doc['video_idx']}:{doc['question_idx']}")
+    return _scored(doc, LETTERS.index(letter))
 
 
 def process_likelihoods(doc: Doc, results: Sequence[tuple[float, bool]]) -> dict[str, Any]:

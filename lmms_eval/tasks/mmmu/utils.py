@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lmms_eval.api.outcome import Estimate
+from lmms_eval.api.judging import Verdict
+from lmms_eval.api.outcome import Estimate, Unscored
 from lmms_eval.errors import ItemError
 from lmms_eval.metrics import mmmu_open
+from lmms_eval.tasks._task_utils import binary_judge
 from lmms_eval.tasks._task_utils.mmmu import PLACE, accuracy, chosen, doc_to_visual, listed, options, picture
 from lmms_eval.tasks._task_utils.question import option_lines, read_list
 from lmms_eval.tasks._task_utils.submissions import written_json
@@ -70,6 +72,31 @@ def process_results(doc: Doc, results: Sequence[str]) -> dict[str, Any]:
     submission = {doc["id"]: str(first)}
     by_reference = row | {"correct": _is_choice(doc) and row["correct"]}
     return {"mmmu_acc": row, "mmmu_acc_reference": by_reference, "mmmu_acc_pass_at_k": row, "submission": submission}
+
+
+def doc_to_judge(doc: Doc, results: Sequence[str], lmms_eval_specific_kwargs: Settings = None) -> list[dict[str, Any]]:
+    """Ask whether the answer, that between its first tags ``<answer>`` where it has them, is right."""
+    question = doc_to_text(doc)
+    return [binary_judge.question(question, str(doc["answer"]), final(results[0]), lmms_eval_specific_kwargs)]
+
+
+def process_judged(
+    doc: Doc,  # noqa: ARG001 - interface
+    results: Sequence[str],  # noqa: ARG001 - interface
+    verdicts: Mapping[str, Verdict],
+) -> dict[str, Any]:
+    """Score what the judge says, by the official reading of its reply and by the fixed one."""
+    score = binary_judge.score(verdicts)
+    if isinstance(score, Unscored):
+        return {"llm_as_judge_eval": score, "llm_as_judge_eval_fixed": score}
+    return {"llm_as_judge_eval": score.official, "llm_as_judge_eval_fixed": score.fixed}
+
+
+def final(answer: str) -> str:
+    """Return what stands between the first tags ``<answer>`` and ``</answer>``; the whole answer without them."""
+    _, is_open, rest = answer.partition("<answer>")
+    inside, is_closed, _ = rest.partition("</answer>")
+    return inside.strip() if is_open and is_closed else answer
 
 
 def subject(name: str) -> str:

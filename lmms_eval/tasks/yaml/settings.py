@@ -22,7 +22,7 @@ def specific_kwargs(config: TaskConfig, options: TaskOptions) -> Any:
 
     The model's own mapping stands alone; else ``default``, else ``dataset`` is spread over the whole mapping. Settings
     of the command line (``--task_kwargs``) beat both. Options of the run that the task asks for (``run_options``) are
-    added by their names.
+    added by their names; a task that asks for any, or has settings, gets the run's ``data_root`` too.
 
     Raises:
         TaskError: there is no such option of the run.
@@ -33,7 +33,7 @@ def specific_kwargs(config: TaskConfig, options: TaskOptions) -> Any:
         if name not in known:
             raise TaskError(f"task {config.task}: run_options: there is no {name!r}; there is: {', '.join(known)}")
     asked = {name: options.run_options[name] for name in wanted if name in options.run_options}
-    if stated is None and not options.task_kwargs and not asked:
+    if stated is None and not (options.task_kwargs or asked or (wanted and options.data_root)):
         return None
     stated = stated or {}
     own = _of_model(stated, options)

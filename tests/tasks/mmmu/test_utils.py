@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from lmms_eval.api.judging import Verdict
+from lmms_eval.api.outcome import Unscored
 from lmms_eval.errors import ItemError
 from lmms_eval.tasks.mmmu import utils
 
@@ -60,6 +62,25 @@ def test_any_answer_is_scored(answer: str, kind: str) -> None:
 def test_an_id_without_a_subject_is_named(name: str) -> None:
     with pytest.raises(ItemError, match=f"mmmu: column 'id' holds '{name}'"):
         utils.process_results(document(id=name), ["A"])
+
+
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [("so <answer> B </answer> <answer>C</answer>", "B"), ("B", "B"), ("<answer>B", "<answer>B")],
+)
+def test_a_judge_sees_the_answer_between_the_first_tags(answer: str, shown: str) -> None:
+    (question,) = utils.doc_to_judge(document(), [answer], {"multiple_choice_prompt": "Letter."})
+    assert utils.final(answer) == shown
+    assert (
+        shown in question["prompt"] and "A. cat\nB. dog" in question["prompt"] and "Letter." not in question["prompt"]
+    )
+
+
+def test_a_judges_reply_gives_two_scores() -> None:
+    verdict = Verdict("binary", "0 (not 1)", True, "j")
+    scored = utils.process_judged(document(), ["B"], {"binary": verdict})
+    assert scored == {"llm_as_judge_eval": 1, "llm_as_judge_eval_fixed": 0}
+    assert isinstance(utils.process_judged(document(), ["B"], {})["llm_as_judge_eval"], Unscored)
 
 
 def test_the_submission_is_one_mapping(tmp_path: Path) -> None:

@@ -166,4 +166,6 @@ def test_a_description_is_never_a_column() -> None:
 def test_the_data_root_reaches_the_prompt_functions() -> None:
     options = TaskOptions(data_root="/data")
     assert prompts(options, lmms_eval_specific_kwargs={"a": 1}).kwargs == {"a": 1, "data_root": "/data"}
+    assert prompts(options, run_options=["media_root"]).kwargs == {"data_root": "/data"}
+    assert prompts(options).kwargs is None
     assert prompts(options).kwargs is None
