@@ -74,21 +74,16 @@ def listed(question: str, doc: Doc, settings: Settings, instruction: str) -> str
     return f"{before}{question}\nOptions:\n{option_lines(options(doc))}\n{instruction}"
 
 
-def chosen(doc: Doc, answer: str, number: int = 0) -> str:
-    """Return the letter of the option that an answer names, or one drawn for the document.
-
-    Args:
-        doc: the document.
-        answer: the answer.
-        number: of the answer among those to this document.
+def chosen(doc: Doc, answers: Sequence[str]) -> list[str]:
+    """Return the letters of the options that answers to a document name; where one names none, a letter is drawn.
 
     Raises:
         ItemError: there are no options.
     """
-    found = options(doc)
+    found = dict(zip(LETTERS, options(doc), strict=False))
     if not found:
         raise ItemError(f"{doc['id']}: column 'options' holds {doc['options']!r}: a choice needs options")
-    return mmmu_letter(answer, dict(zip(LETTERS, found, strict=False)), f"{doc['id']}:{number}")
+    return [mmmu_letter(answer, found, f"{doc['id']}:{number}") for number, answer in enumerate(answers)]
 
 
 def accuracy(subjects: Sequence[str], right: Sequence[float]) -> Estimate:

@@ -10,8 +10,11 @@ from lmms_eval.api.outcome import Estimate, Unscored
 from lmms_eval.errors import ItemError
 from lmms_eval.metrics import mmmu_open
 from lmms_eval.tasks._task_utils import binary_judge
+from lmms_eval.tasks._task_utils.estimates import mean
+from lmms_eval.tasks._task_utils.judge_texts import identity, noted
 from lmms_eval.tasks._task_utils.mmmu import PLACE, accuracy, chosen, doc_to_visual, listed, options, picture
 from lmms_eval.tasks._task_utils.question import option_lines, read_list
+from lmms_eval.tasks._task_utils.scoring_data import depends_on
 from lmms_eval.tasks._task_utils.submissions import written_json
 
 __all__ = ["doc_to_visual"]
@@ -56,9 +59,7 @@ def process_results(doc: Doc, results: Sequence[str]) -> dict[str, Any]:
         ItemError: the id names no subject, or a question of multiple choice has no options.
     """
     parsed: list[Any] = (
-        [chosen(doc, answer, number) for number, answer in enumerate(results)]
-        if _is_choice(doc)
-        else [mmmu_open.candidates(answer) for answer in results]
+        chosen(doc, results) if _is_choice(doc) else [mmmu_open.candidates(answer) for answer in results]
     )
     row = {
         "id": doc["id"],
@@ -80,6 +81,7 @@ def doc_to_judge(doc: Doc, results: Sequence[str], lmms_eval_specific_kwargs: Se
     return [binary_judge.question(question, str(doc["answer"]), final(results[0]), lmms_eval_specific_kwargs)]
 
 
+@depends_on(identity(binary_judge.TEXT))
 def process_judged(
     doc: Doc,  # noqa: ARG001 - interface
     results: Sequence[str],  # noqa: ARG001 - interface
@@ -90,6 +92,11 @@ def process_judged(
     if isinstance(score, Unscored):
         return {"llm_as_judge_eval": score, "llm_as_judge_eval_fixed": score}
     return {"llm_as_judge_eval": score.official, "llm_as_judge_eval_fixed": score.fixed}
+
+
+def aggregate_judged(results: Sequence[float], task: Any) -> Estimate:
+    """Return the share of answers that the judge calls right, with a note on the judge's text."""
+    return noted(mean([float(result) for result in results]), task, binary_judge.TEXT)
 
 
 def final(answer: str) -> str:

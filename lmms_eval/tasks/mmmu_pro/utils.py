@@ -38,7 +38,7 @@ def process_results(doc: Doc, results: Sequence[str]) -> dict[str, Any]:
     Raises:
         ItemError: the document has no options.
     """
-    return {"mmmu_acc": _row(doc, chosen(doc, results[0]))}
+    return {"mmmu_acc": _row(doc, chosen(doc, results[:1])[0])}
 
 
 def process_results_vision(doc: Doc, results: Sequence[str]) -> dict[str, Any]:
