@@ -79,3 +79,15 @@ def read_list(doc: Doc, column: str) -> list[str]:
 def option_lines(options: Iterable[Any]) -> str:
     """Return a line ``A. OPTION`` for each option."""
     return "\n".join(f"{letter}. {option}" for letter, option in zip(LETTERS, options, strict=False))
+
+
+def times_shown(settings: Settings) -> int:
+    """Return how often the only picture of a document is shown: the setting ``num_image``, once or twice.
+
+    Raises:
+        TaskError: the setting is neither 1 nor 2.
+    """
+    times: int = (settings or {}).get("num_image", 1)
+    if times not in (1, 2):
+        raise TaskError(f"task setting num_image must be 1 or 2, not {times!r}")
+    return times

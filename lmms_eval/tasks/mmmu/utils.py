@@ -13,7 +13,7 @@ from lmms_eval.tasks._task_utils import binary_judge
 from lmms_eval.tasks._task_utils.estimates import mean
 from lmms_eval.tasks._task_utils.judge_texts import identity, noted
 from lmms_eval.tasks._task_utils.mmmu import PLACE, accuracy, chosen, doc_to_visual, listed, options, picture
-from lmms_eval.tasks._task_utils.question import option_lines, read_list
+from lmms_eval.tasks._task_utils.question import option_lines, read_list, times_shown
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
 from lmms_eval.tasks._task_utils.submissions import written_json
 
@@ -22,6 +22,8 @@ Doc = Mapping[str, Any]
 Settings = Mapping[str, Any] | None
 Row = Mapping[str, Any]
 QWEN = "qwen3_vl"
+_ONE_PICTURE = 3
+"""Parts of a text that names one: before it, its number, after it."""
 SPLITS = ("dev", "validation", "test")
 
 
@@ -38,17 +40,22 @@ def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Settings = None) -> str:
 
 
 def doc_to_messages(doc: Doc, lmms_eval_specific_kwargs: Settings = None) -> list[dict[str, Any]]:
-    """Return one user turn with each picture where the text names it; for Qwen3-VL all pictures first."""
+    """Return one user turn with each picture where the text names it; for Qwen3-VL all pictures first.
+
+    A picture that is the only one is shown as often as the setting ``num_image`` says.
+    """
     text = doc_to_text(doc, lmms_eval_specific_kwargs)
+    places = PLACE.split(text)
+    times = times_shown(lmms_eval_specific_kwargs) if len(places) == _ONE_PICTURE else 1
     if (lmms_eval_specific_kwargs or {}).get("format") == QWEN:
-        content = [{"type": "image", "url": image} for image in doc_to_visual(doc)]
+        content = [{"type": "image", "url": image} for image in doc_to_visual(doc) * times]
         return [{"role": "user", "content": [*content, {"type": "text", "text": text}]}]
-    *before, last = PLACE.split(text)
+    *before, last = places
     content = []
     for said, number in zip(before[::2], before[1::2], strict=True):
         if said.strip():
             content.append({"type": "text", "text": said.strip()})
-        content.append({"type": "image", "url": picture(doc, number)})
+        content += [{"type": "image", "url": picture(doc, number)}] * times
     return [{"role": "user", "content": [*content, {"type": "text", "text": last.strip()}]}]
 
 

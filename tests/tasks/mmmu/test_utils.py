@@ -9,7 +9,7 @@ from PIL import Image
 
 from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import Unscored
-from lmms_eval.errors import ItemError
+from lmms_eval.errors import ItemError, TaskError
 from lmms_eval.tasks.mmmu import utils
 
 FIRST, SECOND = Image.new("RGB", (1, 1)), Image.new("RGB", (2, 1))
@@ -36,6 +36,18 @@ def test_qwen_gets_all_pictures_first() -> None:
     (turn,) = utils.doc_to_messages(document(), settings)
     assert [part["type"] for part in turn["content"]] == ["image", "text"]
     assert turn["content"][1]["text"] == "Q: <image 1>?\nOptions:\nA. cat\nB. dog\nLetter."
+
+
+@pytest.mark.parametrize("form", ["", "qwen3_vl"])
+def test_the_only_picture_may_be_shown_twice(form: str) -> None:
+    def widths(doc: dict[str, Any], times: int) -> list[int]:
+        (turn,) = utils.doc_to_messages(doc, {"format": form, "num_image": times})
+        return [part["url"].width for part in turn["content"] if part["type"] == "image"]
+
+    assert widths(document(), 1) == [1] and widths(document(), 2) == [1, 1]
+    assert widths(document(question="<image 1> <image 2>"), 2) == [1, 2]
+    with pytest.raises(TaskError, match="num_image must be 1 or 2, not 3"):
+        widths(document(), 3)
 
 
 def test_one_right_answer_of_several_is_enough() -> None:
