@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import inspect
 import json
 import math
@@ -28,9 +29,10 @@ from tests.media import draw
 from tests.parity.compare import agree, decode
 from tests.parity.keys import keyed
 from tests.parity.popular_judge import Judge, asked_in_turn, unjudged
-from tests.parity.vectors import GOLDEN_DIR, PASSED, Vector, Verdict, deviates, failed, line_adapter, pending
+from tests.parity.vectors import DATA_DIR, GOLDEN_DIR, PASSED, Vector, Verdict, deviates, failed, line_adapter, pending
 
 FOLDER = "popular_tasks"
+NLTK_DATA = DATA_DIR / "nltk_data"
 JUDGE_PROMPTS = GOLDEN_DIR / FOLDER / "judge_prompts.json"
 HOME = "$HF_HOME"
 STAMP = "<YYYY-MM-DD-HH-MM-SS>"
@@ -52,7 +54,8 @@ def catalogue() -> Catalogue:
 def task_of(name: str, model: str | None, chat: bool) -> YamlTask:
     """The packaged task as a run of that model builds it, without data."""
     prompts = {"judge_prompts": str(JUDGE_PROMPTS)} if JUDGE_PROMPTS.exists() else {}
-    options = TaskOptions(model_name=model or "", chat=chat, run_options=prompts)
+    words = {"nltk_data": str(NLTK_DATA)} if NLTK_DATA.is_dir() else {}
+    options = TaskOptions(model_name=model or "", chat=chat, run_options={**prompts, **words})
     (task,) = select_tasks([name], catalogue(), options).tasks
     assert isinstance(task, YamlTask)
     return task
@@ -368,6 +371,11 @@ COMPARE: dict[str, Callable[[Mapping[str, Any]], Verdict]] = {
 }
 
 
+def _uses_langdetect(record: Mapping[str, Any]) -> bool:
+    names = record.get("doc", {}).get("instruction_id_list") or ()
+    return any(name.startswith(("language:", "change_case:english_")) for name in names)
+
+
 @line_adapter(f"{FOLDER}/*.jsonl")
 @keyed(
     "kind", "task", "model", "doc*", "answers*", "results*", "metric", "files*", "subtitle_file", "wanted*", "call",
@@ -382,4 +390,6 @@ def judge(vector: Vector) -> Verdict:
     record = vector.record
     if record["task"] not in catalogue().tasks:
         return pending(f"no task {record['task']}")
+    if _uses_langdetect(record) and importlib.util.find_spec("langdetect") is None:
+        return pending("langdetect is not installed")
     return COMPARE[record["kind"]](record)
