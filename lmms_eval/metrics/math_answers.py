@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import atexit
 import functools
+import importlib.metadata
 import importlib.util
 from collections.abc import Sequence
 from typing import Any
 
 from lmms_eval.api.outcome import NotEvaluated, note_absence
-from lmms_eval.errors import UsageError
+from lmms_eval.errors import DataError, UsageError
 from lmms_eval.metrics.guard import Guard, JobError, LimitExceeded
 
 INSTALL_HINT = "answers in mathematics need the package math-verify: pip install 'lmms_eval[math]'"
@@ -54,6 +55,36 @@ def default_verify(truth: str, predict: str) -> bool:
         NotEvaluated: the package is not installed.
     """
     return bool(evaluate("default_verify", truth, predict, timeout_s=DEFAULT_TIMEOUT_S))
+
+
+MAX_NUMBER_CHARS = 1000
+"""A longer text is no number: reading one takes seconds, and it is a whole solution."""
+_NUMBER_TIMEOUT_S = 2
+
+
+@functools.lru_cache(maxsize=4096)
+def latex_number(text: str, decimals: int) -> complex | None:
+    """Return the rounded value of a number in LaTeX; ``None`` for anything else, and what takes seconds.
+
+    Raises:
+        NotEvaluated: the package is not installed.
+    """
+    if len(text) > MAX_NUMBER_CHARS:
+        return None
+    found = evaluate("latex_number", text, decimals, timeout_s=_NUMBER_TIMEOUT_S)
+    return None if found is None else complex(*found)
+
+
+def installed_reader() -> str:
+    """Name the release of the package that reads LaTeX, for ``depends_on``.
+
+    Raises:
+        DataError: it is not installed. The run ends before the model is asked.
+    """
+    try:
+        return f"latex2sympy2_extended {importlib.metadata.version('latex2sympy2_extended')}"
+    except importlib.metadata.PackageNotFoundError as error:
+        raise DataError(INSTALL_HINT) from error
 
 
 def boxed(answer: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from typing import Any
 
 from lmms_eval.metrics.guarded_worker import run
@@ -53,9 +54,60 @@ def _shown(found: list[Any]) -> str:
     return texts[0] if texts else str(found[0]) if found else ""
 
 
+_UNREADABLE = re.compile(r"\\circ|(?<!\\)%")
+"""What the reader that the benchmark's numbers were made with does not know: degrees, and a percent sign as such."""
+_GROUPING = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+
+
+def latex_number(text: str, decimals: int) -> list[float] | None:
+    """Read LaTeX as latex2sympy2 1.9 does: real and imaginary part of its value, rounded; ``None`` for no number.
+
+    What stands side by side is multiplied (``2\\frac{1}{2}`` is 1), and ``x=5`` is 5.
+    """
+    import sympy
+    from latex2sympy2_extended import NormalizationConfig, normalize_latex
+
+    _repair_grammar()
+    if _UNREADABLE.search(text):
+        return None
+    bare = text[1:-1] if text.startswith("{") and text.endswith("}") and text.count("{") == 1 else text
+    only_latex = NormalizationConfig(
+        basic_latex=True, units=False, malformed_operators=False, nits=False, boxed="all", equations=False
+    )
+    found = _reader().parse(normalize_latex(_plain_factors(bare), only_latex))
+    if not isinstance(found, sympy.Expr) or found.atoms(sympy.Symbol):
+        return None
+    value = complex(sympy.N(found.doit()))
+    return [round(value.real, decimals), round(value.imag, decimals)]
+
+
+def _plain_factors(text: str) -> str:
+    """Without commas between thousands and a last full stop; with a sign between π and what it multiplies."""
+    return _GROUPING.sub("", text.removesuffix(".")).replace("\\pi(", "\\pi\\cdot(")
+
+
+def _reader() -> Any:
+    """The package's reader, without its mixed numbers: it adds an integer to a number beside it, ``2(3)`` gives 5."""
+    import sympy
+    from latex2sympy2_extended.latex2sympy2 import ConversionConfig, _Latex2Sympy
+
+    class Reader(_Latex2Sympy):  # type: ignore[misc]
+        def convert_postfix_list(self, factors: Any, place: int = 0) -> Any:
+            if place + 1 < len(factors):
+                first = self.convert_postfix(factors[place])
+                if getattr(first, "is_Integer", False):
+                    return sympy.Mul(first, self.convert_postfix_list(factors, place + 1))
+            return super().convert_postfix_list(factors, place)
+
+    config = ConversionConfig(
+        interpret_simple_eq_as_assignment=True, interpret_contains_as_eq=False, lowercase_symbols=False
+    )
+    return Reader(None, None, False, config=config)
+
+
 def _prepare() -> None:
     default_verify("1", "1")
 
 
 if __name__ == "__main__":
-    run({"default_verify": default_verify, "verify_boxed": verify_boxed}, _prepare)
+    run({"default_verify": default_verify, "verify_boxed": verify_boxed, "latex_number": latex_number}, _prepare)

@@ -160,7 +160,7 @@ def _task_notes(result: TaskResult) -> list[str]:
         )
     for metric in result.metrics:
         lines += [f"{name}: {metric.metric}: {note}" for note in metric.notes]
-        lines += _sub_scores(name, metric) if metric.value is not None else ()
+        lines += _sub_scores(name, metric) if not metric.withheld_reason else ()
         partial, interval = metric.partial, metric.interval
         if metric.value is None and partial is not None and not isinstance(partial, dict | list):
             number = f"{partial:.4f}" if isinstance(partial, float) else str(partial)

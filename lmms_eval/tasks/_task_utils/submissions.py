@@ -12,9 +12,10 @@ from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import DataError
 
 
-def written_json(content: Any, file_name: str, args: Any) -> Estimate:
-    """Write ``OUT/submissions/FILE_NAME`` as JSON; without an output folder nothing is written. See ``written``."""
-    return written(lambda path: path.write_text(json.dumps(content, ensure_ascii=False), "utf-8"), file_name, args)
+def written_json(content: Any, file_name: str, args: Any, folder: str = "submissions") -> Estimate:
+    """Write ``OUT/FOLDER/FILE_NAME`` as JSON; without an output folder nothing is written. See ``written``."""
+    text = json.dumps(content, ensure_ascii=False)
+    return written(lambda path: path.write_text(text, "utf-8"), file_name, args, folder)
 
 
 def written(write: Callable[[Path], Any], file_name: str, args: Any, folder: str = "submissions") -> Estimate:

@@ -1,0 +1,129 @@
+"""MathVista: mathematics in pictures; answers are choices, numbers and lists, extracted by a judge where need be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval.api.judging import Verdict
+from lmms_eval.api.outcome import Estimate, SubScore, Unscored
+from lmms_eval.tasks._task_utils import judge_texts
+from lmms_eval.tasks._task_utils.estimates import by, mean, part
+from lmms_eval.tasks._task_utils.scoring_data import depends_on
+from lmms_eval.tasks._task_utils.submissions import written_json
+from lmms_eval.tasks.mathvista import prompts, scoring
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+Doc = Mapping[str, Any]
+Row = Mapping[str, Any]
+Settings = Mapping[str, Any] | None
+_QUESTION = "extraction"
+_JUDGE_TOKENS = 256
+_PARTS = ("question_type", "answer_type")
+_METADATA = ("language", "source", "category", "task", "context", "grade", "skills")
+
+
+def doc_to_visual(doc: Doc) -> list[Image.Image]:
+    """Return the picture as RGB."""
+    return [doc["decoded_image"].convert("RGB")]
+
+
+def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Settings = None) -> str:
+    """Return question, choices and hint in the task's form."""
+    return prompts.question(doc, lmms_eval_specific_kwargs or {})
+
+
+def doc_to_judge(doc: Doc, results: Sequence[str], lmms_eval_specific_kwargs: Settings = None) -> list[dict[str, Any]]:
+    """Return the request to extract the answer; none about a response that is nothing but an answer."""
+    if scoring.read(doc, results[0]) is not None:
+        return []
+    prompt = prompts.extraction(doc, results[0], lmms_eval_specific_kwargs)
+    return [{"name": _QUESTION, "prompt": prompt, "generation": {"max_new_tokens": _JUDGE_TOKENS}}]
+
+
+@depends_on(judge_texts.identity(prompts.EXTRACT))
+def process_results(
+    doc: Doc, results: Sequence[str], verdicts: Mapping[str, Verdict] | None = None
+) -> dict[str, Row | Unscored]:
+    """Score the answer of a response, with the stated places as a number and as the usual harness has them.
+
+    Raises:
+        ItemError: a question with choices has none.
+    """
+    response, extraction = results[0], _extraction(doc, results[0], verdicts or {})
+    told = "" if isinstance(extraction, Unscored) else extraction
+    row = {
+        "question_id": doc["pid"], "query": doc["query"], "choices": doc["choices"], "answer": doc.get("answer"),
+        "extraction": told, "question_type": doc["question_type"], "answer_type": doc["answer_type"],
+        "precision": doc["precision"], "metadata": doc["metadata"],
+    }  # fmt: skip
+    fixed, reference = (
+        {**row, "prediction": found.prediction, "true_false": found.is_right}
+        for found in (scoring.judged(doc, told), scoring.judged_as_the_reference(doc, told))
+    )
+    submission = {**fixed, "response": response}
+    if isinstance(extraction, Unscored):
+        return {
+            "llm_as_judge_eval": extraction, "llm_as_judge_eval_reference": extraction, "submission": submission
+        }  # fmt: skip
+    return {"llm_as_judge_eval": fixed, "llm_as_judge_eval_reference": reference, "submission": submission}
+
+
+def _extraction(doc: Doc, response: str, verdicts: Mapping[str, Verdict]) -> str | Unscored:
+    found = scoring.read(doc, response)
+    if found is not None:
+        return found
+    verdict = verdicts.get(_QUESTION)
+    if verdict is None:
+        return Unscored("needs a judge to extract the answer: give --judge_model")
+    return Unscored(f"the judge gave no reply: {verdict.error}") if verdict.text is None else verdict.text.strip()
+
+
+def aggregate(results: Sequence[Row], task: Any) -> Estimate:
+    """Return the share of right answers in percent, and those of all parts of the documents, best first."""
+    parts = _parts(results)
+    found = replace(aggregate_reference(results), sub_scores=parts)
+    if found.value is None:
+        return found
+    right = sum(bool(row["true_false"]) for row in results)
+    table: dict[str, Any] = {"average": {"accuracy": found.value, "correct": right, "total": len(results)}}
+    for key, scores in parts.items():
+        table[key] = {
+            name: {"accuracy": f"{one.value:.2f}", "correct": round(one.value * one.n / 100), "total": one.n}
+            for name, one in scores.items()
+        }
+    return judge_texts.noted(replace(found, details={"mathvista_scores": table}), task, prompts.EXTRACT)
+
+
+def aggregate_reference(results: Sequence[Row]) -> Estimate:
+    """Return the share of right answers in percent."""
+    found = mean([_score(row) for row in results], 100.0)
+    return found if found.value is None else replace(found, value=round(found.value, 2))
+
+
+def _parts(results: Sequence[Row]) -> dict[str, dict[str, SubScore]]:
+    """Divide by columns and by metadata; a document counts for each of its skills."""
+    found = {key: by(results, key, _score, 100.0) for key in _PARTS}
+    for key in _METADATA:
+        divided: dict[str, list[float]] = {}
+        for row in results:
+            names = row["metadata"].get(key)
+            for name in names if isinstance(names, list | tuple) else [names]:
+                divided.setdefault(str(name), []).append(_score(row))
+        found[key] = {name: one for name, scores in divided.items() if (one := part(scores, 100.0)) is not None}
+    return {
+        key: dict(sorted(scores.items(), key=lambda item: item[1].value, reverse=True))
+        for key, scores in found.items()
+    }  # fmt: skip
+
+
+def _score(row: Row) -> float:
+    return float(row["true_false"])
+
+
+def write_submission(results: Sequence[Row], args: Any) -> Estimate:
+    """Write responses and extracted answers by the problems' ids."""
+    return written_json({row["question_id"]: row for row in results}, "mathvista_test_for_submission.json", args)
