@@ -1,6 +1,6 @@
 """The kinds of instructions: what a document states about one → a check of texts.
 
-The checks are of linear cost in the text, whatever a model writes.
+The checks are of linear cost in the text, whatever a model writes, but for the expressions that documents state.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _first_word(stated: Instruction) -> Check:
         if count != wanted or place > count or not paragraphs[place - 1].strip():
             return False
         first = paragraphs[place - 1].split()[0].lstrip("'").lstrip('"')
-        return re.split(r"""[.,?!'"]""", first, maxsplit=1)[0].lower() == word.lower()
+        return bool(re.split(r"""[.,?!'"]""", first, maxsplit=1)[0].lower() == word.lower())
 
     return check
 
@@ -125,13 +125,14 @@ def _number_placeholders(stated: Instruction) -> Check:
     return lambda text: sum("[" in part for line in text.split("\n") for part in line.split("]")[:-1]) >= wanted
 
 
-_POSTSCRIPTS = {"P.P.S": r"p\.\s?p\.\s?s", "P.S.": r"p\.\s?s\."}
+_POSTSCRIPTS = {"P.P.S": re.compile(r"p\.\s?p\.\s?s"), "P.S.": re.compile(r"p\.\s?s\.")}
 
 
 def _postscript(stated: Instruction) -> Check:
     marker = stated.value("postscript_marker")
-    pattern = re.compile(_POSTSCRIPTS.get(marker) or re.escape(marker.lower()))
-    return lambda text: pattern.search(text.lower()) is not None
+    if (spaced := _POSTSCRIPTS.get(marker)) is not None:
+        return lambda text: spaced.search(text.lower()) is not None
+    return lambda text: marker.lower() in text.lower()
 
 
 _BULLETS = (re.compile(r"^[^\S\n]*\*[^*].*$", re.MULTILINE), re.compile(r"^[^\S\n]*-.*$", re.MULTILINE))
@@ -143,7 +144,7 @@ def _number_bullets(stated: Instruction) -> Check:
 
 
 def _number_highlights(stated: Instruction) -> Check:
-    wanted = stated.value("num_highlights")
+    wanted = int(stated.value("num_highlights"))
 
     def check(text: str) -> bool:
         marked = re.findall(r"\*([^\n*]*)\*", text) + re.findall(r"\*\*([^\n*]*)\*\*", text)

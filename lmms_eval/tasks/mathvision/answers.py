@@ -59,9 +59,7 @@ def _stated(text: str) -> str:
 
 def _cleaned(text: str) -> str:
     text = text.lower().replace("{}", "")
-    if boxes := re.findall(r"oxed{(.*)}", text):
-        text = boxes[-1]
-    text = _closed(text).split("=")[-1].split("\\approx")[-1]
+    text = _closed(_boxed(text)).split("=")[-1].split("\\approx")[-1]
     for blank in (" ", "\\,", "\n"):
         text = text.replace(blank, "")
     text = text.replace("∞", "\\infty")
@@ -78,6 +76,15 @@ def _cleaned(text: str) -> str:
     if text == "0.5":
         return "\\frac{1}{2}"
     return re.sub(r"\A(-?\d+)/(-?\d+)\Z", r"\\frac{\1}{\2}", text)
+
+
+def _boxed(text: str) -> str:
+    """Return what stands in the last line's box, up to the last brace of the line; without a box the text."""
+    for line in reversed(text.split("\n")):
+        opening, closing = line.find("oxed{"), line.rfind("}")
+        if 0 <= opening < closing:
+            return line[opening + len("oxed{") : closing]
+    return text
 
 
 def _closed(text: str) -> str:

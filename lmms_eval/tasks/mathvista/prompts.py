@@ -20,7 +20,7 @@ _EXAMPLES = 3
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How a task asks its questions."""
+    """A way to ask questions."""
 
     head: str
     """Before the question."""
