@@ -257,7 +257,7 @@ def _compare_parts(made: Estimate, wanted: Mapping[str, Any], tolerance: float) 
     ours.append({"Overall": overall, **{name: {"num": score.n, "acc": score.value} for name, score in every.items()}})
     below = wanted.get("sub_scores_by_equality") or wanted.get("sub_scores") or {}
     has_absent = False
-    if below and not any(isinstance(table, Mapping | list) for table in below.values()):
+    if len(below) > 1 and not any(isinstance(table, Mapping) for table in below.values()):
         below = {"(one table)": below}
     for name, table in below.items():
         if any(includes(one, table, tolerance) for one in ours) or (made.value is None and _is_nan(table)):
