@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.request import Request
 from lmms_eval.api.task import Answer, Exchange, ScoredDoc, Task, TaskOptions
-from lmms_eval.errors import DataError, TaskError, UsageError
+from lmms_eval.errors import TaskError, UsageError
 from lmms_eval.sandbox.policy import Policy, using
 from lmms_eval.tasks._task_utils.scoring_data import identity_of
 from lmms_eval.tasks.data import DataSet, Documents, open_data
@@ -18,6 +18,7 @@ from lmms_eval.tasks.data.carried import CarriedSource, can_be_carried, describe
 from lmms_eval.tasks.data.documents import document_hash, pictures, plain_row
 from lmms_eval.tasks.data.local_copies import LocalCopies
 from lmms_eval.tasks.data.splits import DataRequest
+from lmms_eval.tasks.yaml.columns import check_columns
 from lmms_eval.tasks.yaml.config import GENERATING, TaskConfig, task_config
 from lmms_eval.tasks.yaml.costs import Costs, Files
 from lmms_eval.tasks.yaml.exchanges import exchange_for
@@ -33,7 +34,7 @@ from lmms_eval.tasks.yaml.media_folders import media_folders
 from lmms_eval.tasks.yaml.media_policy import media_policy
 from lmms_eval.tasks.yaml.metrics import BYPASS, task_metrics
 from lmms_eval.tasks.yaml.prompts import PromptBuilder, Prompts
-from lmms_eval.tasks.yaml.render import RenderError, call_text, check_template
+from lmms_eval.tasks.yaml.render import call_text, check_template
 from lmms_eval.tasks.yaml.requests import RequestFactory
 from lmms_eval.tasks.yaml.scoring import AnswerScorer, scoring_plan
 from lmms_eval.tasks.yaml.seeding import Seeding
@@ -147,7 +148,7 @@ class YamlTask(Task):
             documents if self.config.full_docs else None, self.seeding.scoring_may_draw,
         )  # fmt: skip
         if carried is None:
-            self._check_columns(documents)
+            check_columns(self.prompts, documents, f"split {self.split!r}")
 
     @property
     def data(self) -> DataSet:
@@ -338,48 +339,6 @@ class YamlTask(Task):
             raise TaskError(f"{self.where}: give doc_to_target (or process_results): without it nothing can be scored")
         if self.is_judged and not (config.process_results and accepts(config.process_results, "verdicts")):
             raise TaskError(f"{self.where}: doc_to_judge needs process_results(doc, results, verdicts)")
-
-    def _check_columns(self, documents: Documents) -> None:
-        """Text keys are tried on the first document, so that a wrong column ends the run before it starts."""
-        if not len(documents):
-            raise DataError(f"{self.where}: split {self.split!r} has no documents ({documents.source.where})")
-        doc = documents.text_view(0)
-        checks: list[tuple[str, Callable[[Mapping[str, Any]], Any]]] = [
-            ("doc_to_text", self.prompts.text), ("doc_to_choice", self.prompts.choices),
-        ]  # fmt: skip
-        if self.config.process_results is None and not self.options.predict_only:
-            checks.append(("doc_to_target", self.prompts.target))
-        for key, value_of in checks:
-            self._check_key(key, value_of, doc, documents)
-        visual = self.config.doc_to_visual
-        if isinstance(visual, str) and visual not in documents.columns:
-            raise DataError(_no_column(self.where, "doc_to_visual", visual, documents))
-
-    def _check_key(
-        self, key: str, value_of: Callable[[Mapping[str, Any]], Any], doc: Mapping[str, Any], documents: Documents
-    ) -> None:
-        spec = getattr(self.config, key)
-        if not isinstance(spec, str):
-            return
-        if spec in doc:
-            if key == "doc_to_text" and isinstance(doc[spec], Mapping | list):
-                kind = "mapping" if isinstance(doc[spec], Mapping) else "list"
-                raise DataError(
-                    f"{self.where}: key {key!r}: column {spec!r} of {documents.source.where} holds a {kind}, "
-                    f"not a text; write a template that picks what is asked, such as '{{{{{spec}[...]}}}}'"
-                )
-            return
-        if spec.isidentifier():
-            raise DataError(_no_column(self.where, key, spec, documents))
-        try:
-            value_of(doc)
-        except RenderError as error:
-            raise DataError(f"{error} ({documents.source.where})") from error
-
-
-def _no_column(where: str, key: str, name: str, documents: Documents) -> str:
-    columns = ", ".join(documents.columns)
-    return f"{where}: key {key!r}: there is no column {name!r} in {documents.source.where}; there is: {columns}"
 
 
 def _may_draw(value: Any) -> bool:

@@ -56,6 +56,20 @@ def test_wrong_data_is_named_before_the_run(tmp_path: Path, changes: dict[str, A
         task.load()
 
 
+def test_a_column_that_the_tasks_own_code_misses_is_named_before_the_run(tmp_path: Path) -> None:
+    code = "def ask(doc):\n    return doc['question'] + doc['hint']\n"
+    task = make_task(tmp_path, {"doc_to_text": Function("utils.ask")}, code)
+    with pytest.raises(DataError, match=no_column("doc_to_text", "hint")):
+        task.load()
+
+
+def test_other_errors_of_the_tasks_own_code_wait_for_the_documents_that_they_concern(tmp_path: Path) -> None:
+    code = "def ask(doc):\n    return {'a': 1}['question']\n"  # a key that is a column, but of something else
+    task = make_task(tmp_path, {"doc_to_text": Function("utils.ask")}, code)
+    task.load()
+    assert len(task) > 0
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
