@@ -12,6 +12,7 @@ from lmms_eval.tasks._task_utils import judge_texts
 from lmms_eval.tasks._task_utils.estimates import by, mean, part
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
 from lmms_eval.tasks._task_utils.submissions import written_json
+from lmms_eval.tasks._task_utils.verdicts import reply_of
 from lmms_eval.tasks.mathvista import prompts, scoring
 
 if TYPE_CHECKING:
@@ -53,12 +54,13 @@ def process_results(
     Raises:
         ItemError: a question with choices has none.
     """
-    response, extraction = results[0], _extraction(doc, results[0], verdicts or {})
+    response, extraction = results[0], _extraction(doc, results[0], verdicts)
     told = "" if isinstance(extraction, Unscored) else extraction
     row = {
         "question_id": doc["pid"], "query": doc["query"], "choices": doc["choices"], "answer": doc.get("answer"),
         "extraction": told, "question_type": doc["question_type"], "answer_type": doc["answer_type"],
         "precision": doc["precision"], "metadata": doc["metadata"],
+        "is_extracted": scoring.read(doc, response) is None,
     }  # fmt: skip
     fixed, reference = (
         {**row, "prediction": found.prediction, "true_false": found.is_right}
@@ -72,18 +74,19 @@ def process_results(
     return {"llm_as_judge_eval": fixed, "llm_as_judge_eval_reference": reference, "submission": submission}
 
 
-def _extraction(doc: Doc, response: str, verdicts: Mapping[str, Verdict]) -> str | Unscored:
+def _extraction(doc: Doc, response: str, verdicts: Mapping[str, Verdict] | None) -> str | Unscored:
     found = scoring.read(doc, response)
     if found is not None:
         return found
-    verdict = verdicts.get(_QUESTION)
-    if verdict is None:
-        return Unscored("needs a judge to extract the answer: give --judge_model")
-    return Unscored(f"the judge gave no reply: {verdict.error}") if verdict.text is None else verdict.text.strip()
+    reply = reply_of(verdicts, _QUESTION)
+    return reply if isinstance(reply, Unscored) else reply.strip()
 
 
 def aggregate(results: Sequence[Row], task: Any) -> Estimate:
-    """Return the share of right answers in percent, and those of all parts of the documents, best first."""
+    """Return the share of right answers in percent, and those of all parts of the documents, best first.
+
+    The judge's text is told where a judge extracted answers.
+    """
     parts = _parts(results)
     found = replace(aggregate_reference(results), sub_scores=parts)
     if found.value is None:
@@ -95,7 +98,9 @@ def aggregate(results: Sequence[Row], task: Any) -> Estimate:
             name: {"accuracy": f"{one.value:.2f}", "correct": round(one.value * one.n / 100), "total": one.n}
             for name, one in scores.items()
         }
-    return judge_texts.noted(replace(found, details={"mathvista_scores": table}), task, prompts.EXTRACT)
+    made = replace(found, details={"mathvista_scores": table})
+    was_asked = any(row.get("is_extracted") for row in results)
+    return judge_texts.noted(made, task, prompts.EXTRACT) if was_asked else made
 
 
 def aggregate_reference(results: Sequence[Row]) -> Estimate:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import Unscored
 from lmms_eval.errors import ItemError, UsageError
-from lmms_eval.tasks.mathvista.utils import doc_to_judge, doc_to_text, process_results
+from lmms_eval.tasks.mathvista.utils import aggregate, doc_to_judge, doc_to_text, process_results
 
 FORMAT = {"shot_type": "format-prompt"}
 FLOAT = {
@@ -76,6 +77,17 @@ def test_only_what_cannot_be_read_is_shown_to_the_judge() -> None:
 )
 def test_a_letter_or_the_most_similar_text_names_a_choice(reply: str, chosen: str) -> None:
     assert scored(CHOICE, "I think so", reply)["llm_as_judge_eval"]["prediction"] == chosen
+
+
+def test_the_judges_text_is_told_where_it_was_used() -> None:
+    task = SimpleNamespace(prompts=SimpleNamespace(kwargs={}))
+    for answer, is_told in (("1.234", False), ("About 1.234.", True)):
+        row = scored(FLOAT, answer, "1.234")["llm_as_judge_eval"]
+        found = aggregate([row, {**row, "true_false": False}], task)
+        assert ("judge_texts" in found.details) == is_told
+        assert found.value == 50.0
+        assert {name: one.n for name, one in found.sub_scores["skills"].items()} == {"a": 2, "b": 2}
+    assert aggregate([], task).value is None
 
 
 def test_places_are_a_whole_number_here_and_none_in_the_reference() -> None:
