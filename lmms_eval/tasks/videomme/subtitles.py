@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 ALL_FRAMES = -1
-_TAGGED = re.compile(r'<font color="white" size=".72c">(.*?)</font>')
+_OPENING = re.compile(r'<font color="white" size=".72c">')
+_CLOSING = "</font>"
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
 _TIMES = re.compile(r"(\d+):(\d+):(\d+[,.]\d+)\s*-->\s*(\d+):(\d+):(\d+[,.]\d+)")
 
@@ -28,7 +29,7 @@ def read(text: str) -> list[Block]:
 
     Of files with the authors' font tags the tagged texts alone count; of others the lines as they are.
     """
-    is_tagged = _TAGGED.search(text) is not None
+    is_tagged = any(True for line in text.splitlines() for _ in _tagged(line))
     return sorted(_blocks(text, is_tagged), key=lambda block: block.start)
 
 
@@ -39,8 +40,19 @@ def _blocks(text: str, is_tagged: bool) -> Iterator[Block]:
         if times is None:
             continue
         shown_lines = [line.strip() for line in lines[place + 1 :]]
-        texts = _TAGGED.findall(" ".join(shown_lines)) if is_tagged else list(filter(None, shown_lines))
+        texts = _tagged(" ".join(shown_lines)) if is_tagged else list(filter(None, shown_lines))
         yield Block(_seconds(*times.groups()[:3]), _seconds(*times.groups()[3:]), tuple(texts))
+
+
+def _tagged(line: str) -> Iterator[str]:
+    """The texts in the authors' font tags."""
+    opening = _OPENING.search(line)
+    while opening is not None:
+        end = line.find(_CLOSING, opening.end())
+        if end < 0:
+            return
+        yield line[opening.end() : end]
+        opening = _OPENING.search(line, end)
 
 
 def _seconds(hours: str, minutes: str, seconds: str) -> float:
