@@ -10,7 +10,8 @@ ALL_FRAMES = -1
 _OPENING = re.compile(r'<font color="white" size=".72c">')
 _CLOSING = "</font>"
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
-_TIMES = re.compile(r"(\d+):(\d+):(\d+[,.]\d+)\s*-->\s*(\d+):(\d+):(\d+[,.]\d+)")
+_TIME = r"(\d{1,6}):(\d{1,6}):(\d{1,6}[,.]\d{1,6})"  # bounded, so that a row of digits is read in linear time
+_TIMES = re.compile(rf"{_TIME}\s*+-->\s*+{_TIME}")
 
 
 @dataclass(frozen=True, slots=True)
