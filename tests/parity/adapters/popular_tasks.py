@@ -259,7 +259,8 @@ def _compare_parts(made: Estimate, wanted: Mapping[str, Any], tolerance: float) 
     has_absent = False
     if len(below) > 1 and not any(isinstance(table, Mapping) for table in below.values()):
         below = {"(one table)": below}
-    for name, table in below.items():
+    for name, recorded_table in below.items():
+        table = _means(recorded_table, wanted["value"])
         if any(includes(one, table, tolerance) for one in ours) or (made.value is None and _is_nan(table)):
             continue
         present = _without_counts_of_nothing(table)
@@ -282,6 +283,15 @@ def _without_counts_of_nothing(table: Any) -> Any:
 
 def _is_nan(value: Any) -> bool:
     return isinstance(value, float) and math.isnan(value)
+
+
+def _means(table: Any, whole: float) -> Any:
+    """A table of lists of scores as means with their counts, in the units of the whole; any other as it is."""
+    if not isinstance(table, Mapping) or not table or not all(isinstance(part, list) for part in table.values()):
+        return table
+    scores = [score for part in table.values() for score in part]
+    unit = whole * len(scores) / sum(scores) if sum(scores) else 1.0
+    return {name: {"num": len(part), "acc": unit * sum(part) / len(part)} for name, part in table.items()}
 
 
 def _compare_error(record: Mapping[str, Any]) -> Verdict:
@@ -348,6 +358,8 @@ def _compare_prompt(record: Mapping[str, Any]) -> Verdict:
     if fixed.get("option_labels") == re.findall(r"^([A-Z])\. ", found["text"], re.MULTILINE):
         return deviates(FIXED)
     if record["id"] in PLAIN_SUBTITLES and record["subtitle_file"].splitlines()[2] in found["text"]:
+        return deviates(FIXED)
+    if fixed.get("lines_of_options") == len(re.findall(r"^[A-Z]\. ", found["text"], re.MULTILINE)):
         return deviates(FIXED)
     return failed(f"{found!r} instead of {fixed!r}")
 
