@@ -38,7 +38,7 @@ NO_MODEL_TEXT = MappingProxyType(
 DYNAMIC = MappingProxyType(
     {
         "api/interleaved.py:edited": "a private character around digits",
-        "compat/asr.py:remove_sp": "a set of marks that a task names",
+        "metrics/speech.py:remove_sp": "a set of marks that a task names",
         "compat/filters.py:_letter": "literal options of a question",
         "metrics/mmmu_letters.py:clearest": "literal letters",
         "filters/patterns.py:_compiled": "patterns of the user's YAML",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from lmms_eval.compat.imports import require_package
 from lmms_eval.errors import ArgumentError
+from lmms_eval.metrics.speech import remove_sp as remove_sp
 from lmms_eval.metrics.speech import without_punctuation
 from lmms_eval.metrics.text import levenshtein_distance
 
@@ -23,29 +23,6 @@ TOKENIZERS = {
 }
 """Name to module and class of ``sacrebleu.tokenizers``; a module is imported when its tokenizer is made."""
 Normalizer = Callable[[str], str]
-
-
-def remove_sp(text: str, language: str, *, puncs: str = "!,.?;:", no_space_languages: Collection[str] = ()) -> str:
-    """Remove special tokens ``<|…|>`` and superfluous white space from a transcript.
-
-    Args:
-        text: the transcript.
-        language: its language.
-        puncs: marks before which one blank is dropped; stands in a regular expression's class as it is.
-        no_space_languages: languages whose texts lose all white space.
-    """
-    text = re.sub(r"\s+", " ", "\n".join(map(_without_tags, text.split("\n"))))
-    text = re.sub(f" ?([{puncs}])", r"\1", text).lstrip(" ")
-    return re.sub(r"\s+", "", text) if language in no_space_languages else text
-
-
-def _without_tags(line: str) -> str:
-    """Replace each ``<|…|>`` of a line by a blank, in linear time."""
-    pieces, at = [], 0
-    while (start := line.find("<|", at)) >= 0 and (end := line.find("|>", start + 2)) >= 0:
-        pieces.append(line[at:start])
-        at = end + 2
-    return " ".join([*pieces, line[at:]])
 
 
 class EvaluationTokenizer:

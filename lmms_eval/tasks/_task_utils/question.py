@@ -76,6 +76,28 @@ def read_list(doc: Doc, column: str) -> list[str]:
     return [str(item) for item in found]
 
 
+def doc_to_audio(doc: Doc) -> list[Any]:
+    """Return the sound of the column ``audio`` as ``{path, array, sampling_rate}``, or its file where it names one.
+
+    A column whose type says that it is not decoded holds the file's bytes.
+
+    Raises:
+        ItemError: the column is empty.
+        MediaError: the bytes are no sound, or one without samples.
+    """
+    audio = doc["audio"]
+    if not audio:
+        raise ItemError("column 'audio' is empty: there is no sound to ask about")
+    if audio.get("array") is not None:
+        return [audio]
+    if audio.get("bytes") is None:
+        return [{"type": "audio", "url": audio["path"]}]
+    from lmms_eval.media.audio import load_audio
+
+    sound = load_audio({"bytes": audio["bytes"], "path": audio.get("path")})
+    return [{"path": audio.get("path"), "array": sound.samples, "sampling_rate": sound.sampling_rate}]
+
+
 def option_lines(options: Iterable[Any]) -> str:
     """Return a line ``A. OPTION`` for each option."""
     return "\n".join(f"{letter}. {option}" for letter, option in zip(LETTERS, options, strict=False))

@@ -16,7 +16,8 @@ Doc = Mapping[str, Any]
 Settings = Mapping[str, Any] | None
 _COLUMNS = ("image_1", "image_2", "image_3", "image_4")
 _INSTRUCTION = "Answer with the option's letter from the given choices directly."
-_FIRST_LETTER = re.compile(r"[\(\s]*([A-Z])[\)\.\s]*", re.IGNORECASE)
+_FIRST_LETTER = re.compile(r"\A[(\s]*([A-Z])", re.IGNORECASE)
+_FIRST_WORD = re.compile(r"\A[(\s]*([A-Z])\b", re.IGNORECASE)
 
 
 def doc_to_visual(doc: Doc) -> list[Any]:
@@ -58,15 +59,15 @@ def process_results(doc: Doc, results: Sequence[str]) -> dict[str, Any]:
     if len(gold) != 1 or gold not in LETTERS:
         raise ItemError(f"blink: column 'answer' holds {doc['answer']!r}: it must be a letter such as '(A)'")
     answer = results[0].strip()
-    strict = re.compile(rf"[\(\s]*([{LETTERS[: len(doc['choices'])]}])\b", re.IGNORECASE)
+    official, strict = _FIRST_LETTER.search(answer), _FIRST_WORD.search(answer)
+    loose, sure = ("" if found is None else found[1].upper() for found in (official, strict))
 
-    def compared(pattern: re.Pattern[str]) -> dict[str, Any]:
-        found = pattern.match(answer)
-        letter = found[1].upper() if found else ""
+    def compared(letter: str) -> dict[str, Any]:
         told = {"id": doc["idx"], "gt_content": gold, "pred_parsed": letter, "pred": answer}
         return {**told, "sub_task": doc["sub_task"], "is_correct": letter == gold}
 
-    return {"blink_acc": compared(_FIRST_LETTER), "blink_acc_fixed": compared(strict)}
+    is_choice = sure in LETTERS[: len(doc["choices"])]
+    return {"blink_acc": compared(loose), "blink_acc_fixed": compared(sure if is_choice else "")}
 
 
 def aggregate(results: Sequence[Mapping[str, Any]]) -> Estimate:

@@ -16,7 +16,7 @@ from lmms_eval.tasks._task_utils.question import framed, option_lines
 Doc = Mapping[str, Any]
 log = logging.getLogger(__name__)
 CATEGORIES = ("direct_attributes", "relative_position")
-_OPTIONS = re.compile(r"\([A-D]\)\s*([^()]+?)(?=\s*\([A-D]\)|$)")
+_OPTION = re.compile(r"\([A-D]\)([^()]+)(?=\([A-D]\)|\Z)")
 _FORMS = (
     r"(?:THE\s+)?(?:ANSWER|CHOICE|OPTION)(?:\s+IS)?[\s:]+([A-D])",
     r"\(([A-D])\)",
@@ -43,10 +43,19 @@ def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = 
     An option that holds parentheses is not found, and an instruction behind the last option belongs to it.
     """
     text = doc["text"]
-    options = _OPTIONS.findall(text)
+    options = options_of(text)
     if options:
         text = f"{text.partition('(A)')[0].strip()}\n{option_lines(options)}"
     return framed(text, lmms_eval_specific_kwargs)
+
+
+def options_of(text: str) -> list[str]:
+    """Return the options that a text holds, without the white space around them; behind the last one some may stay."""
+    found = []
+    for option in _OPTION.finditer(text):
+        is_last = option.end() == len(text)
+        found.append((option[1].lstrip().removesuffix("\n") if is_last else option[1].strip()) or option[1][-1])
+    return found
 
 
 def letter(answer: str, forms: Sequence[re.Pattern[str]] = _LETTER) -> str | None:

@@ -1,8 +1,12 @@
+import numpy as np
 import pytest
 from PIL import Image
 
-from lmms_eval.errors import ItemError, TaskError
+from lmms_eval.api.messages import build_user_turn
+from lmms_eval.errors import ItemError, MediaError, TaskError
+from lmms_eval.media.audio import encode_wav
 from lmms_eval.tasks._task_utils.question import (
+    doc_to_audio,
     doc_to_text,
     doc_to_text_reframed,
     doc_to_text_stripped,
@@ -57,3 +61,22 @@ def test_a_column_holds_a_list_or_its_text(held: object, found: list[str]) -> No
 def test_a_column_without_a_list_is_named(held: object) -> None:
     with pytest.raises(ItemError, match="column 'options' holds"):
         read_list({"options": held}, "options")
+
+
+def test_a_sound_reaches_chat_models_as_a_sound() -> None:
+    decoded = {"path": "a.wav", "array": np.zeros(4), "sampling_rate": 16000}
+    assert doc_to_audio({"audio": decoded}) == [decoded]
+    stored = {"bytes": encode_wav(np.zeros(8, np.float32), 16000), "path": "a.wav"}
+    (sound,) = doc_to_audio({"audio": stored})
+    assert (len(sound["array"]), sound["sampling_rate"]) == (8, 16000)
+    named = doc_to_audio({"audio": {"bytes": None, "path": "a.wav"}})
+    for visuals in ([sound], named):
+        assert build_user_turn(visuals, "?")[0]["content"][0]["type"] == "audio"
+
+
+def test_a_sound_that_is_absent_or_damaged_is_told() -> None:
+    with pytest.raises(ItemError, match="'audio'"):
+        doc_to_audio({"audio": None})
+    for data in (b"", b"no sound"):
+        with pytest.raises(MediaError):
+            doc_to_audio({"audio": {"bytes": data, "path": "a.wav"}})

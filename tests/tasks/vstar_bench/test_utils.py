@@ -1,5 +1,9 @@
+import re
+
 import datasets
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lmms_eval.errors import ItemError
 from lmms_eval.tasks.vstar_bench.utils import (
@@ -7,6 +11,7 @@ from lmms_eval.tasks.vstar_bench.utils import (
     doc_to_text,
     letter,
     only_relative_position,
+    options_of,
     process_results,
 )
 
@@ -53,3 +58,8 @@ def test_a_document_counts_for_its_category_and_the_whole() -> None:
 def test_a_category_asks_its_own_questions_alone() -> None:
     docs = datasets.Dataset.from_list([DOC, {**DOC, "category": "direct_attributes"}])
     assert only_relative_position(docs)["category"] == ["relative_position"]
+
+
+@given(st.lists(st.sampled_from(["(A)", "(B)", "(", ")", " ", "\n", "x", "(E)"]), max_size=12).map("".join))
+def test_options_are_those_of_the_published_expression(text: str) -> None:
+    assert options_of(text) == re.findall(r"\([A-D]\)\s*([^()]+?)(?=\s*\([A-D]\)|$)", text)
