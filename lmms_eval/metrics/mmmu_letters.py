@@ -55,17 +55,23 @@ def mmmu_letter(answer: str, options: Mapping[str, str], document: object) -> st
     return guessed(tuple(options), document) if found is None else found
 
 
-def audio_letter(answer: str, letters: Sequence[str], document: object) -> str:
+def audio_letter(answer: str, letters: Sequence[str], document: object, drawn: Sequence[str] | None = None) -> str:
     """Find the letter that an answer to a question of MMAU or AIR-Bench names, or draw one.
 
     Other than in ``mmmu_letter`` a letter before a blank needs one on its other side too, texts of options are not
     looked for, and of several letters in parentheses, too, the last one between blanks is taken, else the first.
 
+    Args:
+        answer: the answer.
+        letters: the letters that are looked for.
+        document: what tells the document from others; the draw depends on it.
+        drawn: the letters from which one is drawn, where these are others.
+
     Raises:
         IndexError: there are no letters.
     """
     found = clearest(padded(answer), letters, {}, _AUDIO)
-    return guessed(letters, document) if found is None else found
+    return guessed(letters if drawn is None else drawn, document) if found is None else found
 
 
 def egoschema_letter(answer: str, options: Mapping[str, str], document: object) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from lmms_eval import stats
@@ -95,3 +96,12 @@ def over_parts(parts: Mapping[str, SubScore], name: str, is_sum: bool = False, n
     stderr = share * math.hypot(*[error for error in errors if error is not None]) if None not in errors else None
     value = share * math.fsum(one.value for one in parts.values())
     return Estimate(value, stderr, sub_scores={name: dict(parts)}, notes=tuple(notes))
+
+
+def rounded(made: Estimate, digits: int) -> Estimate:
+    """Return an estimate with its value and sub-scores rounded, as some benchmarks publish theirs; errors are not."""
+    parts = {
+        kind: {name: replace(one, value=round(one.value, digits)) for name, one in found.items()}
+        for kind, found in made.sub_scores.items()
+    }
+    return replace(made, value=None if made.value is None else round(made.value, digits), sub_scores=parts)
