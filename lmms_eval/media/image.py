@@ -54,6 +54,11 @@ class ImageHeader:
     def pixels(self) -> int:
         return self.width * self.height
 
+    @property
+    def upright_size(self) -> tuple[int, int]:
+        """Width and height after the rotation that the picture asks for."""
+        return (self.height, self.width) if self.exif_rotation in _LYING else (self.width, self.height)
+
 
 @dataclass(frozen=True, slots=True)
 class Bounds:

@@ -8,18 +8,25 @@ print as CIDEr.
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import shutil
 import subprocess
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from lmms_eval.api.outcome import NotEvaluated
 
 JAVA = "the tokenizer of the COCO caption toolkit needs Java: install a Java runtime (8 or later)"
 _LEAST_SECONDS, _BYTES_PER_SECOND = 60, 10_000
 """Given to the tokenizer, whose start takes half a second; then it reads 100,000 bytes a second and more."""
+_METEOR_BYTES_PER_SECOND = 2_000
+_TINY, _SMALL = 1e-15, 1e-9
+"""The toolkit's constants against division by zero."""
+_BETA = 1.2
 _MOST_KNOWN = 100_000
 _known: dict[str, tuple[str, ...]] = {}
 """Tokens of texts: a value that is drawn anew for its error asks for the same ones."""
@@ -97,11 +104,36 @@ def corpus_bleu(items: Sequence[Mapping[str, Any]], n: int) -> float:
 
     For the toolkit's small constants a perfect corpus falls short of 1 by 1e-9, and one without a match is 5e-16 or so.
     """
+    return corpus_bleus(items, n)[n - 1]
+
+
+def corpus_bleus(items: Sequence[Mapping[str, Any]], n: int) -> list[float]:
+    """Return BLEU of the orders 1 to ``n`` of a corpus; see ``corpus_bleu``."""
     from pycocoevalcap.bleu.bleu_scorer import BleuScorer
 
     scorer = BleuScorer(n=n)
     scorer.ctest = list(items)
-    return float(scorer.compute_score(option="closest")[0][n - 1])
+    return [float(score) for score in scorer.compute_score(option="closest")[0]]
+
+
+def bleu_errors(items: Sequence[Mapping[str, Any]]) -> list[float | None]:
+    """Return the standard errors of ``corpus_bleus``, by leaving each item out in turn (jackknife).
+
+    Quenouille 1956, "Notes on bias in estimation"; ``None`` for fewer than two items.
+    """
+    import numpy as np
+
+    orders, n = range(len(items[0]["correct"])), len(items)
+    if n < 2:
+        return [None for _ in orders]
+    matches, guesses = (np.array([item[key] for item in items], float) for key in ("correct", "guess"))
+    lengths = np.array([item["testlen"] for item in items], float)
+    nearest = np.array([min(item["reflen"], key=lambda one: (abs(one - item["testlen"]), one)) for item in items])
+    precisions = (matches.sum(0) - matches + _TINY) / (guesses.sum(0) - guesses + _SMALL)
+    shortness = (nearest.sum() - nearest) / (lengths.sum() - lengths + _SMALL)
+    penalty = np.minimum(0.0, 1.0 - shortness)
+    without = [np.exp(np.log(precisions[:, : order + 1]).mean(1) + penalty) for order in orders]
+    return [float(np.sqrt((n - 1) / n * ((one - one.mean()) ** 2).sum())) for one in without]
 
 
 def cider(captions: Sequence[Caption]) -> float:
@@ -109,10 +141,99 @@ def cider(captions: Sequence[Caption]) -> float:
 
     N-grams that are in every item's references have no weight, hence a corpus of one item scores 0.
     """
+    return _cider(captions)[0]
+
+
+def cider_scores(captions: Sequence[Caption]) -> list[float]:
+    """Return CIDEr-D of each item of a corpus; see ``cider``."""
+    return [float(score) for score in _cider(captions)[1]]
+
+
+def _cider(captions: Sequence[Caption]) -> tuple[float, Sequence[float]]:
     from pycocoevalcap.cider.cider import Cider
 
     if not any(reference for caption in captions for reference in caption.references):
-        return 0.0  # where the toolkit looks for the most frequent n-gram of none
+        return 0.0, [0.0] * len(captions)  # where the toolkit looks for the most frequent n-gram of none
     predicted = {at: [" ".join(caption.prediction)] for at, caption in enumerate(captions)}
     references = {at: [" ".join(one) for one in caption.references] for at, caption in enumerate(captions)}
-    return float(Cider().compute_score(references, predicted)[0])
+    mean, scores = Cider().compute_score(references, predicted)
+    return float(mean), scores
+
+
+def rouge_l(caption: Caption) -> float:
+    """Return ROUGE-L of an item, 0 to 1: the toolkit's, with the best precision and the best recall of all references.
+
+    Lin 2004, "ROUGE: a package for automatic evaluation of summaries", with beta = 1.2.
+    """
+    from rapidfuzz.distance import LCSseq
+
+    predicted, references = caption.prediction or ("",), [one or ("",) for one in caption.references]
+    common = [int(LCSseq.similarity(predicted, one)) for one in references]
+    precision = max(common) / len(predicted)
+    recall = max(found / len(one) for found, one in zip(common, references, strict=True))
+    if not precision or not recall:
+        return 0.0
+    return (1 + _BETA**2) * precision * recall / (recall + _BETA**2 * precision)
+
+
+@dataclass(frozen=True, slots=True)
+class Meteor:
+    """METEOR of a corpus and of its items, 0 to 1."""
+
+    value: float
+    scores: Sequence[float]
+
+
+def meteor(captions: Sequence[Caption]) -> Meteor:
+    """Return METEOR 1.5 of a corpus by the toolkit's program (Denkowski and Lavie 2014, "Meteor Universal").
+
+    Raises:
+        NotEvaluated: Java is missing, or the program failed.
+    """
+    lines = []
+    for caption in captions:
+        texts = [" ".join(words).replace("|||", "") for words in (*caption.references, caption.prediction)]
+        lines.append(" ||| ".join(["SCORE", *texts]))
+    try:
+        *scores, value = map(float, _asked_meteor(lines))
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        raise NotEvaluated(f"METEOR of the COCO caption toolkit failed ({error})") from error
+    return Meteor(value, scores)
+
+
+def _asked_meteor(lines: Sequence[str]) -> list[str]:
+    """Ask for the counts of each item, then for the scores of all counts: of one process, which takes long to start."""
+    from pycocoevalcap.meteor import meteor as toolkit
+
+    jar = Path(toolkit.__file__).with_name(toolkit.METEOR_JAR)
+    command = [require_java(), "-Xmx2G", "-jar", str(jar), "-", "-", "-stdio", "-l", "en", "-norm"]
+    data = "".join(f"{line}\n" for line in lines).encode("utf-8", "ignore")
+    pipe, silent = subprocess.PIPE, subprocess.DEVNULL
+    with subprocess.Popen(command, cwd=jar.parent, stdin=pipe, stdout=pipe, stderr=silent) as process:
+        end = threading.Timer(_LEAST_SECONDS + len(data) // _METEOR_BYTES_PER_SECOND, process.kill)
+        end.start()
+        try:
+            counts = _exchanged(process, data, len(lines))
+            return _exchanged(process, " ||| ".join(["EVAL", *counts]).encode() + b"\n", len(lines) + 1)
+        finally:
+            end.cancel()
+            process.kill()
+
+
+def _exchanged(process: subprocess.Popen[bytes], data: bytes, n_replies: int) -> list[str]:
+    """Write data while as many lines are read as are replied."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    writer = threading.Thread(target=_written, args=(process.stdin, data), daemon=True)
+    writer.start()
+    replies = [line.decode().strip() for line in itertools.islice(process.stdout, n_replies)]
+    if len(replies) != n_replies:
+        raise ValueError(f"it gave {len(replies)} lines, not {n_replies}")
+    writer.join()
+    return replies
+
+
+def _written(stream: IO[bytes], data: bytes) -> None:
+    with contextlib.suppress(OSError):  # it ended, which its missing replies tell
+        stream.write(data)
+        stream.flush()

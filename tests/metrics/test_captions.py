@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.metrics import captions
-from lmms_eval.metrics.captions import Caption, bleu_counts, caption_tokens, cider, corpus_bleu
+from lmms_eval.metrics.captions import (
+    Caption,
+    bleu_counts,
+    bleu_errors,
+    caption_tokens,
+    cider,
+    corpus_bleu,
+    meteor,
+    rouge_l,
+)
 
 WORDS = ["a", "the", "cat", "dog", "runs", "sits", "on", "mat", "hill", "red", "green", "over"]
 TOKENS = st.lists(st.sampled_from("abcde"), max_size=9)
@@ -168,3 +177,42 @@ def test_what_is_known_is_not_asked_for_again(java, monkeypatch, tmp_path):
     monkeypatch.setattr(captions, "_MOST_KNOWN", 3)
     assert caption_tokens(["e", "c"]) == [("e",), ("c",)]
     assert set(captions._known) == {"e", "c"}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rouge_is_the_toolkits(seed):
+    from pycocoevalcap.rouge.rouge import Rouge
+
+    for one in [*_corpus(seed), Caption([], [[], ["a"]])]:
+        wanted = Rouge().calc_score([" ".join(one.prediction)], [" ".join(words) for words in one.references])
+        assert rouge_l(one) == pytest.approx(wanted, rel=1e-12)
+
+
+def test_errors_of_bleu_are_those_of_leaving_one_out():
+    counts = [bleu_counts(one.prediction, one.references, 4) for one in _corpus(5, 12)]
+    for order, found in enumerate(bleu_errors(counts), 1):
+        without = [corpus_bleu(counts[:place] + counts[place + 1 :], order) for place in range(len(counts))]
+        middle = sum(without) / len(without)
+        wanted = (11 / 12 * sum((one - middle) ** 2 for one in without)) ** 0.5
+        assert found == pytest.approx(wanted, rel=1e-6)
+    assert bleu_errors(counts[:1]) == [None] * 4
+
+
+def test_a_meteor_that_fails_is_told(java):
+    one = [Caption(["a"], [["a"]])]
+    java("exit 3")
+    with pytest.raises(NotEvaluated, match="METEOR"):
+        meteor(one)
+    java("read a; echo 1; read b; echo 0.5")
+    with pytest.raises(NotEvaluated, match="1 lines, not 2"):
+        meteor(one)
+    java("read a; echo 1; read b; echo x; echo y")
+    with pytest.raises(NotEvaluated, match="float"):
+        meteor(one)
+
+
+def test_meteor_is_asked_for_counts_and_then_for_scores(java):
+    java(
+        """read a; echo "$a"; read b; echo 0.25; echo 0.75; case $b in *'EVAL ||| SCORE ||| a ||| b') sleep 9;; esac"""
+    )
+    assert meteor([Caption(["b"], [["a", "|||"]])]) == captions.Meteor(0.75, [0.25])
