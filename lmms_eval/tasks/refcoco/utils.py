@@ -150,7 +150,7 @@ def parsed_box(answer: str) -> list[float]:
 
 
 def _scale(doc: Doc, box_scale: Any) -> tuple[float, float]:
-    """What a picture's width and height are in the model's answers."""
+    """Return width and height of the picture in the units of the model's answers."""
     if box_scale == PIXELS:
         return doc["image_width"], doc["image_height"]
     try:

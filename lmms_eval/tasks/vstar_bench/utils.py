@@ -86,7 +86,7 @@ def process_results(doc: Doc, results: Sequence[str]) -> dict[str, Any]:
         return {**told, "score": float(found == doc["label"]), "ground_truth": doc["label"]}
 
     official, strict = compared(letter(results[0])), compared(letter(results[0], _STRICT_LETTER))
-    scored = {}
+    scored: dict[str, Any] = {}
     for name in (f"vstar_{doc['category']}_acc", "vstar_overall_acc"):
         scored |= {name: official, f"{name}_fixed": strict}
     return scored
