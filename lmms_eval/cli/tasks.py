@@ -10,11 +10,19 @@ from lmms_eval.cli.source import TaskSource
 from lmms_eval.errors import UsageError
 
 WHAT = ("list", "groups", "subtasks", "tags")
+ACTIONS = ("describe", "search")
+"""Words that take further ones."""
 
 
 def run(arguments: Sequence[str]) -> int:
-    parser = command_parser("tasks", "list tasks, groups, subtasks or tags; no data set is opened")
-    parser.add_argument("what", nargs="?", default="list", choices=WHAT)
+    if arguments and arguments[0] in ACTIONS:
+        from lmms_eval.cli.describe import run_describe, run_search
+
+        return (run_describe if arguments[0] == "describe" else run_search)(arguments[1:])
+    parser = command_parser(
+        "tasks", "list tasks, groups, subtasks or tags; describe NAME and search WORD have a --help of their own"
+    )
+    parser.add_argument("what", nargs="?", default="list", choices=(*WHAT, *ACTIONS))
     add_catalogue_flags(parser)
     given = parser.parse_args(list(arguments))
     from lmms_eval.utils.logging import configure_logging

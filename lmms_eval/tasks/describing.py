@@ -1,0 +1,183 @@
+"""Descriptions of tasks, groups and tags from their YAML files and the table of facts; no task code is imported."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from lmms_eval.metrics.table import METRICS
+from lmms_eval.tasks.catalogue import Catalogue, Entry
+from lmms_eval.tasks.facts import Facts, facts_of
+from lmms_eval.tasks.selection import choose
+from lmms_eval.tasks.yaml.metrics import DEFAULTS
+from lmms_eval.tasks.yaml.task import TaskSource
+from lmms_eval.utils.numbers import ScoreRange
+from lmms_eval.utils.task_files import read_text
+
+Kind = Literal["task", "group", "tag"]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric as the task file states it."""
+
+    name: str
+    higher_is_better: bool
+    low: float | None
+    """The least value that it can have; ``None``: not stated, or there is none."""
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A task of what is described."""
+
+    name: str
+    documents: int | None
+    data_set: str
+    configuration: str
+    split: str
+    needs: tuple[str, ...]
+    uses: tuple[str, ...]
+    metrics: tuple[Metric, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """Facts of a name. ``None`` and empty texts: not stated."""
+
+    name: str
+    kind: Kind
+    file: str
+    title: str
+    """The heading of the card, and its first paragraph."""
+    tags: tuple[str, ...]
+    documents: int | None
+    modalities: tuple[str, ...]
+    needs: tuple[str, ...]
+    uses: tuple[str, ...]
+    chance: tuple[str, ...]
+    download: tuple[str, ...]
+    licence: tuple[str, ...]
+    published: tuple[str, ...]
+    parts: tuple[Part, ...]
+
+
+def describe(name: str, catalogue: Catalogue) -> Description:
+    """Describe a task, or the tasks of a group or tag together.
+
+    Raises:
+        UnknownNameError: there is no such name. TaskError: its YAML is wrong.
+    """
+    if name not in {*catalogue.tasks, *catalogue.groups, *catalogue.tags}:
+        raise catalogue.unknown(name)
+    entry = catalogue.tasks.get(name) or catalogue.groups.get(name)
+    sources = choose([name], catalogue).sources
+    parts = tuple(map(_part, sources))
+    found = [facts for source in sources if (facts := facts_of(source.base or source.name)) is not None]
+    own = facts_of(name, is_group=True) if entry is None or entry.kind == "group" else None
+    told = [own, *found] if own is not None else found
+    counts = [part.documents for part in parts]
+    total = sum(count for count in counts if count is not None) if counts and None not in counts else None
+    return Description(
+        name=name,
+        kind="tag" if entry is None else entry.kind,
+        file="" if entry is None else entry.location,
+        title="" if entry is None else card_of(entry.file.parent),
+        tags=() if entry is None else entry.tags,
+        documents=total if total is not None or own is None else own.documents,
+        modalities=_merged(told, "modalities"),
+        needs=_merged(told, "needs"),
+        uses=_merged(told, "uses"),
+        chance=_texts(told, own, "chance"),
+        download=_texts(told, own, "download"),
+        licence=_texts(told, own, "licence"),
+        published=_texts(told, own, "published"),
+        parts=parts,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Terms of a search; what is empty or ``None`` asks for nothing."""
+
+    word: str = ""
+    """Part of a name, a tag or the beginning of a card, in any case."""
+    modality: str = ""
+    need: str = ""
+    without: str | None = None
+    """A need that a task must not have; empty: it needs nothing."""
+
+    def fits(self, entry: Entry, facts: Facts | None) -> bool:
+        """Tell whether a task is asked for; one without facts is found by its words alone."""
+        if not _holds(self.word, (entry.name, *entry.tags, card_of(entry.file.parent))):
+            return False
+        if facts is None:
+            return not (self.modality or self.need or self.without is not None)
+        has_need = not self.need or self.need in facts.needs
+        lacks = self.without is None or not (self.without in facts.needs if self.without else facts.needs)
+        return has_need and lacks and (not self.modality or self.modality in facts.modalities)
+
+
+def search(catalogue: Catalogue, wanted: Wanted) -> list[Entry]:
+    """Find tasks by their facts and words: by names those whose name or tag holds the word, then the others."""
+    found = [entry for name, entry in sorted(catalogue.tasks.items()) if wanted.fits(entry, facts_of(name))]
+    return sorted(found, key=lambda entry: not _holds(wanted.word, (entry.name, *entry.tags)))
+
+
+def _holds(word: str, texts: Iterable[str]) -> bool:
+    return any(word.casefold() in text.casefold() for text in texts)
+
+
+@functools.cache
+def card_of(folder: Path) -> str:
+    """Return the heading and the first paragraph of a benchmark's card; empty where there is none."""
+    card = folder / "README.md"
+    if not card.is_file():
+        return ""
+    paragraphs = [text.strip() for text in read_text(card).split("\n\n") if text.strip()]
+    return ". ".join(text.lstrip("# ") for text in paragraphs[:2] if not text.startswith("|"))
+
+
+def _part(source: TaskSource) -> Part:
+    raw = source.raw
+    facts = facts_of(source.base or source.name)
+    path = raw.get("dataset_path")
+    return Part(
+        name=source.name,
+        documents=facts.documents if facts is not None else None,
+        data_set=str(path) if isinstance(path, str) else "",
+        configuration=str(raw.get("dataset_name") or ""),
+        split=str(raw.get("test_split") or raw.get("validation_split") or ""),
+        needs=facts.needs if facts is not None else (),
+        uses=facts.uses if facts is not None else (),
+        metrics=tuple(_metrics(raw)),
+    )
+
+
+def _metrics(raw: Mapping[str, Any]) -> Iterator[Metric]:
+    stated = raw.get("metric_list")
+    names = DEFAULTS.get(str(raw.get("output_type")), ("exact_match",))
+    for entry in [{"metric": name} for name in names] if stated is None else stated:
+        name = str(entry["metric"])
+        known = METRICS.get(name)
+        higher = entry.get("higher_is_better", True if known is None else known.higher_is_better)
+        bounds = entry.get("range")
+        within = ScoreRange(float(bounds[0]), float(bounds[1])) if bounds else known.score_range if known else None
+        ends = (within.low, within.high) if within is not None else (None, None)
+        yield Metric(name, bool(higher), *(end if end is not None and math.isfinite(end) else None for end in ends))
+
+
+def _merged(rows: Sequence[Facts], field: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(word for row in rows for word in getattr(row, field)))
+
+
+def _texts(rows: Sequence[Facts], own: Facts | None, field: str) -> tuple[str, ...]:
+    """The text of the name's own row; where that says nothing, those of the tasks, each once."""
+    if own is not None and (text := getattr(own, field)):
+        return (str(text),)
+    return tuple(dict.fromkeys(text for row in rows if (text := getattr(row, field))))

@@ -1,0 +1,79 @@
+"""Facts of tasks beside their YAML: documents, modalities, needs, chance level, licence, published figures.
+
+The table ``facts.tsv`` holds each fact once. A row is for the task or group of its name, or for all tasks that its
+wildcard matches; of several the most particular counts. An empty cell is what the sources of the task do not state.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from lmms_eval.errors import TaskError
+from lmms_eval.utils.arguments import comma_list
+from lmms_eval.utils.task_files import read_table
+
+FACTS = Path(__file__).resolve().parent / "facts.tsv"
+MODALITIES = ("text", "image", "video", "audio", "3d")
+NEEDS = {
+    "judge": "a judge (--judge_model)",
+    "java": "Java",
+    "nltk": "NLTK's data (lmms-eval fetch nltk)",
+    "server": "the organisers' server: the split has no reference answers",
+    "weights": "weights of networks that score",
+}
+"""What scoring may need beside data and packages, in words for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """A row of the table."""
+
+    name: str
+    """Name or wildcard."""
+    documents: int | None
+    modalities: tuple[str, ...]
+    """Of the questions."""
+    needs: tuple[str, ...]
+    """Without these nothing is scored."""
+    uses: tuple[str, ...]
+    """Without these some documents or metrics are not scored."""
+    chance: str
+    """What guessing gives, in the units of the metric."""
+    download: str
+    licence: str
+    published: str
+    """Figures of the authors."""
+
+
+def facts_of(name: str, is_group: bool = False) -> Facts | None:
+    """Look up a task, or a group, which only a row of its own describes; ``None`` where there is no row.
+
+    Raises:
+        TaskError: the table is damaged.
+    """
+    if is_group:
+        return next((row for row in all_facts() if row.name == name), None)
+    fitting = [row for row in all_facts() if fnmatchcase(name, row.name)]
+    return max(fitting, key=lambda row: (row.name == name, len(row.name)), default=None)
+
+
+@functools.cache
+def all_facts() -> tuple[Facts, ...]:
+    """Read the table.
+
+    Raises:
+        TaskError: a word is none of ``MODALITIES`` or ``NEEDS``, or a number of documents is none.
+    """
+    found = []
+    for row in read_table(FACTS):
+        words = {key: comma_list(row[key]) for key in ("modalities", "needs", "uses")}
+        unknown = {*words["modalities"]} - {*MODALITIES} | {*words["needs"], *words["uses"]} - {*NEEDS}
+        if unknown or not (row["documents"] or "0").isdecimal():
+            raise TaskError(f"{FACTS}: row {row['name']!r}: {', '.join(sorted(unknown)) or row['documents']}: unknown")
+        documents = int(row["documents"]) if row["documents"] else None
+        texts = {key: row[key] for key in ("name", "chance", "download", "licence", "published")}
+        found.append(Facts(documents=documents, **words, **texts))
+    return tuple(found)

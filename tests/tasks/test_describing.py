@@ -1,0 +1,94 @@
+"""Descriptions of tasks, groups and tags."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from lmms_eval.errors import UnknownNameError
+from lmms_eval.tasks.catalogue import Catalogue
+from lmms_eval.tasks.describing import Wanted, describe, search
+
+OWN = """
+task: zz_own
+tag: zz_tag
+dataset_path: someone/somewhere
+dataset_name: part
+test_split: test
+doc_to_text: "{{question}}"
+doc_to_target: answer
+metric_list:
+  - metric: wer
+  - metric: of_its_own
+    higher_is_better: false
+    range: [0, 5]
+process_results: !function nowhere.at_all
+"""
+
+
+@pytest.fixture
+def catalogue(tmp_path: Path) -> Catalogue:
+    (tmp_path / "own.yaml").write_text(OWN)
+    (tmp_path / "group.yaml").write_text("group: zz_group\ntask: [zz_own, docvqa_val]\n")
+    (tmp_path / "README.md").write_text("# Ours\n\nAbout whistling.\n\n| | |\n")
+    return Catalogue([tmp_path])
+
+
+def test_a_task_without_facts_of_which_no_code_is_imported(catalogue: Catalogue) -> None:
+    found = describe("zz_own", catalogue)
+    (part,) = found.parts
+    assert (found.kind, found.documents, found.title, found.tags) == (
+        "task",
+        None,
+        "Ours. About whistling.",
+        ("zz_tag",),
+    )
+    assert (part.data_set, part.configuration, part.split) == ("someone/somewhere", "part", "test")
+    assert [(m.name, m.higher_is_better, m.low, m.high) for m in part.metrics] == [
+        ("wer", False, None, None), ("of_its_own", False, 0.0, 5.0),
+    ]  # fmt: skip
+    assert "nowhere" not in sys.modules
+
+
+def test_a_group_adds_up_where_all_is_stated(catalogue: Catalogue) -> None:
+    found = describe("docvqa", catalogue)
+    assert (found.kind, found.documents) == ("group", 5349 + 5188)
+    assert {part.name: part.needs for part in found.parts} == {"docvqa_val": (), "docvqa_test": ("server",)}
+    assert describe("zz_group", catalogue).documents is None
+    assert describe("zz_tag", catalogue).kind == "tag"
+
+
+def test_the_facts_of_a_group_come_before_those_of_its_tasks() -> None:
+    found = describe("milebench", Catalogue())
+    assert found.download == ("16.96 GB (six archives)",)
+    assert len(found.parts) == 29
+
+
+def test_an_unknown_name(catalogue: Catalogue) -> None:
+    with pytest.raises(UnknownNameError, match="did you mean zz_own"):
+        describe("zz_owm", catalogue)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "held", "not_held"),
+    [
+        (Wanted("ZZ_TAG"), {"zz_own"}, {"mme"}),
+        (Wanted("whistling"), {"zz_own"}, {"mme"}),
+        (Wanted(need="judge"), {"mmie"}, {"mme", "zz_own"}),
+        (Wanted(modality="audio"), {"general_bench_audio_generation_audioedit"}, {"mme", "zz_own"}),
+        (Wanted("docvqa", without=""), {"docvqa_val"}, {"docvqa_test", "mme"}),
+        (Wanted("docvqa", without="judge"), {"docvqa_val", "docvqa_test"}, {"mme"}),
+    ],
+)  # fmt: skip
+def test_search(catalogue: Catalogue, wanted: Wanted, held: set[str], not_held: set[str]) -> None:
+    found = [entry.name for entry in search(catalogue, wanted)]
+    assert held <= set(found)
+    assert not not_held & set(found)
+
+
+def test_names_come_before_cards(catalogue: Catalogue) -> None:
+    found = [entry.name for entry in search(catalogue, Wanted("video"))]
+    first_other = next(number for number, name in enumerate(found) if "video" not in name)
+    assert not any("video" in name for name in found[first_other:])
