@@ -52,7 +52,7 @@ COMMANDS = {
         Command("milebench", "score MileBench predictions, collect the scores of several models", "milebench"),
         Command("mmie", "judge a file of MMIE answers", "mmie"),
         Command("general-bench", "General-Bench result workbooks and General-Level scores", "general_bench"),
-        Command("fetch", "install data that scoring needs (fetch nltk)", "fetch"),
+        Command("fetch", "get and check the data of tasks; data that scoring needs (fetch nltk)", "fetch"),
         Command("doctor", "what of this machine and installation a run would find", "doctor"),
         Command("version", "versions of lmms-eval and what it runs on", "version"),
         Command("ui", "web page"),

@@ -1,4 +1,4 @@
-"""``lmms-eval fetch``: data that scoring needs and that no package carries."""
+"""``lmms-eval fetch``: data sets of tasks, and data that scoring needs and that no package carries."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import http.client
 import io
 import os
 import warnings
-from collections.abc import Sequence
+from argparse import Namespace
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from lmms_eval.cli.arguments import command_parser
+from lmms_eval.cli.arguments import add_catalogue_flags, command_parser
 from lmms_eval.cli.output import emit
+from lmms_eval.cli.source import TaskSource
 from lmms_eval.errors import LmmsEvalError, UsageError
 
 _FAILURES = (ValueError, OSError, http.client.HTTPException, EOFError)
@@ -22,19 +24,74 @@ class FetchError(LmmsEvalError):
 
 
 def run(arguments: Sequence[str]) -> int:
+    parser = command_parser("fetch", "get and check what tasks need; nothing is ever fetched while scoring")
+    parser.add_argument(
+        "what", metavar="TASKS",
+        help="tasks, groups or tags (comma list); nltk: English sentences (punkt_tab) and nouns (wordnet)",
+    )  # fmt: skip
+    parser.add_argument("--to", metavar="DIR", help="of nltk: folder (the first of NLTK_DATA, else ~/nltk_data)")
+    parser.add_argument("--dry-run", "--dry_run", action="store_true", help="say what would be fetched, and how large")
+    parser.add_argument("--data_root", "--data-root", metavar="DIR", help="folder with local data: what it has is kept")
+    add_catalogue_flags(parser, "ERROR")
+    given = parser.parse_args(list(arguments))
+    if given.what != "nltk":
+        if given.to:
+            raise UsageError("fetch: --to is for nltk; data sets go to HF_HOME, where runs look for them")
+        return _fetch_tasks(given)
+    folder = Path(given.to).expanduser().absolute() if given.to else default_folder()
+    if given.dry_run:
+        emit(f"NLTK's punkt_tab and wordnet would be installed in {folder}")
+        return 0
+    _install_nltk(folder, is_stated=bool(given.to))
+    return 0
+
+
+def _fetch_tasks(given: Namespace) -> int:
+    from lmms_eval.api.task import TaskOptions
+    from lmms_eval.cli.fetch_tasks import fetch_tasks
+    from lmms_eval.tasks.selection import select_tasks
+    from lmms_eval.utils.logging import configure_logging
+
+    configure_logging(given.verbosity)
+    source = TaskSource.of_flags(given)
+    options = TaskOptions(data_root=given.data_root, run_options=source.run_options)
+    tasks = select_tasks([given.what], source.open(), options).tasks
+    failures = fetch_tasks(tasks, given.dry_run)
+    if not given.dry_run and _is_nltk_wanted([task.name for task in tasks]):
+        _install_nltk(default_folder())
+    if failures:
+        raise FetchError("\n".join([f"fetch: {len(failures)} of {len(tasks)} tasks are not ready:", *failures]))
+    return 0
+
+
+def _is_nltk_wanted(names: Iterable[str]) -> bool:
+    """Tell whether some task needs NLTK's data and they are not here."""
+    from lmms_eval.api.outcome import NotEvaluated
+    from lmms_eval.tasks._task_utils.linguistic import open_linguistics
+    from lmms_eval.tasks.facts import facts_of
+
+    if not any(facts is not None and "nltk" in facts.needs for facts in map(facts_of, names)):
+        return False
+    try:
+        open_linguistics()
+    except NotEvaluated:
+        return True
+    return False
+
+
+def default_folder() -> Path:
+    """Return the folder of NLTK's data: the first of NLTK_DATA, else ``~/nltk_data``."""
+    default = os.environ.get("NLTK_DATA", "").split(os.pathsep)[0] or "~/nltk_data"
+    return Path(default).expanduser().absolute()
+
+
+def _install_nltk(folder: Path, is_stated: bool = False) -> None:
     from lmms_eval.tasks._task_utils.linguistic import data_folders
 
-    parser = command_parser("fetch", "install data that scoring needs; nothing is ever fetched while scoring")
-    parser.add_argument("what", choices=("nltk",), help="nltk: English sentences (punkt_tab) and nouns (wordnet)")
-    parser.add_argument("--to", metavar="DIR", help="folder (default: the first of NLTK_DATA, else ~/nltk_data)")
-    given = parser.parse_args(list(arguments))
-    default = os.environ.get("NLTK_DATA", "").split(os.pathsep)[0] or "~/nltk_data"
-    folder = Path(given.to or default).expanduser().absolute()
     fetch_nltk(folder)
     emit(f"NLTK's data: {folder}")
-    if given.to and folder not in [searched.absolute() for searched in data_folders()]:
+    if is_stated and folder not in [searched.absolute() for searched in data_folders()]:
         emit(f"give --nltk_data {folder} to evaluations, or set NLTK_DATA")
-    return 0
 
 
 def fetch_nltk(folder: Path) -> None:

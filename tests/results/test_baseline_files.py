@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from lmms_eval.errors import ConfigError, DataError
 from lmms_eval.results.baseline_files import choose_file, find_baseline, read_presets
+from tests.servers.hub import hub
 
 STAMP, LATER = "20250101_000000", "20250202_000000"
 
@@ -90,60 +84,6 @@ HELD = {
 }
 
 
-class _Hub(BaseHTTPRequestHandler):
-    """The interface of the hub, as far as listing and fetching files of one data set go."""
-
-    def do_HEAD(self) -> None:
-        self._answer()
-
-    def do_GET(self) -> None:
-        self._answer()
-
-    def _answer(self) -> None:
-        path = self.path.partition("?")[0]
-        _, _, name = path.partition("/datasets/user/repo/resolve/main/")
-        if path == "/api/datasets/user/repo/tree/main":
-            self._send(json.dumps([_entry(name) for name in HELD]).encode())
-        elif name in HELD:
-            self._send(HELD[name])
-        else:
-            self.send_response(404)
-            self.send_header("X-Error-Code", "EntryNotFound" if name else "RepoNotFound")
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-    def _send(self, content: bytes) -> None:
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(content)))
-        self.send_header("Content-Type", "application/json")
-        self.send_header("X-Repo-Commit", "0" * 40)
-        self.send_header("ETag", f'"{hashlib.sha1(content, usedforsecurity=False).hexdigest()}"')
-        self.end_headers()
-        if self.command == "GET":
-            self.wfile.write(content)
-
-    def log_message(self, format: str, *arguments: object) -> None:
-        """Say nothing."""
-
-
-def _entry(name: str) -> dict[str, object]:
-    digest = hashlib.sha1(HELD[name], usedforsecurity=False).hexdigest()
-    return {"type": "file", "path": name, "size": len(HELD[name]), "oid": digest}
-
-
-@contextmanager
-def _hub() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Hub)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
 CODE = """
 import sys
 from lmms_eval.errors import DataError
@@ -163,14 +103,10 @@ def test_samples_of_the_hub(tmp_path: Path) -> None:
         f"hf://user/repo/m/{STAMP}_samples_mme.jsonl", "hf://user/repo", "hf://user/repo/m", "hf://user/repo/n",
         "hf://user/repo/none.jsonl", "hf://user/nothing",
     ]  # fmt: skip
-    with _hub() as address:
-        environment = {
-            **os.environ, "HF_ENDPOINT": address, "HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "0",
-            "HF_HUB_DISABLE_XET": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "NO_PROXY": "127.0.0.1",
-        }  # fmt: skip
+    with hub({"user/repo": HELD}) as served:
         done = subprocess.run(
             [sys.executable, "-c", CODE, *asked],
-            env=environment,
+            env=served.environment(tmp_path),
             capture_output=True,
             text=True,
             timeout=60,

@@ -28,7 +28,7 @@ def fetch_videos(repository: str, kwargs: Mapping[str, Any], where: str) -> Path
         DataError: ``cache_dir`` is absent or leads out of ``HF_HOME``, the repository cannot be fetched, an archive is
             damaged, or the folder would have to be replaced and is not ours.
     """
-    target = hf_home() / _folder_name(kwargs.get("cache_dir"), where)
+    target = video_folder(kwargs, where)
     if os.path.lexists(target):
         if not (kwargs.get("force_download") or kwargs.get("force_unzip")):
             return target
@@ -55,6 +55,11 @@ def fetch_videos(repository: str, kwargs: Mapping[str, Any], where: str) -> Path
     except OSError as error:
         raise DataError(f"{where}: archives of {repository} cannot be unpacked to {target}: {error}") from error
     return target
+
+
+def video_folder(kwargs: Mapping[str, Any], where: str) -> Path:
+    """Return the folder of a task's unpacked videos, ``HF_HOME/cache_dir``; raises as ``fetch_videos``."""
+    return hf_home() / _folder_name(kwargs.get("cache_dir"), where)
 
 
 def unpack(snapshot: Path, target: Path) -> None:

@@ -243,16 +243,34 @@ def of_datasets(splits: Mapping[str, Any], where: str, media: MediaPolicy | None
     return DataSet(openers, where, media)
 
 
-def _from_hub(request: DataRequest) -> DataSet:
+def is_on_hub(request: DataRequest) -> bool:
+    """Tell whether the data come from the hub: from no function, no local files and no copy below ``--data_root``."""
+    if callable(request.path) or request.data_root is not None or request.kwargs.get("load_from_disk"):
+        return False
+    return str(request.path) not in (*LOCAL_BUILDERS, "pandas") and _local_folder(request) is None
+
+
+def hub_arguments(request: DataRequest) -> dict[str, Any]:
+    """Arguments of ``datasets.load_dataset`` for a data set of the hub.
+
+    ``token: true`` asks for the stored token, which the hub's libraries take by themselves where there is one; as an
+    argument it makes public data sets fail without.
+    """
     kwargs = {key: value for key, value in request.kwargs.items() if key not in _OWN_KEYS}
     kwargs = {key: str(value) if isinstance(value, StatedPath) else value for key, value in kwargs.items()}
     if not request.trust_remote_code:
         kwargs.pop("trust_remote_code", None)  # a task cannot switch on code of a repository, only the user can
     if request.kwargs.get("cache_dir") and not request.kwargs.get("video"):
         kwargs["cache_dir"] = str(request.kwargs["cache_dir"])
+    if kwargs.get("token") is True:
+        kwargs.pop("token")
+    return kwargs
+
+
+def _from_hub(request: DataRequest) -> DataSet:
     if request.kwargs.get("video"):
         from lmms_eval.tasks.data.snapshot import fetch_videos
 
         fetch_videos(str(request.path), request.kwargs, request.where)
-    found = hub.load_hub(str(request.path), request.name, kwargs)
+    found = hub.load_hub(str(request.path), request.name, hub_arguments(request))
     return of_datasets(found, f"data set {request.path}", request.media)

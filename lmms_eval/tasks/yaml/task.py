@@ -155,17 +155,22 @@ class YamlTask(Task):
         """The splits; files are opened when a split is asked for."""
         if self._data is None:
             config = self.config
-            request = DataRequest(
-                config.dataset_path, config.dataset_name, config.dataset_kwargs or {}, self.where,
-                self.options.data_root, self.options.trust_remote_code, self.prompts.kwargs,
-                media_policy(config, self.where, self.options), self.name,
-            )  # fmt: skip
-            self._data = open_data(request, self.split)
+            self._data = open_data(self.data_request, self.split)
             self.prompts.media = self._data.media
             if config.process_docs is not None:
                 splits = {self.split, *([self._few.split] if self._few else [])}
                 self._data.process(config.process_docs, sorted(splits))
         return self._data
+
+    @property
+    def data_request(self) -> DataRequest:
+        """Names the data to be opened."""
+        config = self.config
+        return DataRequest(
+            config.dataset_path, config.dataset_name, config.dataset_kwargs or {}, self.where,
+            self.options.data_root, self.options.trust_remote_code, self.prompts.kwargs,
+            media_policy(config, self.where, self.options), self.name,
+        )  # fmt: skip
 
     def __len__(self) -> int:
         return len(self.documents)
