@@ -252,6 +252,14 @@ ReportFunction = Callable[[Mapping[str, TaskNumbers], Path | None], BenchmarkRep
 """From tasks by name, and the stem of paths for files of its own (``None``: write none), to the benchmark's report."""
 
 
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Documents that a task draws from its split: always the same ones, on every machine."""
+
+    size: int
+    seed: int = 0
+
+
 class Task(abc.ABC):
     """One task of a run. Built cheaply; ``load`` opens the data."""
 
@@ -270,6 +278,8 @@ class Task(abc.ABC):
     split: str
     report: ReportFunction | None = None
     """Called once with all tasks of the run that name it, by name, after the aggregations."""
+    sample: Sample | None = None
+    """The documents that are asked; ``None``: all of the split."""
     is_judged: bool = False
     """``judge_questions`` may give some."""
 
@@ -349,6 +359,9 @@ class GroupMetric:
     aggregation: str | Callable[..., Any]
     weight_by_size: bool = False
     filters: tuple[str, ...] = ("none",)
+    of: Mapping[str, str] = field(default_factory=dict)
+    """By leaf task the ``metric,filter`` that it gives, put on 0 to 100 by its range; empty: ``metric`` of all leaves
+    that have it, as it is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lmms_eval import stats
-from lmms_eval.api.task import Group, GroupMetric
+from lmms_eval.api.task import Group, GroupMetric, MetricDefinition
 from lmms_eval.engine.aggregate import MetricResult, TaskResult
 from lmms_eval.engine.failures import failure
 from lmms_eval.engine.uncertainty import NO_ERROR, NOT_AVAILABLE, Certainty
@@ -57,12 +58,31 @@ def _leaves(group: Group, groups: Mapping[str, Group]) -> Iterator[str]:
 
 def _find(wanted: GroupMetric, pipeline: str, tasks: Sequence[TaskResult]) -> dict[str, tuple[MetricResult, int]]:
     """The exact metric and filter of each leaf that has them, with the leaf's number of documents."""
-    return {
-        result.task.name: (metric, result.plan.requested)
-        for result in tasks
-        for metric in result.metrics
-        if (metric.metric, metric.filter) == (wanted.metric, pipeline)
-    }
+    found = {}
+    for result in tasks:
+        own = wanted.of.get(result.task.name) if wanted.of else f"{wanted.metric},{pipeline}"
+        for metric in result.metrics:
+            if f"{metric.metric},{metric.filter}" == own:
+                made = _in_percent(metric, result.task.metrics) if wanted.of else metric
+                found[result.task.name] = (made, result.plan.requested)
+    return found
+
+
+def _in_percent(metric: MetricResult, declared: Sequence[MetricDefinition]) -> MetricResult:
+    """A metric on the scale from 0 to 100, with its errors; withheld where its range is not bounded."""
+    within = next(definition.score_range for definition in declared if definition.name == metric.metric)
+    if within is None or not math.isfinite(within.high - within.low):
+        return replace(metric, value=None, withheld_reason=f"the range of {metric.metric!r} is not stated")
+    if metric.value is None:
+        return metric
+    scale, spread = 100 / (within.high - within.low), metric.certainty.spread
+    error = metric.stderr if isinstance(metric.stderr, str) else scale * metric.stderr
+    certainty = Certainty(
+        spread=replace(spread, error=scale * spread.error) if spread is not None else None,
+        no_interval=metric.certainty.no_interval,
+        score_range=ScoreRange(0.0, 100.0),
+    )
+    return replace(metric, value=scale * (metric.value - within.low), stderr=error, certainty=certainty)
 
 
 def _combine(wanted: GroupMetric, pipeline: str, parts: Sequence[tuple[MetricResult, int]]) -> MetricResult:

@@ -6,12 +6,13 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import nsmallest
 from itertools import islice
 from typing import Any
 
 import orjson
 
-from lmms_eval.api.task import Task
+from lmms_eval.api.task import Sample, Task
 from lmms_eval.engine.conversations import Unit
 from lmms_eval.errors import UsageError
 from lmms_eval.utils import get_sample_size
@@ -26,7 +27,8 @@ class TaskPlan:
     """The documents of one task in this run."""
 
     task: Task
-    doc_ids: range
+    doc_ids: Sequence[int]
+    """Rising."""
     original: int
     """Documents of the whole split."""
 
@@ -38,14 +40,28 @@ class TaskPlan:
 def plan_task(task: Task, limit: float | None, offset: int) -> TaskPlan:
     """``limit``: None or -1 all, 0 < x < 1 a share of this task rounded up, >= 1 a count; from ``offset`` on.
 
+    Of a task that draws a sample, both count among the documents drawn.
+
     Raises:
         UsageError: the offset lies beyond the task's documents.
     """
-    total = len(task)
+    whole = len(task)
+    asked: Sequence[int] = range(whole) if task.sample is None else drawn(task.sample, whole)
+    total = len(asked)
     if offset >= total > 0 and offset:
         raise UsageError(f"--offset {offset}: task {task.name!r} has only {total} documents")
     count = get_sample_size(total, limit)
-    return TaskPlan(task, range(offset, total if count is None else min(total, offset + count)), total)
+    return TaskPlan(task, asked[offset : total if count is None else offset + count], whole)
+
+
+def drawn(sample: Sample, total: int) -> list[int]:
+    """Draw documents without replacement, by the order of a digest over seed and number, so that the draw depends on
+    no generator, and a larger sample holds a smaller one; all documents where there are no more than its size."""
+
+    def place(doc_id: int) -> bytes:
+        return hashlib.sha256(f"{sample.seed}:{doc_id}".encode()).digest()
+
+    return sorted(nsmallest(sample.size, range(total), key=place))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +71,7 @@ class Window:
     number: int
     """Among all windows of the run."""
     task: Task
-    doc_ids: range
+    doc_ids: Sequence[int]
 
 
 Order = Callable[[Window], Sequence[int]]

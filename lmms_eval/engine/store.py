@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -131,7 +131,7 @@ class RunStore:
         """Independent of the order in which answers came."""
         return f"{self._prompts:064x}"
 
-    def scores(self, task: str, doc_ids: range) -> Iterator[dict[str, Any]]:
+    def scores(self, task: str, doc_ids: Sequence[int]) -> Iterator[dict[str, Any]]:
         """Records of the finished documents, in document order."""
         for doc_id in doc_ids:
             record = self.score(task, doc_id)

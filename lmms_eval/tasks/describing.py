@@ -149,7 +149,7 @@ def _part(source: TaskSource) -> Part:
     path = raw.get("dataset_path")
     return Part(
         name=source.name,
-        documents=facts.documents if facts is not None else None,
+        documents=_documents(raw, facts),
         data_set=str(path) if isinstance(path, str) else "",
         configuration=str(raw.get("dataset_name") or ""),
         split=str(raw.get("test_split") or raw.get("validation_split") or ""),
@@ -157,6 +157,13 @@ def _part(source: TaskSource) -> Part:
         uses=facts.uses if facts is not None else (),
         metrics=tuple(_metrics(raw)),
     )
+
+
+def _documents(raw: Mapping[str, Any], facts: Facts | None) -> int | None:
+    """Documents that are asked: those that a task draws, else all."""
+    if sample := raw.get("sample"):
+        return int(sample["size"])
+    return facts.documents if facts is not None else None
 
 
 def _metrics(raw: Mapping[str, Any]) -> Iterator[Metric]:

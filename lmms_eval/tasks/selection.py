@@ -170,6 +170,7 @@ class _Walk:
                     ),
                     entry.weight_by_size,
                     (entry.filter_list,) if isinstance(entry.filter_list, str) else tuple(entry.filter_list),
+                    {name: text if "," in text else f"{text},none" for name, text in entry.of.items()},
                 )
                 for entry in aggregate_metrics(config, file)
             ),

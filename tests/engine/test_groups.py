@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -146,3 +147,24 @@ def test_parts_that_are_no_numbers_break_the_group_not_the_run(tmp_path: Path) -
     tasks = {"left": aggregated(tmp_path, task, values_of(task, "acc", [1.0]))}
     (made,) = aggregate_groups([group(GroupMetric("acc", "mean"), children=("left",))], tasks)
     assert made.metrics[0].broken and "TypeError" in made.metrics[0].withheld_reason
+
+
+def test_metrics_of_several_names_are_put_on_one_scale(tasks: dict[str, TaskResult], tmp_path: Path) -> None:
+    tasks["other"] = result(tmp_path, "other", [10.0, 30.0, 50.0], "points")
+    tasks["other"].task.metrics = (replace(tasks["other"].task.metrics[0], score_range=ScoreRange(0.0, 50.0)),)
+    tasks["left"].task.metrics = (replace(tasks["left"].task.metrics[0], score_range=ScoreRange(0.0, 1.0)),)
+    wanted = GroupMetric("whole", "mean", of={"left": "acc,none", "other": "points,none"})
+    (made,) = aggregate_groups([group(wanted, children=("left", "other"))], tasks)
+    row = made.metrics[0]
+    assert (row.metric, row.value, row.n) == ("whole", pytest.approx((75 + 60) / 2), 7)
+    errors = (100 * stats.mean_stderr(LEFT), 2 * stats.mean_stderr([10.0, 30.0, 50.0]))
+    assert row.stderr == pytest.approx(math.hypot(*errors) / 2)
+    assert row.interval is not None and row.interval.low < row.value < row.interval.high <= 100
+
+
+def test_a_metric_without_a_range_has_no_place_on_a_scale(tasks: dict[str, TaskResult], tmp_path: Path) -> None:
+    tasks["other"] = result(tmp_path, "other", [10.0, 30.0], "points")
+    wanted = GroupMetric("whole", "mean", of={"other": "points,none"})
+    (made,) = aggregate_groups([group(wanted, children=("left", "other"))], tasks)
+    assert made.metrics[0].value is None
+    assert made.left_out == {"whole,none": ("left",)}

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from lmms_eval.api.task import Sample
 from lmms_eval.engine import plan as plan_module
-from lmms_eval.engine.plan import costliest_first, dealt_units, plan_task, run_key, units
+from lmms_eval.engine.plan import costliest_first, dealt_units, drawn, plan_task, run_key, units
 from lmms_eval.errors import UsageError
 from tests.engine.fakes import FakeTask
 
@@ -97,3 +98,21 @@ def test_what_is_left_is_dealt_out_in_turn() -> None:
     dealt = [[unit.doc_id for unit in dealt_units(plans, done, costliest_first, (rank, 3))] for rank in range(3)]
     assert sorted(number for own in dealt for number in own) == [1, 2, 3, 5, 6, 7, 8, 9, 10]
     assert [len(own) for own in dealt] == [3, 3, 3]
+
+
+def test_a_sample_is_the_same_everywhere_and_a_larger_one_holds_it() -> None:
+    some = drawn(Sample(5, 1), 1000)
+    assert some == [661, 691, 819, 932, 989]
+    assert set(some) < set(drawn(Sample(9, 1), 1000))
+    assert some != drawn(Sample(5, 2), 1000)
+    assert drawn(Sample(5, 1), 3) == [0, 1, 2]
+
+
+def test_limit_and_offset_count_among_the_documents_drawn() -> None:
+    task = FakeTask(1000)
+    task.sample = Sample(5, 1)
+    made = plan_task(task, 2, 1)
+    assert (made.doc_ids, made.requested, made.original) == (drawn(Sample(5, 1), 1000)[1:3], 2, 1000)
+    assert [unit.doc_id for unit in units([plan_task(task, None, 0)], {})] == drawn(Sample(5, 1), 1000)
+    with pytest.raises(UsageError, match="has only 5 documents"):
+        plan_task(task, None, 5)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from lmms_eval.api.task import OutputType
+from lmms_eval.api.task import OutputType, Sample
 from lmms_eval.errors import TaskError
 from lmms_eval.tasks.yaml.functions import FunctionRef
 
@@ -63,6 +63,7 @@ class TaskConfig(_Keys):
     doc_to_decontamination_query: Any = None
     cluster_key: str | None = None
     score_key: str = "score"
+    sample: dict[str, int] | None = None
     metadata: dict[str, Any] | list[Any] | None = None
     lmms_eval_specific_kwargs: dict[str, Any] | None = None
     run_options: list[str] | None = None
@@ -77,6 +78,11 @@ class TaskConfig(_Keys):
     def facts(self) -> dict[str, Any]:
         """``metadata`` as one mapping; the list form is a list of mappings."""
         return facts_of(self.metadata)
+
+    @property
+    def drawn(self) -> Sample | None:
+        """The documents to be drawn, where the task draws some."""
+        return None if self.sample is None else Sample(**self.sample)
 
     @property
     def answer_delimiter(self) -> str:
@@ -107,6 +113,7 @@ class AggregateMetric(_Keys):
     aggregation: Any = "mean"
     weight_by_size: bool = False
     filter_list: str | list[str] = "none"
+    of: dict[str, str] = {}
 
 
 TASK_KEYS = tuple(field.alias or name for name, field in TaskConfig.model_fields.items())
@@ -133,6 +140,10 @@ def task_config(data: Mapping[str, Any], file: str) -> TaskConfig:
     given.pop("group_alias", None)
     check_keys(given, TASK_KEYS, file)
     config: TaskConfig = _validated(TaskConfig, given, file)
+    if config.sample is not None:
+        check_keys(config.sample, ("size", "seed"), f"{file}: key 'sample'")
+        if config.sample.get("size", 0) < 1:
+            raise TaskError(f"{file}: key 'sample' needs size, the number of documents to draw, from 1 on")
     if config.class_ is None:
         _check_task(config, file)
     return config

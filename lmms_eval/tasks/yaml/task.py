@@ -97,6 +97,7 @@ class YamlTask(Task):
         self.scoring = config.scoring if source.overrides is not None else "inline"
         self.report = config.report
         self.cluster_key, self.score_key, self.split = config.cluster_key, config.score_key, config.split
+        self.sample = config.drawn
         self.prompts = Prompts(config, options, self.where)
         self.seeding = Seeding(
             options.seed, self.name, [getattr(config, key) for key in PROMPT_KEYS],

@@ -97,3 +97,13 @@ def test_a_group_is_aggregated_by_mean_or_a_function() -> None:
     )
     with pytest.raises(TaskError, match=r"g\.yaml: aggregate_metric_list: aggregation 'median'"):
         aggregate_metrics(made, "g.yaml")
+
+
+@pytest.mark.parametrize(
+    ("sample", "text"),
+    [({}, "needs size"), ({"size": 0}, "needs size"), ({"size": 3, "sead": 1}, "unknown key 'sead'")],
+)
+def test_a_sample_needs_a_size(sample: dict[str, int], text: str) -> None:
+    keys = {"task": "t", "dataset_path": "json", "test_split": "test", "doc_to_text": "q", "sample": sample}
+    with pytest.raises(TaskError, match=text):
+        task_config(keys, "t.yaml")
