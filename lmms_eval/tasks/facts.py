@@ -69,11 +69,11 @@ def all_facts() -> tuple[Facts, ...]:
     """
     found = []
     for row in read_table(FACTS):
-        words = {key: comma_list(row[key]) for key in ("modalities", "needs", "uses")}
-        unknown = {*words["modalities"]} - {*MODALITIES} | {*words["needs"], *words["uses"]} - {*NEEDS}
+        modalities, needs, uses = (comma_list(row[key]) for key in ("modalities", "needs", "uses"))
+        unknown = {*modalities} - {*MODALITIES} | {*needs, *uses} - {*NEEDS}
         if unknown or not (row["documents"] or "0").isdecimal():
             raise TaskError(f"{FACTS}: row {row['name']!r}: {', '.join(sorted(unknown)) or row['documents']}: unknown")
         documents = int(row["documents"]) if row["documents"] else None
-        texts = {key: row[key] for key in ("name", "chance", "download", "licence", "published")}
-        found.append(Facts(documents=documents, **words, **texts))
+        texts = {key: row[key] for key in ("chance", "download", "licence", "published")}
+        found.append(Facts(row["name"], documents, modalities, needs, uses, **texts))
     return tuple(found)
