@@ -33,37 +33,8 @@ from lmms_eval.tasks.yaml.task_table import keys_of
 DOCUMENTS = 10_000
 BAR_MS = 0.2
 LETTERS = "ABCD"
-WORDS = [
-    "a",
-    "the",
-    "blue",
-    "red",
-    "car",
-    "dog",
-    "near",
-    "building",
-    "number",
-    "chart",
-    "shows",
-    "so",
-    "it",
-    "is",
-    "not",
-    "large,",
-    "small;",
-    "value",
-    "of",
-    "3.5",
-    "and",
-    "12",
-    "percent",
-    "(left)",
-    "right.",
-    "answer",
-    "because",
-    "option",
-    "therefore",
-]
+WORDS = """a the blue red car dog near building number chart shows so it is not large, small; value of 3.5 and 12
+percent (left) right. answer because option therefore"""
 FORMS = ("{right}", "{wrong}", "The answer is {right}.", "{words} So the answer is {right}", "答案是 {right}", "")
 
 
@@ -153,7 +124,7 @@ def measure(kind: Kind, folder: Path, documents: int, rounds: int) -> dict[str, 
 def answer_to(kind: Kind, gold: str, source: random.Random) -> str:
     """An answer in one of the forms; an index stands for its letter."""
     shown = [LETTERS[int(one)] if kind.references == _INDEX else one for one in (gold, source.choice(kind.references))]
-    words = " ".join(source.choices(WORDS, k=100))
+    words = " ".join(source.choices(WORDS.split(), k=100))
     return source.choice(FORMS).format(right=shown[0], wrong=shown[1], words=words)
 
 
