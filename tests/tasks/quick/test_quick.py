@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 from lmms_eval.api.task import TaskOptions
 from lmms_eval.evaluator import simple_evaluate
 from lmms_eval.tasks.catalogue import Catalogue
-from lmms_eval.tasks.quick.utils import share
+from lmms_eval.tasks.quick.utils import ocrbench_results, pope_results
 from lmms_eval.tasks.selection import select_tasks
 
 ROWS = 40
@@ -86,6 +85,17 @@ def test_the_parts_add_up_to_200_documents_and_name_bounded_metrics() -> None:
         assert within is not None and (within.low, within.high) == (0, 1)
 
 
-def test_share_is_over_what_was_asked() -> None:
-    made = share([{"score": 1}, {"score": 0}, {"score": 1}, {"score": 1}])
-    assert made.value == 0.75 and made.stderr is not None and math.isclose(made.stderr, 0.25)
+def test_strata_that_are_all_right_or_all_wrong_leave_an_interval(root: Path) -> None:
+    found = simple_evaluate(
+        tasks=["quick"], model="baseline", model_args="strategy=constant,text=B", data_root=str(root)
+    )
+    row = found["results"]["quick"]
+    assert (row["quick_score,none"], row["quick_score_stderr,none"]) == (25.0, 0.0)
+    low, high = (found["intervals"]["quick"]["quick_score,none"][end] for end in ("low", "high"))
+    assert 15 < low < 25 < high < 40
+
+
+def test_a_score_is_that_of_the_benchmark() -> None:
+    doc = {"dataset": "d", "question_type": "Doc-oriented VQA", "answer": ["blue"]}
+    assert ocrbench_results(doc, ["It is Blue."]) == {"ocrbench_accuracy": 1.0}
+    assert pope_results({"question_id": 1, "answer": "Yes"}, ["Yes."]) == {"pope_accuracy": 0.0}
