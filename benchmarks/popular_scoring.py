@@ -5,7 +5,7 @@
 Each rule runs as its task runs it, filters and metrics included, over documents of our own with answers of six forms:
 right, wrong, in a sentence, after some 100 words of reasoning, in another script, and empty. ``rule_ms`` is the
 processor time of the rule for one document, ``document_ms`` that of everything that scoring a document takes (its row
-read and hashed too), each the best of ``--rounds``. Bar: 0.2 ms for a rule. LaTeX, captions and judges have none. A
+read and hashed too), each the best of ``--rounds``; aggregations are not part of it. Bar: 0.2 ms for a rule. LaTeX, captions and judges have none. A
 rule whose task is not in the registry is named under ``absent``.
 """
 
@@ -99,6 +99,29 @@ KINDS = (
     Kind("letter M2, five options", "nextqa_mc_test",
          lambda gold: {"video": "1", "question": "q", "answer": int(gold), "qid": "1", "type": "t",
                        **{f"a{number}": f"option {number}" for number in range(5)}}, _INDEX),
+    Kind("letter M2, EgoSchema", "egoschema_subset",
+         lambda gold: {"question_idx": 1, "question": "q", "video_idx": "v", "answer": gold,
+                       "option": [f"{letter}. option {letter} of it." for letter in "ABCDE"]}, _INDEX),
+    Kind("letter M2, audio", "mmau_test_mini",
+         lambda gold: {"id": "1", "audio_id": "a", "question": "q", "choices": json.dumps(["x", "y", "z", "v"]),
+                       "answer": "xyzv"[int(gold)], "dataset": "d", "task": "sound", "split": "s", "category": "c",
+                       "sub-category": "s", "difficulty": "easy"}, _INDEX),
+    Kind("letter, MVBench", "mvbench_action_count",
+         lambda gold: {"video": "v", "question": "q", "candidates": ["1", "2", "3", "4"],
+                       "answer": str(int(gold) + 1)}, _INDEX),
+    Kind("letter, LongVideoBench", "longvideobench_val_v",
+         lambda gold: {"video_id": "v", "question": "q", "id": "1", "video_path": "v.mp4", "subtitle_path": "v.json",
+                       **{f"option{number}": "x" for number in range(5)}, "correct_choice": int(gold),
+                       "duration_group": 15, "question_category": "c", "topic_category": "t"}, _INDEX),
+    Kind("letter, V* Bench", "vstar_bench",
+         lambda gold: {"text": "q (A) x (B) y (C) z (D) v", "category": "direct_attributes", "label": gold,
+                       "question_id": 1}, tuple(LETTERS)),
+    Kind("letter, BLINK", "blink_counting",
+         lambda gold: {"idx": "1", "question": "q", "sub_task": "Counting", "choices": list("xyzv"),
+                       "answer": f"({gold})", "prompt": "p", "explanation": ""}, tuple(LETTERS)),
+    Kind("word errors", "librispeech_test_clean",
+         lambda gold: {"gt": f"{gold} and some ten more words that were said aloud", "source": "s", "task": "asr_en",
+                       "id": "1"}, _SHORT),
     Kind("number of a solution", "gsm8k",
          lambda gold: {"question": "q", "answer": f"It is so.\n#### {gold}"}, ("12", "350", "7")),
 )  # fmt: skip
