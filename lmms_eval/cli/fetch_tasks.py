@@ -9,8 +9,9 @@ from pathlib import Path
 from lmms_eval.api.task import Task
 from lmms_eval.cli.output import emit
 from lmms_eval.errors import DataError, LmmsEvalError
+from lmms_eval.tasks._task_utils.media_files import hf_home
 from lmms_eval.tasks.data.remote import Download, download_of
-from lmms_eval.tasks.data.snapshot import fetch_videos, hf_home
+from lmms_eval.tasks.data.snapshot import fetch_videos
 from lmms_eval.tasks.data.splits import DataRequest, is_on_hub
 from lmms_eval.tasks.facts import facts_of
 from lmms_eval.tasks.yaml.task import YamlTask
@@ -74,10 +75,11 @@ def _get(download: Download, request: DataRequest) -> None:
 
 
 def _tried(task: Task) -> str:
-    """Open the data and build the first prompt, which reads the first document's media."""
+    """Open the data, look up the files of all documents, and build the first prompt with its media."""
     from lmms_eval.models.media_check import open_media
 
     task.load()
+    task.check_files(range(len(task)))
     for request in task.exchange(0, 0).open():
         open_media(request.build_messages())
     facts = facts_of(task.name)

@@ -94,7 +94,7 @@ def describe(name: str, catalogue: Catalogue) -> Description:
         needs=_merged(told, "needs"),
         uses=_merged(told, "uses"),
         chance=_texts(told, own, "chance"),
-        download=_texts(told, own, "download"),
+        download=_texts(told, own, "download") or _archives(sources),
         licence=_texts(told, own, "licence"),
         published=_texts(told, own, "published"),
         parts=parts,
@@ -141,6 +141,11 @@ def card_of(folder: Path) -> str:
         return ""
     paragraphs = [text.strip() for text in read_text(card).split("\n\n") if text.strip()]
     return ". ".join(text.lstrip("# ") for text in paragraphs[:2] if not text.startswith("|"))
+
+
+def _archives(sources: Iterable[TaskSource]) -> tuple[str, ...]:
+    """Sizes of the archives of media, as the task files say them, each once."""
+    return tuple(dict.fromkeys(str(size) for source in sources if (size := source.raw.get("media_archive"))))
 
 
 def _part(source: TaskSource) -> Part:
