@@ -53,3 +53,16 @@ def test_a_wrong_cell_is_told(column: int, cell: str, tmp_path, monkeypatch) -> 
     monkeypatch.setattr(facts, "FACTS", tmp_path / "facts.tsv")
     with pytest.raises(TaskError, match=f"row 't': {cell}"):
         all_facts.__wrapped__()
+
+
+@pytest.mark.parametrize(
+    ("tag", "modality"), [("vqa", "image"), ("ocr", "image"), ("hallucination", "image"), ("video", "video")]
+)
+def test_tasks_of_a_skill_have_its_modality_and_reference_answers(tag: str, modality: str) -> None:
+    for name in CATALOGUE.members(tag):
+        facts = facts_of(name)
+        assert facts is not None and modality in facts.modalities and "server" not in facts.needs, name
+
+
+def test_the_tag_of_mathematics() -> None:
+    assert {"gsm8k", "mathvista_testmini_format"} <= set(CATALOGUE.members("math"))
