@@ -5,8 +5,9 @@
 Each rule runs as its task runs it, filters and metrics included, over documents of our own with answers of six forms:
 right, wrong, in a sentence, after some 100 words of reasoning, in another script, and empty. ``rule_ms`` is the
 processor time of the rule for one document, ``document_ms`` that of everything that scoring a document takes (its row
-read and hashed too), each the best of ``--rounds``; aggregations are not part of it. Bar: 0.2 ms for a rule. LaTeX, captions and judges have none. A
-rule whose task is not in the registry is named under ``absent``.
+read and hashed too), each the best of ``--rounds``; aggregations are not part of it (all of a word error rate is one).
+Bar: 0.2 ms for a rule. LaTeX, captions and judges have none. A rule whose task is not in the registry is named under
+``absent``.
 """
 
 from __future__ import annotations
