@@ -34,6 +34,7 @@ def check_columns(prompts: Prompts, documents: Documents, split: str) -> None:
             _check_text(key, spec, value_of, doc, documents, where)
         elif callable(spec):
             _check_function(key, value_of, doc, documents, where)
+    documents.drop(0)  # with what was made of it, until it is asked
     if isinstance(config.doc_to_visual, str) and config.doc_to_visual not in documents.columns:
         raise DataError(_no_column(where, "doc_to_visual", config.doc_to_visual, documents))
 
