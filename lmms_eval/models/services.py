@@ -47,7 +47,9 @@ class NamedService:
             if key:
                 told["api_key"] = key
             elif not told.get("base_url"):  # a key of another service must not go there
-                raise ModelError(f"no key for {self.base_url}: set {self.key_variable}, or give api_key=...")
+                raise ModelError(
+                    f"no key for {self.base_url}: set {self.key_variable}, or give the model argument api_key"
+                )
         if self.base_url and not told.get("base_url"):
             told["base_url"] = self.base_url
         return {**self.fixed, **told}

@@ -34,7 +34,9 @@ class Client:
         parse: Callable[[bytes, str], Reply] = parse_reply,
     ) -> None:
         if len(endpoint.authorization.splitlines()) > 1:
-            raise ModelError(f"the key ({endpoint.key_name} or api_key=...) holds a line break: give it in one line")
+            raise ModelError(
+                f"the key ({endpoint.key_name} or the model argument api_key) holds a line break: give it in one line"
+            )
         self._endpoint, self._timeout, self._connections = endpoint, settings.timeout, settings.ceiling
         self._max_reply_mb = settings.max_reply_mb
         self._parse = parse

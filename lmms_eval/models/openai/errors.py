@@ -62,7 +62,11 @@ def status_error(
     message, code = _read_error(raw)
     shown = f"HTTP {status} from {url}" + (f": {message}" if message else "")
     if status in (401, 402, 403):
-        hint = f"check the key ({key_name} or api_key=...)" if status != 402 else "the account has to be paid"
+        hint = (
+            f"check the key ({key_name} or the model argument api_key)"
+            if status != 402
+            else "the account has to be paid"
+        )
         return AttemptError("auth", f"{shown}; {hint}")
     if status == 429:
         if code in _QUOTA:

@@ -63,7 +63,7 @@ class SdkModel(RemoteModel, Generic[A]):
         held = (os.environ.get(name) for name in service.key_variables)
         self.key = parsed.api_key or next((value for value in held if value), "")
         if not self.key:
-            raise ModelError(f"no key for {shown}: set {service.key_variables[0]} or give api_key=...")
+            raise ModelError(f"no key for {shown}: set {service.key_variables[0]} or give the model argument api_key")
         super().__init__(parsed, shown, read_system_prompt(parsed.system_prompt))
         self.failures = Failures(shown, service.key_variables[0], parsed.timeout, (self.key,))
         self.images = parsed.wire_options(takes_webp=urlsplit(self.url).hostname == urlsplit(service.base_url).hostname)
