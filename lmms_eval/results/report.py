@@ -15,6 +15,8 @@ MAX_SHOWN_FILES = 12
 MAX_SHOWN_ALIKE = 5
 MAX_SHOWN_PARTS = 24
 """Sub-scores of a metric; the results file has all."""
+MAX_NAME = 80
+"""Characters of a part's name, which comes from the data."""
 _HINT_BLANK = "; the same command asks them again, --allow_blank gives the number as it is"
 SAMPLES = "_samples_"
 """Mark in the names of samples files."""
@@ -176,7 +178,8 @@ def _sub_scores(task: str, metric: MetricResult) -> list[str]:
     """A line for each way to divide the documents, with the number of documents of each part."""
     lines = []
     for by, parts in metric.sub_scores.items():
-        shown = [f"{name} {score.value:.4f} ({score.n})" for name, score in list(parts.items())[:MAX_SHOWN_PARTS]]
+        first = list(parts.items())[:MAX_SHOWN_PARTS]
+        shown = [f"{name[:MAX_NAME]} {score.value:.4f} ({score.n})" for name, score in first]
         left = len(parts) - len(shown)
         more = f", and {left} more (sub_scores in the results file)" if left > 0 else ""
         lines.append(f"{task}: {metric.metric} by {by}: {', '.join(shown)}{more}")
