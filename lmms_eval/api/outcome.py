@@ -59,7 +59,7 @@ class Estimate:
     notes: tuple[str, ...] = ()
     """Sentences about the number that its readers must know (what was left out), printed below the table."""
     scores: tuple[float, ...] = ()
-    """Where the value is their mean: the documents' numbers in its units, in the order of the values."""
+    """The documents' numbers in units of the value and in the order of the values, where it is their mean."""
 
 
 @dataclass(frozen=True, slots=True)

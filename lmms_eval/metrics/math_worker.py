@@ -55,7 +55,7 @@ def _shown(found: list[Any]) -> str:
 
 
 _UNREADABLE = re.compile(r"\\circ|(?<!\\)%")
-"""What the reader that the benchmark's numbers were made with does not know: degrees, and a percent sign as such."""
+"""Marks that the reader with which the benchmark's numbers were made does not know: degrees, and a percent sign."""
 _GROUPING = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 
 

@@ -24,7 +24,7 @@ NEEDS = {
     "server": "the organisers' server: the split has no reference answers",
     "weights": "weights of networks that score",
 }
-"""What scoring may need beside data and packages, in words for people."""
+"""Needs of scoring beside data and packages, in words for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Facts:
     uses: tuple[str, ...]
     """Without these some documents or metrics are not scored."""
     chance: str
-    """What guessing gives, in the units of the metric."""
+    """Number that guessing gives, in the units of the metric."""
     download: str
     licence: str
     published: str

@@ -25,7 +25,7 @@ class Instruction:
 
     name: str
     stated: Mapping[str, Any]
-    """What the column ``kwargs`` says of it, without empty values."""
+    """Arguments that the column ``kwargs`` has for it, without empty values."""
     nltk_data: str | None
     """The folder of ``--nltk_data``."""
 
