@@ -260,4 +260,5 @@ def test_a_missing_file_is_found_before_the_model_is_built(of_videos: Path, tmp_
 
 @pytest.mark.parametrize("over", [{"model_args": "strategy=constant"}, {"no_media": True}])
 def test_answers_without_media_need_no_files(of_videos: Path, tmp_path: Path, over: dict[str, Any]) -> None:
-    inputs_of(config(tmp_path, tasks="probe", include_path=str(of_videos), **over))
+    made = inputs_of(config(tmp_path, tasks="probe", include_path=str(of_videos), **over))
+    assert made.plans[0].requested == 2

@@ -54,10 +54,7 @@ def doc_to_visual_repeated(doc: Doc, lmms_eval_specific_kwargs: Settings = None)
     Raises:
         TaskError: the setting is neither 1 nor 2.
     """
-    times: int = (lmms_eval_specific_kwargs or {}).get("num_image", 1)
-    if times not in (1, 2):
-        raise TaskError(f"task setting num_image must be 1 or 2, not {times!r}")
-    return doc_to_visual(doc) * times
+    return doc_to_visual(doc) * times_shown(lmms_eval_specific_kwargs)
 
 
 def read_list(doc: Doc, column: str) -> list[str]:
