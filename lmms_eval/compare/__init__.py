@@ -1,0 +1,1 @@
+"""Runs of any origin side by side: readers, pairing, verdicts, gate."""

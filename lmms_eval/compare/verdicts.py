@@ -1,0 +1,110 @@
+"""What a comparison has found, for tables, files and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+Verdict = Literal["better", "worse", "equivalent", "cannot tell"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """An interval of a difference."""
+
+    low: float
+    high: float
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """The difference if documents without a score on a side counted as wrong there."""
+
+    difference: float
+    n: int
+    """Documents that either run has, paired or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """Counts of the documents of a pair of runs."""
+
+    paired: int
+    """With a number on both sides."""
+    only_first: int = 0
+    only_second: int = 0
+    unscored: tuple[int, int] = (0, 0)
+    failed: tuple[int, int] = (0, 0)
+    """Documents that both runs have, without a number on that side."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One number of the first run less that of the second, over the documents that both have scored."""
+
+    name: str
+    """Task, group, benchmark's number or cell of a breakdown."""
+    metric: str
+    filter: str
+    first: float
+    second: float
+    value: float
+    """``first - second``, in the units of the scores."""
+    interval: Bounds | None
+    """95 %; ``None`` with ``no_interval``."""
+    p: float | None
+    """Two-sided; ``None`` where no test is defined."""
+    pairing: Pairing
+    unit: Literal["percent", ""] = ""
+    """``percent``: scores from 0 to 1, shown in percent points; the numbers here are as they are."""
+    no_interval: str = ""
+    test: str = ""
+    """Name of the test: ``mcnemar exact``, ``permutation``, ..."""
+    p_holm: float | None = None
+    p_bh: float | None = None
+    """Adjusted over the family of the comparison."""
+    detectable: float | None = None
+    """The smallest difference that these documents would show with a power of 80 %."""
+    needed: int | None = None
+    """Documents that would show a difference of the size seen (or settle the margin) with a power of 80 %."""
+    verdict: Verdict = "cannot tell"
+    sensitivity: Sensitivity | None = None
+    notes: tuple[str, ...] = ()
+    higher_is_better: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PairComparison:
+    """Two runs."""
+
+    first: str
+    second: str
+    rows: Sequence[Difference]
+    """Tasks first, then groups and the benchmarks' own numbers."""
+    cells: Mapping[str, Sequence[Difference]] = field(default_factory=dict)
+    """By metadata column: a row for each of its values and task; adjusted over all cells of the column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """Ranks that a run may have, with 95 % over all runs at once."""
+
+    run: str
+    score: float
+    rank: int
+    best: int
+    worst: int
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two or more runs."""
+
+    runs: Sequence[str]
+    pairs: Sequence[PairComparison]
+    margin: float | None
+    ranks: Mapping[str, Sequence[Rank]] = field(default_factory=dict)
+    """By row (``NAME METRIC,FILTER``), of three or more runs."""
+    notes: tuple[str, ...] = ()
