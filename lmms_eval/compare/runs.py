@@ -21,7 +21,8 @@ class Column:
     metric: str
     filter: str
     scores: NDArray[float64]
-    """NaN where the row has none: unscored, failed, or the metric is absent from it."""
+    """NaN where the row has none: unscored, failed, or the metric is absent from it; in all rows where the metric's
+    values are no numbers (what a task writes into a submission, states that its aggregation joins)."""
     score_range: ScoreRange | None = None
     """``None``: not stated."""
     higher_is_better: bool | None = None
@@ -30,6 +31,8 @@ class Column:
     """The number of the whole task in the run's own results, where they are at hand."""
     scale: float = 1.0
     """``reported`` is so many times the mean of the scores; 0: it is no such mean."""
+    states_filter: bool = True
+    """False: the run names no filter pipelines (``filter`` is then ``none``), so it may be compared with any."""
 
     def __str__(self) -> str:
         return f"{self.metric},{self.filter}"

@@ -1,0 +1,5 @@
+"""Readers of runs, a module for each format, and the one function that finds the right one."""
+
+from lmms_eval.compare.readers.finding import read_runs
+
+__all__ = ["read_runs"]

@@ -1,0 +1,183 @@
+"""Rows of a task put together one document at a time; memory holds ids and numbers, never the lines of a file."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval.api.outcome import Status
+from lmms_eval.compare.runs import Answer, Column, TaskRows
+from lmms_eval.stats import item_number
+
+if TYPE_CHECKING:
+    from numpy import float64
+    from numpy.typing import NDArray
+
+NO_FILTER = "none"
+"""Pipeline of what names none."""
+MOST_VALUES = 1000
+LONGEST_VALUE = 200
+"""A column with more values than this, or with longer ones, divides no documents."""
+_STATUSES: tuple[Status, ...] = ("scored", "unscored", "failed")
+"""From the one that wins, where a document has several lines."""
+_ABSENT = len(_STATUSES)
+
+
+def finite(value: Any, score_key: str = "score") -> float | None:
+    """Return the number that a value, or its field ``score_key``, stands for; ``None`` if it is none or not finite."""
+    try:
+        number = item_number(value, score_key)
+        return float(number) if number is not None and math.isfinite(number) else None
+    except OverflowError:  # an integer beyond all floats
+        return None
+
+
+def id_text(value: Any) -> str:
+    """Return the text of a document's id. Raises ``TypeError`` if the value is none."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise TypeError(f"no id of a document: {value!r:.80}")
+    return str(value)
+
+
+def label(value: Any) -> str | None:
+    """Return the text of a cluster or of a value of metadata; ``None`` where there is none."""
+    if value is None or isinstance(value, Mapping | list) or value == "":
+        return None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Lookups:
+    """What is read when it is asked for, as ``TaskRows`` has it."""
+
+    metadata: Callable[[], Mapping[str, Sequence[str | None]]] = field(default=dict)
+    answer: Callable[[int], Answer | None] = field(default=lambda _: None)
+    raw: Callable[[str, int], Any] = field(default=lambda _column, _row: None)
+
+
+class TaskBuilder:
+    """Collects the documents of one task, in the order in which they come."""
+
+    def __init__(self, task: str) -> None:
+        self.task = task
+        self.states_filter = True
+        self.ids: list[str] = []
+        self._rows: dict[str, int] = {}
+        self._statuses = bytearray()
+        self._hashes: dict[int, str] = {}
+        self._clusters: dict[int, str] = {}
+        self._columns: dict[tuple[str, str], array[float]] = {}
+        self._passed_over: Counter[str] = Counter()
+
+    def row(self, doc_id: str) -> int:
+        """Return the number of a document's row, a new one for a new document."""
+        number = self._rows.setdefault(doc_id, len(self.ids))
+        if number == len(self.ids):
+            self.ids.append(doc_id)
+            self._statuses.append(_ABSENT)
+        return number
+
+    def is_new(self, row: int) -> bool:
+        """Tell whether nothing is known of the document yet."""
+        return self._statuses[row] == _ABSENT
+
+    def end(self, row: int, status: Status) -> None:
+        """Note how the document ended; of several notes, ``scored`` comes before ``unscored`` before ``failed``."""
+        self._statuses[row] = min(self._statuses[row], _STATUSES.index(status))
+
+    def score(self, row: int, metric: str, pipeline: str, number: float | None) -> None:
+        """Note a number; of several of one document the first counts. ``None``: the column is there without one."""
+        scores = self._columns.setdefault((metric, pipeline), array("d"))
+        if number is None:
+            return
+        if len(scores) <= row:
+            scores.extend([math.nan] * (row - len(scores)))
+            scores.append(number)
+        elif math.isnan(scores[row]):
+            scores[row] = number
+
+    def describe(self, row: int, doc_hash: str | None, cluster: str | None) -> None:
+        if doc_hash:
+            self._hashes.setdefault(row, doc_hash)
+        if cluster is not None:
+            self._clusters.setdefault(row, cluster)
+
+    def pass_over(self, reason: str) -> None:
+        """Count what is not taken in."""
+        self._passed_over[reason] += 1
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences about what was not taken in."""
+        return tuple(f"{self.task}: {reason} ({count})" for reason, count in self._passed_over.items())
+
+    def rows(self, lookups: Lookups = Lookups()) -> TaskRows:
+        columns = {
+            f"{metric},{pipeline}": Column(metric, pipeline, self._padded(scores), states_filter=self.states_filter)
+            for (metric, pipeline), scores in self._columns.items()
+        }
+        count = range(len(self.ids))
+        return TaskRows(
+            task=self.task,
+            ids=self.ids,
+            statuses=[_STATUSES[min(code, 1)] if code == _ABSENT else _STATUSES[code] for code in self._statuses],
+            columns=columns,
+            hashes=[self._hashes.get(row) for row in count] if self._hashes else None,
+            clusters=[self._clusters.get(row) for row in count] if self._clusters else None,
+            metadata=lookups.metadata,
+            answer=lookups.answer,
+            raw=lookups.raw,
+        )
+
+    def _padded(self, scores: array[float]) -> NDArray[float64]:
+        import numpy as np
+
+        found = np.full(len(self.ids), np.nan)
+        found[: len(scores)] = scores
+        return found
+
+
+class MetadataColumns:
+    """Columns of text by which documents can be divided: a few values, each of several documents."""
+
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+        self._values: dict[str, list[str | None]] = {}
+        self._known: dict[str, dict[str, str]] = {}
+        self._dropped: set[str] = set()
+
+    def add(self, row: int, name: str, value: Any) -> None:
+        if name in self._dropped:
+            return
+        text = label(value)
+        if text is None:
+            return
+        known = self._known.setdefault(name, {})
+        text = known.setdefault(text, text)
+        if len(text) > LONGEST_VALUE or len(known) > MOST_VALUES:
+            self._dropped.add(name)
+            del self._known[name]
+            self._values.pop(name, None)
+            return
+        self._values.setdefault(name, [None] * self._rows)[row] = text
+
+    def found(self) -> dict[str, Sequence[str | None]]:
+        """Return the columns of which a value belongs to two documents or more, on average."""
+        return {name: values for name, values in self._values.items() if 2 * len(self._known[name]) <= self._rows}
+
+
+def metadata_of(rows: int, fields: Iterator[tuple[int, Mapping[str, Any]]]) -> dict[str, Sequence[str | None]]:
+    """Collect the columns of metadata from each row's fields."""
+    columns = MetadataColumns(rows)
+    for row, values in fields:
+        for name, value in values.items():
+            columns.add(row, str(name), value)
+    return columns.found()
