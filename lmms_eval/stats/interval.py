@@ -67,7 +67,7 @@ class Spread:
         n = len(scores)
         is_bounded = math.isfinite(within.high - within.low)
         is_binary = is_bounded and all(x in (within.low, within.high) for x in scores)
-        freedom = _freedom(scores) if is_bounded and not is_binary else n - 1
+        freedom = variance_freedom(scores) if is_bounded and not is_binary else n - 1
         error = mean_stderr(scores)
         return cls(error, freedom, n, is_binary, silent=0.0 if error > 0 else 1 / max(1, n))
 
@@ -91,7 +91,7 @@ class Spread:
         mean = math.fsum(scores) / len(scores)
         sums = [math.fsum(score - mean for score in each) for each in members.values()]
         is_unanimous = all(len(set(each)) == 1 for each in members.values())
-        freedom = len(members) - 1 if is_unanimous else _freedom(sums)
+        freedom = len(members) - 1 if is_unanimous else variance_freedom(sums)
         error = clustered_stderr(scores, clusters)
         return cls(error, freedom, len(members), silent=0.0 if error > 0 else 1 / len(members))
 
@@ -166,7 +166,7 @@ def quantile(freedom: float, level: float = 0.95) -> float:
     return _z(level) if freedom >= MANY - 1 else t_ppf(0.5 + level / 2, max(1.0, freedom))
 
 
-def _freedom(values: Sequence[float]) -> float:
+def variance_freedom(values: Sequence[float]) -> float:
     """Degrees of freedom of a variance that a few far values make: 2n / (kurtosis − 1), from 2 to n − 1.
 
     The variance of a sample variance s² is about s⁴ (kurtosis − 1) / n, and with f degrees of freedom s⁴ · 2 / f.

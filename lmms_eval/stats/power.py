@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -82,3 +83,95 @@ def power_analysis(question: PowerQuestion, current_n: int | None = None) -> Pow
         needed, question.effect_size, std_a, std_b, question.alpha, question.power, question.correlation,
         current_n, current_power, smallest,
     )  # fmt: skip
+
+
+def detectable(spread: float, n: int, alpha: float = 0.05, power: float = 0.8) -> float:
+    """The smallest true difference that a two-sided paired test of ``n`` documents finds with that power.
+
+    The root of P(|T| > t_{1−α/2}) = power, T Student's noncentral t with n − 1 degrees of freedom and the difference
+    over its standard error, spread / √n, as noncentrality (Cohen 1988, "Statistical Power Analysis for the Behavioral
+    Sciences", chapter 2). 0 where the differences do not spread.
+
+    Args:
+        spread: standard deviation of a document's difference (``PairedFinding.spread``: clusters included).
+        n: documents, at least two.
+
+    Raises:
+        UsageError: a parameter is out of its range.
+    """
+    _check_plan(spread, alpha, power)
+    if n < 2:
+        raise UsageError(f"detectable difference: {n} documents; needs at least 2")
+    from scipy.optimize import brentq
+
+    farthest = 10.0
+    while power_of_test(farthest, n - 1, alpha) < power:
+        farthest *= 2
+    shift = brentq(lambda shift: power_of_test(shift, n - 1, alpha) - power, 0.0, farthest, xtol=1e-13, rtol=1e-14)
+    return float(shift) * spread / math.sqrt(n)
+
+
+def documents_needed(
+    spread: float, effect: float, alpha: float = 0.05, power: float = 0.8, margin: float | None = None
+) -> int:
+    """The number of documents that show a true difference of ``effect`` with that power; at least two.
+
+    With a ``margin``, the number that settles by two one-sided tests that the difference is smaller than the margin
+    where it truly is ``effect``, with power P(T₊ > t_{1−α}) + P(T₋ < −t_{1−α}) − 1, the T noncentral with n − 1 degrees
+    of freedom and (effect ± margin) √n / spread (Phillips 1990, "Power of the two one-sided tests procedure in
+    bioequivalence", Journal of Pharmacokinetics and Biopharmaceutics 18, by its usual approximation).
+
+    Raises:
+        UsageError: a parameter is out of its range: the effect is 0, or with a margin does not lie within it.
+    """
+    _check_plan(spread, alpha, power)
+    if margin is None and not 0 < abs(effect) < math.inf:
+        raise UsageError(f"documents needed: an effect of {effect}; give a difference other than 0")
+    if margin is not None and not abs(effect) < margin < math.inf:
+        raise UsageError(f"documents needed: margin {margin} around an effect of {effect}; give a margin beyond it")
+    if spread == 0:
+        return _SMALLEST_N
+    if margin is None:
+        return _smallest(lambda n: power_of_test(abs(effect) / spread * math.sqrt(n), n - 1, alpha), power)
+    low, high = (effect - margin) / spread, (effect + margin) / spread
+    return _smallest(lambda n: _equivalence_power(low * math.sqrt(n), high * math.sqrt(n), n - 1, alpha), power)
+
+
+def power_of_test(shift: float, freedom: float, alpha: float = 0.05) -> float:
+    """Power of the two-sided t-test where the true difference is so many standard errors."""
+    from scipy.special import nctdtr, stdtrit
+
+    reach = float(stdtrit(freedom, 1 - alpha / 2))
+    # The other tail is below 1e-15 from 8 errors on, where the library's number for it is not always one.
+    other = float(nctdtr(freedom, shift, -reach)) if shift < 8 else 0.0
+    return 1 - float(nctdtr(freedom, shift, reach)) + other
+
+
+def _equivalence_power(low: float, high: float, freedom: float, alpha: float) -> float:
+    from scipy.special import nctdtr, stdtrit
+
+    reach = float(stdtrit(freedom, 1 - alpha))
+    return 1 - float(nctdtr(freedom, -low, reach) + nctdtr(freedom, high, reach))
+
+
+def _smallest(reached: Callable[[int], float], power: float) -> int:
+    """The smallest number of documents from 2 on with that power, which grows with the documents."""
+    enough = _SMALLEST_N
+    while reached(enough) < power:
+        enough *= 2
+    too_few = enough // 2
+    while enough - too_few > 1:
+        middle = (enough + too_few) // 2
+        too_few, enough = (middle, enough) if reached(middle) < power else (too_few, middle)
+    return enough
+
+
+def _check_plan(spread: float, alpha: float, power: float) -> None:
+    complaints = {
+        f"spread {spread}: give a number of at least 0": 0 <= spread < math.inf,
+        f"alpha {alpha}: give a probability between 0 and 1": 0 < alpha < 1,
+        f"power {power}: give a probability between alpha and 1": alpha < power < 1,
+    }
+    for complaint, is_fine in complaints.items():
+        if not is_fine:
+            raise UsageError(f"power: {complaint}")

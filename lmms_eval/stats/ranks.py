@@ -1,0 +1,165 @@
+"""Ranks of several runs over the same documents, with intervals that hold for all of them at once."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+from lmms_eval.errors import UsageError
+from lmms_eval.stats.differences import USUAL, PairOptions
+from lmms_eval.stats.redraws import unit_codes, unit_sums
+from lmms_eval.stats.student import two_sided_p
+
+if TYPE_CHECKING:
+    from numpy import float64
+    from numpy.typing import ArrayLike, NDArray
+
+_ROUNDING = 1e-12
+_FARTHEST = 37.0
+"""Normal quantile of the smallest probability that is told from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankFinding:
+    """The rank of one run; 1 has the highest score."""
+
+    score: float
+    rank: int
+    """One more than the number of runs that score higher; runs of equal score share it."""
+    best: int
+    worst: int
+
+
+def simultaneous_ranks(
+    scores: ArrayLike, clusters: Sequence[str | None] | None = None, options: PairOptions = USUAL
+) -> list[RankFinding]:
+    """Rank runs by their mean score, with intervals that hold all true ranks at once at the level of the options.
+
+    Every ordered pair of runs is tested for the one scoring higher than the other, at a level over all pairs: max-t
+    with a Gaussian multiplier bootstrap (Chernozhukov, Chetverikov and Kato 2013, "Gaussian approximations and
+    multiplier bootstrap for maxima of sums", Annals of Statistics 41), stepped down (Romano and Wolf 2005, "Exact and
+    approximate stepdown methods for multiple hypothesis testing", JASA 100). The best rank of a run is 1 and the runs
+    that are shown to be better, the worst one that of all runs less those shown to be worse (Mogstad, Romano, Shaikh
+    and Wilhelm 2024, "Inference for ranks with applications to mobility across neighbourhoods and academic achievement
+    across countries", Review of Economic Studies 91). With few units every t is that of its probability under
+    Student's distribution. Where a pair differs by one number throughout, its
+    statistic is √units.
+
+    Args:
+        scores: documents × runs, no NaN.
+        clusters: name of each document's cluster.
+        options: level, draws and seed.
+
+    Raises:
+        UsageError: not a matrix of finite numbers, or not one cluster for each document.
+    """
+    import numpy as np
+
+    matrix = np.asarray(scores, dtype=np.float64)
+    if matrix.ndim != 2 or not matrix.size or not np.isfinite(matrix).all():
+        raise UsageError("ranks: give a matrix of documents by runs that holds finite numbers only")
+    if clusters is not None and len(clusters) != len(matrix):
+        raise UsageError(f"ranks: {len(clusters)} clusters for {len(matrix)} documents; give one for each")
+    return ranks_of_means(*_mean_residuals(matrix, clusters), options)
+
+
+def ranks_of_means(means: NDArray[float64], residuals: NDArray[float64], options: PairOptions) -> list[RankFinding]:
+    """Rank numbers by the parts of their error that the same units bring: ``simultaneous_ranks`` for other statistics.
+
+    Args:
+        means: one number for each run.
+        residuals: units × runs, what each unit adds to the error of each number; columns sum to about 0.
+    """
+    import numpy as np
+
+    better = np.zeros((len(means), len(means)), dtype=bool)
+    if len(residuals) > 1 and len(means) > 1:
+        pairs = _pairs(means, residuals)
+        _step_down(pairs, residuals, options)
+        for pair in pairs:
+            better[pair.first, pair.second], better[pair.second, pair.first] = pair.shown > 0, pair.shown < 0
+    return [
+        RankFinding(
+            score=float(means[run]),
+            rank=1 + int(np.count_nonzero(means > means[run])),
+            best=1 + int(better[:, run].sum()),
+            worst=len(means) - int(better[run].sum()),
+        )
+        for run in range(len(means))
+    ]
+
+
+def _mean_residuals(
+    matrix: NDArray[float64], clusters: Sequence[str | None] | None
+) -> tuple[NDArray[float64], NDArray[float64]]:
+    means = matrix.mean(axis=0)
+    residuals = (matrix - means) / len(matrix)
+    return means, residuals if clusters is None else unit_sums(residuals, unit_codes(clusters))
+
+
+@dataclass(slots=True)
+class _Pair:
+    """Two runs of which either may be shown to be the better one."""
+
+    first: int
+    second: int
+    error: float
+    """Of the difference of their numbers; 0 where every unit differs by the same."""
+    statistic: float
+    """The difference over its error, as a normal quantile."""
+    shown: int = 0
+    """1: the first is shown to be better; −1: the second."""
+
+
+def _pairs(means: NDArray[float64], residuals: NDArray[float64]) -> list[_Pair]:
+    count = len(residuals)
+    products = residuals.T @ residuals * (count / (count - 1))
+    found = []
+    for i, j in itertools.combinations(range(len(means)), 2):
+        gap = float(means[i] - means[j])
+        error = math.sqrt(max(0.0, float(products[i, i] + products[j, j] - 2 * products[i, j])))
+        if error > _ROUNDING * max(1.0, abs(gap)):
+            statistic = gap / error
+        else:  # by the size of the differences, for want of their spread: McNemar's statistic, were they 0 and 1
+            error, statistic = 0.0, math.copysign(math.sqrt(count), gap) if abs(gap) > _ROUNDING else 0.0
+        found.append(_Pair(i, j, error, _normal_quantile(statistic, count - 1)))
+    return found
+
+
+def _normal_quantile(t: float, freedom: float) -> float:
+    """Normal quantile of the probability that Student's t has."""
+    tail = two_sided_p(t, freedom) / 2
+    return math.copysign(-NormalDist().inv_cdf(tail), t) if tail > 1e-300 else math.copysign(_FARTHEST, t)
+
+
+def _step_down(pairs: Sequence[_Pair], residuals: NDArray[float64], options: PairOptions) -> None:
+    """Mark the pairs that are shown to differ, until a round shows no more.
+
+    Only the direction that was shown leaves the family: the other one may still be true.
+    """
+    import numpy as np
+
+    count = len(residuals)
+    values, vectors = np.linalg.eigh(residuals.T @ residuals * (count / (count - 1)))
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    while True:
+        generator = np.random.default_rng(options.seed)
+        drawn = generator.standard_normal((options.draws, len(values))) @ root.T
+        largest = np.full(options.draws, -math.inf)
+        for pair in pairs:
+            noise = (
+                (drawn[:, pair.first] - drawn[:, pair.second]) / pair.error
+                if pair.error
+                else generator.standard_normal(options.draws)
+            )
+            np.maximum(largest, -pair.shown * noise if pair.shown else np.abs(noise), out=largest)
+        critical = float(np.quantile(largest, options.level))
+        fresh = [pair for pair in pairs if not pair.shown and abs(pair.statistic) > critical]
+        if not fresh:
+            return
+        for pair in fresh:
+            pair.shown = 1 if pair.statistic > 0 else -1
