@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from lmms_eval.config.until import stopping_rules
 from lmms_eval.errors import ConfigError, UsageError
 from lmms_eval.utils.arguments import parse_seed_list, simple_parse_args_string
 from lmms_eval.utils.redaction import redact
@@ -148,6 +149,14 @@ def _comma_list(value: Any) -> Any:
     return ",".join(str(part) for part in value) if isinstance(value, list | tuple) else value
 
 
+def _rules(value: Any) -> Any:
+    if isinstance(value, list | tuple) and all(isinstance(part, str) for part in value):
+        value = value[0] if len(value) == 1 else "; ".join(value)
+    if isinstance(value, str | int | float):
+        stopping_rules(str(value))
+    return value
+
+
 def _upper(value: Any) -> Any:
     return value.upper() if isinstance(value, str) else value
 
@@ -171,4 +180,5 @@ _CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "verbosity": _upper,
     "image_encode_format": _image_format,
     "resume": _resume,
+    "until": _rules,
 }

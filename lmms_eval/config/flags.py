@@ -41,7 +41,7 @@ def parse_flags(arguments: Sequence[str]) -> dict[str, Any]:
         elif option.optional_value:
             parser.add_argument(*names, dest=option.name, nargs="?", const=True)
         else:
-            parser.add_argument(*names, dest=option.name)
+            parser.add_argument(*names, dest=option.name, action="append" if option.repeatable else "store")
     namespace, rest = parser.parse_known_args(list(arguments))
     if not rest:
         return vars(namespace)

@@ -67,6 +67,8 @@ class OptionArguments(TypedDict, total=False):
     std_b: float | None
     no_media: bool | None
     error_budget: float | None
+    order: Literal["cost", "random"] | None
+    until: str | Sequence[str] | None
     allow_blank: bool | None
     resume: bool | str | None
     task_kwargs: Arguments

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         later: NotRequired[bool]
         optional_value: NotRequired[bool]
         for_tasks: NotRequired[bool]
+        repeatable: NotRequired[bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,8 @@ class Option:
     """The flag may stand without a value, which means ``True``."""
     for_tasks: bool = False
     """Handed to the tasks whose YAML asks for it (``run_options``)."""
+    repeatable: bool = False
+    """The flag may be given several times."""
 
     @property
     def flag(self) -> str:

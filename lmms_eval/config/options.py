@@ -26,6 +26,7 @@ from lmms_eval.config.option import (
     option,
     run,
 )
+from lmms_eval.config.until import StoppingRule, stopping_rules
 from lmms_eval.utils.arguments import comma_list
 
 DEFAULT_REASONING_TAGS = '[["<think>", "</think>"], ["<analysis>", "</analysis>"]]'
@@ -126,6 +127,21 @@ class RunConfig:
     std_b: float | None = run(None, STATISTICS, "standard deviation of model B (power analysis)", spelling="--std-b")
     no_media: bool = run(False, MODEL, "baseline: answer without building prompts and opening their media")
     error_budget: float = run(0.0, RUNNING, "share of a task's samples that may fail before its score is withheld")
+    order: Literal["cost", "random"] | None = run(
+        None,
+        RUNNING,
+        "documents in which order: costliest first (cost), or a random one by the first number of --seed, with an "
+        "interval of the running score that holds at every look (cost, with --until random)",
+        choices=("cost", "random"),
+    )
+    until: str | None = run(
+        None,
+        RUNNING,
+        "end each task when this holds at a look: halfwidth<=0.01 (or 1%), decided:NUMBER, decided:BASELINE, or "
+        "TASK_OR_GROUP: RULE; several separated by ; or given one by one",
+        metavar="RULE[;RULE...]",
+        repeatable=True,
+    )
     allow_blank: bool = run(False, RUNNING, "give a score also where every answer is blank or filtered")
     resume: bool | str = run(
         False,
@@ -281,6 +297,16 @@ class RunConfig:
     def task_names(self) -> tuple[str, ...]:
         """The parts of ``tasks``, in order."""
         return comma_list(self.tasks)
+
+    @property
+    def stopping_rules(self) -> tuple[StoppingRule, ...]:
+        """The parts of ``until``."""
+        return stopping_rules(self.until or "")
+
+    @property
+    def order_seed(self) -> int | None:
+        """Seed of the random order of documents; ``None``: they come costliest first."""
+        return (self.seed[0] or 0) if self.order == "random" or self.until else None
 
     @property
     def include_paths(self) -> tuple[str, ...]:

@@ -63,6 +63,13 @@ def _documents(config: RunConfig) -> Iterator[str]:
         yield f"--offset: the index of the first document is 0 or more; got {config.offset}"
 
 
+def _order(config: RunConfig) -> Iterator[str]:
+    if config.until and config.order == "cost":
+        yield "--until needs a sample at every look: leave --order cost out (--until asks in random order)"
+    if config.until and config.predict_only:
+        yield "--until needs scores, which --predict_only does not make: leave one of them out"
+
+
 def _ranges(config: RunConfig) -> Iterator[str]:
     for option in options():
         value = getattr(config, option.name)
@@ -159,6 +166,7 @@ _RULES: tuple[Callable[[RunConfig], Iterator[str]], ...] = (
     _later,
     _tasks,
     _documents,
+    _order,
     _ranges,
     _samples,
     _shots,

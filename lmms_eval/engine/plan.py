@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from heapq import nsmallest
 from itertools import islice
 from typing import Any
@@ -58,10 +59,12 @@ def drawn(sample: Sample, total: int) -> list[int]:
     """Draw documents without replacement, by the order of a digest over seed and number, so that the draw depends on
     no generator, and a larger sample holds a smaller one; all documents where there are no more than its size."""
 
-    def place(doc_id: int) -> bytes:
-        return hashlib.sha256(f"{sample.seed}:{doc_id}".encode()).digest()
+    return sorted(nsmallest(sample.size, range(total), key=partial(draw_place, sample.seed)))
 
-    return sorted(nsmallest(sample.size, range(total), key=place))
+
+def draw_place(seed: int | str, doc_id: int) -> bytes:
+    """The place of a document in a random order that every process, every start and every machine has alike."""
+    return hashlib.sha256(f"{seed}:{doc_id}".encode()).digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,40 +97,35 @@ def costliest_first(window: Window) -> list[int]:
     return [window.doc_ids[place] for place in places]
 
 
-def ordered(plans: Sequence[TaskPlan], order: Order) -> Iterator[Unit]:
+def ordered(plans: Sequence[TaskPlan], order: Order = costliest_first) -> Iterator[Unit]:
     """All documents, window after window; a window is put in order when it is reached."""
     for window in windows(plans):
         for doc_id in order(window):
             yield Unit(window.task, doc_id, window.task.repeats)
 
 
-def units(plans: Sequence[TaskPlan], is_done: Mapping[str, Any], order: Order = costliest_first) -> Iterator[Unit]:
+def units(documents: Iterable[Unit], is_done: Mapping[str, Any]) -> Iterator[Unit]:
     """Documents still to do. ``is_done`` maps a task's name to the ids of documents whose scores the journal holds."""
-    return (unit for unit in ordered(plans, order) if unit.doc_id not in is_done.get(unit.task.name, ()))
+    return (unit for unit in documents if unit.doc_id not in is_done.get(unit.task.name, ()))
 
 
 def shared_units(
-    plans: Sequence[TaskPlan], is_done: Mapping[str, Any], order: Order, next_block: Callable[[int], range]
+    documents: Iterator[Unit], total: int, is_done: Mapping[str, Any], next_block: Callable[[int], range]
 ) -> Iterator[Unit]:
     """Documents still to do out of the blocks that this process takes from the common order, as it gets to them.
 
-    ``order`` must be the same in every process.
+    ``documents``: all, ``total`` of them, in an order that must be the same in every process.
     """
-    documents, position = ordered(plans, order), 0
-    total = sum(plan.requested for plan in plans)
+    position = 0
     while block := next_block(total):
-        for unit in islice(documents, block.start - position, block.stop - position):
-            if unit.doc_id not in is_done.get(unit.task.name, ()):
-                yield unit
+        yield from units(islice(documents, block.start - position, block.stop - position), is_done)
         position = block.stop
 
 
-def dealt_units(
-    plans: Sequence[TaskPlan], is_done: Mapping[str, Any], order: Order, place: tuple[int, int]
-) -> Iterator[Unit]:
+def dealt_units(documents: Iterable[Unit], is_done: Mapping[str, Any], place: tuple[int, int]) -> Iterator[Unit]:
     """Documents still to do, dealt out in turn to processes that work in lockstep; ``place``: rank and size."""
     rank, size = place
-    return islice(units(plans, is_done, order), rank, None, size)
+    return islice(units(documents, is_done), rank, None, size)
 
 
 def run_key(parts: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from lmms_eval.api.task import Sample
 from lmms_eval.engine import plan as plan_module
-from lmms_eval.engine.plan import costliest_first, dealt_units, drawn, plan_task, run_key, units
+from lmms_eval.engine.plan import dealt_units, drawn, ordered, plan_task, run_key, units
 from lmms_eval.errors import UsageError
 from tests.engine.fakes import FakeTask
 
@@ -48,7 +48,7 @@ class Costly(FakeTask):
 def test_costliest_first_within_a_window_and_lazily(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_module, "COST_WINDOW", 8)
     task = Costly(16)
-    stream = units([plan_task(task, None, 0)], {})
+    stream = units(ordered([plan_task(task, None, 0)]), {})
     first = [next(stream).doc_id for _ in range(8)]
     assert first == [3, 7, 2, 6, 1, 5, 0, 4]
     assert task.asked == [list(range(8))]
@@ -57,7 +57,7 @@ def test_costliest_first_within_a_window_and_lazily(monkeypatch: pytest.MonkeyPa
 
 def test_finished_documents_are_left_out_and_repeats_stand_in_the_unit() -> None:
     one, other = FakeTask(4, "one", repeats=3), FakeTask(2, "other")
-    made = list(units([plan_task(one, None, 1), plan_task(other, None, 0)], {"one": {2}, "other": {0, 1}}))
+    made = list(units(ordered([plan_task(one, None, 1), plan_task(other, None, 0)]), {"one": {2}, "other": {0, 1}}))
     assert [(unit.task.name, unit.doc_id, unit.repeats) for unit in made] == [("one", 1, 3), ("one", 3, 3)]
 
 
@@ -95,7 +95,7 @@ def test_the_run_key_is_the_same_in_every_process() -> None:
 
 def test_what_is_left_is_dealt_out_in_turn() -> None:
     plans, done = [plan_task(FakeTask(11), None, 0)], {"fake": {0, 4}}
-    dealt = [[unit.doc_id for unit in dealt_units(plans, done, costliest_first, (rank, 3))] for rank in range(3)]
+    dealt = [[unit.doc_id for unit in dealt_units(ordered(plans), done, (rank, 3))] for rank in range(3)]
     assert sorted(number for own in dealt for number in own) == [1, 2, 3, 5, 6, 7, 8, 9, 10]
     assert [len(own) for own in dealt] == [3, 3, 3]
 
@@ -113,6 +113,6 @@ def test_limit_and_offset_count_among_the_documents_drawn() -> None:
     task.sample = Sample(5, 1)
     made = plan_task(task, 2, 1)
     assert (made.doc_ids, made.requested, made.original) == (drawn(Sample(5, 1), 1000)[1:3], 2, 1000)
-    assert [unit.doc_id for unit in units([plan_task(task, None, 0)], {})] == drawn(Sample(5, 1), 1000)
+    assert [unit.doc_id for unit in units(ordered([plan_task(task, None, 0)]), {})] == drawn(Sample(5, 1), 1000)
     with pytest.raises(UsageError, match="has only 5 documents"):
         plan_task(task, None, 5)

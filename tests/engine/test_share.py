@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from lmms_eval.engine import plan as plan_module
-from lmms_eval.engine.plan import TaskPlan, dealt_units, plan_task, shared_units
+from lmms_eval.engine.plan import TaskPlan, dealt_units, ordered, plan_task, shared_units
 from lmms_eval.engine.share import Share
 from lmms_eval.errors import UsageError
 from tests.engine.fakes import FakeTask
@@ -44,8 +44,8 @@ def test_every_document_is_taken_once_where_estimates_differ(
         plans = plans_of(rank)
         order = Share(teams[rank], shared_files=False).common_order(plans)
         if in_lockstep:
-            return [unit.doc_id for unit in dealt_units(plans, {}, order, (rank, 3))]
-        return [unit.doc_id for unit in shared_units(plans, {}, order, teams[rank].next_block)]
+            return [unit.doc_id for unit in dealt_units(ordered(plans, order), {}, (rank, 3))]
+        return [unit.doc_id for unit in shared_units(ordered(plans, order), 40, {}, teams[rank].next_block)]
 
     with ThreadPoolExecutor(3) as pool:
         taken = list(pool.map(take, range(3)))
@@ -57,4 +57,4 @@ def test_an_estimate_that_raises_is_told_to_all() -> None:
     for team in team_of(2):
         order = Share(team, shared_files=False).common_order(plans)
         with pytest.raises(UsageError, match="task 'broken': ValueError: no such column"):
-            list(shared_units(plans, {}, order, team.next_block))
+            list(shared_units(ordered(plans, order), 3, {}, team.next_block))

@@ -1,0 +1,47 @@
+"""The random order of documents, in which what is finished so far is a sample of each task and each group."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from heapq import merge
+
+from lmms_eval.engine.conversations import Unit
+from lmms_eval.engine.plan import TaskPlan, draw_place
+
+
+@dataclass(frozen=True, slots=True)
+class RandomOrder:
+    """A random order of each task's documents, fixed by a seed, the task's name and the documents' numbers alone."""
+
+    seed: int = 0
+
+    def of(self, plan: TaskPlan) -> list[int]:
+        """The documents of a task in this order; of another selection of them in the same one, as far as both go."""
+        return sorted(plan.doc_ids, key=partial(draw_place, f"{self.seed}:{plan.task.name}"))
+
+    def name(self, plan: TaskPlan) -> str:
+        """Name of the order of a task's documents: where it is the same, so are the first documents."""
+        digest = hashlib.sha256(",".join(map(str, plan.doc_ids)).encode()).hexdigest()
+        return f"random:{self.seed}:{digest[:8]}"
+
+    def units(self, plans: Sequence[TaskPlan]) -> Iterator[Unit]:
+        """All documents of a run."""
+        tasks = {plan.task.name: plan.task for plan in plans}
+        for name, doc_id in interleaved({plan.task.name: self.of(plan) for plan in plans}):
+            yield Unit(tasks[name], doc_id, tasks[name].repeats)
+
+
+def interleaved(orders: Mapping[str, Sequence[int]]) -> Iterator[tuple[str, int]]:
+    """Merge the documents of several tasks, so that at any place about the same share of each has come.
+
+    Of fewer of these tasks the order is the same with the others left out.
+    """
+
+    def places(name: str, doc_ids: Sequence[int]) -> Iterator[tuple[float, str, int]]:
+        return (((number + 0.5) / len(doc_ids), name, doc_id) for number, doc_id in enumerate(doc_ids))
+
+    for _, name, doc_id in merge(*(places(name, doc_ids) for name, doc_ids in orders.items())):
+        yield name, doc_id

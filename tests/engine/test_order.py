@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from itertools import islice
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmms_eval.engine.order import RandomOrder, interleaved
+from lmms_eval.engine.plan import plan_task
+from tests.engine.fakes import FakeTask
+
+
+def test_every_document_once_in_an_order_that_the_seed_fixes() -> None:
+    plan = plan_task(FakeTask(200), None, 0)
+    order = RandomOrder(7).of(plan)
+    assert sorted(order) == list(range(200)) != order
+    assert order == RandomOrder(7).of(plan) != RandomOrder(8).of(plan)
+    assert RandomOrder(7).of(plan_task(FakeTask(200, "other"), None, 0)) != order
+
+
+def test_every_process_has_the_same_order() -> None:
+    code = (
+        "from lmms_eval.engine.order import RandomOrder\n"
+        "from lmms_eval.engine.plan import plan_task\n"
+        "from tests.engine.fakes import FakeTask\n"
+        "print(RandomOrder(3).of(plan_task(FakeTask(50), None, 0)))"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert shown.strip() == str(RandomOrder(3).of(plan_task(FakeTask(50), None, 0)))
+
+
+def test_the_limited_list_is_put_in_order() -> None:
+    whole, limited = plan_task(FakeTask(100), None, 0), plan_task(FakeTask(100), 20, 10)
+    order = RandomOrder(1)
+    assert order.of(limited) == [doc_id for doc_id in order.of(whole) if 10 <= doc_id < 30]
+    assert order.name(whole) != order.name(limited)
+    assert order.name(whole) == order.name(plan_task(FakeTask(100), -1, 0))
+
+
+@given(st.dictionaries(st.sampled_from("abcde"), st.integers(1, 60), min_size=1), st.integers(1, 200))
+def test_strata_grow_together_in_proportion(sizes: dict[str, int], taken: int) -> None:
+    orders = {name: range(size) for name, size in sizes.items()}
+    merged = list(interleaved(orders))
+    assert Counter(merged) == Counter((name, number) for name in orders for number in orders[name])
+    seen = Counter(name for name, _ in islice(merged, taken))
+    share = min(taken, len(merged)) / len(merged)
+    assert all(abs(seen[name] - share * size) <= len(sizes) for name, size in sizes.items())
+
+
+def test_other_tasks_do_not_change_the_order_of_a_group() -> None:
+    one, other, third = (plan_task(FakeTask(size, name), None, 0) for name, size in (("a", 9), ("b", 30), ("c", 17)))
+    order = RandomOrder(0)
+    together = [(unit.task.name, unit.doc_id) for unit in order.units([one, other, third])]
+    alone = [(unit.task.name, unit.doc_id) for unit in order.units([third, one])]
+    assert alone == [each for each in together if each[0] != "b"]
