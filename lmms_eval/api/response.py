@@ -138,6 +138,8 @@ class Response:
     """The model that a server says it served."""
     media: tuple[SentMedia, ...] = ()
     """Media that went out with the request, as far as its preparation told; set by the engine."""
+    is_cached: bool = False
+    """It came out of the response cache: nothing was paid for it in this run. Set by the engine."""
 
     @classmethod
     def failure(cls, request_id: str, kind: ErrorKind, message: str, attempts: int = 1) -> Response:

@@ -104,6 +104,7 @@ class OptionArguments(TypedDict, total=False):
     media_workers: int | None
     git_commit: str | None
     git_branch: str | None
+    prices: str | None
 
 
 class EvaluateArguments(OptionArguments, total=False):

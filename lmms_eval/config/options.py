@@ -292,6 +292,12 @@ class RunConfig:
         "branch to record where the code is not in a checkout",
         variables=("LMMS_EVAL_GIT_BRANCH", "GIT_BRANCH", "BRANCH_NAME", "GITHUB_REF_NAME"),
     )
+    prices: str | None = run(
+        None,
+        RUNNING,
+        "prices of models: a YAML or JSON file, or litellm for the table of that package; the results say the cost",
+        metavar="FILE|litellm",
+    )
 
     @property
     def task_names(self) -> tuple[str, ...]:

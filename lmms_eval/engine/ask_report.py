@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from lmms_eval.api.request import ErrorKind, Response
+from lmms_eval.engine.spending import media_spent
+from lmms_eval.utils.prices import Spending
 
 GIVE_UP_AT_LEAST = 16
 
@@ -20,6 +22,11 @@ class AskReport:
     input_tokens: int = 0
     output_tokens: int = 0
     reasoning_tokens: int = 0
+    pictures: int = 0
+    """Pictures and frames that went out with requests."""
+    audio_seconds: float = 0.0
+    untold: int = 0
+    """Answers whose tokens the back end did not tell."""
     timed: int = 0
     """Answers whose latency the back end told."""
     latency: float = 0.0
@@ -42,11 +49,18 @@ class AskReport:
     """Reason for which the judging was given up early."""
     judge_cache: dict[str, int] = field(default_factory=dict)
     """Counts of the response cache for the judge."""
+    judge_spent: dict[str, float] = field(default_factory=dict)
+    """Fields of ``Spending``, of the judge."""
 
     @property
     def sent(self) -> int:
         """Requests that reached the model."""
         return self.answered + self.failed - self.unsent
+
+    @property
+    def spent(self) -> Spending:
+        """Sums of this start, the judge apart."""
+        return Spending(*(getattr(self, one.name) for one in fields(Spending)))
 
     def count(self, response: Response, concurrency: int) -> None:
         """Count a response, and set ``give_up`` if nothing more is to be asked.
@@ -57,9 +71,14 @@ class AskReport:
             self.input_tokens += response.usage.input_tokens or 0
             self.output_tokens += response.usage.output_tokens or 0
             self.reasoning_tokens += response.usage.reasoning_tokens or 0
+        if response.media:
+            pictures, seconds = media_spent(response.media)
+            self.pictures += pictures
+            self.audio_seconds += seconds
         error = response.error
         if error is None:
             self.answered += 1
+            self.untold += response.usage is None
             if response.latency is not None:
                 self.timed += 1
                 self.latency += response.latency

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from lmms_eval.api.model import Model
@@ -26,6 +26,7 @@ from lmms_eval.engine.response_cache import ResponseCache
 from lmms_eval.engine.scoring import Scorer, WorkerOptions
 from lmms_eval.engine.share import Share
 from lmms_eval.engine.signals import EndNow, Interrupts
+from lmms_eval.engine.spending import NOTHING, RunSpending, spending_from
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.stream import StreamLimits
 from lmms_eval.storage.run_folder import RunState
@@ -65,6 +66,7 @@ class RunResult:
     peak_prefetch_bytes: int
     batch_check: BatchCheck | None = None
     """Findings of ``check_batch``, where it was asked for."""
+    spent: RunSpending = field(default_factory=RunSpending)
 
     @property
     def broken(self) -> tuple[str, ...]:
@@ -132,8 +134,15 @@ def evaluate(
         groups = aggregate_groups(selection.groups, {result.task.name: result for result in tasks})
     peak = asking.peak_bytes
     return RunResult(
-        tasks, tuple(groups), report, seconds, store.resumed_responses, store.prompt_fingerprint(), peak, check
-    )
+        tasks, tuple(groups), report, seconds, store.resumed_responses, store.prompt_fingerprint(), peak, check,
+        _spent(work, report),
+    )  # fmt: skip
+
+
+def _spent(work: _Work, report: AskReport) -> RunSpending:
+    """Add what this start has paid for to what the journals here hold of earlier ones."""
+    earlier = NOTHING if work.options.judge is None else work.options.judge.store.spent
+    return RunSpending(work.store.spent + report.spent, earlier + spending_from(report.judge_spent))
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +244,7 @@ def _finish_judging(judging: Judging, report: AskReport, grace_s: float, share: 
             report.interrupted = interrupts.signal_number
     judged = judging.report
     report.judge_asked, report.judge_give_up = judged.sent, judged.give_up
-    report.judge_cache = judging.cache_counts()
+    report.judge_cache, report.judge_spent = judging.cache_counts(), asdict(judged.spent)
 
 
 def _aggregate(work: _Work, report: AskReport) -> tuple[TaskResult, ...]:

@@ -13,6 +13,7 @@ from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.request import Request, Response
 from lmms_eval.engine.cache_key import CacheKeys
 from lmms_eval.engine.records import response_from_record, response_record
+from lmms_eval.engine.spending import NOTHING, spent_in
 from lmms_eval.storage.journal import JournalSet, JournalWriter, Place
 
 PATTERN = "judgements-*.jsonl"
@@ -33,9 +34,12 @@ class JudgementStore:
         """Keys of the requests that are being asked, by id."""
         self.recalled: set[str] = set()
         """Requests that were answered from the journal, by id."""
+        self.spent = NOTHING
+        """What earlier starts have paid for."""
         self._writer = JournalWriter(folder / f"judgements-{rank}.jsonl")  # first, as in RunStore
         for path in sorted(folder.glob(PATTERN)):
             for place, record in self._journals.load(path):
+                self.spent += spent_in(record)
                 if "id" in record and "key" in record and "error" not in record:
                     self._known[record["id"], record["key"]] = place
 

@@ -27,6 +27,8 @@ def response_record(response: Response, prompt: str) -> dict[str, Any]:
         record["batch"] = list(response.batch)
     if response.media:
         record["media"] = _media_record(response.media)
+    if response.is_cached:
+        record["cached"] = True
     if prompt:
         record["prompt"] = prompt
     return record
@@ -64,6 +66,7 @@ def response_from_record(record: Mapping[str, Any]) -> Response:
         batch=tuple(record.get("batch", ())),
         model=record.get("model"),
         media=_media_from_record(record),
+        is_cached=record.get("cached", False),
     )
 
 

@@ -82,7 +82,8 @@ class ResponseCache:
             if row is None:
                 return None
             record = codec.loads(row.record)
-            response = with_images(response_from_record({**record, "id": request_id}), record.get(IMAGES, {}))
+            found = {**record, "id": request_id, "cached": True}
+            response = with_images(response_from_record(found), record.get(IMAGES, {}))
         except sqlite3.Error as error:
             self._failed(error)
             return None
@@ -96,7 +97,7 @@ class ResponseCache:
         """Keep a good response; errors and blank answers are not kept."""
         if not is_good(response):
             return
-        kept = replace(response, request_id="", latency=None, attempts=1, batch=())
+        kept = replace(response, request_id="", latency=None, attempts=1, batch=(), is_cached=False)
         try:
             record = response_record(kept, prompt)
             if kept.parts:

@@ -166,12 +166,14 @@ def _batches(store: RunStore) -> Iterator[list[dict[str, Any]]]:
 
 def _add_report(report: AskReport, other: dict[str, Any]) -> None:
     added = (
-        "answered", "failed", "input_tokens", "output_tokens", "reasoning_tokens", "timed", "latency", "judge_asked",
+        "answered", "failed", "input_tokens", "output_tokens", "reasoning_tokens", "pictures", "audio_seconds",
+        "untold", "timed", "latency", "judge_asked",
     )  # fmt: skip
     for name in added:
         setattr(report, name, getattr(report, name) + other[name])
-    for counts, others in ((report.cache, other["cache"]), (report.judge_cache, other["judge_cache"])):
-        for name, number in others.items():
+    for part in ("cache", "judge_cache", "judge_spent"):
+        counts = getattr(report, part)
+        for name, number in other[part].items():
             counts[name] = counts.get(name, 0) + number
     report.judge_give_up = report.judge_give_up or other["judge_give_up"]
     report.seconds = max(report.seconds, other["seconds"])

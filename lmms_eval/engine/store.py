@@ -16,6 +16,7 @@ from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.request import Request, Response, task_of
 from lmms_eval.engine.images import FOLDER, ImageFolder, images_in
 from lmms_eval.engine.records import is_blank, is_filtered, response_from_record, response_record
+from lmms_eval.engine.spending import NOTHING, spent_in
 from lmms_eval.storage import codec
 from lmms_eval.storage.journal import JournalSet, JournalWriter, Place
 
@@ -38,6 +39,8 @@ class RunStore:
         self._blank: set[str] = set()
         """Blank or filtered responses, by id."""
         self._prompts = 0
+        self.spent = NOTHING
+        """What the starts have paid for whose responses the journals hold, answers that were asked again included."""
         # Opened before anything is read: that ends a torn line, and sets a journal of another form aside.
         self._response_writer = JournalWriter(folder / f"responses-{rank}.jsonl")
         self._score_writer = JournalWriter(folder / f"scores-{rank}.jsonl")
@@ -183,15 +186,17 @@ class RunStore:
 
     def _load(self) -> None:
         for path in sorted(self.folder.glob("responses-*.jsonl")):
-            self._load_responses(path)
+            self._load_responses(path, is_earlier=True)
         for path in sorted(self.folder.glob("scores-*.jsonl")):
             for place, record in self._journals.load(path):
                 if _stands(record, self.scoring_key) and self._has_images(record):
                     self._scores.setdefault(record["task"], {})[record["doc_id"]] = place
 
-    def _load_responses(self, path: Path) -> None:
+    def _load_responses(self, path: Path, is_earlier: bool = False) -> None:
         for place, record in self._journals.load(path):
             request_id = record.get("id")
+            if is_earlier:
+                self.spent += spent_in(record)
             if request_id is None or "error" in record or not self._has_images(record):
                 continue
             if request_id not in self._responses:

@@ -25,6 +25,7 @@ from lmms_eval.evaluation.checking import check_integrity
 from lmms_eval.evaluation.inputs import Collected, ModelChoice, Start
 from lmms_eval.evaluation.judge import build_judge, judge_key
 from lmms_eval.evaluation.loading import load_tasks, with_files
+from lmms_eval.evaluation.pricing import tariffs_of
 from lmms_eval.models.building import BuildOptions, adapt_model, ignored_arguments
 from lmms_eval.models.legacy import LegacyAdapter
 from lmms_eval.models.registry import ModelRegistry
@@ -113,6 +114,7 @@ def collect(
     registry = ModelRegistry(config.plugin_packages)
     choice = choose_model(config, registry, given) if start.recorded is None else start.recorded.choice
     _refuse_check(config, choice, place)
+    tariffs = tariffs_of(config)
     selection = _sound(config, load_tasks(_selected(config, registry, task_options(config, choice), start)), place)
     selection, plans = _planned(config, choice, selection)
     baselines = _baselines(config, plans, place)
@@ -134,6 +136,7 @@ def collect(
         is_resumable=is_resumable,
         judge=judge,
         baselines=baselines,
+        tariffs=tariffs,
         asks=start.recorded is None,
         seconds=time.monotonic() - begin,
     )

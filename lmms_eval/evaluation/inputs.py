@@ -14,6 +14,7 @@ from lmms_eval.api.task import Selection, Task
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.judges.providers import Judge
 from lmms_eval.tasks import Catalogue
+from lmms_eval.utils.prices import Tariffs
 from lmms_eval.utils.redaction import redact
 
 
@@ -82,6 +83,8 @@ class Collected:
     judge: Judge | None = None
     baselines: Mapping[str, Path] = field(default_factory=dict)
     """Samples to compare with, by task (``--baseline``)."""
+    tariffs: Tariffs | None = None
+    """Prices, where the user gives a table."""
     asks: bool = True
     """The model is asked; ``False`` where a recorded run is only scored again."""
     seconds: float = 0.0

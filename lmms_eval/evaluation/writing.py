@@ -79,6 +79,7 @@ def write_results(
         command=start.command,
         files=tuple(written),
         model_asked=str(collected.model.identity().get("model", "")),
+        tariffs=collected.tariffs,
     )
     lines = notes(result, shown)
     if config.show_config:
@@ -146,4 +147,5 @@ def _facts(config: RunConfig, collected: Collected, record: RunRecord, start: St
         fewshot_as_multiturn=config.fewshot_as_multiturn,
         log_samples=config.log_samples,
         error_budget=config.error_budget,
+        tariffs=collected.tariffs,
     )

@@ -14,10 +14,12 @@ from lmms_eval.engine.groups import GroupResult
 from lmms_eval.engine.outcomes import TaskOutcome
 from lmms_eval.engine.uncertainty import NOT_AVAILABLE
 from lmms_eval.results.baseline import PairedScores
+from lmms_eval.results.cost import cost_part
 from lmms_eval.results.efficiency import efficiency, throughput
 from lmms_eval.results.environment import GitState, machine, versions
 from lmms_eval.results.judge import judge_usage
 from lmms_eval.results.layout import directions, group_outcome, table_layout
+from lmms_eval.utils.prices import Tariffs
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,8 @@ class RunFacts:
     """Path and counts of the response cache, where one is used."""
     judge: Mapping[str, Any] = field(default_factory=dict)
     """The judge and its counts, where one was asked."""
+    tariffs: Tariffs | None = None
+    """Prices, where the user gives a table."""
 
 
 def results_document(
@@ -165,6 +169,8 @@ def _measurements(run: RunResult, facts: RunFacts) -> dict[str, Any]:
     if speeds := throughput(run.asking) or told.get("throughput"):
         parts["throughput"] = speeds
     parts["usage"] = usage_part(run.tasks) or told.get("usage", {})
+    if facts.tariffs is not None:
+        parts["usage"] = {**parts["usage"], "cost": cost_part(run.spent, facts.tariffs)}
     if facts.log_samples:
         parts["efficiency"] = efficiency(run.tasks)
     return parts

@@ -9,6 +9,8 @@ from pathlib import PurePath
 
 from lmms_eval.engine.aggregate import MetricResult, TaskResult
 from lmms_eval.engine.evaluate import RunResult
+from lmms_eval.results.cost import cost_lines
+from lmms_eval.utils.prices import Tariffs
 
 MAX_SHOWN_REASONS = 3
 MAX_SHOWN_FILES = 12
@@ -40,6 +42,8 @@ class ReportFacts:
     """Files written, for the last lines."""
     model_asked: str = ""
     """The model's name on its server, where it has one."""
+    tariffs: Tariffs | None = None
+    """Prices, where the user gives a table."""
 
 
 def header(facts: ReportFacts) -> str:
@@ -76,6 +80,8 @@ def notes(run: RunResult, facts: ReportFacts) -> list[str]:
         lines.append("interrupted: what was finished is kept")
     if run.state != "complete" and not (run.broken and run.is_finished):
         lines.append(f"to ask only what is missing or failed, run the same command again:\n  {facts.command}")
+    if facts.tariffs is not None:
+        lines += cost_lines(run.spent, facts.tariffs)
     metrics = [metric for result in run.tasks for metric in result.metrics]
     return lines + _written(
         [*facts.files, *[path for metric in metrics for path in metric.details.get("submission_files", ())]]

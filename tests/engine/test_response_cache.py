@@ -90,7 +90,8 @@ def test_hits_are_in_the_journal_with_finish_reason_and_usage_but_no_time(tmp_pa
     store = RunStore(tmp_path / "2", "scoring")
     found = store.response("fake/3/0/0/0")
     store.close()
-    assert found == Response("fake/3/0/0/0", text="cut", finish_reason="length", usage=Usage(7, 5, 3))
+    expected = Response("fake/3/0/0/0", text="cut", finish_reason="length", usage=Usage(7, 5, 3), is_cached=True)
+    assert found == expected
 
 
 def test_what_is_missing_alone_is_asked(tmp_path: Path) -> None:

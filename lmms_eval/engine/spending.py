@@ -1,0 +1,41 @@
+"""Tokens and media that a run has paid for: what its journals hold, and what a start adds to that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lmms_eval.api.request import SentMedia
+from lmms_eval.utils.prices import Spending
+
+NOTHING = Spending()
+
+
+@dataclass(frozen=True, slots=True)
+class RunSpending:
+    """Sums over all starts of a run."""
+
+    model: Spending = NOTHING
+    judge: Spending = NOTHING
+
+
+def media_spent(media: Sequence[SentMedia]) -> tuple[int, float]:
+    """Count pictures, the frames of videos among them, and seconds of sound as far as they are known."""
+    pictures = sum(len(one.frames) if one.type == "video" else one.type == "image" for one in media)
+    return pictures, sum(one.seconds or 0.0 for one in media if one.type == "audio")
+
+
+def spent_in(record: Mapping[str, Any]) -> Spending:
+    """Read what the response of a journal's record has cost; nothing of one that came out of the response cache."""
+    if record.get("cached") or "id" not in record:
+        return NOTHING
+    tokens = [count or 0 for count in record.get("usage", (0, 0, 0))]
+    media = [SentMedia.from_dict(medium) for medium in record.get("media", ())]
+    untold = "usage" not in record and "error" not in record
+    return Spending(*tokens, *media_spent(media), untold)
+
+
+def spending_from(sums: Mapping[str, Any]) -> Spending:
+    """Undo ``dataclasses.asdict``; of an empty mapping nothing was spent."""
+    return Spending(**sums)
