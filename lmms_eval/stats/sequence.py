@@ -1,0 +1,153 @@
+"""Intervals for the mean of a finite list, valid at every look while its values come in random order.
+
+The ordinary interval is right for one look at a number of documents that was fixed before. These ones hold the mean
+over all documents of the task at all looks at once with the stated probability, so a run may be watched and stopped as
+soon as the interval says enough (``docs/certainty.md``).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from lmms_eval.errors import UsageError
+from lmms_eval.stats.betting import Floor
+from lmms_eval.stats.interval import Interval
+from lmms_eval.utils.numbers import ScoreRange
+
+if TYPE_CHECKING:
+    from lmms_eval.stats.betting import Floats
+
+BLOCK = 64
+"""Values after which the window of candidates is narrowed to the interval."""
+_NARROWER = 0.7
+
+
+class Sampled:
+    """Interval for the mean of ``total`` values ``within`` a range, of which some are known, in random order.
+
+    The values are fixed and the order is random: nothing is assumed of how they spread, nor that documents are
+    independent of each other. With probability ``level`` the interval holds the mean over all ``total`` values after
+    every ``add`` at once. After the last one it is the exact mean. It depends on the values and their order, not on
+    when it was asked for.
+
+    A difference of two runs over the same documents is a value from −1 to 1 (scores from 0 to 1): give the differences
+    and ``ScoreRange(-1, 1)``, one for each document in the order that both runs share.
+
+    Limits are computed to about a thousandth of the interval's width and rounded outwards.
+
+    Raises:
+        UsageError: a range without two ends, fewer than one document, a level outside of (0, 1).
+    """
+
+    def __init__(self, total: int, within: ScoreRange, level: float = 0.95) -> None:
+        check_question(total, within, level)
+        self.total, self.within, self.level = total, within, level
+        self._width = within.high - within.low
+        self._low, self._high = Floor(total, (1 - level) / 2), Floor(total, (1 - level) / 2)
+        self._waiting: list[tuple[float, float]] = []
+        self._seen = 0
+        self._ends = (0.0, 1.0)
+        self._window = (0.0, 1.0)
+        self._sums = (0.0, 0.0)
+
+    @property
+    def seen(self) -> int:
+        """Number of values so far."""
+        return self._seen + len(self._waiting)
+
+    def add(self, low: float, high: float | None = None) -> None:
+        """Take the next document of the random order.
+
+        ``high`` is given where its number is not known (failed, not scored): it lies between ``low`` and ``high``.
+
+        Raises:
+            UsageError: the number lies outside of the range, or all documents were there already.
+        """
+        self._waiting.append(checked_value(low, high, self.within))
+        if self.seen > self.total:
+            raise UsageError(f"confidence sequence: more than {self.total} documents; give each of them once")
+
+    def interval(self) -> Interval:
+        """Interval of the mean of all ``total`` values, in their units."""
+        self._work()
+        low, high = self._ends
+        return Interval(self.within.low + low * self._width, self.within.low + high * self._width, "betting")
+
+    def _work(self) -> None:
+        import numpy as np
+
+        start = 0
+        while start < len(self._waiting):
+            room = BLOCK - self._seen % BLOCK
+            block = np.array(self._waiting[start : start + room])
+            start += room
+            values = (block - self.within.low) / self._width
+            self._take(values[:, 0], values[:, 1])
+        self._waiting.clear()
+
+    def _take(self, low: Floats, high: Floats) -> None:
+        """Take values from 0 to 1, all of one block."""
+        import numpy as np
+
+        count = self._seen + np.arange(1, len(low) + 1)
+        sums = self._sums[0] + np.cumsum(low), self._sums[1] + np.cumsum(high)
+        least, most = sums[0] / self.total, (sums[1] + self.total - count) / self.total
+        floors = np.maximum(self._low.add(low), least)
+        ceilings = np.minimum(1 - self._high.add(1 - high), most)
+        self._seen, self._sums = int(count[-1]), (float(sums[0][-1]), float(sums[1][-1]))
+        # Limits that have crossed are wrong, which happens as rarely as the level says: the last ones before that stay.
+        agreeing = np.count_nonzero(floors <= ceilings)
+        if agreeing:
+            self._ends = float(floors[agreeing - 1]), float(ceilings[agreeing - 1])
+        self._ends = within_limits(self._ends, float(least[-1]), float(most[-1]))
+        if self._seen % BLOCK == 0 and agreeing == len(count):
+            self._narrow()
+
+    def _narrow(self) -> None:
+        low, high = self._ends
+        if 0 < high - low < _NARROWER * (self._window[1] - self._window[0]):
+            self._low.watch(low, high)
+            self._high.watch(1 - high, 1 - low)
+            self._window = low, high
+
+
+def within_limits(ends: tuple[float, float], least: float, most: float) -> tuple[float, float]:
+    """Ends cut to what the values seen and the range leave possible; these alone where the ends lie outside."""
+    low, high = max(ends[0], least), min(ends[1], most)
+    return (low, high) if low <= high else (least, max(least, most))
+
+
+def check_question(total: int, within: ScoreRange, level: float) -> None:
+    """Refuse what has no answer.
+
+    Raises:
+        UsageError: a range without two ends, fewer than one document, a level outside of (0, 1).
+    """
+    if not 0 < within.high - within.low < math.inf:
+        raise UsageError(
+            f"confidence sequence: scores from {within}; it needs a range with two ends: state it in metric_list, "
+            "such as range: [0, 1]"
+        )
+    if total < 1:
+        raise UsageError(f"confidence sequence: {total} documents; give at least one")
+    if not 0 < level < 1:
+        raise UsageError(f"confidence sequence: level {level}; give a probability between 0 and 1, such as 0.95")
+
+
+def checked_value(low: float, high: float | None, within: ScoreRange) -> tuple[float, float]:
+    """Least and greatest value of a document.
+
+    Raises:
+        UsageError: they lie outside of the range, are no numbers, or the greatest is below the least.
+    """
+    most = low if high is None else high
+    if within.low <= low <= most <= within.high:
+        return low, most
+    if not (low <= most and low in within and most in within):  # also where one is NaN
+        number = f"{low}" if high is None else f"{low} to {high}"
+        raise UsageError(
+            f"confidence sequence: a score of {number} in a range from {within}: "
+            "the task states a wrong range, or scores wrongly"
+        )
+    return min(max(low, within.low), within.high), min(max(most, within.low), within.high)
