@@ -282,6 +282,8 @@ class Task(abc.ABC):
     """The documents that are asked; ``None``: all of the split."""
     is_judged: bool = False
     """``judge_questions`` may give some."""
+    control_of: str = ""
+    """Name of the task that this one is a control of: its documents, asked otherwise (``docs/controls.md``)."""
 
     @abc.abstractmethod
     def load(self) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from lmms_eval.config.environment import environment_defaults
-from lmms_eval.config.options import RunConfig, options
+from lmms_eval.config.options import CONTROLS, RunConfig, options
 from lmms_eval.errors import ConfigError
 
 _LEAST: dict[str, float] = {
@@ -27,6 +27,7 @@ _LEAST: dict[str, float] = {
     "check_batch": 0,
     "image_jpeg_quality": 1,
     "media_workers": 1,
+    "permute_choices": 2,
 }
 _MOST: dict[str, float] = {"error_budget": 1, "image_jpeg_quality": 100}
 _FOLDERS = ("data_root",)
@@ -82,6 +83,12 @@ def _ranges(config: RunConfig) -> Iterator[str]:
             yield f"{option.flag}: must lie between {least or 0:g} and {most:g}; got {value:g}"
         if not math.isfinite(value):
             yield f"{option.flag}: must be a finite number; got {value}"
+
+
+def _controls(config: RunConfig) -> Iterator[str]:
+    for name in config.controls:
+        if name not in CONTROLS:
+            yield f"--ablate: there is no control {name!r}; there is: {', '.join(CONTROLS)}"
 
 
 def _samples(config: RunConfig) -> Iterator[str]:
@@ -168,6 +175,7 @@ _RULES: tuple[Callable[[RunConfig], Iterator[str]], ...] = (
     _documents,
     _order,
     _ranges,
+    _controls,
     _samples,
     _shots,
     _texts,

@@ -7,6 +7,8 @@ import inspect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from lmms_eval import stats
@@ -150,6 +152,7 @@ def aggregate_task(plan: TaskPlan, store: RunStore, options: AggregateOptions, n
     else:
         counter.failed("never finished", plan.requested - finished)
     outcome = counter.outcome(tally.answer_counts, options.error_budget, options.allow_blank)
+    options = _for_control(plan.task, options)
     metrics = tuple(
         _metric_result(plan.task, definition, name, columns.column(definition.name, name), outcome, options)
         or _nothing(plan, definition, name, columns)
@@ -157,6 +160,15 @@ def aggregate_task(plan: TaskPlan, store: RunStore, options: AggregateOptions, n
         for definition in plan.task.metrics
     )
     return TaskResult(plan, metrics, outcome, digest.hexdigest(), tally)
+
+
+def _for_control(task: Task, options: AggregateOptions) -> AggregateOptions:
+    """What an aggregation of a control writes stands in a folder of its own, not in the place of the task's file."""
+    folder = getattr(options.arguments, "output_path", None)
+    if not task.control_of or not folder:
+        return options
+    own = SimpleNamespace(**{**vars(options.arguments), "output_path": str(Path(folder) / "controls" / task.name)})
+    return replace(options, arguments=own)
 
 
 def _nothing(plan: TaskPlan, definition: MetricDefinition, pipeline: str, columns: _Columns) -> MetricResult:

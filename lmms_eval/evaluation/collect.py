@@ -22,6 +22,7 @@ from lmms_eval.engine.plan import TaskPlan, plan_task, run_key
 from lmms_eval.engine.team import Place
 from lmms_eval.errors import DataError, LmmsEvalError, ModelError
 from lmms_eval.evaluation.checking import check_integrity
+from lmms_eval.evaluation.controls import with_controls
 from lmms_eval.evaluation.inputs import Collected, ModelChoice, Start
 from lmms_eval.evaluation.judge import build_judge, judge_key
 from lmms_eval.evaluation.loading import load_tasks, with_files
@@ -116,14 +117,15 @@ def collect(
     _refuse_check(config, choice, place)
     tariffs = tariffs_of(config)
     selection = _sound(config, load_tasks(_selected(config, registry, task_options(config, choice), start)), place)
-    selection, plans = _planned(config, choice, selection)
-    baselines = _baselines(config, plans, place)
+    selection, named = _planned(config, choice, selection)
+    baselines = _baselines(config, named, place)
+    plans = with_controls(config, named, choice.legacy)
     judge = build_judge(config, plans, _own_device(place))
     if judge is not None:
         opened.callback(judge.close)
     model = start.recorded.model if start.recorded else _answering(config, registry, choice, plans, place, opened)
     is_resumable = _is_known(config, choice, model)
-    keys = _keys(config, choice, plans, judge_key(config, judge))
+    keys = _keys(config, choice, named, judge_key(config, judge))
     identity = {"model": redact(dict(model.identity())), "object": None if is_resumable else _launch_name(place)}
     return Collected(
         selection=selection,
@@ -132,7 +134,7 @@ def collect(
         choice=choice,
         key=run_key({**keys.asked, **identity}),
         scoring_key=run_key(keys.scoring),
-        common_key=run_key(keys.common),
+        common_key=run_key({**keys.common, "controls": [[plan.task.name, plan.requested] for plan in plans]}),
         is_resumable=is_resumable,
         judge=judge,
         baselines=baselines,
@@ -187,7 +189,11 @@ def _sound(config: RunConfig, selection: Selection, place: Place) -> Selection:
 
 @dataclass(frozen=True, slots=True)
 class _Keys:
-    """Parts of which the keys of a run are hashes."""
+    """Parts of which the keys of a run are hashes.
+
+    Controls are in none but the last: all that makes them is that of their tasks, so that a run and the same run with
+    controls are one record.
+    """
 
     asked: Mapping[str, Any]
     """All that can change an answer, the model itself apart."""

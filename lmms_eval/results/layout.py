@@ -25,12 +25,24 @@ def table_layout(selection: Selection, groups: Sequence[GroupResult], tasks: Map
     by_name = {group.group.name: group for group in groups}
     children = {child for group in groups for child in group.group.children}
     rows: dict[str, Row] = {}
+    named = {name: result for name, result in tasks.items() if not result.task.control_of}
     for group in groups:
         if group.group.name not in children:
-            _layout_group(group, 0, by_name, tasks, selection.direct, rows)
-    for name in sorted(tasks):
+            _layout_group(group, 0, by_name, named, selection.direct, rows)
+    for name in sorted(named):
         rows.setdefault(name, Row(name, tasks[name].task.alias))
-    return list(rows.values())
+    return _with_controls(rows, tasks) if len(named) < len(tasks) else list(rows.values())
+
+
+def _with_controls(rows: Mapping[str, Row], tasks: Mapping[str, TaskResult]) -> list[Row]:
+    """Put the controls of each task below it, indented, in the order in which they were asked."""
+    below: dict[str, list[Row]] = {}
+    for name, result in tasks.items():
+        of = result.task.control_of
+        if of and of in rows:
+            depth = len(rows[of].alias) - len(rows[of].alias.lstrip(" -"))
+            below.setdefault(of, []).append(Row(name, " " * depth + _indent(1) + result.task.alias))
+    return [one for row in rows.values() for one in (row, *below.get(row.name, ()))]
 
 
 def _layout_group(

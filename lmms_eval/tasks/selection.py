@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from lmms_eval.api.task import ConfigurableTask, Group, GroupMetric, Selection, Task, TaskOptions
 from lmms_eval.errors import TaskError, UsageError
 from lmms_eval.tasks.catalogue import Catalogue, yaml_files
+from lmms_eval.tasks.controls.control import ControlTask
 from lmms_eval.tasks.yaml.config import aggregate_metrics, facts_of, group_config, task_config
 from lmms_eval.tasks.yaml.configured import configured_task
 from lmms_eval.tasks.yaml.functions import named, resolve_all
@@ -245,6 +246,15 @@ def build_from_spec(spec: Mapping[str, Any], reader: YamlReader | None = None) -
     options = dict(spec["options"])
     options["reasoning_tags"] = tuple((first, second) for first, second in options["reasoning_tags"])
     source = TaskSource(
-        spec["name"], spec["file"], raw, overrides, spec["standalone"], spec["base"], spec["documents"]
+        spec["name"], spec["file"], raw, overrides, spec["standalone"], spec["base"], spec["documents"],
+        spec["change"],
     )  # fmt: skip
-    return build_task(source, TaskOptions(**options))
+    task = build_task(source, TaskOptions(**options))
+    return ControlTask(task, spec["control"]) if "control" in spec else task
+
+
+def with_changed_documents(task: YamlTask, name: str, change: str) -> Task:
+    """Build a task anew, under another name, with each of its documents changed (``choices.changed_row``)."""
+    source = task.source
+    base = source.base or ("" if source.standalone else source.name)
+    return build_task(replace(source, name=name, base=base, change=change), task.options)

@@ -147,6 +147,10 @@ class Documents(Sequence[Mapping[str, Any]]):
         self._key = object()
         self._length = len(source)
 
+    def over(self, source: Source) -> Documents:
+        """Returns documents of another source under the same limits."""
+        return Documents(source, self._media, self._rows)
+
     def __len__(self) -> int:
         return self._length
 

@@ -45,6 +45,7 @@ class TaskConfig(_Keys):
     doc_to_target: Any = None
     doc_to_gold: Any = None
     doc_to_choice: Any = None
+    choices: dict[str, Any] | None = None
     doc_to_messages: Any = None
     process_results: Any = None
     doc_to_judge: Any = None

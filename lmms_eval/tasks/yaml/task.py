@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,9 +15,11 @@ from lmms_eval.sandbox.policy import Policy, using
 from lmms_eval.tasks._task_utils.scoring_data import identity_of
 from lmms_eval.tasks.data import DataSet, Documents, open_data
 from lmms_eval.tasks.data.carried import CarriedSource, can_be_carried, described
+from lmms_eval.tasks.data.changed import ChangedSource
 from lmms_eval.tasks.data.documents import document_hash, pictures, plain_row
 from lmms_eval.tasks.data.local_copies import LocalCopies
 from lmms_eval.tasks.data.splits import DataRequest
+from lmms_eval.tasks.yaml.choices import ChoiceColumns, changed_row
 from lmms_eval.tasks.yaml.columns import check_columns
 from lmms_eval.tasks.yaml.config import GENERATING, TaskConfig, task_config
 from lmms_eval.tasks.yaml.costs import Costs, Files
@@ -64,6 +66,8 @@ class TaskSource:
     """The name under which the file has it, where it runs under another one."""
     documents: Mapping[str, Any] | None = None
     """Description of the documents, where another process hands them over (``data.carried``)."""
+    change: str = ""
+    """What becomes of each document (``choices.changed_row``); empty: nothing."""
 
 
 class YamlTask(Task):
@@ -98,6 +102,8 @@ class YamlTask(Task):
         self.report = config.report
         self.cluster_key, self.score_key, self.split = config.cluster_key, config.score_key, config.split
         self.sample = config.drawn
+        self.choice_columns = None if config.choices is None else ChoiceColumns.of(config.choices, self.where)
+        """Where documents have their choices, as far as the task says it."""
         self.prompts = Prompts(config, options, self.where)
         self.seeding = Seeding(
             options.seed, self.name, [getattr(config, key) for key in PROMPT_KEYS],
@@ -136,9 +142,9 @@ class YamlTask(Task):
             return
         carried = self.source.documents
         if carried is None:
-            documents = self.data.documents(self.split)
+            documents = self._opened()
         else:
-            documents = Documents(CarriedSource(carried, lambda: self.data.documents(self.split).source))
+            documents = Documents(CarriedSource(carried, lambda: self._opened().source))
         examples = None if self._few is None else self.data.documents(self._few.split)
         if self._few is not None and examples is not None:
             self._few.choose(0, len(examples))
@@ -150,6 +156,14 @@ class YamlTask(Task):
         )  # fmt: skip
         if carried is None:
             check_columns(self.prompts, documents, f"split {self.split!r}")
+
+    def _opened(self) -> Documents:
+        """The documents of the evaluated split, changed where the task's source says so."""
+        documents, change, columns = self.data.documents(self.split), self.source.change, self.choice_columns
+        if not change or columns is None:
+            return documents
+        source = ChangedSource(documents.source, columns.used, lambda row: changed_row(columns, change, row))
+        return documents.over(source)
 
     @property
     def data(self) -> DataSet:
@@ -273,6 +287,7 @@ class YamlTask(Task):
             "overrides": encode(self.source.overrides),
             "standalone": self.source.standalone,
             "base": self.source.base,
+            "change": self.source.change,
             "documents": described(self._documents) if self._documents is not None and self._can_be_carried else None,
             "options": asdict(self.options),
             "included": included_folders(),
@@ -309,13 +324,27 @@ class YamlTask(Task):
             return str(call_text(self.config.doc_to_gold, self.documents.text_view(doc_id), self.prompts.kwargs))
         return self.prompts.answer_text(self.documents.text_view(doc_id))
 
+    def choice_texts(self, doc_id: int) -> list[str]:
+        """The document's choices as texts, by ``choices`` or ``doc_to_choice``; none where neither tells them."""
+        doc = self.documents.text_view(doc_id)
+        if self.choice_columns is not None:
+            return [str(option) for option in self.choice_columns.options(doc)]
+        return self.prompts.choices(doc) or []
+
     def document(self, doc_id: int) -> Mapping[str, Any]:
         """The document without its media columns."""
         return self.documents.text_view(doc_id)
 
     def legacy_arguments(self, request: Request, chat: bool) -> tuple[Any, ...]:
         """Return what a plugin of the class interface unpacks from ``Instance.args`` (``docs/model_guide.md``)."""
-        return arguments_of(self.requests, request, chat)
+        arguments = arguments_of(self.requests, request, chat)
+        if not self.source.change:
+            return arguments
+        return tuple(self._bound(value, request.doc_id) if callable(value) else value for value in arguments)
+
+    def _bound(self, function: Callable[..., Any], doc_id: int) -> Callable[..., Any]:
+        """The function over the changed document: a plugin has the one of the data set."""
+        return lambda _doc, **rounds: function(self.documents[doc_id], **rounds)
 
     def legacy_metadata(self, request: Request) -> Mapping[str, Any]:
         """``Instance.metadata``: the task's own facts and what names the document."""

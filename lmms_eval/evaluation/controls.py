@@ -1,0 +1,145 @@
+"""Controls of a run's tasks (``--ablate``) and rotations of their choices (``--permute_choices``), planned beside
+them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from loguru import logger
+
+from lmms_eval.api.messages import AUDIO_SUFFIXES, IMAGE_SUFFIXES
+from lmms_eval.api.task import Task
+from lmms_eval.config import RunConfig
+from lmms_eval.engine.plan import TaskPlan
+from lmms_eval.errors import UsageError
+from lmms_eval.tasks.controls.changes import media_of
+from lmms_eval.tasks.controls.control import ControlTask, control_name
+from lmms_eval.tasks.controls.derangement import derangement
+from lmms_eval.tasks.selection import with_changed_documents
+from lmms_eval.tasks.yaml.choices import NO_QUESTION, ROTATION
+from lmms_eval.tasks.yaml.prompts import dump
+from lmms_eval.tasks.yaml.task import YamlTask
+
+_PROBED = 16
+"""Documents that are looked at before a task is taken to have no media."""
+_SUFFIXES = (*IMAGE_SUFFIXES, *AUDIO_SUFFIXES, "mp4", "mkv", "avi", "mov", "webm")
+_ENDINGS = tuple(f".{suffix}" for suffix in _SUFFIXES)
+_BETWEEN = re.compile(r"[\s'\",\[\]]+")
+_LONGEST_NAMES = 100_000
+"""Characters of a text beyond which it is not read as names of files."""
+
+
+def with_controls(config: RunConfig, plans: tuple[TaskPlan, ...], is_legacy: bool) -> tuple[TaskPlan, ...]:
+    """Put behind each task's plan those of its controls and rotations.
+
+    Args:
+        config: the options.
+        plans: of the tasks themselves.
+        is_legacy: the model is a plugin of the class interface.
+
+    Raises:
+        UsageError: no task has a control that is asked for; a task does not say where its choices are, or has none.
+    """
+    names = config.controls
+    if not names and config.permute_choices is None:
+        return plans
+    made: list[TaskPlan] = []
+    refused: list[str] = []
+    for plan in plans:
+        made.append(plan)
+        for name in names:
+            if reason := _refusal(plan, name, is_legacy):
+                refused.append(f"{plan.task.name}: no control {name}: {reason}")
+            else:
+                task = _control(plan, name, config.seed[0] or 0)
+                made.append(TaskPlan(task, plan.doc_ids, plan.original))
+        if config.permute_choices is not None:
+            made += _rotations(plan, config.permute_choices)
+    if names and len(refused) == len(names) * len(plans):
+        raise UsageError("--ablate: " + "; ".join(refused))
+    for line in refused:
+        logger.warning(line)
+    return tuple(made)
+
+
+def _refusal(plan: TaskPlan, name: str, is_legacy: bool) -> str:
+    """Say why a task has no such control; empty where it has."""
+    task = plan.task
+    if is_legacy and not isinstance(task, YamlTask):
+        return "its media cannot be kept from a class plugin, which asks a task of another class for them itself"
+    if name == "choices-only":
+        has_choices = isinstance(task, YamlTask) and (task.choice_columns or task.config.doc_to_choice is not None)
+        return "" if has_choices else "it says of no choices (choices or doc_to_choice in its YAML)"
+    if isinstance(task, YamlTask) and task.config.doc_to_visual is None and task.config.doc_to_messages is None:
+        return "its documents have no media"
+    if not any(_shows_media(task, doc_id) for doc_id in plan.doc_ids[:_PROBED]):
+        return f"its first {min(_PROBED, plan.requested)} documents show no media"
+    if name == "shuffled-media" and plan.requested < 2:
+        return "one document alone has no other to take media from: ask two documents or more"
+    return ""
+
+
+def _shows_media(task: Task, doc_id: int) -> bool:
+    try:
+        return bool(media_of(dump(task.exchange(doc_id, 0).open()[0].build_messages())))
+    except Exception:  # noqa: BLE001 - a task's own functions may raise anything: the document fails when it is asked
+        return True
+
+
+def _control(plan: TaskPlan, name: str, seed: int) -> ControlTask:
+    task = plan.task
+    if name == "shuffled-media":
+        media = {doc_id: _media_key(task, doc_id) for doc_id in plan.doc_ids}
+        return ControlTask(task, name, donors=derangement(plan.doc_ids, seed, media))
+    asked = None
+    if name == "choices-only" and isinstance(task, YamlTask) and task.choice_columns and task.choice_columns.question:
+        asked = with_changed_documents(task, control_name(task.name, name), NO_QUESTION)
+        asked.load()
+    return ControlTask(task, name, asked)
+
+
+def _media_key(task: Task, doc_id: int) -> Hashable:
+    """What a document shows, as far as it can be told without opening it: sizes and names of its files."""
+    if not isinstance(task, YamlTask):
+        return doc_id
+    documents = task.documents
+    stored = tuple(tuple(documents.source.media(name, [doc_id])[0]) for name in documents.media_columns)
+    if any(stored):
+        return stored
+    doc = documents.text_view(doc_id)
+    names = tuple(name for value in dict(doc).values() for name in _file_names(value))
+    if names or not task.cluster_key:
+        return names or doc_id
+    return str(doc.get(task.cluster_key, doc_id))
+
+
+def _file_names(value: Any) -> Iterator[str]:
+    if isinstance(value, str) and len(value) < _LONGEST_NAMES:
+        yield from (word for word in _BETWEEN.split(value) if word.lower().endswith(_ENDINGS))
+    elif isinstance(value, Mapping):
+        yield from (name for item in value.values() for name in _file_names(item))
+    elif isinstance(value, list | tuple):
+        yield from (name for item in value for name in _file_names(item))
+
+
+def _rotations(plan: TaskPlan, most: int) -> Iterator[TaskPlan]:
+    """Plans of the further orders of a task's choices: each of the documents that have so many choices."""
+    task = plan.task
+    if not isinstance(task, YamlTask) or task.choice_columns is None:
+        raise UsageError(
+            f"--permute_choices: task {task.name!r} does not say where its documents have their choices (key choices "
+            "in its YAML, docs/task_guide.md); leave the task or the option out"
+        )
+    columns, documents = task.choice_columns, task.documents
+    orders = {doc_id: columns.rotations(documents.text_view(doc_id)) for doc_id in plan.doc_ids}
+    for turn in islice(range(1, most), max([1, *orders.values()]) - 1):
+        rotated = with_changed_documents(task, control_name(task.name, f"{ROTATION}{turn}"), f"{ROTATION}{turn}")
+        rotated.control_of, rotated.alias, rotated.report = task.name, f"{ROTATION}{turn}", None
+        rotated.load()
+        doc_ids = [doc_id for doc_id in plan.doc_ids if orders[doc_id] > turn]
+        yield TaskPlan(rotated, doc_ids, plan.original)
+    if not any(count > 1 for count in orders.values()):
+        raise UsageError(f"--permute_choices: no document of task {task.name!r} has choices with an answer among them")

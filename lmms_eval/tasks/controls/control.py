@@ -1,0 +1,208 @@
+"""A control of a task: a task of its own name that asks the same documents otherwise and scores them alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lmms_eval.api.judging import JudgeQuestion, Verdict
+from lmms_eval.api.messages import ChatMessages, visual_to_content
+from lmms_eval.api.request import Request, Response
+from lmms_eval.api.task import Answer, Exchange, ScoredDoc, Task
+from lmms_eval.tasks.controls.changes import BlankMedia, Change, ListedChoices, NoMedia, OtherMedia, Part, media_of
+from lmms_eval.tasks.yaml.prompts import as_turns, dump
+
+MARK = "@"
+"""Stands between a task's name and that of its control."""
+Doc = Mapping[str, Any]
+
+
+def control_name(task: str, control: str) -> str:
+    """Return the name under which a control runs: ``TASK@CONTROL``."""
+    return f"{task}{MARK}{control}"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedMessages:
+    """Builds the messages of a request as a control shows them."""
+
+    request: Request
+    """As the task makes it."""
+    change: Change
+
+    def __call__(self) -> ChatMessages:
+        return ChatMessages.model_validate({"messages": self.change.turns(dump(self.request.build_messages()))})
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedExchange(Exchange):
+    """The rounds of the task's exchange, each request changed."""
+
+    own: Exchange
+    changed: Callable[[Request], Request]
+
+    def open(self) -> Sequence[Request]:
+        return [self.changed(request) for request in self.own.open()]
+
+    def advance(self, responses: Sequence[Response]) -> Sequence[Request]:
+        return [self.changed(request) for request in self.own.advance(responses)]
+
+    def answer(self) -> Answer:
+        return self.own.answer()
+
+
+class ControlTask(Task):
+    """A task around a task. What is not said here (``target``, ``document``, ``options``, ...) is the task's own.
+
+    Args:
+        task: scores the answers.
+        control: name of the control.
+        asked: asks the questions, where that is another one: the same task without its question.
+        donors: by document the one whose media it shows instead of its own (``shuffled-media``).
+    """
+
+    report = None  # a benchmark's own report is about its own questions
+
+    def __init__(
+        self, task: Task, control: str, asked: Task | None = None, donors: Mapping[int, int] | None = None
+    ) -> None:
+        self.task, self.control, self.control_of = task, control, task.name
+        self.asked, self._donors = asked or task, donors or {}
+        self.name, self.alias = control_name(task.name, control), control
+        for name in (
+            "version", "output_type", "repeats", "num_fewshot", "metrics", "pipelines", "scoring", "cluster_key",
+            "score_key", "split", "sample", "is_judged",
+        ):  # fmt: skip
+            setattr(self, name, getattr(task, name))
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "task":  # not set yet
+            raise AttributeError(name)
+        return getattr(self.task, name)
+
+    def load(self) -> None:
+        self.task.load()
+        self.asked.load()
+
+    def __len__(self) -> int:
+        return len(self.task)
+
+    def exchange(self, doc_id: int, repeat: int) -> Exchange:
+        change = self._change(doc_id, self._messages_media)
+        return ChangedExchange(self.asked.exchange(doc_id, repeat), lambda request: self._changed(request, change))
+
+    def costs(self, doc_ids: Sequence[int]) -> Sequence[float]:
+        return self.task.costs(doc_ids)
+
+    def judge_questions(self, doc_id: int, answers: Sequence[Answer]) -> Sequence[JudgeQuestion]:
+        return self.task.judge_questions(doc_id, answers)
+
+    def score(self, doc_id: int, answers: Sequence[Answer], verdicts: Sequence[Verdict] = ()) -> ScoredDoc:
+        return self.task.score(doc_id, answers, verdicts)
+
+    def describe(self) -> dict[str, Any]:
+        return {**self.task.describe(), "task": self.name, "control": {"of": self.control_of, "name": self.control}}
+
+    def fingerprint(self) -> Mapping[str, str]:
+        return {**self.task.fingerprint(), "control": self.control}
+
+    def spec(self) -> Mapping[str, Any]:
+        return {**self.task.spec(), "control": self.control}
+
+    def carried_document(self, doc_id: int) -> Mapping[str, Any] | None:
+        return self.task.carried_document(doc_id)
+
+    def take_document(self, doc_id: int, document: Mapping[str, Any] | None) -> None:
+        self.task.take_document(doc_id, document)
+
+    def dataset_dict(self) -> Any:
+        """The data without their columns of media: a plugin that opens these itself fails rather than see them."""
+        hidden = set(self._documents.media_columns)
+        found = self.asked.dataset_dict()
+        return type(found)(
+            {name: part.remove_columns(sorted(hidden & {*part.column_names})) for name, part in found.items()}
+        )
+
+    def legacy_arguments(self, request: Request, chat: bool) -> tuple[Any, ...]:
+        """Return the task's arguments for a plugin, its functions changed and bound to the document."""
+        *given, _, split = self._own_arguments(request, chat)
+        doc_id = request.doc_id
+        change = self._change(doc_id, self._messages_media if chat else self._visuals_media)
+        if request.kind != "loglikelihood" and chat:
+            given[1] = self._bound(given[1], doc_id, lambda made: _changed_turns(change, made))
+            return (*given, self.name, split)
+        given[2] = self._bound(given[2], doc_id, lambda made: change.visuals(made or ()))
+        if callable(given[3]):  # the rounds of a plugin that makes them itself
+            given[3] = self._bound(given[3], doc_id, lambda made: _changed_round(change, made))
+        return (*given, self.name, split)
+
+    def legacy_metadata(self, request: Request) -> Mapping[str, Any]:
+        """``Instance.metadata`` under the control's name."""
+        own: Mapping[str, Any] = self.asked.legacy_metadata(request)  # type: ignore[attr-defined]  # offered by models
+        return {**own, "task": self.name}
+
+    def _change(self, doc_id: int, media: Callable[[int], Sequence[Part]]) -> Change:
+        if self.control == "blank-media":
+            return BlankMedia()
+        if self.control == "shuffled-media":
+            return OtherMedia(lambda: map(media, self._givers(doc_id)))
+        if self.control == "choices-only" and self.asked is self.task:
+            return ListedChoices(lambda: self.task.choice_texts(doc_id))  # type: ignore[attr-defined]
+        return NoMedia()
+
+    def _givers(self, doc_id: int) -> Iterator[int]:
+        """The document's donor, then the donor's, until all have had their turn."""
+        donor = self._donors[doc_id]
+        while donor != doc_id:
+            yield donor
+            donor = self._donors[donor]
+
+    def _changed(self, request: Request, change: Change) -> Request:
+        return replace(
+            request,
+            id=self.name + request.id.removeprefix(self.asked.name),
+            task=self,
+            context=change.text(request.context),
+            build_messages=ChangedMessages(request, change),
+        )
+
+    def _own_arguments(self, request: Request, chat: bool) -> tuple[Any, ...]:
+        made = request.build_messages
+        own = made.request if isinstance(made, ChangedMessages) else request
+        found = self.asked.legacy_arguments(own, chat)  # type: ignore[attr-defined]  # checked by ``models``
+        return (request.context, *found[1:])
+
+    def _messages_media(self, doc_id: int) -> Sequence[Part]:
+        return media_of(dump(self.asked.exchange(doc_id, 0).open()[0].build_messages()))
+
+    def _visuals_media(self, doc_id: int) -> Sequence[Part]:
+        request = self.asked.exchange(doc_id, 0).open()[0]
+        show = self.asked.legacy_arguments(request, False)[2]  # type: ignore[attr-defined]
+        return [visual_to_content(visual) for visual in show(self._documents[doc_id]) or ()]
+
+    @property
+    def _documents(self) -> Any:
+        return self.asked.documents  # type: ignore[attr-defined]  # of a task from YAML
+
+    def _bound(self, function: Callable[..., Any], doc_id: int, change: Callable[[Any], Any]) -> Callable[..., Any]:
+        """The function over the document itself, whatever copy of it the plugin hands over."""
+
+        def changed(_doc: Any, **rounds: Any) -> Any:
+            return change(function(self._documents[doc_id], **rounds))
+
+        return changed
+
+
+def _changed_turns(change: Change, made: Any) -> Any:
+    """Messages, or of a later round ``(messages, stop, outputs, info)``."""
+    if isinstance(made, tuple):
+        return (None if made[0] is None else change.turns(made[0]), *made[1:])
+    return change.turns(as_turns(made, "doc_to_messages"))
+
+
+def _changed_round(change: Change, made: Any) -> Any:
+    """A text, or of a later round ``(visuals, text, stop, outputs, info)``."""
+    if not isinstance(made, tuple):
+        return change.text(str(made))
+    return (change.visuals(made[0] or ()), None if made[1] is None else change.text(str(made[1])), *made[2:])
