@@ -1,4 +1,4 @@
-"""Uncertainty, comparison and power: pure functions, no scipy; numpy only inside the bootstrap."""
+"""Uncertainty, comparison and power: pure functions, scipy and numpy are imported inside functions only."""
 
 from lmms_eval.stats.agreement import cosine, krippendorff_alpha, pearson, weighted_kappa
 from lmms_eval.stats.bootstrap import NAMED_STATISTICS, bootstrap_interval, bootstrap_stderr
@@ -29,6 +29,7 @@ from lmms_eval.stats.interval import (
 )
 from lmms_eval.stats.paired import PairedResult, paired_ttest
 from lmms_eval.stats.power import PowerQuestion, PowerResult, power_analysis
+from lmms_eval.stats.sequence import Sampled, StratifiedSampled
 from lmms_eval.stats.stability import (
     Stability,
     consensus_accuracy,
@@ -51,8 +52,10 @@ __all__ = [
     "PairedResult",
     "PowerQuestion",
     "PowerResult",
+    "Sampled",
     "Spread",
     "Stability",
+    "StratifiedSampled",
     "aggregate_subtask_metrics",
     "bootstrap_interval",
     "bootstrap_stderr",

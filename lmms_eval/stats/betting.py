@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-CANDIDATES = 33
+CANDIDATES = 17
 """Candidates for the mean that are followed, evenly over the window."""
 MOST = 0.95
 """Share of his capital that a gambler stakes at most."""
@@ -76,12 +76,19 @@ class Floor:
         left = self._total - np.arange(self._seen, self._seen + len(values))
         sums = np.cumsum(np.concatenate(([self._sum], values)))
         means = (self._total * self._grid - sums[:-1, None]) / left[:, None]
-        wanted = np.minimum(self._rates * (self._total / left)[:, None], np.maximum(self._rates, MOST))[:, :, None]
-        allowed = (MOST / np.maximum(means, 1e-12))[:, None, :]
-        factors = 1 + np.minimum(wanted, allowed) * (values[:, None] - means)[:, None, :]
+        gaps = values[:, None] - means
+        stakes = np.minimum(self._rates * (self._total / left)[:, None], np.maximum(self._rates, MOST))
+        allowed = MOST / np.maximum(means, 1e-12)
+        factors = np.empty((len(values) + 1, *self._capital.shape))
+        factors[0] = self._capital
+        factors[1:] = stakes[:, :, None] * gaps[:, None, :] + 1
+        is_straight = np.tile(self._is_straight, (len(values), 1, 1))
+        for gambler in np.flatnonzero((stakes > allowed[:, -1:]).any(axis=0)):  # the greatest candidate allows least
+            stake = stakes[:, gambler, None]
+            factors[1:, gambler] = np.minimum(stake, allowed) * gaps + 1
+            is_straight[:, gambler] &= np.logical_and.accumulate(stake <= allowed)
         with np.errstate(over="ignore", under="ignore"):
-            capital = np.multiply.accumulate(np.concatenate((self._capital[None], factors)))[1:]
-        is_straight = np.logical_and.accumulate(np.concatenate((self._is_straight[None], wanted <= allowed)))[1:]
+            capital = np.multiply.accumulate(factors)[1:]
         limits = np.maximum.accumulate(np.maximum(self.bound, self._limits(capital, is_straight)))
         self._capital, self._is_straight = capital[-1], is_straight[-1]
         self._seen, self._sum, self.bound = self._seen + len(values), float(sums[-1]), float(limits[-1])

@@ -8,11 +8,13 @@ soon as the interval says enough (``docs/certainty.md``).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from lmms_eval.errors import UsageError
 from lmms_eval.stats.betting import Floor
 from lmms_eval.stats.interval import Interval
+from lmms_eval.stats.strata import Plan, StrataFloor, rounds_before
 from lmms_eval.utils.numbers import ScoreRange
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 BLOCK = 64
 """Values after which the window of candidates is narrowed to the interval."""
 _NARROWER = 0.7
+_DOCUMENTS_AT_ONCE = 4096
 
 
 class Sampled:
@@ -41,7 +44,7 @@ class Sampled:
     """
 
     def __init__(self, total: int, within: ScoreRange, level: float = 0.95) -> None:
-        check_question(total, within, level)
+        _check_question(total, within, level)
         self.total, self.within, self.level = total, within, level
         self._width = within.high - within.low
         self._low, self._high = Floor(total, (1 - level) / 2), Floor(total, (1 - level) / 2)
@@ -64,7 +67,7 @@ class Sampled:
         Raises:
             UsageError: the number lies outside of the range, or all documents were there already.
         """
-        self._waiting.append(checked_value(low, high, self.within))
+        self._waiting.append(_checked_value(low, high, self.within))
         if self.seen > self.total:
             raise UsageError(f"confidence sequence: more than {self.total} documents; give each of them once")
 
@@ -100,7 +103,7 @@ class Sampled:
         agreeing = np.count_nonzero(floors <= ceilings)
         if agreeing:
             self._ends = float(floors[agreeing - 1]), float(ceilings[agreeing - 1])
-        self._ends = within_limits(self._ends, float(least[-1]), float(most[-1]))
+        self._ends = _within_limits(self._ends, float(least[-1]), float(most[-1]))
         if self._seen % BLOCK == 0 and agreeing == len(count):
             self._narrow()
 
@@ -112,13 +115,120 @@ class Sampled:
             self._window = low, high
 
 
-def within_limits(ends: tuple[float, float], least: float, most: float) -> tuple[float, float]:
+class StratifiedSampled:
+    """Interval for Σ w_k μ_k, the weighted mean of the means of finite strata, each of them in a random order.
+
+    With probability ``level`` it holds that number after every ``add`` at once; after the last document it is exact.
+    It is tight where the strata are asked at the same pace (document j of N_k at the time (j − ½) / N_k): those that
+    are ahead wait for the others. Between rounds, of which there are as many as the smaller strata have documents, only
+    the limits that the range sets become narrower. A stratum of which nothing is known counts from end to end of the
+    range, as it must.
+
+    ``weights`` are taken as shares of their sum. Of one task use ``Sampled``, which is narrower.
+
+    Raises:
+        UsageError: a range without two ends, an empty stratum, weights that are none, a level outside of (0, 1).
+    """
+
+    def __init__(
+        self, totals: Sequence[int], weights: Sequence[float], within: ScoreRange, level: float = 0.95
+    ) -> None:
+        _check_question(min(totals, default=0), within, level)
+        whole = math.fsum(weights)
+        if len(totals) != len(weights) or not all(weight >= 0 for weight in weights) or not 0 < whole < math.inf:
+            raise UsageError(
+                f"confidence sequence: weights {list(weights)[:5]} for {len(totals)} strata; give each one, 0 or more"
+            )
+        self.within, self.level = within, level
+        self.totals, self.weights = tuple(totals), tuple(weight / whole for weight in weights)
+        self._width = within.high - within.low
+        alpha = (1 - level) / 2
+        self._plan = Plan.of(self.totals, self.weights, alpha)
+        self._sides = StrataFloor(self._plan, sum(totals), alpha), StrataFloor(self._plan, sum(totals), alpha)
+        self._first = [sum(self.totals[:k]) for k in range(len(totals))]
+        self._counts = [0] * len(totals)
+        self._sums = [(0.0, 0.0)] * len(totals)
+        self._reached = [0] * (self._plan.rounds + 1)
+        self._complete = self._done = 0
+        self._strata = sum(self._plan.is_included)
+        self._included = math.fsum(w for w, used in zip(self.weights, self._plan.is_included, strict=True) if used)
+        self._ends = (0.0, self._included)
+
+    @property
+    def seen(self) -> int:
+        """Number of values so far."""
+        return sum(self._counts)
+
+    def add(self, stratum: int, low: float, high: float | None = None) -> None:
+        """Take the next document of a stratum's random order; ``high`` as in ``Sampled.add``.
+
+        Raises:
+            UsageError: no such stratum, the number lies outside of the range, all its documents were there already.
+        """
+        if not 0 <= stratum < len(self.totals):
+            raise UsageError(f"confidence sequence: stratum {stratum} of {len(self.totals)}; they count from 0")
+        count, total = self._counts[stratum], self.totals[stratum]
+        if count >= total:
+            raise UsageError(f"confidence sequence: more than {total} documents of stratum {stratum}; give each once")
+        least, most = _checked_value(low, high, self.within)
+        least, most = (least - self.within.low) / self._width, (self.within.high - most) / self._width
+        sums = self._sums[stratum]
+        for side, value, before in zip(self._sides, (least, most), sums, strict=True):
+            side.values[self._first[stratum] + count] = value
+            side.sums_before[self._first[stratum] + count] = before
+        self._sums[stratum] = sums[0] + least, sums[1] + most
+        self._counts[stratum] = count = count + 1
+        if self._plan.is_included[stratum]:
+            self._count_rounds(count, total)
+
+    def _count_rounds(self, count: int, total: int) -> None:
+        plan = self._plan
+        reached = rounds_before(count, total, plan.rounds) if count < total else plan.rounds
+        if reached > rounds_before(count - 1, total, plan.rounds):
+            self._reached[reached] += 1
+        while self._complete < plan.rounds - 1 and self._reached[self._complete + 1] == self._strata:
+            self._complete += 1
+
+    def interval(self) -> Interval:
+        """Interval of the weighted mean, in the units of the scores."""
+        import numpy as np
+
+        ends = self._plan.ends
+        while self._done < self._complete:
+            room = int(np.searchsorted(ends, ends[self._done] + _DOCUMENTS_AT_ONCE, side="right")) - 1
+            self._advance(min(self._complete, max(room, self._done + 1)))
+        everything = self._limits(range(len(self.totals)))
+        rest = self._limits([k for k, is_included in enumerate(self._plan.is_included) if not is_included])
+        ends_now = self._ends[0] + rest[0], self._ends[1] + rest[1]
+        low, high = _within_limits(ends_now, *everything)
+        return Interval(
+            self.within.low + low * self._width, self.within.low + high * self._width, "empirical bernstein"
+        )
+
+    def _advance(self, stop: int) -> None:
+        import numpy as np
+
+        floors = self._sides[0].advance(self._done, stop)
+        ceilings = self._included - self._sides[1].advance(self._done, stop)
+        self._done = stop
+        agreeing = int(np.count_nonzero(floors <= ceilings))
+        if agreeing:
+            self._ends = float(floors[agreeing - 1]), float(ceilings[agreeing - 1])
+
+    def _limits(self, strata: Iterable[int]) -> tuple[float, float]:
+        """Least and greatest that the strata may contribute by what was seen and the range."""
+        least = math.fsum(self.weights[k] * self._sums[k][0] / self.totals[k] for k in strata)
+        most = math.fsum(self.weights[k] * (1 - self._sums[k][1] / self.totals[k]) for k in strata)
+        return least, most
+
+
+def _within_limits(ends: tuple[float, float], least: float, most: float) -> tuple[float, float]:
     """Ends cut to what the values seen and the range leave possible; these alone where the ends lie outside."""
     low, high = max(ends[0], least), min(ends[1], most)
     return (low, high) if low <= high else (least, max(least, most))
 
 
-def check_question(total: int, within: ScoreRange, level: float) -> None:
+def _check_question(total: int, within: ScoreRange, level: float) -> None:
     """Refuse what has no answer.
 
     Raises:
@@ -135,7 +245,7 @@ def check_question(total: int, within: ScoreRange, level: float) -> None:
         raise UsageError(f"confidence sequence: level {level}; give a probability between 0 and 1, such as 0.95")
 
 
-def checked_value(low: float, high: float | None, within: ScoreRange) -> tuple[float, float]:
+def _checked_value(low: float, high: float | None, within: ScoreRange) -> tuple[float, float]:
     """Least and greatest value of a document.
 
     Raises:
