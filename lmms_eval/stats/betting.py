@@ -34,7 +34,7 @@ CANDIDATES = 17
 MOST = 0.95
 """Share of his capital that a gambler stakes at most."""
 _RATIO = 2.0
-_GREATEST_RATE = 4.0
+_GREATEST_RATE = 1.0
 _NEWTON_STEPS = 6
 _LARGEST_LOGARITHM = 700.0
 
@@ -108,27 +108,26 @@ class Floor:
         self._grid = grid
 
     def _limits(self, capital: Floats, is_straight: NDArray[np.bool_]) -> Floats:
-        """Where the capital of all gamblers together, at each time, falls below 1/α."""
+        """Where the capital of all gamblers together, at each time, falls below 1/α; ``bound`` where that is lower."""
         import numpy as np
 
-        threshold = -math.log(self._alpha)
         out = np.count_nonzero(np.tensordot(self._shares, capital, (0, 1)) >= 1 / self._alpha, axis=1) - 1
-        rows = np.arange(len(out))
-        cell = np.clip(out, 0, CANDIDATES - 2)
+        limits = np.where(out == CANDIDATES - 1, self._grid[-1], self.bound)
+        rows = np.flatnonzero((out >= 0) & (out < CANDIDATES - 1))
+        cell = out[rows]
+        left, width = self._grid[cell], self._grid[cell + 1] - self._grid[cell]
         near, slopes = self._lines(capital[rows, :, cell], capital[rows, :, cell + 1], is_straight[rows, :, cell + 1])
         near = near + np.log(self._shares)
-        part = np.zeros(len(out))
+        known = np.clip((self.bound - left) / width, 0.0, 1.0)
+        is_higher = _above(near, slopes, known, self._alpha)[0] >= 0
+        near, slopes, part = near[is_higher], slopes[is_higher], np.zeros(np.count_nonzero(is_higher))
         for _ in range(_NEWTON_STEPS):
             # The logarithm of a sum of exponentials of lines is convex: Newton's steps from the left stay left.
-            lines = near + part[:, None] * slopes
-            top = np.maximum(lines.max(axis=1), -1e9)
-            terms = np.exp(lines - top[:, None])
-            whole = np.maximum(terms.sum(axis=1), 1e-300)
-            slope = (terms * slopes).sum(axis=1) / whole
-            above = top + np.log(whole) - threshold
-            part = np.where((above > 0) & (slope < 0), np.minimum(1.0, part - above / np.minimum(slope, -1e-300)), part)
-        limits = self._grid[cell] + part * (self._grid[cell + 1] - self._grid[cell])
-        return np.where(out < 0, 0.0, np.where(out == CANDIDATES - 1, self._grid[-1], limits))
+            above, slope = _above(near, slopes, part, self._alpha)
+            step = np.divide(above, -slope, out=np.zeros_like(part), where=(above > 0) & (slope < 0))
+            part = np.minimum(1.0, part + step)
+        limits[rows[is_higher]] = left[is_higher] + part * width[is_higher]
+        return limits
 
     @staticmethod
     def _lines(near: Floats, far: Floats, is_straight: NDArray[np.bool_]) -> tuple[Floats, Floats]:
@@ -140,3 +139,14 @@ class Floor:
         is_usable = is_straight & np.isfinite(right)
         left = np.where(is_usable, np.maximum(left, right), right)
         return left, np.subtract(right, left, out=np.zeros_like(left), where=is_usable)
+
+
+def _above(near: Floats, slopes: Floats, part: Floats, alpha: float) -> tuple[Floats, Floats]:
+    """Logarithm of the sum of the capitals, over 1/α, at a part of the way to the next candidate; and its slope."""
+    import numpy as np
+
+    lines = near + part[:, None] * slopes
+    top = np.maximum(lines.max(axis=1, initial=-1e9), -1e9)
+    terms = np.exp(lines - top[:, None])
+    whole = np.maximum(terms.sum(axis=1), 1e-300)
+    return top + np.log(whole) + math.log(alpha), (terms * slopes).sum(axis=1) / whole

@@ -20,7 +20,7 @@ from lmms_eval.utils.numbers import ScoreRange
 if TYPE_CHECKING:
     from lmms_eval.stats.betting import Floats
 
-BLOCK = 64
+BLOCK = 128
 """Values after which the window of candidates is narrowed to the interval."""
 _NARROWER = 0.7
 _DOCUMENTS_AT_ONCE = 4096
@@ -67,49 +67,68 @@ class Sampled:
         Raises:
             UsageError: the number lies outside of the range, or all documents were there already.
         """
-        self._waiting.append(_checked_value(low, high, self.within))
-        if self.seen > self.total:
+        value = _checked_value(low, high, self.within)
+        if self.seen >= self.total:
             raise UsageError(f"confidence sequence: more than {self.total} documents; give each of them once")
+        self._waiting.append(value)
 
     def interval(self) -> Interval:
         """Interval of the mean of all ``total`` values, in their units."""
         self._work()
-        low, high = self._ends
-        return Interval(self.within.low + low * self._width, self.within.low + high * self._width, "betting")
+        return Interval(self._in_units(self._ends[0]), self._in_units(self._ends[1]), "betting")
 
-    def _work(self) -> None:
+    def after_each(self, lows: Sequence[float], highs: Sequence[float] | None = None) -> list[tuple[float, float]]:
+        """Take several documents at once; the ends of the interval after each of them.
+
+        Raises:
+            UsageError: as ``add``.
+        """
+        self._work()
+        for low, high in zip(lows, lows if highs is None else highs, strict=True):
+            self.add(low, high)
+        return [(self._in_units(low), self._in_units(high)) for low, high in self._work()]
+
+    def _in_units(self, share: float) -> float:
+        return self.within.low + share * self._width
+
+    def _work(self) -> list[tuple[float, float]]:
+        """Take what waits; the ends after each value, from 0 to 1."""
         import numpy as np
 
+        found: list[tuple[float, float]] = []
         start = 0
         while start < len(self._waiting):
-            room = BLOCK - self._seen % BLOCK
-            block = np.array(self._waiting[start : start + room])
-            start += room
-            values = (block - self.within.low) / self._width
-            self._take(values[:, 0], values[:, 1])
+            stop = start + BLOCK - self._seen % BLOCK
+            values = (np.array(self._waiting[start:stop]) - self.within.low) / self._width
+            found.extend(self._take(values[:, 0], values[:, 1]))
+            start = stop
         self._waiting.clear()
+        return found
 
-    def _take(self, low: Floats, high: Floats) -> None:
-        """Take values from 0 to 1, all of one block."""
+    def _take(self, low: Floats, high: Floats) -> list[tuple[float, float]]:
+        """Take values from 0 to 1, all of one block; the ends after each."""
         import numpy as np
 
         count = self._seen + np.arange(1, len(low) + 1)
-        sums = self._sums[0] + np.cumsum(low), self._sums[1] + np.cumsum(high)
-        least, most = sums[0] / self.total, (sums[1] + self.total - count) / self.total
-        floors = np.maximum(self._low.add(low), least)
-        ceilings = np.minimum(1 - self._high.add(1 - high), most)
+        both = (self._sums[0], low), (self._sums[1], high)
+        sums = [np.cumsum(np.concatenate(([before], values)))[1:] for before, values in both]
+        least, most = sums[0] / self.total, (sums[1] + (self.total - count)) / self.total
+        floors, ceilings = self._low.add(low), 1 - self._high.add(1 - high)
         self._seen, self._sums = int(count[-1]), (float(sums[0][-1]), float(sums[1][-1]))
-        # Limits that have crossed are wrong, which happens as rarely as the level says: the last ones before that stay.
-        agreeing = np.count_nonzero(floors <= ceilings)
-        if agreeing:
-            self._ends = float(floors[agreeing - 1]), float(ceilings[agreeing - 1])
-        self._ends = _within_limits(self._ends, float(least[-1]), float(most[-1]))
-        if self._seen % BLOCK == 0 and agreeing == len(count):
+        found = []
+        for each in zip(floors.tolist(), ceilings.tolist(), least.tolist(), most.tolist(), strict=True):
+            # Limits that have crossed are wrong, which is as rare as the level says: the last ones before that stay.
+            ends = each[:2] if each[0] <= each[1] else self._ends
+            self._ends = _within_limits((max(ends[0], self._ends[0]), min(ends[1], self._ends[1])), *each[2:])
+            found.append(self._ends)
+        if self._seen % BLOCK == 0:
             self._narrow()
+        return found
 
     def _narrow(self) -> None:
         low, high = self._ends
-        if 0 < high - low < _NARROWER * (self._window[1] - self._window[0]):
+        is_inside = self._window[0] <= low < high <= self._window[1]
+        if is_inside and high - low < _NARROWER * (self._window[1] - self._window[0]):
             self._low.watch(low, high)
             self._high.watch(1 - high, 1 - low)
             self._window = low, high
