@@ -30,7 +30,6 @@ from lmms_eval.config.until import StoppingRule, stopping_rules
 from lmms_eval.utils.arguments import comma_list
 
 DEFAULT_REASONING_TAGS = '[["<think>", "</think>"], ["<analysis>", "</analysis>"]]'
-CONTROLS = ("no-media", "blank-media", "shuffled-media", "choices-only")
 LEVELS = ("TRACE", "DEBUG", "INFO", "SUCCESS", "WARNING", "ERROR", "CRITICAL")
 
 
@@ -282,15 +281,9 @@ class RunConfig:
     media_workers: int | None = run(None, MEDIA, "threads that prepare media (number of cores)", variables=("WORKERS",))
 
     ablate: str | None = run(
-        None,
-        TASKS,
-        "comma list of controls asked beside each task: no-media, blank-media, shuffled-media, choices-only",
-        metavar="CONTROL,...",
+        None, TASKS, "controls beside each task: no-media, blank-media, shuffled-media, choices-only", metavar="X,..."
     )
-    permute_choices: int | None = run(
-        None, TASKS, "ask each multiple-choice document in up to this many rotations of its choices", metavar="N"
-    )
-
+    permute_choices: int | None = run(None, TASKS, "rotations of the choices in which a question is asked", metavar="N")
     git_commit: str | None = run(
         None,
         OUTPUT,
@@ -324,11 +317,6 @@ class RunConfig:
     def order_seed(self) -> int | None:
         """Seed of the random order of documents; ``None``: they come costliest first."""
         return (self.seed[0] or 0) if self.order == "random" or self.until else None
-
-    @property
-    def controls(self) -> tuple[str, ...]:
-        """The parts of ``ablate``, each once."""
-        return tuple(dict.fromkeys(comma_list(self.ablate)))
 
     @property
     def include_paths(self) -> tuple[str, ...]:

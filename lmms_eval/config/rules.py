@@ -7,8 +7,9 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from lmms_eval.config.controls import CONTROLS, controls_of
 from lmms_eval.config.environment import environment_defaults
-from lmms_eval.config.options import CONTROLS, RunConfig, options
+from lmms_eval.config.options import RunConfig, options
 from lmms_eval.errors import ConfigError
 
 _LEAST: dict[str, float] = {
@@ -86,7 +87,7 @@ def _ranges(config: RunConfig) -> Iterator[str]:
 
 
 def _controls(config: RunConfig) -> Iterator[str]:
-    for name in config.controls:
+    for name in controls_of(config.ablate):
         if name not in CONTROLS:
             yield f"--ablate: there is no control {name!r}; there is: {', '.join(CONTROLS)}"
 

@@ -13,6 +13,7 @@ from loguru import logger
 from lmms_eval.api.messages import AUDIO_SUFFIXES, IMAGE_SUFFIXES
 from lmms_eval.api.task import Task
 from lmms_eval.config import RunConfig
+from lmms_eval.config.controls import controls_of
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.errors import UsageError
 from lmms_eval.tasks.controls.changes import media_of
@@ -25,6 +26,8 @@ from lmms_eval.tasks.yaml.task import YamlTask
 
 _PROBED = 16
 """Documents that are looked at before a task is taken to have no media."""
+_SHOWN = 3
+"""Names of tasks in one line."""
 _SUFFIXES = (*IMAGE_SUFFIXES, *AUDIO_SUFFIXES, "mp4", "mkv", "avi", "mov", "webm")
 _ENDINGS = tuple(f".{suffix}" for suffix in _SUFFIXES)
 _BETWEEN = re.compile(r"[\s'\",\[\]]+")
@@ -43,26 +46,32 @@ def with_controls(config: RunConfig, plans: tuple[TaskPlan, ...], is_legacy: boo
     Raises:
         UsageError: no task has a control that is asked for; a task does not say where its choices are, or has none.
     """
-    names = config.controls
+    names = controls_of(config.ablate)
     if not names and config.permute_choices is None:
         return plans
     made: list[TaskPlan] = []
-    refused: list[str] = []
+    refused: dict[str, list[str]] = {}
     for plan in plans:
         made.append(plan)
         for name in names:
             if reason := _refusal(plan, name, is_legacy):
-                refused.append(f"{plan.task.name}: no control {name}: {reason}")
+                refused.setdefault(f"no control {name}: {reason}", []).append(plan.task.name)
             else:
                 task = _control(plan, name, config.seed[0] or 0)
                 made.append(TaskPlan(task, plan.doc_ids, plan.original))
         if config.permute_choices is not None:
             made += _rotations(plan, config.permute_choices)
-    if names and len(refused) == len(names) * len(plans):
-        raise UsageError("--ablate: " + "; ".join(refused))
-    for line in refused:
+    lines = [f"{_some(tasks)}: {reason}" for reason, tasks in refused.items()]
+    if names and not any(isinstance(plan.task, ControlTask) for plan in made):
+        raise UsageError("--ablate: " + "; ".join(lines))
+    for line in lines:
         logger.warning(line)
     return tuple(made)
+
+
+def _some(tasks: Sequence[str]) -> str:
+    shown = ", ".join(tasks[:_SHOWN])
+    return shown if len(tasks) <= _SHOWN else f"{shown} and {len(tasks) - _SHOWN} more"
 
 
 def _refusal(plan: TaskPlan, name: str, is_legacy: bool) -> str:
@@ -71,8 +80,8 @@ def _refusal(plan: TaskPlan, name: str, is_legacy: bool) -> str:
     if is_legacy and not isinstance(task, YamlTask):
         return "its media cannot be kept from a class plugin, which asks a task of another class for them itself"
     if name == "choices-only":
-        has_choices = isinstance(task, YamlTask) and (task.choice_columns or task.config.doc_to_choice is not None)
-        return "" if has_choices else "it says of no choices (choices or doc_to_choice in its YAML)"
+        has_choices = isinstance(task, YamlTask) and any(map(task.choice_texts, plan.doc_ids[:_PROBED]))
+        return "" if has_choices else "it tells no choices (choices or doc_to_choice in its YAML)"
     if isinstance(task, YamlTask) and task.config.doc_to_visual is None and task.config.doc_to_messages is None:
         return "its documents have no media"
     if not any(_shows_media(task, doc_id) for doc_id in plan.doc_ids[:_PROBED]):

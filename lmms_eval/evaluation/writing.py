@@ -18,6 +18,8 @@ from lmms_eval.evaluation.judge import recorded_judge
 from lmms_eval.evaluation.record import RunRecord
 from lmms_eval.results.baseline import PairedScores, compare
 from lmms_eval.results.benchmarks import benchmark_reports
+from lmms_eval.results.control_rows import control_lines
+from lmms_eval.results.controls import control_findings
 from lmms_eval.results.document import RunFacts, results_document
 from lmms_eval.results.environment import GitState, git_state
 from lmms_eval.results.report import ReportFacts, header, notes
@@ -58,7 +60,8 @@ def write_results(
         cache=cache_part(config, result.asking.cache),
         judge=recorded_judge(collected.judge, result.tasks, result.asking),
     )
-    document = results_document(result, collected.selection, facts, paired)
+    controls = control_findings(result.tasks, collected.selection.groups, store)
+    document = results_document(result, collected.selection, facts, paired, controls)
     stem = record.files.benchmark if record.files is not None else None
     reports = benchmark_reports(result.tasks, stem, collected.selection.groups)
     for report in reports:
@@ -81,12 +84,11 @@ def write_results(
         model_asked=str(collected.model.identity().get("model", "")),
         tariffs=collected.tariffs,
     )
-    lines = notes(result, shown)
+    lines = [*control_lines(controls), *notes(result, shown)]
     if config.show_config:
         lines.append(json_text(document, indent=2))
-    text = "\n\n".join(
-        [header(shown), tables(result, collected.selection, paired), *(report.text.rstrip("\n") for report in reports)]
-    )
+    table = tables(result, collected.selection, paired, controls)
+    text = "\n\n".join([header(shown), table, *(report.text.rstrip("\n") for report in reports)])
     return Written(document, mask_known(text), [mask_known(line) for line in lines])
 
 

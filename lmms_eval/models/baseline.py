@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import contextlib
 import random
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,11 +15,10 @@ from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, RequestKind, Response
 from lmms_eval.errors import ModelError
 from lmms_eval.models.media_check import open_media
-from lmms_eval.models.task_access import choices_of, gold_answer_of, target_of
+from lmms_eval.models.task_access import gold_answer_of, offered_options, target_of
 
 TAKE = 64
 OTHER_CHOICE = -10.0
-OPTION_LINE = re.compile(r"^[^\S\n]*\(?([A-Z])[).:]\s*\S", re.MULTILINE)
 
 
 class Baseline(Model):
@@ -82,11 +80,7 @@ class Baseline(Model):
         generator = random.Random(request.seed)
         if request.kind == "loglikelihood":
             return Response(request.id, loglikelihood=-generator.random(), is_greedy=False)
-        options = (
-            self.options
-            or choices_of(request.task, request.doc_id)
-            or tuple(dict.fromkeys(OPTION_LINE.findall(request.context)))
-        )
+        options = self.options or offered_options(request.task, request.doc_id, request.context)
         if not options:
             message = "random_choice found no options in the prompt; give --model_args options=A|B|C|D"
             return Response.failure(request.id, "bad_request", message)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, cast
 
 from lmms_eval.api.request import Request
 from lmms_eval.api.task import Task
 from lmms_eval.errors import ModelError
+
+OPTION_LINE = re.compile(r"^[^\S\n]*\(?([A-Z])[).:]\s*\S", re.MULTILINE)
 
 
 class LegacyTask(Protocol):
@@ -65,6 +68,11 @@ def choices_of(task: Task, doc_id: int) -> tuple[str, ...]:
     """The document's choices as texts; empty where the task has none or does not tell them."""
     offered = getattr(task, "choices", None)
     return tuple(str(choice) for choice in offered(doc_id) or ()) if callable(offered) else ()
+
+
+def offered_options(task: Task, doc_id: int, context: str) -> tuple[str, ...]:
+    """The answers that a document offers: its choices, or the letters of the option lines in its prompt."""
+    return choices_of(task, doc_id) or tuple(dict.fromkeys(OPTION_LINE.findall(context)))
 
 
 def document_of(task: Task, doc_id: int) -> Mapping[str, Any]:

@@ -14,6 +14,7 @@ from lmms_eval.engine.groups import GroupResult
 from lmms_eval.engine.outcomes import TaskOutcome
 from lmms_eval.engine.uncertainty import NOT_AVAILABLE
 from lmms_eval.results.baseline import PairedScores
+from lmms_eval.results.controls import NO_CONTROLS, Controls
 from lmms_eval.results.cost import cost_part
 from lmms_eval.results.efficiency import efficiency, throughput
 from lmms_eval.results.environment import GitState, machine, versions
@@ -54,8 +55,9 @@ class RunFacts:
 
 
 def results_document(
-    run: RunResult, selection: Selection, facts: RunFacts, paired: Mapping[str, Mapping[str, PairedScores]]
-) -> dict[str, Any]:
+    run: RunResult, selection: Selection, facts: RunFacts, paired: Mapping[str, Mapping[str, PairedScores]],
+    controls: Controls = NO_CONTROLS,
+) -> dict[str, Any]:  # fmt: skip
     """Build the document from the run's numbers; ``paired`` holds the comparisons by task and ``METRIC,FILTER``."""
     tasks = {result.task.name: result for result in run.tasks}
     layout = table_layout(selection, run.groups, tasks)
@@ -84,10 +86,7 @@ def results_document(
     document["task_hashes"] = {name: result.task_hash for name, result in tasks.items()}
     document |= _model_part(facts)
     document |= _additions(run, tasks, facts)
-    if paired:
-        document["paired"] = {
-            name: {row: asdict(scores) for row, scores in rows.items()} for name, rows in paired.items()
-        }
+    document |= _comparisons(paired, controls)
     for result in run.tasks:
         for metric in result.metrics:
             for part, content in metric.details.items():
@@ -144,6 +143,11 @@ def _paired_entry(rows: Mapping[str, PairedScores]) -> dict[str, Any]:
         "paired_ci_upper": first.ci_upper,
         "paired_pvalue": first.pvalue,
     }
+
+
+def _comparisons(paired: Mapping[str, Mapping[str, PairedScores]], controls: Controls) -> dict[str, Any]:
+    rows = {name: {row: asdict(scores) for row, scores in rows.items()} for name, rows in paired.items()}
+    return ({"paired": rows} if rows else {}) | ({"controls": controls.as_dict()} if controls.tasks else {})
 
 
 def _task_parts(selection: Selection, tasks: Mapping[str, TaskResult], groups: Sequence[GroupResult]) -> dict[str, Any]:

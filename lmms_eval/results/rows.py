@@ -12,6 +12,8 @@ from lmms_eval.engine.evaluate import RunResult
 from lmms_eval.engine.outcomes import TaskOutcome
 from lmms_eval.engine.uncertainty import NOT_AVAILABLE
 from lmms_eval.results.baseline import PairedScores
+from lmms_eval.results.control_rows import rotation_rows, with_gaps
+from lmms_eval.results.controls import NO_CONTROLS, Controls
 from lmms_eval.results.efficiency import throughput
 from lmms_eval.results.layout import directions, group_outcome, table_layout
 from lmms_eval.results.table import (
@@ -30,7 +32,7 @@ Paired = Mapping[str, Mapping[str, PairedScores]]
 """Comparisons with a baseline by task and ``METRIC,FILTER``."""
 
 
-def tables(run: RunResult, selection: Selection, paired: Paired) -> str:
+def tables(run: RunResult, selection: Selection, paired: Paired, controls: Controls = NO_CONTROLS) -> str:
     """Make the table of tasks with the speeds below it and, where a group aggregates, the table of groups."""
     tasks = {result.task.name: result for result in run.tasks}
     higher = directions(tasks, run.groups)
@@ -42,14 +44,14 @@ def tables(run: RunResult, selection: Selection, paired: Paired) -> str:
             result = tasks[line.name]
             plain = replace(plain, shots=str(result.task.num_fewshot))
             found = _rows(plain, result.metrics, result.outcome, higher[line.name])
-            rows += _compared(found, paired.get(line.name, {}))
+            rows += with_gaps(_compared(found, paired.get(line.name, {})), result.task, controls)
         elif line.group.metrics:
             found = _rows(plain, line.group.metrics, group_outcome(line.group, tasks), higher[line.name])
             groups += found
             rows += found
         else:
             rows.append(plain)
-    parts = [rows_table(rows, "Tasks")]
+    parts = [rows_table(rotation_rows(rows, controls), "Tasks")]
     if speeds := throughput(run.asking):
         parts[0] += f"\n\nThroughput Summary\n\n{throughput_table(speeds)}"
     if groups:

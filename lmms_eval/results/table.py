@@ -45,6 +45,15 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
+class GapCells:
+    """What the score of a task loses in a control, as printed."""
+
+    gap: str
+    interval: str
+    pvalue: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class TableRow:
     """One metric of one task or group, through one filter pipeline; with a name alone, a group without a number."""
 
@@ -61,6 +70,9 @@ class TableRow:
     numbers: Mapping[str, Any] = field(default_factory=dict)
     """Numbers of ``OPTIONAL``, by name."""
     comparison: Comparison | None = None
+    gap: GapCells | None = None
+    chance: str = ""
+    """What guessing gives, in units of the metric."""
     interval: str = ""
     scored: int | None = None
     """Documents that emitted the metric."""
@@ -156,8 +168,13 @@ def _columns(rows: Sequence[TableRow], heading: str) -> Iterator[Column]:
         yield compared("Baseline", lambda paired: paired.baseline, is_text=True)
         yield compared("Diff", lambda paired: _signed(paired.difference, paired.unit), is_text=True)
         yield compared("CI", _difference_interval, is_text=True)
-        yield compared("P_Value", _p_value)
+        yield compared("P_Value", lambda paired: p_value_text(paired.pvalue))
+    if any(row.gap is not None for row in rows):
+        yield column("Gap", lambda row: "" if row.gap is None else row.gap.gap, is_text=True)
+        yield column("Gap_CI95", lambda row: "" if row.gap is None else row.gap.interval, is_text=True)
+        yield column("Gap_P", lambda row: "" if row.gap is None else p_value_text(row.gap.pvalue))
     added = (
+        column("Chance", lambda row: row.chance, is_text=True),
         column("CI95", lambda row: row.interval, is_text=True),
         column("N", lambda row: "" if row.scored is None else str(row.scored)),
         column("Answers", lambda row: row.answers, is_text=True),
@@ -177,8 +194,9 @@ def _difference_interval(paired: Comparison) -> str:
     return f"[{_signed(paired.low, paired.unit)}, {_signed(paired.high, paired.unit)}]"
 
 
-def _p_value(paired: Comparison) -> str:
-    if paired.pvalue is None:
+def p_value_text(pvalue: float | None) -> str:
+    """Return a p-value's text, with a star below 0.05; empty for none."""
+    if pvalue is None:
         return ""
-    shown = f"{paired.pvalue:.4f}" if paired.pvalue >= _LEAST_SHOWN else f"<{_LEAST_SHOWN}"
-    return f"{shown}{'*' if paired.pvalue < _SIGNIFICANT else ''}"
+    shown = f"{pvalue:.4f}" if pvalue >= _LEAST_SHOWN else f"<{_LEAST_SHOWN}"
+    return f"{shown}{'*' if pvalue < _SIGNIFICANT else ''}"

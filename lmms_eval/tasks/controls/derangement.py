@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
 
+from lmms_eval.engine.plan import draw_place
 from lmms_eval.errors import UsageError
 
 
@@ -27,8 +28,7 @@ def derangement(doc_ids: Sequence[int], seed: int, media: Mapping[int, Hashable]
     if len(doc_ids) < 2:
         raise UsageError("one document alone has no other to take media from: ask two documents or more")
 
-    def place(doc_id: int) -> bytes:
-        return hashlib.sha256(f"{seed}:{doc_id}".encode()).digest()
+    place = partial(draw_place, seed)
 
     shared = Counter(media[doc_id] for doc_id in doc_ids)
     first: dict[Hashable, bytes] = {}

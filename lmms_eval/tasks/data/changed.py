@@ -22,7 +22,9 @@ class ChangedSource:
         change: from the values of these columns to theirs.
     """
 
-    def __init__(self, source: Source, columns: Sequence[str], change: Callable[[Mapping[str, Any]], Mapping[str, Any]]):
+    def __init__(
+        self, source: Source, columns: Sequence[str], change: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+    ) -> None:
         self.columns, self.features, self.where = source.columns, source.features, source.where
         self._source, self._change = source, change
         self._changed = tuple(name for name in columns if name in source.columns)

@@ -4,6 +4,8 @@ without their question."""
 from __future__ import annotations
 
 import ast
+import contextlib
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +19,7 @@ ROTATION, NO_QUESTION = "rotation-", "no-question"
 FORMS = ("letter", "number", "text")
 KEYS = ("options", "answer", "form", "question")
 _LABEL = re.compile(r"\(?([A-Za-z])[).:]\s*")
-_ABSENT = frozenset({"", "nan", "none"})
+_ABSENT = frozenset({"", "nan", "none", "n/a"})
 
 Row = Mapping[str, Any]
 
@@ -101,7 +103,7 @@ class ChoiceColumns:
         changed = dict(row)
         if self.is_list:
             held = row[self.columns[0]]
-            changed[self.columns[0]] = repr(made) if isinstance(held, str) else made
+            changed[self.columns[0]] = _written(made, held) if isinstance(held, str) else made
         else:
             changed |= dict(zip(self.columns, made, strict=False))
         place = (right - turn) % len(options)
@@ -133,10 +135,19 @@ def changed_row(columns: ChoiceColumns, change: str, row: Row) -> dict[str, Any]
 def _read(value: Any) -> Any:
     if not isinstance(value, str):
         return value
+    for read in (json.loads, ast.literal_eval):
+        with contextlib.suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            return read(value)
+    return None
+
+
+def _written(options: Sequence[Any], held: str) -> str:
+    """A list as text in the form that it had: JSON, else Python's."""
     try:
-        return ast.literal_eval(value)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return None
+        json.loads(held)
+    except ValueError:
+        return repr(list(options))
+    return json.dumps(options, ensure_ascii=False)
 
 
 def _turned(options: Sequence[Any], turn: int) -> list[Any]:

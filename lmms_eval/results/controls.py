@@ -1,0 +1,317 @@
+"""Controls beside their tasks: paired gaps, rotations taken together, the chance level (``docs/controls.md``)."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from lmms_eval import stats
+from lmms_eval.api.task import Group
+from lmms_eval.engine.aggregate import MetricResult, TaskResult
+from lmms_eval.engine.store import RunStore
+from lmms_eval.results.baseline import Row
+from lmms_eval.results.chance import Chance, chance_of
+from lmms_eval.stats.differences import PairOptions, compare_pairs
+from lmms_eval.tasks.controls.control import control_name
+from lmms_eval.tasks.yaml.choices import ROTATION
+from lmms_eval.utils.numbers import ScoreRange
+
+_STRATUM = "task_name"
+"""Field of a document's value by which a macro mean divides the documents."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A control's number beside the task's, in units of the metric."""
+
+    score: float
+    """Of the control, over the documents that both have."""
+    plain: float
+    """Of the task itself, over the same documents."""
+    gap: float
+    """Plain less control: what the score loses."""
+    interval: stats.Interval | stats.NoInterval
+    """95 %, of the gap."""
+    p: float | None
+    """Two-sided."""
+    n: int
+    """Documents."""
+
+    @property
+    def is_clear(self) -> bool:
+        """The interval lies on one side of 0."""
+        found = self.interval
+        return isinstance(found, stats.Interval) and (found.low > 0 or found.high < 0)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "interval": _ends(self.interval)}
+
+
+@dataclass(frozen=True, slots=True)
+class Rotated:
+    """A metric over the rotations of each document's choices, the task's own order among them."""
+
+    mean: float
+    """Mean over documents of the mean over their rotations, in units of the metric."""
+    mean_interval: stats.Interval | stats.NoInterval
+    all_right: float
+    """Share of documents that are right in each of their rotations, in units of the metric."""
+    all_right_interval: stats.Interval | stats.NoInterval
+    n: int
+    """Documents."""
+    orders: int
+    """The most rotations that a document was asked in."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskControls:
+    """All that the controls of one task tell."""
+
+    chance: Chance
+    gaps: Mapping[str, Mapping[str, Gap]] = field(default_factory=dict)
+    """By control and ``METRIC,FILTER``."""
+    rotations: Mapping[str, Rotated] = field(default_factory=dict)
+    """By ``METRIC,FILTER``."""
+    scales: Mapping[str, float] = field(default_factory=dict)
+    """What a right document counts, by ``METRIC,FILTER`` of those that count right and wrong ones."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The part of one task."""
+        made: dict[str, Any] = {"chance": asdict(self.chance)}
+        for control, rows in self.gaps.items():
+            made[control] = {row: gap.as_dict() for row, gap in rows.items()}
+        if self.rotations:
+            made["rotations"] = {
+                row: {
+                    **asdict(found),
+                    "mean_interval": _ends(found.mean_interval),
+                    "all_right_interval": _ends(found.all_right_interval),
+                }
+                for row, found in self.rotations.items()
+            }
+        return made
+
+
+def _ends(found: stats.Interval | stats.NoInterval) -> dict[str, Any]:
+    if isinstance(found, stats.Interval):
+        return asdict(found)
+    return {"low": None, "high": None, "reason": found.reason}
+
+
+@dataclass(frozen=True, slots=True)
+class Controls:
+    """All that the controls of a run tell."""
+
+    tasks: Mapping[str, TaskControls] = field(default_factory=dict)
+    groups: Mapping[str, Mapping[str, Gap]] = field(default_factory=dict)
+    """By group and control: the mean over its tasks, by the first metric of each, of those whose scores have one
+    range."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The part ``controls`` of the results document."""
+        found = {name: one.as_dict() for name, one in self.tasks.items()}
+        return found | {
+            name: {control: gap.as_dict() for control, gap in gaps.items()} for name, gaps in self.groups.items()
+        }
+
+
+NO_CONTROLS = Controls()
+
+
+def control_findings(results: Sequence[TaskResult], groups: Sequence[Group], store: RunStore) -> Controls:
+    """Compare each task of a run, and each group of tasks, with its controls by document."""
+    below: dict[str, list[TaskResult]] = {}
+    for result in results:
+        if result.task.control_of:
+            below.setdefault(result.task.control_of, []).append(result)
+    if not below:
+        return NO_CONTROLS
+    by_name = {result.task.name: result for result in results}
+    columns = {name: _columns(by_name[name], store) for of in below for name in (of, *(c.task.name for c in below[of]))}
+    tasks = {name: _of_task(by_name[name], [one.task.name for one in below[name]], columns) for name in below}
+    children = {group.name: group.children for group in groups}
+    found = {group.name: _of_group(sorted(_leaves(group.name, children)), below, columns) for group in groups}
+    return Controls(tasks, {name: gaps for name, gaps in found.items() if gaps})
+
+
+def _leaves(name: str, children: Mapping[str, Sequence[str]]) -> set[str]:
+    if name not in children:
+        return {name}
+    return {leaf for child in children[name] for leaf in _leaves(child, children)}
+
+
+def _of_task(plain: TaskResult, controls: Sequence[str], columns: Mapping[str, Mapping[Row, _Scores]]) -> TaskControls:
+    own = columns[plain.task.name]
+    gaps: dict[str, dict[str, Gap]] = {}
+    turned = []
+    for full_name in controls:
+        name, found = full_name.removeprefix(control_name(plain.task.name, "")), columns[full_name]
+        if name.startswith(ROTATION):
+            turned.append(found)
+            continue
+        both = {str(row): _gap([(own[row], found[row])]) for row in own if row in found}
+        gaps[name] = {row: gap for row, gap in both.items() if gap is not None}
+    rotations = {str(row): _rotated(row, scores, turned) for row, scores in own.items()} if turned else {}
+    chance = chance_of(plain.task, plain.plan.doc_ids)
+    scales = {str(row): scores.right for row, scores in own.items() if scores.right}
+    return TaskControls(chance, gaps, {row: found for row, found in rotations.items() if found is not None}, scales)
+
+
+def _of_group(
+    leaves: Sequence[str], below: Mapping[str, Sequence[TaskResult]], columns: Mapping[str, Mapping[Row, _Scores]]
+) -> dict[str, Gap]:
+    """The gaps of a group by control: the mean over its tasks of their gaps, where two or more can be put together."""
+    pairs: dict[str, list[tuple[_Scores, _Scores]]] = {}
+    for leaf in leaves:
+        for result in below.get(leaf, ()):
+            row = next(iter(columns[leaf]), None)
+            control = result.task.name.removeprefix(control_name(leaf, ""))
+            if row is None:
+                break
+            if row in columns[result.task.name] and not control.startswith(ROTATION):
+                pairs.setdefault(control, []).append((columns[leaf][row], columns[result.task.name][row]))
+    alike = {
+        control: found
+        for control, found in pairs.items()
+        if len(found) > 1 and len({plain.metric.certainty.score_range for plain, _ in found}) == 1
+    }
+    return {control: gap for control, found in alike.items() if (gap := _gap(found)) is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class _Scores:
+    """A metric's numbers by document, whose mean is the metric's number."""
+
+    metric: MetricResult
+    by_document: Mapping[int, float]
+    clusters: Mapping[int, str | None]
+    strata: Mapping[int, str]
+    """Where the metric's number is the mean over strata of the means within them; else empty."""
+
+    @property
+    def within(self) -> ScoreRange:
+        """What a number can be."""
+        found = self.metric.certainty.score_range
+        if found == stats.ANY_NUMBER or self.strata:
+            return stats.ANY_NUMBER
+        return found
+
+    @property
+    def right(self) -> float:
+        """What a right document counts in a metric that goes from 0 to it; 0 of others."""
+        scale, found = self.metric.scale or 1.0, self.metric.certainty.score_range
+        return scale if self.strata or found == ScoreRange(0.0, scale) else 0.0
+
+    def named(self, documents: Sequence[int]) -> list[str | None] | None:
+        """The clusters of some documents; ``None`` without any."""
+        names = [self.clusters.get(doc_id) for doc_id in documents]
+        return names if any(name is not None for name in names) else None
+
+
+def _columns(result: TaskResult, store: RunStore) -> dict[Row, _Scores]:
+    """The metrics of a task whose number is a mean over documents, or over strata of them, in the metric's units."""
+    metrics = {Row(one.metric, one.filter): one for one in result.metrics if _is_number(one.value)}
+    values: dict[Row, dict[int, Any]] = {row: {} for row in metrics}
+    for record in store.scores(result.task.name, result.plan.doc_ids):
+        for score in record.get("scores", ()):
+            for name, value in score["metrics"].items():
+                row = Row(name, score["filter"])
+                if row in values and stats.item_number(value, result.task.score_key) is not None:
+                    values[row][record["doc_id"]] = value
+    found = {row: _scores(result, metric, values[row]) for row, metric in metrics.items()}
+    return {row: scores for row, scores in found.items() if scores is not None}
+
+
+def _scores(result: TaskResult, metric: MetricResult, values: Mapping[int, Any]) -> _Scores | None:
+    key, scale = result.task.cluster_key, metric.scale
+    numbers = {doc_id: stats.item_number(value, result.task.score_key) or 0.0 for doc_id, value in values.items()}
+    clusters = {
+        doc_id: str(value[key]) if key and isinstance(value, Mapping) and value.get(key) is not None else None
+        for doc_id, value in values.items()
+    }
+    if scale > 0:
+        scaled = {doc_id: scale * number for doc_id, number in numbers.items()}
+        return _Scores(metric, scaled, clusters, {})
+    strata = {
+        doc_id: str(value[_STRATUM])
+        for doc_id, value in values.items()
+        if isinstance(value, Mapping) and _STRATUM in value
+    }
+    if not strata or len(strata) < len(numbers):
+        return None
+    weights = _weights(list(strata), strata)
+    mean = math.fsum(weights[doc_id] * number for doc_id, number in numbers.items()) / len(numbers)
+    is_macro = math.isclose(mean, float(metric.value), rel_tol=1e-9, abs_tol=1e-12)
+    return _Scores(metric, numbers, clusters, strata) if is_macro else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _weights(documents: Sequence[int], strata: Mapping[int, str]) -> dict[int, float]:
+    """The weight of each document, 1 on average, such that the weighted mean is that over strata; 1 without strata."""
+    if not strata:
+        return dict.fromkeys(documents, 1.0)
+    sizes = Counter(strata[doc_id] for doc_id in documents)
+    return {doc_id: len(documents) / (len(sizes) * sizes[strata[doc_id]]) for doc_id in documents}
+
+
+def _gap(tasks: Sequence[tuple[_Scores, _Scores]]) -> Gap | None:
+    """The mean over tasks of the gap over the documents that a task and its control both have.
+
+    A weight makes it a mean over all documents, such that every task counts as much, and every stratum within it.
+    """
+    shared = [sorted(set(plain.by_document) & set(control.by_document)) for plain, control in tasks]
+    n = sum(map(len, shared))
+    if not all(shared):
+        return None
+    first: list[float] = []
+    second: list[float] = []
+    clusters: list[str | None] = []
+    for number, ((plain, control), documents) in enumerate(zip(tasks, shared, strict=True)):
+        of_task, weights = n / (len(tasks) * len(documents)), _weights(documents, plain.strata)
+        first += [of_task * weights[doc_id] * plain.by_document[doc_id] for doc_id in documents]
+        second += [of_task * weights[doc_id] * control.by_document[doc_id] for doc_id in documents]
+        names = plain.named(documents)
+        if names is None and len(tasks) > 1:  # beside tasks with clusters each of its documents is one
+            names = [str(doc_id) for doc_id in documents]
+        clusters += [] if names is None else [None if name is None else f"{number} {name}" for name in names]
+    has_clusters = any(plain.named(documents) is not None for (plain, _), documents in zip(tasks, shared, strict=True))
+    within = tasks[0][0].within if len(tasks) == 1 else stats.ANY_NUMBER
+    found = compare_pairs(first, second, clusters if has_clusters else None, PairOptions(within=within))
+    return Gap(math.fsum(second) / n, math.fsum(first) / n, found.value, found.interval, found.p, n)
+
+
+def _rotated(row: Row, plain: _Scores, turned: Iterable[Mapping[Row, _Scores]]) -> Rotated | None:
+    """``None`` where the metric does not count right documents."""
+    if plain.strata or not plain.right:
+        return None
+    further = [found[row].by_document for found in turned if row in found]
+    asked = {doc_id: [score, *(one[doc_id] for one in further if doc_id in one)] for doc_id, score in
+             plain.by_document.items()}  # fmt: skip
+    if not asked:
+        return None
+    right = plain.right
+    means = [math.fsum(scores) / len(scores) for scores in asked.values()]
+    shares = [right * float(min(scores) >= right) for scores in asked.values()]
+    names = plain.named(list(asked))
+    return Rotated(
+        math.fsum(means) / len(means),
+        _interval(means, names, plain.within),
+        math.fsum(shares) / len(shares),
+        _interval(shares, names, ScoreRange(0.0, right)),
+        len(asked),
+        max(map(len, asked.values())),
+    )
+
+
+def _interval(
+    scores: Sequence[float], clusters: Sequence[str | None] | None, within: ScoreRange
+) -> stats.Interval | stats.NoInterval:
+    """The interval of a mean by the project's rule."""
+    spread = stats.Spread.of_scores(scores, within) if clusters is None else stats.Spread.clustered(scores, clusters)
+    return stats.score_interval(math.fsum(scores) / len(scores), spread, within)
