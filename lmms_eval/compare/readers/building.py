@@ -145,6 +145,20 @@ class TaskBuilder:
         return found
 
 
+class RepeatedScores:
+    """Numbers of documents that were answered several times: a document's score is the mean of its answers'."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[str, int], list[float]] = {}
+
+    def add(self, row: int, metric: str, number: float) -> None:
+        self._numbers.setdefault((metric, row), []).append(number)
+
+    def give(self, builder: TaskBuilder) -> None:
+        for (metric, row), numbers in self._numbers.items():
+            builder.score(row, metric, NO_FILTER, math.fsum(numbers) / len(numbers))
+
+
 class MetadataColumns:
     """Columns of text by which documents can be divided: a few values, each of several documents."""
 
@@ -167,7 +181,9 @@ class MetadataColumns:
             del self._known[name]
             self._values.pop(name, None)
             return
-        self._values.setdefault(name, [None] * self._rows)[row] = text
+        if name not in self._values:
+            self._values[name] = [None] * self._rows
+        self._values[name][row] = text
 
     def found(self) -> dict[str, Sequence[str | None]]:
         """Return the columns of which a value belongs to two documents or more, on average."""

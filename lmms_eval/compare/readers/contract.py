@@ -66,8 +66,6 @@ class Looked:
 class Format:
     """A format of runs."""
 
-    kind: str
-    """Name of the format, as ``RunRows.kind`` has it."""
     needs: str
     """What a file of it must hold, for the line that refuses an unknown one."""
     is_this: Callable[[Looked], bool]

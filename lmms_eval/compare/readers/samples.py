@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -71,6 +71,8 @@ class ReadTask:
 
     rows: TaskRows
     notes: tuple[str, ...] = ()
+    is_own: bool = True
+    """Written by this project, as its keys tell."""
 
 
 def is_sample(record: Mapping[str, Any]) -> bool:
@@ -82,14 +84,19 @@ def read_samples(path: Path, task: str, facts: SampleFacts = SampleFacts()) -> R
     """Read the samples of one task.
 
     A line without a filter belongs to every pipeline; of several lines of a document and pipeline the first that was
-    scored counts.
+    scored counts. Lines without any metric have ``exact_match``, the equality of answer and target.
 
     Raises:
         DataError: the file cannot be read, or a line is no sample.
     """
     file = _SamplesFile(path, task, facts)
     file.read()
-    return file.task()
+    found = file.task()
+    if found.rows.columns or found.is_own or facts.wanted or not found.rows.ids:
+        return found
+    compared = read_samples(path, task, replace(facts, wanted=(Wanted("exact_match", NO_FILTER),)))
+    note = f"{task}: the lines have no metric: exact_match is the equality of answer and target"
+    return replace(compared, notes=(*compared.notes, note))
 
 
 def fallback_number(sample: Mapping[str, Any], metric: str, score_key: str) -> float | None:
@@ -130,6 +137,7 @@ class _SamplesFile:
     facts: SampleFacts
     places: dict[str, array[int]] = field(default_factory=dict)
     """By pipeline the offset of each row's line; -1 where it has none, less than that where its line is unscored."""
+    is_own: bool = False
     builder: TaskBuilder = field(init=False)
 
     def read(self) -> None:
@@ -143,11 +151,12 @@ class _SamplesFile:
     def task(self) -> ReadTask:
         self.builder.states_filter = "" not in self.places
         lookups = Lookups(cache(self._metadata), self._answer, self._raw)
-        return ReadTask(self.builder.rows(lookups), self.builder.notes)
+        return ReadTask(self.builder.rows(lookups), self.builder.notes, self.is_own)
 
     def _add(self, sample: dict[str, Any], offset: int) -> None:
         row = self.builder.row(id_text(sample["doc_id"]))
         stated = sample.get("status")
+        self.is_own = self.is_own or stated is not None
         pipeline = sample.get("filter", "")
         if not isinstance(pipeline, str):
             raise TypeError("filter")
@@ -209,11 +218,16 @@ class _SamplesFile:
         return cluster_of(key, [value for name, value in sample.items() if name not in OWN_KEYS], sample.get("doc"))
 
     def _line(self, row: int, pipeline: str | None = None) -> dict[str, Any] | None:
-        for name, places in self.places.items():
-            if (pipeline is None or name in (pipeline, "")) and row < len(places) and places[row] != _NOWHERE:
-                place = places[row]
-                return record_at(self.path, place if place >= 0 else _unscored(place))
-        return None
+        """Read the line of a row, of any pipeline if none is named; one that was scored before any other."""
+        found = [
+            places[row]
+            for name, places in self.places.items()
+            if (pipeline is None or name in (pipeline, "")) and row < len(places) and places[row] != _NOWHERE
+        ]
+        if not found:
+            return None
+        place = next((place for place in found if place >= 0), found[0])
+        return record_at(self.path, place if place >= 0 else _unscored(place))
 
     def _answer(self, row: int) -> Answer | None:
         sample = self._line(row)

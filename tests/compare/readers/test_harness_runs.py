@@ -37,6 +37,7 @@ def results(**parts: Any) -> dict[str, Any]:
         "higher_is_better": {"quiz": {"acc": True, "graded": True, "macro": True, "loss": False}},
         "model_name": "org/model",
         "run_key": "key1",
+        "n-shot": {},
         **parts,
     }
 

@@ -1,4 +1,4 @@
-"""Runs of ours: an output folder, a results file, a samples file, or the record of a run (``.runs/KEY``)."""
+"""Runs of ours and of the family: an output folder, a results file, a samples file, or a record (``.runs/KEY``)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import orjson
 
 from lmms_eval.compare.readers.contract import Format, Looked
 from lmms_eval.compare.readers.journals import JOURNALS, Journals
-from lmms_eval.compare.readers.own_facts import ENDING, Results
+from lmms_eval.compare.readers.result_facts import Results
 from lmms_eval.compare.readers.samples import ReadTask, is_sample, read_samples
 from lmms_eval.compare.runs import RunRows
 from lmms_eval.config import argument_text
@@ -20,20 +20,51 @@ from lmms_eval.results.naming import RUNS
 from lmms_eval.storage.lines import unsealed
 from lmms_eval.utils import model_name_from_args
 
-KIND = "lmms_eval"
+OWN, LMMS_EVAL, LM_EVAL = "lmms_eval", "lmms-eval family", "lm_eval"
+"""Ours has the underline of its package; its results document says more than the family's."""
 _STATE = "run.json"
-_MARK = "_samples_"
-"""Between the date stamp and the task in the name of a samples file."""
 SHOWN = 12
 """Runs that a refusal names."""
 
 
-def is_own_results(looked: Looked) -> bool:
-    return {"results", "configs", "run_key"} <= looked.document.keys()
+@dataclass(frozen=True, slots=True)
+class _Naming:
+    """Names of the files of a run, where ``DATE`` stands for its date stamp."""
+
+    results: str
+    samples: str
+
+    def date(self, name: str) -> str | None:
+        """Find the date stamp in the name of a results file; ``None`` if it is not named like one."""
+        before, _, after = self.results.partition("DATE")
+        is_one = name.startswith(before) and name.endswith(after) and len(name) > len(before) + len(after)
+        return name[len(before) : len(name) - len(after)] if is_one else None
+
+    def task(self, name: str) -> tuple[str, str] | None:
+        """Find date stamp and task in the name of a samples file."""
+        if not name.endswith(".jsonl"):
+            return None
+        stem = name.removesuffix(".jsonl")
+        if self.samples.startswith("DATE"):
+            date, mark, task = stem.partition("_samples_")
+        else:
+            task, mark, date = stem.removeprefix("samples_").rpartition("_")
+            mark = mark if stem.startswith("samples_") else ""
+        return (date, task) if mark and date and task else None
 
 
-def is_own_samples(looked: Looked) -> bool:
-    return is_sample(looked.record) and ("status" in looked.record or "request_id" in looked.record)
+_NAMINGS = (
+    _Naming("DATE_results.json", "DATE_samples_TASK.jsonl"),  # ours and lmms-eval's
+    _Naming("results_DATE.json", "samples_TASK_DATE.jsonl"),  # lm-eval's
+)
+
+
+def is_results(looked: Looked) -> bool:
+    return {"results", "configs", "n-shot"} <= looked.document.keys()
+
+
+def is_samples(looked: Looked) -> bool:
+    return is_sample(looked.record)
 
 
 def read_results(path: Path) -> RunRows:
@@ -43,38 +74,36 @@ def read_results(path: Path) -> RunRows:
         DataError: neither is there, or one of them cannot be read.
     """
     results = Results.read(path)
-    stamp = path.name.removesuffix(ENDING)
-    journals: Journals | None = None
+    journals = Journals(path.parent / RUNS / results.run_key) if results.is_own else None
     found: list[ReadTask] = []
     missing = []
     for task in results.tasks:
-        samples = path.with_name(f"{stamp}{_MARK}{task}.jsonl")
-        if samples.is_file():
+        samples = _samples_beside(path, task)
+        if samples is not None:
             found.append(read_samples(samples, task, results.facts(task)))
-            continue
-        journals = journals or Journals(path.parent / RUNS / results.run_key)
-        if task in journals.tasks:
+        elif journals is not None and task in journals.tasks:
             found.append(journals.task(task, results.facts(task)))
         else:
             missing.append(task)
     if not found:
-        raise DataError(
-            f"{path}: no samples of this run: neither {stamp}{_MARK}TASK.jsonl beside it (--log_samples) nor its "
-            f"journal {RUNS}/{results.run_key}/{JOURNALS}"
-        )
-    notes = journals.notes if journals else ()
+        journal = f" nor its journal {RUNS}/{results.run_key}/{JOURNALS}" if journals is not None else ""
+        raise DataError(f"{path}: neither samples of this run beside it (--log_samples){journal}")
+    notes = journals.notes if journals is not None else ()
     if missing:
         notes += (f"without samples, and so left out: {', '.join(missing)}",)
-    return _run(results.model or stamp, path, found, results, notes)
+    return _run(results.model or path.stem, path, found, results, notes)
 
 
-def read_own_samples(path: Path) -> RunRows:
+def read_samples_file(path: Path) -> RunRows:
     """Read one samples file, with what the results file of its date stamp tells."""
-    stamp, mark, task = path.name.removesuffix(".jsonl").partition(_MARK)
-    beside = path.with_name(f"{stamp}{ENDING}")
-    results = Results.read(beside) if mark and beside.is_file() else Results({})
-    task = task if mark else path.stem
-    return _run(results.model or path.stem, path, [read_samples(path, task, results.facts(task))], results, ())
+    for naming in _NAMINGS:
+        if (found := naming.task(path.name)) is not None:
+            date, task = found
+            beside = path.with_name(naming.results.replace("DATE", date))
+            results = Results.read(beside) if beside.is_file() else Results({})
+            name = results.model or path.stem
+            return _run(name, path, [read_samples(path, task, results.facts(task))], results, ())
+    return _run(path.stem, path, [read_samples(path, path.stem)], Results({}), ())
 
 
 def read_record(folder: Path) -> RunRows:
@@ -105,9 +134,9 @@ def find_run(folder: Path) -> Path | None:
     inner = [folder, *sorted(item for item in folder.iterdir() if item.is_dir() and item.name != RUNS)]
     finished: dict[str, _Found] = {}
     for place in inner:
-        for path in sorted(place.glob(f"*{ENDING}")):
+        for path in sorted(path for path in place.glob("*.json") if _date(path) is not None):
             results = Results.read(path)
-            if results.run_key:
+            if results.tasks:
                 finished[f"{place}/{results.run_key}"] = _Found(path, ", ".join(results.tasks))  # the newest is last
     records = {
         str(state.parent): _Found(state.parent, f"state {_state(state.parent).get('state', 'unknown')}")
@@ -128,6 +157,19 @@ class _Found:
     about: str
 
 
+def _date(path: Path) -> str | None:
+    return next((date for naming in _NAMINGS if (date := naming.date(path.name)) is not None), None)
+
+
+def _samples_beside(results: Path, task: str) -> Path | None:
+    for naming in _NAMINGS:
+        date = naming.date(results.name)
+        if date is not None:
+            path = results.with_name(naming.samples.replace("DATE", date).replace("TASK", task))
+            return path if "/" not in task and path.is_file() else None
+    return None
+
+
 def _run(name: str, source: Path, tasks: Iterable[ReadTask], results: Results, notes: tuple[str, ...]) -> RunRows:
     tasks = list(tasks)
     by_name = {task.rows.task: results.complete(task.rows) for task in tasks}
@@ -137,10 +179,10 @@ def _run(name: str, source: Path, tasks: Iterable[ReadTask], results: Results, n
     return RunRows(
         name=name,
         source=str(source),
-        kind=KIND,
+        kind=_kind(tasks, results),
         tasks=by_name,
         groups=groups,
-        results=results.content or None,
+        results=results.content if results.is_own else None,
         notes=(*notes, *(note for task in tasks for note in task.notes)),
     )
 
@@ -155,7 +197,13 @@ def _state(folder: Path) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def _kind(tasks: Iterable[ReadTask], results: Results) -> str:
+    if results.is_own or all(task.is_own for task in tasks):
+        return OWN
+    return LM_EVAL if "lm_eval_version" in results.content else LMMS_EVAL
+
+
 RESULTS = Format(
-    KIND, "a results file of lmms_eval (JSON with results, configs, run_key)", is_own_results, read_results
+    "a results file of lmms-eval or lm-eval (JSON with results, configs, n-shot)", is_results, read_results
 )
-SAMPLES = Format(KIND, "samples of lmms_eval (JSONL with doc_id, status, metrics)", is_own_samples, read_own_samples)
+SAMPLES = Format("samples of lmms-eval or lm-eval (JSONL with doc_id, filtered_resps)", is_samples, read_samples_file)

@@ -1,4 +1,4 @@
-"""What a results document of ours tells about the numbers of its samples."""
+"""What a results document, of ours or of the family, tells about the numbers of its samples."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from lmms_eval.metrics.table import AGGREGATIONS, METRICS
 from lmms_eval.stats import MANY
 from lmms_eval.storage.json_files import read_json
 from lmms_eval.utils.numbers import ScoreRange
-
-ENDING = "_results.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +34,16 @@ class Results:
         return tuple(self._part("configs"))
 
     @property
+    def is_own(self) -> bool:
+        """Written by this project, which states more than the family does."""
+        return "run_key" in self.content
+
+    @property
     def run_key(self) -> str:
-        return str(self.content.get("run_key", ""))
+        """What tells this run from others in its folder: a hash, else the model's arguments."""
+        if self.is_own:
+            return str(self.content["run_key"])
+        return repr((self.model, self._part("config").get("model_args"), sorted(self.tasks)))
 
     @property
     def model(self) -> str:
@@ -141,6 +147,8 @@ class Results:
 
     def _range(self, task: str, metric: str) -> ScoreRange | None:
         """Return the range that the task states, else that of a built-in metric whose mean is taken."""
+        if not self.is_own:  # the family has metrics of the same names on other scales
+            return None
         stated = self._metric(task, metric).get("range")
         if isinstance(stated, list) and len(stated) == 2:
             low, high = finite(stated[0]), finite(stated[1])
