@@ -7,7 +7,7 @@ up, or scoring raised). Only *failed* counts against the error budget.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -60,6 +60,10 @@ class Estimate:
     """Sentences about the number that its readers must know (what was left out), printed below the table."""
     scores: tuple[float, ...] = ()
     """The documents' numbers in units of the value and in the order of the values, where it is their mean."""
+    scale: float = 1.0
+    """What a right answer counts among ``scores``: 100 for a percentage."""
+    clusters: tuple[Hashable, ...] = ()
+    """What the documents of ``scores`` are about, where several are about the same."""
 
 
 @dataclass(frozen=True, slots=True)

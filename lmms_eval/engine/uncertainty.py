@@ -93,6 +93,8 @@ def errors_of(
         own = None if whole.stderr is None else float(whole.stderr)
         if whole.low is not None and whole.high is not None:
             certainty = Certainty(stats.Interval(whole.low, whole.high, "own"))
+        elif whole.scores:
+            certainty = _of_scores(task, definition, values, whole)
         elif own is None:
             certainty = Certainty.of(float(value), _whole_spread(None, len(values)), stats.ANY_NUMBER)
         else:
@@ -129,16 +131,34 @@ def _certainty(
     task: Task, definition: MetricDefinition, sample: _Sample, value: float, otherwise: stats.Spread
 ) -> Certainty:
     """Of the mean of the sample where the number is that; else by the spread that the number has as a whole."""
-    within = definition.score_range
     if not sample.is_mean:
-        return Certainty.of(value, otherwise, within or stats.ANY_NUMBER)
-    if within is None and set(sample.numbers) <= {0, 1}:
-        within = ScoreRange(0.0, sample.scale)
-    within = within or stats.ANY_NUMBER
+        return Certainty.of(value, otherwise, definition.score_range or stats.ANY_NUMBER)
     scores = [sample.scale * number for number in sample.numbers]
+    within = _range(definition, scores, sample.scale)
+    return _within(value, scores, within, _spread(task, sample.items, scores, within))
+
+
+def _range(definition: MetricDefinition, scores: Sequence[float], right: float) -> ScoreRange:
+    """The stated range, or that of right-or-wrong scores where a right one counts ``right``."""
+    if definition.score_range is None and set(scores) <= {0, right}:
+        return ScoreRange(0.0, right)
+    return definition.score_range or stats.ANY_NUMBER
+
+
+def _within(value: float, scores: Sequence[float], within: ScoreRange, spread: stats.Spread) -> Certainty:
     if not all(score in within for score in scores):
         return Certainty(no_interval=f"a score lies outside of the range, {within}")
-    return Certainty.of(value, _spread(task, sample.items, scores, within), within)
+    return Certainty.of(value, spread, within)
+
+
+def _of_scores(task: Task, definition: MetricDefinition, values: Sequence[Any], whole: Estimate) -> Certainty:
+    """Of an aggregate that says which documents' numbers it is the mean of."""
+    within = _range(definition, whole.scores, whole.scale)
+    if whole.clusters:
+        spread = stats.Spread.clustered(whole.scores, whole.clusters)
+    else:
+        spread = _spread(task, values if len(values) == len(whole.scores) else (), whole.scores, within)
+    return _within(float(whole.value or 0.0), whole.scores, within, spread)
 
 
 def _spread(task: Task, items: Sequence[Any], scores: Sequence[float], within: ScoreRange) -> stats.Spread:

@@ -79,10 +79,10 @@ def compare_pairs(
 ) -> PairedFinding:
     """Compare scores of two runs, paired by document.
 
-    The interval: of right-or-wrong scores Tango's (of clusters with few documents that differ: with the effective n);
-    of others the cluster-aware studentised bootstrap, and Student's t where the variance rests on fewer than 30
-    documents (clusters). It ends at the largest difference that the range allows. The test: McNemar's exact one of
-    right-or-wrong scores without clusters, else the permutation test that flips the signs of whole clusters.
+    The interval: of right-or-wrong scores Tango's, of clusters with the effective n; of others the cluster-aware
+    studentised bootstrap, and Student's t where the variance rests on fewer than 30 documents (clusters). It ends at
+    the largest difference that the range allows. The test: McNemar's exact one of right-or-wrong scores without
+    clusters, else the permutation test that flips the signs of whole clusters.
 
     More than 2,048 units are redrawn in 1,024 groups made at random, for the shape of the studentised mean only: its
     standard error is that of all units, and the skewness of a mean of groups is that of the mean of units.
@@ -115,7 +115,7 @@ def compare_pairs(
     )
     if units.count < 2:
         return found
-    if scale and (clusters is None or units.is_alike or units.freedom < MANY - 1):
+    if scale:
         return _proportions(found, _discordant(wins, losses, units, scale, clusters is not None), scale, options.level)
     return replace(found, interval=_interval(units, options))
 
@@ -159,7 +159,17 @@ class _Units:
             return cls(sums, sizes, value, math.nan if count < 2 else 0.0, count - 1, is_alike)
         residuals = sums - value * sizes
         stderr = math.sqrt(count / (count - 1) * float(residuals @ residuals)) / n
-        return cls(sums, sizes, value, stderr, variance_freedom(residuals.tolist()), is_alike)
+        return cls(sums, sizes, value, stderr, _freedom(residuals.tolist()), is_alike)
+
+
+def _freedom(residuals: Sequence[float]) -> float:
+    """Number of units − 1, or fewer where a few far ones make most of the variance.
+
+    The degrees by their kurtosis are themselves uncertain; half as many as there are units is no sign yet.
+    """
+    most = len(residuals) - 1
+    by_kurtosis = variance_freedom(residuals)
+    return most if by_kurtosis >= min(MANY - 1, most / 2) else by_kurtosis
 
 
 def _check(left: NDArray[float64], right: NDArray[float64], clusters: Sequence[str | None] | None) -> None:
@@ -212,7 +222,7 @@ def _proportions(found: PairedFinding, discordant: Discordant, scale: float, lev
 
 
 def _interval(units: _Units, options: PairOptions) -> Interval | NoInterval:
-    """Interval of differences that are not those of right-or-wrong scores, or of many clusters of these."""
+    """Interval of differences that are not those of right-or-wrong scores."""
     if units.is_alike or units.stderr == 0:
         return NoInterval("no spread")
     if units.freedom < MANY - 1:

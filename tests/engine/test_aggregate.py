@@ -17,6 +17,7 @@ from lmms_eval.engine.outcomes import AnswerCounts
 from lmms_eval.engine.plan import plan_task
 from lmms_eval.engine.uncertainty import NOT_AVAILABLE
 from lmms_eval.metrics.table import AGGREGATIONS
+from lmms_eval.tasks._task_utils import estimates
 from lmms_eval.utils.numbers import ScoreRange
 from tests.engine.fakes import FakeTask, mean
 from tests.engine.journaled import aggregated, answer, failed, metric, scored, store_of, values_of
@@ -421,3 +422,46 @@ def test_a_metric_whose_parts_are_missing_everywhere_is_no_error(tmp_path: Path)
     ]
     result = aggregated(tmp_path, task, lacking)
     assert [(one.value, one.broken) for one in result.metrics] == [(1.0, False), (None, False)]
+
+
+def _named(scores: Sequence[float], clusters: Sequence[str] = (), scale: float = 100.0) -> Any:
+    """An aggregation whose values hold no number that the engine knows, as tasks of the popular kind have them."""
+    return lambda values: estimates.mean(scores, scale, clusters=clusters)
+
+
+@pytest.mark.parametrize(("scale", "right"), [(100.0, 1.0), (100.0, 0.0), (1.0, 1.0), (1.0, 0.0)])
+def test_an_estimate_over_documents_all_right_or_all_wrong_has_wilsons_interval(
+    tmp_path: Path, scale: float, right: float
+) -> None:
+    result = one(tmp_path, _named([right] * 59, scale=scale), [{"answer": "A"}] * 59)
+    assert (result.value, result.stderr, result.certainty.no_interval) == (scale * right, 0.0, "")
+    assert result.interval is not None and result.interval.method == "wilson"
+    near, far = (0.9389, 1.0) if right else (0.0, 0.0611)
+    assert (result.interval.low / scale, result.interval.high / scale) == pytest.approx((near, far), abs=1e-4)
+
+
+def test_an_estimate_over_scores_has_the_interval_of_the_scores(tmp_path: Path) -> None:
+    values = [{"answer": "A"}] * 8
+    mixed = one(tmp_path / "mixed", _named([1.0, 0, 1, 1, 0, 1, 1, 1]), values).interval
+    plain = stats.score_interval(0.75, stats.Spread(math.nan, 7, 8, is_binary=True), SHARE)
+    assert mixed is not None and isinstance(plain, stats.Interval)
+    assert (mixed.low, mixed.high) == pytest.approx((100 * plain.low, 100 * plain.high))
+    inner = one(tmp_path / "inner", _named([0.5] * 8), values)
+    assert (inner.interval, inner.certainty.no_interval) == (None, "no spread")
+    stated = one(tmp_path / "stated", _named([0.5] * 8), values, within=ScoreRange(0.0, 100.0))
+    assert stated.interval is not None and stated.interval.low < 50 < stated.interval.high
+    wrong = one(tmp_path / "wrong", _named([0.5, 0.7] * 4), values, within=SHARE)
+    assert (wrong.interval, wrong.certainty.no_interval) == (None, "a score lies outside of the range, 0 to 1")
+
+
+def test_an_estimate_over_clusters_has_their_interval(tmp_path: Path) -> None:
+    clusters, values = [name for name in "abcdefgh" for _ in range(4)], [{"answer": "A"}] * 32
+    alike = one(tmp_path / "alike", _named([1.0] * 32, clusters), values).interval
+    eight = stats.score_interval(100.0, stats.Spread(0.0, 7, 8, silent=1 / 8), ScoreRange(0.0, 100.0))
+    assert isinstance(eight, stats.Interval) and alike == eight
+    scores = [1.0, 1, 1, 0] * 4 + [0.0, 0, 1, 0] * 4
+    mixed = one(tmp_path / "mixed", _named(scores, clusters), values)
+    wide = stats.score_interval(
+        50.0, stats.Spread.clustered([100 * score for score in scores], clusters), ScoreRange(0.0, 100.0)
+    )
+    assert mixed.interval == wide

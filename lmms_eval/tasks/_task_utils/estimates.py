@@ -34,10 +34,11 @@ def mean(
     if whole is None:
         return Estimate(None, notes=tuple(notes))
     stderr = whole.stderr
-    if None not in clusters and len(set(clusters)) > 1:
+    scaled, clustered = tuple(scale * score for score in scores), None not in clusters and len(set(clusters)) > 1
+    if clustered:
         stderr = scale * stats.clustered_stderr(scores, clusters)
-    scaled = tuple(scale * score for score in scores)
-    return Estimate(whole.value, stderr, sub_scores=sub_scores or {}, notes=tuple(notes), scores=scaled)
+    made = Estimate(whole.value, stderr, sub_scores=sub_scores or {}, notes=tuple(notes), scores=scaled, scale=scale)
+    return replace(made, clusters=tuple(clusters)) if clustered else made
 
 
 def part(scores: Sequence[float], scale: float = 1.0) -> SubScore | None:

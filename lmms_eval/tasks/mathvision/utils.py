@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.api.judging import Verdict
@@ -72,7 +73,7 @@ def aggregate(results: Sequence[Mapping[str, Any]]) -> Estimate:
         for key in ("subject", "level")
     }
     found = mean([row["score"] for row in rows], 100.0, parts)
-    return found if found.value is None else Estimate(round(found.value, 2), found.stderr, sub_scores=parts)
+    return found if found.value is None else replace(found, value=round(found.value, 2))
 
 
 def doc_to_judge(doc: Doc, results: Sequence[str], lmms_eval_specific_kwargs: Settings = None) -> list[dict[str, Any]]:
