@@ -90,9 +90,10 @@ class Plan:
         largest = np.maximum.reduceat(stake, ends[:-1]) if len(place) else np.zeros(0)
         variance = sum(w * w / n for w, n, used in zip(weights, totals, is_included, strict=True) if used) / 4
         least = math.sqrt(2 * math.log(1 / alpha) * 0.05 / 0.95 / variance) if variance else 1.0
-        rates = least * _RATIO ** np.arange(_RATES)
+        rates = np.array([least * _RATIO**step for step in range(_RATES)])
         scale = np.minimum(1.0, MOST / (rates[:, None] * largest)) if len(place) else np.zeros((_RATES, 0))
-        return cls(rounds, is_included, place, ends, left, index, parts / sizes, stake, growth, rates, scale)
+        before = index.astype(np.float64)
+        return cls(rounds, is_included, place, ends, sizes - before, before, parts / sizes, stake, growth, rates, scale)
 
 
 def _number_of_rounds(totals: Sequence[int], weights: Sequence[float]) -> int:
@@ -152,7 +153,7 @@ class StrataFloor:
         """The θ at which Σ exp(constant − slope θ) is the threshold, for each column."""
         import numpy as np
 
-        theta = np.max((constants - self._threshold) / slopes, axis=0)
+        theta: Floats = np.max((constants - self._threshold) / slopes, axis=0)
         for _ in range(_NEWTON_STEPS):
             # The logarithm of a sum of exponentials of lines is convex: Newton's steps from the left stay left.
             lines = constants - slopes * theta
