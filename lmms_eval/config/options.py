@@ -26,7 +26,6 @@ from lmms_eval.config.option import (
     option,
     run,
 )
-from lmms_eval.config.until import StoppingRule, stopping_rules
 from lmms_eval.utils.arguments import comma_list
 
 DEFAULT_REASONING_TAGS = '[["<think>", "</think>"], ["<analysis>", "</analysis>"]]'
@@ -307,16 +306,6 @@ class RunConfig:
     def task_names(self) -> tuple[str, ...]:
         """The parts of ``tasks``, in order."""
         return comma_list(self.tasks)
-
-    @property
-    def stopping_rules(self) -> tuple[StoppingRule, ...]:
-        """The parts of ``until``."""
-        return stopping_rules(self.until or "")
-
-    @property
-    def order_seed(self) -> int | None:
-        """Seed of the random order of documents; ``None``: they come costliest first."""
-        return (self.seed[0] or 0) if self.order == "random" or self.until else None
 
     @property
     def include_paths(self) -> tuple[str, ...]:

@@ -70,6 +70,8 @@ def _order(config: RunConfig) -> Iterator[str]:
         yield "--until needs a sample at every look: leave --order cost out (--until asks in random order)"
     if config.until and config.predict_only:
         yield "--until needs scores, which --predict_only does not make: leave one of them out"
+    if config.until and config.ablate:
+        yield "--until does not go with --ablate, whose controls are compared over all documents: leave one of them out"
 
 
 def _ranges(config: RunConfig) -> Iterator[str]:

@@ -14,7 +14,9 @@ from typing import Any
 from lmms_eval import stats
 from lmms_eval.api.outcome import Estimate, SubScore, Withheld
 from lmms_eval.api.task import MetricDefinition, Task
+from lmms_eval.engine.early import NO_EARLY_INTERVAL, Counted, EarlyStop, Looked, looked_interval
 from lmms_eval.engine.failures import failure
+from lmms_eval.engine.headline import Part
 from lmms_eval.engine.outcomes import OutcomeCounter, TaskOutcome
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.engine.store import RunStore
@@ -61,6 +63,8 @@ class MetricResult:
     """As the aggregation's ``Estimate`` has them."""
     notes: tuple[str, ...] = ()
     """Sentences of the aggregation about the number."""
+    looked: Looked | None = None
+    """The documents' numbers in random order, in a run of which a task has ended early."""
     undrawn: SubScore | None = None
     """The number over the documents whose scoring drew nothing at random; ``None`` if none drew or the number is no
     mean over documents."""
@@ -80,10 +84,17 @@ class TaskResult:
     outcome: TaskOutcome
     task_hash: str
     tally: TaskTally
+    early_stop: EarlyStop | None = None
+    """Set where the numbers rest on the first documents alone."""
 
     @property
     def task(self) -> Task:
         return self.plan.task
+
+    @property
+    def doc_ids(self) -> Sequence[int]:
+        """The documents that count, rising."""
+        return self.plan.doc_ids if self.early_stop is None else sorted(self.early_stop.doc_ids)
 
 
 @dataclass(slots=True)
@@ -91,6 +102,7 @@ class _Column:
     """The values of one metric through one pipeline, in document order."""
 
     values: list[Any] = field(default_factory=list)
+    doc_ids: list[int] = field(default_factory=list)
     drew: list[bool] = field(default_factory=list)
     """Scoring drew at random, for each of the values."""
     per_answer: list[list[Any]] = field(default_factory=list)
@@ -111,6 +123,7 @@ class _Columns:
             for metric, value in score["metrics"].items():
                 column = self.found.setdefault((metric, score["filter"]), _Column())
                 column.values.append(value)
+                column.doc_ids.append(record["doc_id"])
                 column.drew.append(score.get("drew", False))
                 answers = [metrics[metric] for metrics in score.get("per_answer", ()) if metric in metrics]
                 if answers:
@@ -124,19 +137,30 @@ class _Columns:
         return sorted(metric for metric, name in self.found if name == pipeline)
 
 
-def aggregate_task(plan: TaskPlan, store: RunStore, options: AggregateOptions, not_asked: str = "") -> TaskResult:
+def aggregate_task(
+    plan: TaskPlan,
+    store: RunStore,
+    options: AggregateOptions,
+    not_asked: str = "",
+    counted: Counted | None = None,
+) -> TaskResult:
     """Aggregate one task from its journal records.
 
     ``not_asked`` says why documents without a record were never asked (given up, interrupted). An aggregation that
-    raises marks its own metric as broken; the others and all samples are kept.
+    raises marks its own metric as broken; the others and all samples are kept. ``counted``: the documents that count,
+    in a run of which a task has ended early.
     """
     counter = OutcomeCounter(plan.requested)
+    stop = None if counted is None else counted.stop
+    doc_ids = plan.doc_ids if stop is None else sorted(stop.doc_ids)
+    if stop is not None:
+        counter.left(f"{stop.rule} holds without them", plan.requested - len(doc_ids))
     columns = _Columns()
     tally = TaskTally()
     digest = hashlib.sha256()
     failures = store.failures(plan.task.name)
     finished = 0
-    for record in store.scores(plan.task.name, plan.doc_ids):
+    for record in store.scores(plan.task.name, doc_ids):
         finished += 1
         tally.add(record, plan.task.score_key)
         if "failed" in record:
@@ -148,18 +172,20 @@ def aggregate_task(plan: TaskPlan, store: RunStore, options: AggregateOptions, n
         if reasons:
             counter.unscored(reasons[0])
     if not_asked:
-        counter.not_asked(not_asked, plan.requested - finished)
+        counter.not_asked(not_asked, len(doc_ids) - finished)
     else:
-        counter.failed("never finished", plan.requested - finished)
+        counter.failed("never finished", len(doc_ids) - finished)
     outcome = counter.outcome(tally.answer_counts, options.error_budget, options.allow_blank)
     options = _for_control(plan.task, options)
     metrics = tuple(
         _metric_result(plan.task, definition, name, columns.column(definition.name, name), outcome, options)
-        or _nothing(plan, definition, name, columns)
+        or _nothing(plan, definition, name, columns, stop is not None)
         for name in plan.task.pipelines
         for definition in plan.task.metrics
     )
-    return TaskResult(plan, metrics, outcome, digest.hexdigest(), tally)
+    if counted is not None:
+        metrics = tuple(_looked(plan.task, metric, columns, counted) for metric in metrics)
+    return TaskResult(plan, metrics, outcome, digest.hexdigest(), tally, stop)
 
 
 def _for_control(task: Task, options: AggregateOptions) -> AggregateOptions:
@@ -171,14 +197,43 @@ def _for_control(task: Task, options: AggregateOptions) -> AggregateOptions:
     return replace(options, arguments=own)
 
 
-def _nothing(plan: TaskPlan, definition: MetricDefinition, pipeline: str, columns: _Columns) -> MetricResult:
+def _looked(task: Task, metric: MetricResult, columns: _Columns, counted: Counted) -> MetricResult:
+    """Add what intervals that are valid at every look need; of a task that has ended early only these are."""
+    column = columns.column(metric.metric, metric.filter)
+    within = metric.certainty.score_range
+    looked = None
+    if metric.scale and math.isfinite(within.high - within.low):
+        numbers = {
+            doc_id: metric.scale * number
+            for doc_id, value in zip(column.doc_ids, column.values, strict=True)
+            if (number := stats.item_number(value, task.score_key)) is not None
+        }
+        part = Part(task.name, metric.metric, metric.filter, within, task.score_key)
+        looked = Looked(part, counted.order, counted.asked, numbers)
+    if counted.stop is None:
+        return replace(metric, looked=looked)
+    interval = None if looked is None else looked_interval([looked])
+    reason = "" if interval is not None else NO_EARLY_INTERVAL
+    return replace(
+        metric,
+        looked=looked,
+        stderr=NOT_AVAILABLE,
+        stderr_clt=NOT_AVAILABLE,
+        stderr_clustered=NOT_AVAILABLE,
+        certainty=Certainty(interval, reason, score_range=within),
+    )
+
+
+def _nothing(
+    plan: TaskPlan, definition: MetricDefinition, pipeline: str, columns: _Columns, is_early: bool
+) -> MetricResult:
     """A declared metric that no document emitted: an error, unless nothing was scored or the rest may well emit it."""
     if pipeline not in columns.scored:
         return MetricResult(definition.name, pipeline, None, 0, withheld_reason="nothing was scored")
     returned = columns.returned(pipeline)
     names = ", ".join(map(repr, returned)) or "no metric at all"
     declared = {metric.name for metric in plan.task.metrics}
-    if plan.requested < plan.original and returned and declared.issuperset(returned):
+    if (is_early or plan.requested < plan.original) and returned and declared.issuperset(returned):
         reason = f"no document asked has it, each gave {names} alone"
         return MetricResult(definition.name, pipeline, None, 0, withheld_reason=reason)
     reason = (

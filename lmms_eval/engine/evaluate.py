@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -17,10 +17,14 @@ from lmms_eval.engine.asking import Asking, Others
 from lmms_eval.engine.batch_check import BatchCheck, check_batch
 from lmms_eval.engine.conversations import Conversations, Documents, Unit
 from lmms_eval.engine.drive import Driven
+from lmms_eval.engine.early import Counted, EarlyStop, Sampling
+from lmms_eval.engine.ends import TaskEnds
 from lmms_eval.engine.groups import GroupResult, aggregate_groups
 from lmms_eval.engine.hopeless import DOCUMENTS, HopelessTasks
 from lmms_eval.engine.judging import JudgeSetup, Judging
-from lmms_eval.engine.plan import TaskPlan, dealt_units, shared_units, units
+from lmms_eval.engine.look_exchange import LookExchange
+from lmms_eval.engine.looks import Looks
+from lmms_eval.engine.plan import TaskPlan, dealt_units, ordered, shared_units, units
 from lmms_eval.engine.progress import Progress
 from lmms_eval.engine.response_cache import ResponseCache
 from lmms_eval.engine.scoring import Scorer, WorkerOptions
@@ -30,6 +34,9 @@ from lmms_eval.engine.spending import NOTHING, RunSpending, spending_from
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.stream import StreamLimits
 from lmms_eval.storage.run_folder import RunState
+
+SAMPLED_BLOCK = 8
+"""Documents of the random order that a process takes at a time, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +55,8 @@ class EngineOptions:
     """Responses of earlier runs; who opened it closes it."""
     judge: JudgeSetup | None = None
     """Judge of the answers of tasks that ask for one; who opened its journal closes it."""
+    sampling: Sampling | None = None
+    """Random order of the documents, with the rules by which tasks end early; without it costliest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +101,9 @@ class RunResult:
             return "interrupted"
         outcomes = [task.outcome for task in self.tasks]
         is_withheld = self.broken or any(outcome.withheld or outcome.is_empty for outcome in outcomes)
-        return "withheld" if is_withheld else "complete"
+        if is_withheld:
+            return "withheld"
+        return "stopped early" if any(task.early_stop for task in self.tasks) else "complete"
 
 
 def evaluate(
@@ -114,8 +125,9 @@ def evaluate(
     """
     seconds: dict[str, float] = {}
     done = store.done() if share is None else share.done(store.done())
-    progress = _progress(plans, done, options)
-    work = _Work(plans, model, store, options, share)
+    ends = TaskEnds()
+    work = _Work(plans, model, store, options, share, ends, _looks(plans, options, share, ends))
+    progress = _progress(work, done)
     try:
         asking = _ask_and_score(work, done, progress, seconds)
         report = asking.report
@@ -154,7 +166,9 @@ class _Work:
     store: RunStore
     options: EngineOptions
     share: Share | None
-    hopeless: HopelessTasks = field(default_factory=HopelessTasks)
+    ends: TaskEnds
+    """What is not asked any further."""
+    looks: Looks | None = None
 
     @property
     def with_others(self) -> Others | None:
@@ -165,36 +179,88 @@ class _Work:
 
     def todo(self, done: dict[str, set[int]]) -> Iterator[Unit]:
         """Documents for this process."""
+        sampling = self.options.sampling
         if self.share is None:
-            return units(self.plans, done)
-        order = self.share.common_order(self.plans)
+            return units(ordered(self.plans) if sampling is None else self._sampled(sampling), done)
+        team = self.share.team
+        documents = (
+            ordered(self.plans, self.share.common_order(self.plans)) if sampling is None else self._sampled(sampling)
+        )
         if self.model.collective_forward:
-            place = self.share.team.place
-            return dealt_units(self.plans, done, order, (place.rank, place.size))
-        return shared_units(self.plans, done, order, self.share.team.next_block)
+            return dealt_units(documents, done, (team.place.rank, team.place.size))
+        total = sum(plan.requested for plan in self.plans)
+        if sampling is None:
+            return shared_units(documents, total, done, team.next_block)
+        return shared_units(documents, total, done, self._next_sampled)
+
+    def _sampled(self, sampling: Sampling) -> Iterator[Unit]:
+        """Documents in random order; of a recorded run those that count."""
+        if sampling.recorded is None:
+            return sampling.order.units(self.plans)
+        counted = {name: set(stop.doc_ids) for name, stop in sampling.early_stops(self.plans, self.store).items()}
+        return (
+            unit
+            for unit in sampling.order.units(self.plans)
+            if unit.task.name not in counted or unit.doc_id in counted[unit.task.name]
+        )
+
+    def _next_sampled(self, total: int) -> range:
+        """The next documents of the random order: few, so that the first ones are soon finished."""
+        if self.share is None or all(self.ends.common_reason(plan.task.name) for plan in self.plans):
+            return range(total, total)
+        return self.share.team.next_block(total, SAMPLED_BLOCK)
+
+    def recall(self) -> None:
+        """Look at what earlier starts have finished; ends the tasks that need not be asked any more.
+
+        Raises:
+            TeamError: another process has failed or vanished.
+        """
+        if self.looks is None:
+            return
+        team = None if self.share is None else self.share.team
+        if team is None or team.is_first or (self.share is not None and not self.share.shared_files):
+            for record in self.store.records():
+                self.looks.note(record)
+        if team is not None:
+            LookExchange(team, self.looks, self.ends).begin()
+        else:
+            self.looks.look()
 
 
-def _progress(plans: Sequence[TaskPlan], done: dict[str, set[int]], options: EngineOptions) -> Progress:
+def _looks(plans: Sequence[TaskPlan], options: EngineOptions, share: Share | None, ends: TaskEnds) -> Looks | None:
+    if options.sampling is None:
+        return None
+    is_first = share is None or share.team.is_first
+    return Looks(plans, options.sampling, ends, decides=is_first, tells=not is_first)
+
+
+def _progress(work: _Work, done: dict[str, set[int]]) -> Progress:
+    plans, options = work.plans, work.options
     finished = sum(len(done.get(plan.task.name, set()).intersection(plan.doc_ids)) for plan in plans)
-    return Progress(sum(plan.requested for plan in plans), finished, options.show_progress)
+    running = (lambda: "") if work.looks is None else work.looks.shown
+    return Progress(sum(plan.requested for plan in plans), finished, options.show_progress, running)
 
 
 def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: Progress, seconds: dict[str, float]) -> Asking:
     """The run and score phases, which overlap; everything is in the journals afterwards."""
-    store, options, share = work.store, work.options, work.share
+    store, options, share, hopeless = work.store, work.options, work.share, HopelessTasks(work.ends)
+    work.recall()
 
     def keep(record: dict[str, Any]) -> None:
         store.add_score(record)
         progress.document(record)
-        work.hopeless.note(record)
+        hopeless.note(record)
+        if work.looks is not None:
+            work.looks.note(record)
 
     tasks = [plan.task for plan in work.plans]
     scorer = Scorer(tasks, keep, options.score_workers, folder=store.folder)
     judging = None if options.judge is None else Judging(options.judge, scorer.submit, scorer.is_behind)
     deliver = scorer.submit if judging is None else judging.submit
     is_behind = scorer.is_behind if judging is None else lambda: judging.is_behind() or scorer.is_behind()
-    # Processes in lockstep ask the same number of documents, whatever comes of them.
-    is_given_up = work.hopeless.reason if work.with_others is None else lambda _: ""
+    # Processes in lockstep ask the same number of documents, whatever comes of them in one of these.
+    is_given_up = work.ends.reason if work.with_others is None else work.ends.common_reason
     conversations = Conversations(Documents(work.todo(done), deliver, is_given_up), store.response)
     driven = Driven(work.model, store, options.cache)
     asking = Asking(driven, conversations, options.stream, progress, is_behind)
@@ -254,12 +320,24 @@ def _aggregate(work: _Work, report: AskReport) -> tuple[TaskResult, ...]:
     elif report.give_up:
         not_asked = f"given up because {report.give_up}"
     chosen = replace(work.options.aggregate, interrupted=report.interrupted is not None)
-    return tuple(aggregate_task(plan, work.store, chosen, not_asked or _given_up(work, plan)) for plan in work.plans)
+    sampling = work.options.sampling
+    stops = {} if sampling is None else sampling.early_stops(work.plans, work.store)
+    return tuple(
+        aggregate_task(plan, work.store, chosen, not_asked or _given_up(work, plan), _counted(plan, sampling, stops))
+        for plan in work.plans
+    )
+
+
+def _counted(plan: TaskPlan, sampling: Sampling | None, stops: Mapping[str, EarlyStop]) -> Counted | None:
+    """The way through a task's documents, where some task of the run has ended early."""
+    if sampling is None or not stops:
+        return None
+    return Counted(sampling.order.of(plan), stops.get(plan.task.name))
 
 
 def _given_up(work: _Work, plan: TaskPlan) -> str:
     """Tell why a task was not asked to its end, by this process or another one."""
-    own, failures = work.hopeless.reason(plan.task.name), work.store.failures(plan.task.name)
+    own, failures = work.ends.reason(plan.task.name), work.store.failures(plan.task.name)
     if own or work.share is None or len(failures) < DOCUMENTS:
         return own
     ((reason, _),) = Counter(failures.values()).most_common(1)

@@ -10,6 +10,7 @@ from typing import Any
 from lmms_eval import stats
 from lmms_eval.api.task import Group, GroupMetric, MetricDefinition
 from lmms_eval.engine.aggregate import MetricResult, TaskResult
+from lmms_eval.engine.early import NO_EARLY_INTERVAL, looked_interval
 from lmms_eval.engine.failures import failure
 from lmms_eval.engine.uncertainty import NO_ERROR, NOT_AVAILABLE, Certainty
 from lmms_eval.errors import UnknownNameError
@@ -33,7 +34,7 @@ def aggregate_groups(groups: Sequence[Group], tasks: Mapping[str, TaskResult]) -
     by_name = {group.name: group for group in groups}
     results = []
     for group in groups:
-        leaves = tuple(dict.fromkeys(_leaves(group, by_name)))
+        leaves = tuple(dict.fromkeys(leaves_of(group, by_name)))
         left_out: dict[str, tuple[str, ...]] = {}
         metrics: list[MetricResult] = []
         for wanted in group.metrics:
@@ -48,10 +49,10 @@ def aggregate_groups(groups: Sequence[Group], tasks: Mapping[str, TaskResult]) -
     return results
 
 
-def _leaves(group: Group, groups: Mapping[str, Group]) -> Iterator[str]:
+def leaves_of(group: Group, groups: Mapping[str, Group]) -> Iterator[str]:
     for child in group.children:
         if child in groups:
-            yield from _leaves(groups[child], groups)
+            yield from leaves_of(groups[child], groups)
         else:
             yield child
 
@@ -98,7 +99,11 @@ def _combine(wanted: GroupMetric, pipeline: str, parts: Sequence[tuple[MetricRes
         reason = failure(f"aggregating {wanted.metric!r} over the group", raised)
         return MetricResult(wanted.metric, pipeline, None, n, withheld_reason=reason, broken=True)
     error = _error(wanted, [metric.stderr for metric, _ in parts], sizes)
-    certainty = _certainty(wanted, value, parts)
+    looked = [metric.looked for metric, _ in parts]
+    if any(one is not None and one.asked < len(one.order) for one in looked):
+        certainty = _looked_certainty(wanted, parts)
+    else:
+        certainty = _certainty(wanted, value, parts)
     return MetricResult(wanted.metric, pipeline, value, n, stderr=error, certainty=certainty)
 
 
@@ -115,6 +120,21 @@ def _certainty(wanted: GroupMetric, value: Any, parts: Sequence[tuple[MetricResu
     return Certainty.of(
         float(value), stats.Spread.stratified([spread for spread, _ in known], weights), ScoreRange(low, high)
     )
+
+
+def _looked_certainty(wanted: GroupMetric, parts: Sequence[tuple[MetricResult, int]]) -> Certainty:
+    """Of the mean over parts of which some have ended early: valid at every look."""
+    looked = []
+    for metric, size in parts:
+        if metric.looked is not None:
+            part = replace(
+                metric.looked.part, weight=float(size) if wanted.weight_by_size else 1.0, in_percent=bool(wanted.of)
+            )
+            looked.append(replace(metric.looked, part=part))
+    if wanted.aggregation != "mean" or len(looked) < len(parts):
+        return Certainty(no_interval=NO_EARLY_INTERVAL)
+    interval = looked_interval(looked)
+    return Certainty(interval, "" if interval is not None else NO_EARLY_INTERVAL)
 
 
 def _value(wanted: GroupMetric, values: Sequence[Any], sizes: Sequence[int]) -> Any:

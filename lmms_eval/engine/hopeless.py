@@ -9,6 +9,8 @@ from typing import Any
 
 from loguru import logger
 
+from lmms_eval.engine.ends import TaskEnds
+
 DOCUMENTS = 16
 """Documents of a task that must all have failed in the same way."""
 _DIFFERS = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
@@ -16,18 +18,17 @@ _DIFFERS = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
 
 
 class HopelessTasks:
-    """Watches the scores of a run; safe from several threads.
+    """Watches the scores of a run, and ends the tasks that it finds; safe from several threads.
 
     A task counts as hopeless when each of its first ``DOCUMENTS`` documents was answered and could not be scored, for
     one reason: an answer that is asked for then costs money and scores nothing.
     """
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
+    def __init__(self, ends: TaskEnds) -> None:
+        self._ends, self._lock = ends, threading.Lock()
         self._failures: dict[str, tuple[str, int]] = {}
         """Form of the failures of a task, and their number."""
         self._sound: set[str] = set()
-        self._reasons: dict[str, str] = {}
 
     def note(self, record: Mapping[str, Any]) -> None:
         """Look at the record of a document that is finished."""
@@ -45,9 +46,6 @@ class HopelessTasks:
             else:
                 self._failures[task] = form, count + 1
                 if count + 1 == DOCUMENTS:
-                    self._reasons[task] = f"none of its first {DOCUMENTS} documents could be scored: {failed}"
-                    logger.warning("task {}: not asked any further: {}", task, self._reasons[task])
-
-    def reason(self, task: str) -> str:
-        """Tell why a task is not asked any further; empty if it is."""
-        return self._reasons.get(task, "")
+                    reason = f"none of its first {DOCUMENTS} documents could be scored: {failed}"
+                    if self._ends.end(task, reason):
+                        logger.warning("task {}: not asked any further: {}", task, reason)

@@ -57,7 +57,7 @@ class TaskOutcome:
     unscored: int
     failed: int
     not_asked: int = 0
-    """The run ended before these documents were asked or finished."""
+    """The run ended before these documents were asked or finished, or the score does without them."""
     reasons: Mapping[str, int] = field(default_factory=dict)
     """Reasons for which documents are not scored, most frequent first (at most 20)."""
     answers: AnswerCounts = AnswerCounts()
@@ -80,7 +80,7 @@ class OutcomeCounter:
 
     def __init__(self, requested: int) -> None:
         self._requested = requested
-        self._unscored = self._failed = self._not_asked = 0
+        self._unscored = self._failed = self._not_asked = self._left = 0
         self._reasons: Counter[str] = Counter()
 
     def failed(self, reason: str, count: int = 1) -> None:
@@ -93,28 +93,35 @@ class OutcomeCounter:
             self._not_asked += count
             self._reasons[f"not asked: {reason}"] += count
 
+    def left(self, reason: str, count: int) -> None:
+        """Documents that a score of the first ones does without: they were not to be asked."""
+        if count:
+            self._left += count
+            self._reasons[f"not asked: {reason}"] += count
+
     def unscored(self, reason: str) -> None:
         self._unscored += 1
         self._reasons[f"unscored: {reason}"] += 1
 
     def outcome(self, answers: AnswerCounts, error_budget: float, allow_blank: bool) -> TaskOutcome:
-        """``error_budget``: the share of a task's documents that may fail before its score is withheld.
+        """``error_budget``: the share of a task's documents that may fail before its score is withheld, of those that
+        were to be asked.
 
         ``allow_blank``: a score may rest on answers of which not one says anything.
         """
         withheld = ""
         if self._not_asked:
             withheld = f"{self._failed} failed and {self._not_asked} not asked of {self._requested}"
-        elif self._failed > error_budget * self._requested:
-            withheld = f"{self._failed} of {self._requested} failed"
+        elif self._failed > error_budget * (self._requested - self._left):
+            withheld = f"{self._failed} of {self._requested - self._left} failed"
         elif answers.are_none and not allow_blank:
             withheld = f"all {answers.total} answers are blank or filtered"
         return TaskOutcome(
             requested=self._requested,
-            scored=self._requested - self._unscored - self._failed - self._not_asked,
+            scored=self._requested - self._unscored - self._failed - self._not_asked - self._left,
             unscored=self._unscored,
             failed=self._failed,
-            not_asked=self._not_asked,
+            not_asked=self._not_asked + self._left,
             reasons=dict(self._reasons.most_common(MAX_REASONS)),
             answers=answers,
             withheld=withheld,

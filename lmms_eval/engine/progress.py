@@ -5,29 +5,37 @@ Of several processes the first one shows all: each publishes its counts once a s
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from lmms_eval.stats import item_number
 
 PLAIN_INTERVAL_S = 30.0
+RUNNING_INTERVAL_S = 1.0
 SCORE_UNIT = 1_000_000
 """Sums of scores are exchanged as whole numbers of this fraction."""
 
 
 class Progress:
-    """Counts documents as they are scored. ``enabled=False`` shows nothing (other processes, library use)."""
+    """Counts documents as they are scored. ``enabled=False`` shows nothing (other processes, library use).
 
-    def __init__(self, total: int, initial: int = 0, enabled: bool = True) -> None:
+    ``running``: text of the running number with its interval, where there is one; asked for once a second at most.
+    """
+
+    def __init__(
+        self, total: int, initial: int = 0, enabled: bool = True, running: Callable[[], str] = lambda: ""
+    ) -> None:
         self._lock = threading.Lock()
         self.total, self.done, self.failed, self.tokens = total, initial, 0, 0
         self._initial = initial
         self._score_sum, self._score_count = 0.0, 0
         self._others: Counter[str] = Counter()
+        self._running, self._running_text, self._asked_running = running, "", -math.inf
         self._started = self._last_line = time.monotonic()
         self._enabled = enabled
         self._bar: Any = None
@@ -67,8 +75,10 @@ class Progress:
             self._show()
 
     def close(self) -> None:
+        self._asked_running = -math.inf
         try:
             if self._bar is not None:
+                self._bar.set_postfix_str(self._state(), refresh=False)
                 self._bar.close()
             elif self._enabled and time.monotonic() - self._started >= PLAIN_INTERVAL_S:
                 self._line()
@@ -106,6 +116,10 @@ class Progress:
         others = self._others
         number, total = self._score_count + others["scores"], self._score_sum + others["score"] / SCORE_UNIT
         score = f"score {total / number:.4f} " if number else ""
+        if (now := time.monotonic()) - self._asked_running >= RUNNING_INTERVAL_S:
+            self._running_text, self._asked_running = self._running(), now
+        if self._running_text:
+            score = f"{self._running_text} "
         return f"{score}failed {self.failed + others['failed']} tokens {self.tokens + others['tokens']}"
 
     def _line(self) -> None:

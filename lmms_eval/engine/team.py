@@ -156,6 +156,9 @@ class Counting:
     published: dict[str, int] = field(default_factory=dict)
 
 
+def _nothing() -> None: ...
+
+
 class Team:
     """One process's view of the launch."""
 
@@ -166,6 +169,8 @@ class Team:
         self._lock = threading.Lock()
         self._on_failure: Callable[[], None] | None = None
         self._counting: Counting | None = None
+        self._on_beat: Callable[[], None] = _nothing
+        self._beat_s = BEAT_S
         self._thread: threading.Thread | None = None
         self.failure = ""
         """Error with which another process has failed."""
@@ -178,6 +183,7 @@ class Team:
         """The next run of a batch: its values and its counter are kept apart from the earlier ones'."""
         with self._lock:
             self._prefix, self._counting = f"{self.place.attempt}/{number}", None
+            self._on_beat, self._beat_s = _nothing, BEAT_S
 
     def _name(self, name: str) -> str:
         return f"{self._prefix}/{name}"
@@ -222,17 +228,21 @@ class Team:
         count = int(self.store.get(key))
         return b"".join(self.store.get(self._name(f"{name}/{number}")) for number in range(count))
 
+    def heard(self, name: str, of_rank: int) -> Any | None:
+        """The JSON value that another process has published; ``None`` if it has not yet. Raises ``TeamError``."""
+        return self.hear(name, of_rank) if self.store.check([self._name(name)]) else None
+
     def forget(self, name: str) -> None:
         """Delete a value that this process has published and everybody has heard."""
         count = int(self.store.get(self._name(name)))
         for key in (name, *(f"{name}/{number}" for number in range(count))):
             self.store.delete_key(self._name(key))
 
-    def next_block(self, total: int) -> range:
+    def next_block(self, total: int, most: int = MAX_BLOCK) -> range:
         """The next documents of the common order that nobody has taken; empty at the end. Blocks shrink towards it."""
         taken = self.store.add(self._name("taken"), 0)
         left = max(0, total - taken)
-        size = max(1, min(MAX_BLOCK, left // (4 * self.place.size)))
+        size = max(1, min(most, left // (4 * self.place.size)))
         end = self.store.add(self._name("taken"), size)
         return range(min(end - size, total), min(end, total))
 
@@ -250,6 +260,11 @@ class Team:
     def count(self, mine: Callable[[], Mapping[str, int]], take_others: Callable[[Mapping[str, int]], None]) -> None:
         """Add up ``mine`` over all processes from now on, with each sign of life."""
         self._counting = Counting(mine, take_others)
+
+    def each_beat(self, call: Callable[[], None], seconds: float = BEAT_S) -> None:
+        """Call this with each sign of life from now on, every so many seconds; it may raise ``TeamError``."""
+        with self._lock:
+            self._on_beat, self._beat_s = call, seconds
 
     def exchange_counts(self) -> None:
         """Publish this process's numbers and take the others'."""
@@ -276,10 +291,11 @@ class Team:
             self._thread.join(CLOSE_S)
 
     def _beat(self) -> None:
-        while not self._stop.wait(BEAT_S):
+        while not self._stop.wait(self._beat_s):
             try:
                 self.store.add(self._name(f"beat/{self.place.rank}"), 1)
                 self.exchange_counts()
+                self._on_beat()
                 self._look()
             except TeamError as error:
                 self.failure = self.failure or str(error)

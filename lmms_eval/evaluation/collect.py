@@ -27,6 +27,7 @@ from lmms_eval.evaluation.inputs import Collected, ModelChoice, Start
 from lmms_eval.evaluation.judge import build_judge, judge_key
 from lmms_eval.evaluation.loading import load_tasks, with_files
 from lmms_eval.evaluation.pricing import tariffs_of
+from lmms_eval.evaluation.sampling import sampling_of
 from lmms_eval.models.building import BuildOptions, adapt_model, ignored_arguments
 from lmms_eval.models.legacy import LegacyAdapter
 from lmms_eval.models.registry import ModelRegistry
@@ -119,6 +120,8 @@ def collect(
     selection = _sound(config, load_tasks(_selected(config, registry, task_options(config, choice), start)), place)
     selection, named = _planned(config, choice, selection)
     baselines = _baselines(config, named, place)
+    # A recorded run has decided already.
+    sampling = None if start.recorded else sampling_of(config, selection, named, place.rank == 0)
     plans = with_controls(config, named, choice.legacy)
     judge = build_judge(config, plans, _own_device(place))
     if judge is not None:
@@ -139,6 +142,7 @@ def collect(
         judge=judge,
         baselines=baselines,
         tariffs=tariffs,
+        sampling=sampling,
         asks=start.recorded is None,
         seconds=time.monotonic() - begin,
     )

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.api.task import Selection, Task
+from lmms_eval.engine.early import Sampling
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.judges.providers import Judge
 from lmms_eval.tasks import Catalogue
@@ -85,6 +86,8 @@ class Collected:
     """Samples to compare with, by task (``--baseline``)."""
     tariffs: Tariffs | None = None
     """Prices, where the user gives a table."""
+    sampling: Sampling | None = None
+    """Random order of the documents, with what is looked for (``--order``, ``--until``)."""
     asks: bool = True
     """The model is asked; ``False`` where a recorded run is only scored again."""
     seconds: float = 0.0

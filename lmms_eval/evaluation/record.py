@@ -69,10 +69,23 @@ class RunRecord:
         if not self.is_kept:
             shutil.rmtree(path, ignore_errors=True)
 
-    def finish(self, state: RunState, command: str = "", report: bytes = b"") -> None:
+    @property
+    def early_stops(self) -> Mapping[str, Mapping[str, Any]]:
+        """Tasks of an earlier start that ended early, by name, with their rule and the number of their documents."""
+        stops: Mapping[str, Mapping[str, Any]] = self.content.get("early_stops", {})
+        return stops
+
+    def finish(
+        self,
+        state: RunState,
+        command: str = "",
+        report: bytes = b"",
+        early_stops: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> None:
         """Note how the run has ended; a completed one is held.
 
         ``command``: what asks for the answers that are missing. ``report``: JSON of what is to be shown of the run.
+        ``early_stops``: tasks that ended early.
 
         Raises:
             JournalError: the note cannot be written, or the folder has been deleted or moved meanwhile.
@@ -84,7 +97,8 @@ class RunRecord:
             )
         if report and state == "complete":
             write_atomically(self.folder.path / REPORT, sealed(report))
-        self.folder.write({**self.content, "state": state, "command": command})
+        ended = {"state": state, "command": command, "early_stops": early_stops or {}}
+        self.folder.write({**self.content, **ended})
         if self.files is not None:
             self.files.free_stamp()
         if state == "complete" and self.is_kept:
@@ -199,6 +213,8 @@ def _begin(config: RunConfig, collected: Collected, folder: RunFolder, base: Pat
             "identity": redact(dict(collected.model.identity())),
         },
         "launcher": _launcher(),
+        # What ended early by a rule is scored again by `lmms-eval score` as far as it was asked.
+        "early_stops": {} if collected.asks else earlier.get("early_stops", {}),
     }
     folder.write(record)
     return RunRecord(

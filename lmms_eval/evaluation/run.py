@@ -31,6 +31,7 @@ from lmms_eval.evaluation.inputs import Collected, Start, this_command
 from lmms_eval.evaluation.judge import open_setup
 from lmms_eval.evaluation.launch import this_team
 from lmms_eval.evaluation.record import open_record
+from lmms_eval.evaluation.sampling import recorded_sampling
 from lmms_eval.evaluation.writing import write_results
 from lmms_eval.results.samples import json_text
 from lmms_eval.storage.run_folder import check_output_path
@@ -146,14 +147,15 @@ class Run:
                     requests = plan.task.exchange(plan.doc_ids[0], 0).open()
                     logger.info("{}: prompt of document {}:\n{}", plan.task.name, plan.doc_ids[0], requests[0].context)
         share = None if team is None else Share(team, record.shares_files)
-        options = replace(options, cache=cache, judge=judge)
+        sampling = collected.sampling if collected.asks else recorded_sampling(config, record.early_stops)
+        options = replace(options, cache=cache, judge=judge, sampling=sampling)
         result = evaluate(collected.plans, collected.selection, collected.model, store, options, share)
         if result is None:
             return RunReport(0, "")
         log_cache(config, result.asking.cache)
         written = write_results(config, collected, record, result, store, self._start)
         report = RunReport(_exit_code(config, result), written.table, written.lines, written.document, record.end)
-        record.finish(result.state, self._start.command, report.as_json())
+        record.finish(result.state, self._start.command, report.as_json(), _early_stops(result))
         return report
 
 
@@ -174,6 +176,11 @@ def _engine_options(config: RunConfig, team: Team | None) -> EngineOptions:
         check_batch=config.check_batch,
         show_progress=team is None or team.is_first,
     )
+
+
+def _early_stops(result: RunResult) -> dict[str, dict[str, object]]:
+    """Tasks that have ended early, as the run's record keeps them."""
+    return {task.task.name: task.early_stop.as_record() for task in result.tasks if task.early_stop is not None}
 
 
 def _exit_code(config: RunConfig, result: RunResult) -> int:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from lmms_eval import stats
 from lmms_eval.engine.aggregate import MetricResult, TaskResult
+from lmms_eval.engine.early import looked_interval
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import DataError
 from lmms_eval.utils.numbers import ScoreRange
@@ -45,7 +46,7 @@ class PairedScores:
     """``None`` with ``ci_upper`` where all differences are alike, and so say nothing of their spread."""
     ci_upper: float | None
     pvalue: float | None
-    """``None`` where all differences are one number that is not 0."""
+    """``None`` where all differences are one number that is not 0, and of a task that has ended early."""
     n: int
 
 
@@ -66,8 +67,26 @@ def compare(result: TaskResult, store: RunStore, path: Path, name: str) -> dict[
         shared = sorted(set(earlier[row]) & set(current[row]))
         if len(shared) >= 2:
             scores = [current[row][doc_id] for doc_id in shared], [earlier[row][doc_id] for doc_id in shared]
-            found[str(row)] = _paired(metric, *scores, name)
+            paired = _paired(metric, *scores, name)
+            found[str(row)] = paired if result.early_stop is None else _stopped(paired, metric, earlier[row])
     return found
+
+
+def _stopped(paired: PairedScores, metric: MetricResult, baseline: Mapping[int, float]) -> PairedScores:
+    """The comparison of a task that has ended early: with the interval that holds at every look, and without a test,
+    since one that holds for a number of documents that the scores have decided is not to be had."""
+    unit = 100.0 if paired.unit == "percent" else 1.0
+    looked, interval = metric.looked, None
+    scaled = {doc_id: metric.scale * score for doc_id, score in baseline.items()}
+    if looked is not None and all(score in looked.part.within for score in scaled.values()):
+        interval = looked_interval([replace(looked, part=replace(looked.part, baseline=scaled))])
+    low, high = (None, None) if interval is None else (interval.low, interval.high)
+    return replace(
+        paired,
+        ci_lower=None if low is None else unit * low / metric.scale,
+        ci_upper=None if high is None else unit * high / metric.scale,
+        pvalue=None,
+    )
 
 
 def _paired(metric: MetricResult, current: list[float], baseline: list[float], name: str) -> PairedScores:
@@ -148,7 +167,7 @@ def _number(value: Any, score_key: str) -> float | None:
 
 def _current_scores(result: TaskResult, store: RunStore, rows: Collection[Row]) -> dict[Row, dict[int, float]]:
     found: dict[Row, dict[int, float]] = {row: {} for row in rows}
-    for record in store.scores(result.task.name, result.plan.doc_ids):
+    for record in store.scores(result.task.name, result.doc_ids):
         for score in record.get("scores", ()):
             for metric, value in score["metrics"].items():
                 number = stats.item_number(value, result.task.score_key)

@@ -44,6 +44,8 @@ def benchmark_reports(
 def _numbers(result: TaskResult, groups: Collection[Group]) -> TaskNumbers:
     details = {part: content for metric in result.metrics for part, content in metric.details.items()}
     reasons = [metric.withheld_reason for metric in result.metrics if metric.withheld_reason]
+    if result.early_stop is not None:  # a benchmark's numbers are of all its documents
+        reasons.insert(0, result.early_stop.mark)
     outcome = result.outcome
     unscored = next(iter(outcome.reasons), "") if outcome.unscored == outcome.requested else ""
     above: set[str] = set()  # the groups that hold the task, themselves or by others

@@ -9,8 +9,10 @@ from typing import Any
 
 from lmms_eval.api.task import Selection
 from lmms_eval.engine.aggregate import MetricResult, TaskResult
+from lmms_eval.engine.early import EarlyStop
 from lmms_eval.engine.evaluate import RunResult
 from lmms_eval.engine.groups import GroupResult
+from lmms_eval.engine.headline import LEVEL
 from lmms_eval.engine.outcomes import TaskOutcome
 from lmms_eval.engine.uncertainty import NOT_AVAILABLE
 from lmms_eval.results.baseline import PairedScores
@@ -19,7 +21,7 @@ from lmms_eval.results.cost import cost_part
 from lmms_eval.results.efficiency import efficiency, throughput
 from lmms_eval.results.environment import GitState, machine, versions
 from lmms_eval.results.judge import judge_usage
-from lmms_eval.results.layout import directions, group_outcome, table_layout
+from lmms_eval.results.layout import GroupEarlyStop, directions, group_early_stop, group_outcome, table_layout
 from lmms_eval.utils.prices import Tariffs
 
 
@@ -94,6 +96,26 @@ def results_document(
     if sub_scores := {result.task.name: found for result in run.tasks if (found := _sub_scores(result))}:
         document["sub_scores"] = sub_scores
     return document
+
+
+def _early_stops(run: RunResult, tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
+    """By task or group whose numbers rest on its first documents alone: the rule, how many, and the interval."""
+    stops: dict[str, Any] = {}
+    for name, result in tasks.items():
+        if (stop := result.early_stop) is not None:
+            stops[name] = _stop_entry(stop, result.metrics)
+            if stop.difference is not None:
+                stops[name]["difference"] = {**asdict(stop.difference), "level": LEVEL}
+    for group in run.groups:
+        if group.metrics and (whole := group_early_stop(group, tasks)) is not None:
+            stops[group.group.name] = _stop_entry(whole, group.metrics)
+    return stops
+
+
+def _stop_entry(stop: EarlyStop | GroupEarlyStop, metrics: Sequence[MetricResult]) -> dict[str, Any]:
+    found = metrics[0].interval if metrics else None
+    interval = None if found is None else {**asdict(found), "level": LEVEL}
+    return {"rule": stop.rule, "order": stop.order, "asked": stop.asked, "of": stop.of, "interval": interval}
 
 
 def _sub_scores(result: TaskResult) -> dict[str, Any]:
@@ -246,6 +268,7 @@ def _additions(run: RunResult, tasks: Mapping[str, TaskResult], facts: RunFacts)
         },
         "left_out": {group.group.name: dict(group.left_out) for group in run.groups if group.left_out},
         "state": run.state,
+        **({"early_stop": stops} if (stops := _early_stops(run, tasks)) else {}),
         "error_budget": facts.error_budget,
         "run_key": facts.run_key,
         "prompt_fingerprint": run.prompt_fingerprint,

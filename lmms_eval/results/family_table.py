@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from lmms_eval.engine.early import stop_mark
 from lmms_eval.engine.uncertainty import NOT_AVAILABLE
 from lmms_eval.results.table import (
     NOT_EMITTED,
@@ -12,6 +13,7 @@ from lmms_eval.results.table import (
     Comparison,
     TableRow,
     interval_text,
+    marked,
     number_text,
     rows_table,
     throughput_table,
@@ -30,6 +32,7 @@ def make_table(result_dict: Mapping[str, Any], column: str = "results") -> str:
         result_dict: the results; besides the family's keys ``intervals[task]["METRIC,FILTER"] = {"low", "high"}``
             (or ``{"reason"}``) gives the column ``CI95``, and ``outcomes[task]["n"]["METRIC,FILTER"]``, documents that
             emitted the metric (without it ``outcomes[task]["scored"]``), the column ``N``;
+            ``early_stop[task]`` marks the values of a task that has ended early;
             ``paired[task]["METRIC,FILTER"]`` gives those of the comparison with a baseline, and a value that is
             ``None`` is printed as withheld.
         column: ``results`` for the tasks, ``groups`` for the groups.
@@ -53,7 +56,8 @@ def _rows(results: Mapping[str, Any], part: str, task: str) -> Iterator[TableRow
     keys = sorted(key for key in entry if "," in key or key == _BLANK_METRIC)
     alias = str(entry.get("alias", task))
     shots = str((results.get("n-shot") or {}).get(task, " "))
-    outcome = about("outcomes")
+    outcome, stop = about("outcomes"), about("early_stop")
+    mark = stop_mark(stop["asked"], stop["of"]) if stop else ""
     for key in keys:
         metric, _, pipeline = key.rpartition(",")
         base = next((metric.removesuffix(one) for one in _SUFFIXES if metric.endswith(one)), None)
@@ -70,7 +74,7 @@ def _rows(results: Mapping[str, Any], part: str, task: str) -> Iterator[TableRow
             filter=pipeline,
             shots=shots,
             higher_is_better=about("higher_is_better").get(metric),
-            value=_absent(outcome, key) if entry[key] is None else number_text(entry[key]),
+            value=_absent(outcome, key) if entry[key] is None else marked(number_text(entry[key]), mark),
             stderr=entry.get(f"{metric}_{_STDERR},{pipeline}", NOT_AVAILABLE),
             numbers={name: entry.get(f"{metric}_{name},{pipeline}", NOT_AVAILABLE) for name in OPTIONAL.values()},
             comparison=_comparison(entry, about("paired").get(key, {}) if "paired" in results else None),

@@ -7,8 +7,23 @@ from dataclasses import dataclass
 
 from lmms_eval.api.task import Selection
 from lmms_eval.engine.aggregate import TaskResult
+from lmms_eval.engine.early import stop_mark
 from lmms_eval.engine.groups import GroupResult
 from lmms_eval.engine.outcomes import AnswerCounts, TaskOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class GroupEarlyStop:
+    """The documents of a group of which a leaf task has ended early."""
+
+    rule: str
+    order: str
+    asked: int
+    of: int
+
+    @property
+    def mark(self) -> str:
+        return stop_mark(self.asked, self.of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,4 +107,21 @@ def group_outcome(group: GroupResult, tasks: Mapping[str, TaskResult]) -> TaskOu
         not_asked=sum(part.not_asked for part in parts),
         answers=sum((part.answers for part in parts), AnswerCounts()),
         withheld=next((part.withheld for part in parts if part.withheld), ""),
+    )
+
+
+def group_early_stop(group: GroupResult, tasks: Mapping[str, TaskResult]) -> GroupEarlyStop | None:
+    """Add up the documents of a group's leaves; ``None`` where none of them has ended early."""
+    leaves = [tasks[leaf] for leaf in group.leaves if leaf in tasks]
+    stops = [result.early_stop for result in leaves if result.early_stop is not None]
+    if not stops:
+        return None
+    rules, orders = (
+        list(dict.fromkeys(found)) for found in zip(*((one.rule, one.order) for one in stops), strict=True)
+    )
+    return GroupEarlyStop(
+        rule="; ".join(rules),
+        order="; ".join(orders),
+        asked=sum(len(result.doc_ids) for result in leaves),
+        of=sum(result.plan.requested for result in leaves),
     )

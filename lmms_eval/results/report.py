@@ -72,20 +72,47 @@ def notes(run: RunResult, facts: ReportFacts) -> list[str]:
     lines += _served(run, facts.model_asked)
     if run.batch_check is not None:
         lines.append(run.batch_check.line())
-    if run.asking.give_up:
-        lines.append(f"stopped asking early: {run.asking.give_up}")
-    if run.asking.judge_give_up:
-        lines.append(f"stopped judging early: {run.asking.judge_give_up}")
-    if run.asking.interrupted is not None:
-        lines.append("interrupted: what was finished is kept")
-    if run.state != "complete" and not (run.broken and run.is_finished):
-        lines.append(f"to ask only what is missing or failed, run the same command again:\n  {facts.command}")
+    lines += _endings(run, facts.command)
     if facts.tariffs is not None:
         lines += cost_lines(run.spent, facts.tariffs)
     metrics = [metric for result in run.tasks for metric in result.metrics]
     return lines + _written(
         [*facts.files, *[path for metric in metrics for path in metric.details.get("submission_files", ())]]
     )
+
+
+def _endings(run: RunResult, command: str) -> list[str]:
+    """Lines on what was not asked to its end, and how to go on."""
+    lines = _early_stops(run)
+    if run.asking.give_up:
+        lines.append(f"stopped asking early: {run.asking.give_up}")
+    if run.asking.judge_give_up:
+        lines.append(f"stopped judging early: {run.asking.judge_give_up}")
+    if run.asking.interrupted is not None:
+        lines.append("interrupted: what was finished is kept")
+    if run.state not in ("complete", "stopped early") and not (run.broken and run.is_finished):
+        lines.append(f"to ask only what is missing or failed, run the same command again:\n  {command}")
+    return lines
+
+
+def _early_stops(run: RunResult) -> list[str]:
+    """Lines on tasks that have ended early."""
+    lines = []
+    for result in run.tasks:
+        if (stop := result.early_stop) is None:
+            continue
+        said = (
+            f"{result.task.name}: stopped early, since {stop.rule} holds: {stop.asked:,} of {stop.of:,} documents count"
+        )
+        if stop.difference is not None:
+            said += f"; difference from the baseline [{stop.difference.low:+.4f}, {stop.difference.high:+.4f}]"
+        lines.append(said)
+    if lines:
+        lines.append(
+            "these scores are no official ones: their intervals hold at every look for the score over all documents; "
+            "the same command without --until asks the rest"
+        )
+    return lines
 
 
 def _unscored_alike(tasks: Sequence[TaskResult]) -> dict[str, list[TaskResult]]:
@@ -135,7 +162,8 @@ def _written(paths: Sequence[str]) -> list[str]:
 def _task_notes(result: TaskResult) -> list[str]:
     name, outcome = result.task.name, result.outcome
     lines = []
-    if outcome.scored < outcome.requested:
+    counted = len(result.doc_ids)
+    if outcome.scored < counted:
         left = f", {outcome.not_asked} not asked" if outcome.not_asked else ""
         lines.append(
             f"{name}: {outcome.scored} scored, {outcome.unscored} unscored, {outcome.failed} failed{left} "

@@ -15,12 +15,13 @@ from lmms_eval.results.baseline import PairedScores
 from lmms_eval.results.control_rows import rotation_rows, with_gaps
 from lmms_eval.results.controls import NO_CONTROLS, Controls
 from lmms_eval.results.efficiency import throughput
-from lmms_eval.results.layout import directions, group_outcome, table_layout
+from lmms_eval.results.layout import directions, group_early_stop, group_outcome, table_layout
 from lmms_eval.results.table import (
     NOT_EMITTED,
     Comparison,
     TableRow,
     interval_text,
+    marked,
     number_text,
     rows_table,
     throughput_table,
@@ -43,10 +44,13 @@ def tables(run: RunResult, selection: Selection, paired: Paired, controls: Contr
         if line.group is None:
             result = tasks[line.name]
             plain = replace(plain, shots=str(result.task.num_fewshot))
-            found = _rows(plain, result.metrics, result.outcome, higher[line.name])
+            mark = "" if result.early_stop is None else result.early_stop.mark
+            found = _rows(plain, result.metrics, result.outcome, higher[line.name], mark)
             rows += with_gaps(_compared(found, paired.get(line.name, {})), result.task, controls)
         elif line.group.metrics:
-            found = _rows(plain, line.group.metrics, group_outcome(line.group, tasks), higher[line.name])
+            stop = group_early_stop(line.group, tasks)
+            mark = "" if stop is None else stop.mark
+            found = _rows(plain, line.group.metrics, group_outcome(line.group, tasks), higher[line.name], mark)
             groups += found
             rows += found
         else:
@@ -60,9 +64,13 @@ def tables(run: RunResult, selection: Selection, paired: Paired, controls: Contr
 
 
 def _rows(
-    plain: TableRow, metrics: Sequence[MetricResult], outcome: TaskOutcome, higher: Mapping[str, bool | None]
+    plain: TableRow,
+    metrics: Sequence[MetricResult],
+    outcome: TaskOutcome,
+    higher: Mapping[str, bool | None],
+    mark: str,
 ) -> list[TableRow]:
-    """Make a row for each metric, in the order of ``METRIC,FILTER``."""
+    """Make a row for each metric, in the order of ``METRIC,FILTER``; ``mark`` stands beside every number."""
     shares = outcome.answers.shares()
     counts = outcome.answers.as_dict()
     answers = ", ".join(f"{counts[name]} {name} ({share:.1%})" for name, share in shares.items() if share)
@@ -72,7 +80,7 @@ def _rows(
             metric=metric.metric,
             filter=metric.filter,
             higher_is_better=higher.get(metric.metric),
-            value=_value(metric, outcome),
+            value=_value(metric, outcome, mark),
             stderr=metric.stderr if _has_error(metric) else NOT_AVAILABLE,
             numbers=_numbers(metric),
             interval=_interval(metric),
@@ -96,9 +104,9 @@ def _compared(rows: Sequence[TableRow], paired: Mapping[str, PairedScores]) -> I
         yield row
 
 
-def _value(metric: MetricResult, outcome: TaskOutcome) -> str:
+def _value(metric: MetricResult, outcome: TaskOutcome, mark: str) -> str:
     if metric.value is not None:
-        return number_text(redact(metric.value, by_name=False))
+        return marked(number_text(redact(metric.value, by_name=False)), mark)
     if not metric.withheld_reason:
         return NOT_AVAILABLE
     if outcome.scored and not metric.n:

@@ -20,7 +20,7 @@ from lmms_eval.utils.redaction import mask_known
 
 
 def write_samples(path: Path, result: TaskResult, store: RunStore) -> int:
-    """Write all finished documents of a task as a whole; returns the number of lines. No lines, no file.
+    """Write all finished documents of a task that count, as a whole; returns the number of lines. No lines, no file.
 
     Raises:
         JournalError: the file could not be written; an earlier one stays as it was.
@@ -63,7 +63,7 @@ def _with_text_keys(value: Any) -> Any:
 
 def sample_rows(result: TaskResult, store: RunStore) -> Iterator[dict[str, Any]]:
     """Rows of the family's samples file, with further keys (docs/results.md); a block per pipeline, in order."""
-    name, doc_ids = result.task.name, result.plan.doc_ids
+    name, doc_ids = result.task.name, result.doc_ids
     for number, pipeline in enumerate(result.task.pipelines):
         for record in store.scores(name, doc_ids):
             if "failed" in record:

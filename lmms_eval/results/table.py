@@ -105,6 +105,11 @@ def withheld(unscored: int, failed: int, not_asked: int, has_no_answer: bool, is
     return f"withheld ({', '.join(reasons)})" if reasons else "withheld"
 
 
+def marked(number: str, mark: str) -> str:
+    """Return a cell's text with what its reader must know of the number, in brackets."""
+    return f"{number} ({mark})" if mark else number
+
+
 def number_text(value: Any) -> str:
     """Return a cell's text: four decimals for a ``float``, ``N/A`` for ``None``."""
     if value is None:

@@ -31,7 +31,7 @@ STALE_AFTER_S = 120.0
 TORN_AFTER_S = 1.0
 """An owner file that cannot be read may be just being written; an older one was torn by a kill."""
 
-RunState = Literal["running", "complete", "withheld", "interrupted"]
+RunState = Literal["running", "complete", "stopped early", "withheld", "interrupted"]
 
 
 @dataclass(frozen=True, slots=True)

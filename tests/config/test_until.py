@@ -71,15 +71,8 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 def test_rules_may_be_given_one_by_one() -> None:
     given_flags = parse_flags(["--until", "a: halfwidth<=0.1", "--until", "b: decided:0.5"])
     config = build_config({**given_flags, "tasks": "a,b"}, {})
-    assert [rule.target for rule in config.stopping_rules] == ["a", "b"]
+    assert [rule.target for rule in stopping_rules(str(config.until))] == ["a", "b"]
     assert build_config({"tasks": "a", "until": ["halfwidth<=0.1"]}, {}).until == "halfwidth<=0.1"
-
-
-def test_the_order_is_random_where_a_rule_needs_it() -> None:
-    assert build_config({"tasks": "a"}, {}).order_seed is None
-    assert build_config({"tasks": "a", "order": "cost"}, {}).order_seed is None
-    assert build_config({"tasks": "a", "order": "random", "seed": "7"}, {}).order_seed == 7
-    assert build_config({"tasks": "a", "until": "decided:0.5", "seed": "None,1,1,1"}, {}).order_seed == 0
 
 
 @pytest.mark.parametrize(
@@ -87,6 +80,7 @@ def test_the_order_is_random_where_a_rule_needs_it() -> None:
     [
         ({"order": "cost", "until": "decided:1"}, "leave --order cost out"),
         ({"predict_only": True, "output_path": "o", "until": "decided:1"}, "--until needs scores"),
+        ({"ablate": "no-media", "until": "decided:1"}, "--until does not go with --ablate"),
         ({"order": "shuffled"}, "--order: choose one of cost, random"),
         ({"until": "sure"}, "--until: 'sure' is no rule"),
         ({"until": 3}, "--until: '3' is no rule"),

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from lmms_eval.engine.ends import TaskEnds
 from lmms_eval.engine.hopeless import DOCUMENTS, HopelessTasks
 
 
@@ -16,10 +17,11 @@ def scored(number: int) -> dict[str, Any]:
 
 
 def reason_after(*records: dict[str, Any]) -> str:
-    tasks = HopelessTasks()
+    ends = TaskEnds()
+    tasks = HopelessTasks(ends)
     for record in records:
         tasks.note(record)
-    return tasks.reason("t")
+    return ends.reason("t")
 
 
 def test_the_same_failure_of_every_first_document() -> None:
@@ -47,8 +49,9 @@ def test_failures_of_the_model_do_not_count() -> None:
 
 
 def test_tasks_are_told_apart() -> None:
-    tasks = HopelessTasks()
+    ends = TaskEnds()
+    tasks = HopelessTasks(ends)
     for number in range(DOCUMENTS):
         tasks.note({**failed(number), "task": "one"})
         tasks.note({**scored(number), "task": "other"})
-    assert tasks.reason("one") and not tasks.reason("other")
+    assert ends.reason("one") and not ends.reason("other")

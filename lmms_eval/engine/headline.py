@@ -1,0 +1,253 @@
+"""A headline number and its interval over the first documents of a random order, all of which are finished.
+
+What finished out of turn does not count: so the numbers depend on the order and the answers alone, and on nothing that
+concurrency, processes and kills decide.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from lmms_eval import stats
+from lmms_eval.engine.order import interleaved
+from lmms_eval.utils.numbers import ScoreRange
+
+LEVEL = 0.95
+LEAST = 10
+"""Documents that a decision rests on, at least."""
+LOOKS = 200
+"""Looks while the number of documents doubles and more, once there are so many."""
+_UNIT = ScoreRange(0.0, 1.0)
+_SLACK = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The part of one task in a headline number: the mean of a metric over its documents."""
+
+    task: str
+    metric: str
+    filter: str
+    within: ScoreRange
+    """Range of the documents' numbers; both ends are finite."""
+    score_key: str = "score"
+    weight: float = 1.0
+    in_percent: bool = False
+    """Its range is put on 0 to 100 first."""
+    baseline: Mapping[int, float] | None = None
+    """Numbers that are taken away, by document; documents without one are left out."""
+    is_binary: bool = False
+    """Its range is not stated, and taken to be that of right and wrong while there is nothing else."""
+    is_clustered: bool = False
+    """The task's documents come in clusters, so that the interval over all of them is one of clusters."""
+
+    @property
+    def ends(self) -> ScoreRange:
+        """Range of the part's mean, in units of the headline number."""
+        width = 100.0 if self.in_percent else self.within.high - self.within.low
+        if self.baseline is not None:
+            return ScoreRange(-width, width)
+        return ScoreRange(0.0, width) if self.in_percent else self.within
+
+    def holds(self, number: float) -> bool:
+        """A document may have this number."""
+        return number in self.within and (not self.is_binary or number in (self.within.low, self.within.high))
+
+    def counts(self, doc_id: int) -> bool:
+        return self.baseline is None or doc_id in self.baseline
+
+    def share(self, doc_id: int, number: float) -> float:
+        """A document's number as a share of the way from the low to the high end."""
+        width = self.within.high - self.within.low
+        if self.baseline is None:
+            return min(1.0, max(0.0, (number - self.within.low) / width))
+        return min(1.0, max(0.0, (number - self.baseline[doc_id] + width) / (2 * width)))
+
+
+Find = Callable[[Part, int], float | None]
+"""The number of a finished document, ``None`` where it has none; raises ``KeyError`` for one that is not finished."""
+
+
+@dataclass(frozen=True, slots=True)
+class HalfWidth:
+    """Statement that an interval is at most so wide to either side."""
+
+    limit: float
+
+    def holds(self, interval: stats.Interval) -> bool:
+        return (interval.high - interval.low) / 2 <= self.limit + _SLACK
+
+
+@dataclass(frozen=True, slots=True)
+class ToldFrom:
+    """Statement that an interval leaves a number out."""
+
+    number: float
+
+    def holds(self, interval: stats.Interval) -> bool:
+        return not interval.low - _SLACK <= self.number <= interval.high + _SLACK
+
+
+Statement = HalfWidth | ToldFrom
+
+
+class _Sampled(Protocol):
+    """Interval for a weighted mean of strata whose documents come in random order."""
+
+    def add(self, stratum: int, low: float, high: float | None = None) -> None: ...
+    def interval(self) -> stats.Interval: ...
+
+
+class _OneStratum:
+    """``Sampled`` in the form of several strata."""
+
+    def __init__(self, total: int) -> None:
+        from lmms_eval.stats.sequence import Sampled
+
+        self._sampled = Sampled(total, _UNIT, LEVEL)
+
+    def add(self, stratum: int, low: float, high: float | None = None) -> None:  # noqa: ARG002 - there is one
+        self._sampled.add(low, high)
+
+    def interval(self) -> stats.Interval:
+        return self._sampled.interval()
+
+
+def _strata(totals: Sequence[int], weights: Sequence[float]) -> _Sampled:
+    from lmms_eval.stats.sequence import StratifiedSampled
+
+    return _OneStratum(totals[0]) if len(totals) == 1 else StratifiedSampled(totals, weights, _UNIT, LEVEL)
+
+
+def _first(units: Iterable[tuple[str, int]], counts: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    """So many documents of each task at most."""
+    taken: Counter[str] = Counter()
+    for name, doc_id in units:
+        if taken[name] < counts[name]:
+            taken[name] += 1
+            yield name, doc_id
+
+
+@dataclass(slots=True)
+class _Moments:
+    """Sums over the shares of a part's documents."""
+
+    count: int = 0
+    total: float = 0.0
+    squares: float = 0.0
+
+
+class Prefix:
+    """The first documents of a headline number, as far as all of them are finished.
+
+    Args:
+        parts: the tasks in it, their means weighted.
+        orders: the documents of each of these tasks in random order.
+        counts: of each task so many documents at most; without it all.
+    """
+
+    def __init__(
+        self, parts: Sequence[Part], orders: Mapping[str, Sequence[int]], counts: Mapping[str, int] | None = None
+    ) -> None:
+        self._parts = {part.task: part for part in parts}
+        self._numbers = {name: number for number, name in enumerate(self._parts)}
+        units = interleaved({name: orders[name] for name in self._parts})
+        self._units = list(units if counts is None else _first(units, counts))
+        self._whole = sum(len(orders[name]) for name in self._parts)
+        self.taken = dict.fromkeys(self._parts, 0)
+        """Documents of each task that are in it."""
+        self.length = 0
+        self.counted = 0
+        """Documents that the number rests on: without those that the baseline lacks."""
+        self._next_look = LEAST
+        self.lies_outside = False
+        """A number lies outside of its stated range, so that no interval holds."""
+        self._moments = [_Moments() for _ in parts]
+        whole = math.fsum(part.weight for part in parts)
+        self._low = math.fsum(part.weight / whole * part.ends.low for part in parts)
+        spans = [part.weight / whole * (part.ends.high - part.ends.low) for part in parts]
+        self._span, self._spans = math.fsum(spans), spans
+        totals = [sum(map(part.counts, orders[part.task])) for part in parts]
+        self._sampled = _strata(totals, [span / self._span for span in spans])
+
+    @property
+    def is_whole(self) -> bool:
+        """Every document of every task is in it."""
+        return self.length == self._whole
+
+    def advance(self, find: Find, statement: Statement | None = None) -> bool:
+        """Take in what is finished, up to the first document at which the statement holds; ``True`` if it does."""
+        while self.length < len(self._units):
+            name, doc_id = self._units[self.length]
+            part = self._parts[name]
+            try:
+                number = find(part, doc_id)
+            except KeyError:
+                return False
+            self.length += 1
+            self.taken[name] += 1
+            if not part.counts(doc_id):
+                continue
+            self._add(part, doc_id, number)
+            if statement is not None and self._is_look() and statement.holds(self.interval()):
+                return True
+        return False
+
+    def _is_look(self) -> bool:
+        """A statement is looked at here: every time at first, then each time that half a percent more is known.
+
+        An interval costs as much as some twenty documents. Where the looks are depends on nothing but the number of
+        documents, so the decision is always the same.
+        """
+        if self.lies_outside or self.counted < self._next_look:
+            return False
+        self._next_look = self.counted + max(1, self.counted // LOOKS)
+        return True
+
+    def _add(self, part: Part, doc_id: int, number: float | None) -> None:
+        self.counted += 1
+        stratum = self._numbers[part.task]
+        if number is not None and not part.holds(number):
+            self.lies_outside, number = True, None
+        low, high = (0.0, 1.0) if number is None else (part.share(doc_id, number),) * 2
+        self._sampled.add(stratum, low, high)
+        if number is not None:
+            moments = self._moments[stratum]
+            moments.count += 1
+            moments.total += low
+            moments.squares += low * low
+
+    def value(self) -> float | None:
+        """The number over the documents that have one; ``None`` while a task has none."""
+        if not all(moments.count for moments in self._moments):
+            return None
+        return self._low + math.fsum(
+            span * moments.total / moments.count for span, moments in zip(self._spans, self._moments, strict=True)
+        )
+
+    def interval(self) -> stats.Interval:
+        """The interval for the number over all documents, valid at every look at once."""
+        return self._mapped(self._sampled.interval())
+
+    def shown_interval(self) -> stats.Interval | None:
+        """The same; of all documents the ordinary one, where there is one."""
+        if self.lies_outside or not self.counted:
+            return None
+        if not self.is_whole:
+            return self.interval()
+        value = self.value()
+        if value is None or any(part.is_clustered for part in self._parts.values()):
+            return None
+        spreads = [stats.Spread.of_moments(one.count, one.total, one.squares, _UNIT) for one in self._moments]
+        found = stats.score_interval(
+            (value - self._low) / self._span, stats.Spread.stratified(spreads, self._spans), _UNIT
+        )
+        return None if isinstance(found, stats.NoInterval) else self._mapped(found)
+
+    def _mapped(self, found: stats.Interval) -> stats.Interval:
+        low, high = (self._low + self._span * end for end in (found.low, found.high))
+        return stats.Interval(low, high, found.method)

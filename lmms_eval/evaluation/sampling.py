@@ -1,0 +1,205 @@
+"""``--order random`` and ``--until``: what a run is looked at for, found out before anything is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from loguru import logger
+
+from lmms_eval.api.task import Group, MetricDefinition, Selection, Task
+from lmms_eval.config import RunConfig
+from lmms_eval.config.until import StoppingRule, stopping_rules
+from lmms_eval.engine.early import Sampling, Stop
+from lmms_eval.engine.groups import leaves_of
+from lmms_eval.engine.headline import LEAST, HalfWidth, Part, Statement, ToldFrom
+from lmms_eval.engine.order import RandomOrder
+from lmms_eval.engine.plan import TaskPlan
+from lmms_eval.errors import DataError, UsageError
+from lmms_eval.metrics.table import AGGREGATIONS
+from lmms_eval.results.baseline import Row, read_baseline
+from lmms_eval.results.baseline_files import Baseline, find_baseline
+from lmms_eval.utils.numbers import ScoreRange
+
+_SHARE = ScoreRange(0.0, 1.0)
+
+
+class _NoInterval(Exception):
+    """No interval can be given while the run goes on; the text says why."""
+
+
+def recorded_sampling(config: RunConfig, stops: Mapping[str, Mapping[str, Any]]) -> Sampling | None:
+    """The documents of a recorded run that is only scored again; ``None`` where all of them count."""
+    return Sampling(RandomOrder(_seed(config)), recorded=stops) if stops else None
+
+
+def sampling_of(
+    config: RunConfig, selection: Selection, plans: Sequence[TaskPlan], is_first: bool = True
+) -> Sampling | None:
+    """The order of the documents, the number that is shown, and the rules; ``None`` for costliest first.
+
+    ``is_first``: this process decides; the others only send it the numbers of what they finish.
+
+    Raises:
+        UsageError: a rule names no task or group of the run, or its number has no interval before the end.
+        ConfigError, DataError: a baseline cannot be found or read.
+    """
+    if config.order != "random" and not config.until:
+        return None
+    plans = [plan for plan in plans if plan.requested]
+    try:
+        if config.predict_only:
+            raise _NoInterval("--predict_only makes no scores")
+        if not plans:
+            raise _NoInterval("no task has a document")
+        shown = _shown(selection, plans)
+    except _NoInterval as none:
+        shown = ()
+        if is_first:
+            logger.info("no live interval: {}", none)
+    return Sampling(RandomOrder(_seed(config)), _stops(config, selection, plans), shown)
+
+
+def _seed(config: RunConfig) -> int:
+    return config.seed[0] or 0
+
+
+def _shown(selection: Selection, plans: Sequence[TaskPlan]) -> tuple[Part, ...]:
+    """Of one task its first metric, of one group that of the group, else the mean over all documents."""
+    if len(plans) > 1:
+        known = {group.name: group for group in selection.groups}
+        children = {child for group in selection.groups for child in group.children}
+        names = {plan.task.name for plan in plans}
+        for group in selection.groups:
+            if group.name not in children and group.metrics and names == set(leaves_of(group, known)):
+                return _group_parts(group, selection, plans)
+    parts = tuple(replace(_task_part(plan.task, is_shown=True), weight=float(plan.requested)) for plan in plans)
+    if len({part.within for part in parts}) > 1:
+        raise _NoInterval("the tasks' scores have different ranges, and no group has a number over them")
+    return parts
+
+
+def _task_part(task: Task, is_shown: bool = False) -> Part:
+    if not task.metrics:
+        raise _NoInterval(f"task {task.name} has no metric")
+    return _part(task, task.metrics[0], task.pipelines[0], is_shown)
+
+
+def _part(task: Task, metric: MetricDefinition, pipeline: str, is_shown: bool = False) -> Part:
+    """``is_shown``: a range that is not stated is taken to be that of right and wrong."""
+    name = metric.aggregation_name
+    if name not in AGGREGATIONS or not AGGREGATIONS[name].is_mean:
+        how = "a function of the task's own" if name is None else repr(name)
+        raise _NoInterval(
+            f"{metric.name} of task {task.name} is aggregated by {how}: that it is a mean of its documents is not "
+            "known before the end"
+        )
+    within = metric.score_range
+    if within is None and is_shown:
+        within = _SHARE
+    if within is None or not within.high - within.low < float("inf"):
+        raise _NoInterval(
+            f"{metric.name} of task {task.name} has no range with two ends (range: [LOW, HIGH] in its metric_list "
+            "states one)"
+        )
+    return Part(
+        task.name, metric.name, pipeline, within, task.score_key,
+        is_binary=metric.score_range is None, is_clustered=bool(task.cluster_key),
+    )  # fmt: skip
+
+
+def _group_parts(group: Group, selection: Selection, plans: Sequence[TaskPlan]) -> tuple[Part, ...]:
+    """The tasks in a group's first number."""
+    if not group.metrics:
+        raise _NoInterval(f"group {group.name} has no number of its own")
+    wanted = group.metrics[0]
+    if wanted.aggregation != "mean":
+        raise _NoInterval(f"{wanted.metric} of group {group.name} is no mean over its tasks")
+    leaves = set(leaves_of(group, {one.name: one for one in selection.groups}))
+    parts = []
+    for plan in plans:
+        task = plan.task
+        own = wanted.of.get(task.name, "") if wanted.of else f"{wanted.metric},{wanted.filters[0]}"
+        name, _, pipeline = own.rpartition(",")
+        metric = next((one for one in task.metrics if one.name == name), None)
+        if task.name in leaves and metric is not None and pipeline in task.pipelines:
+            weight = float(plan.requested) if wanted.weight_by_size else 1.0
+            parts.append(replace(_part(task, metric, pipeline), weight=weight, in_percent=bool(wanted.of)))
+    if not parts:
+        raise _NoInterval(f"no task of group {group.name} has its {wanted.metric}")
+    return tuple(parts)
+
+
+def _stops(config: RunConfig, selection: Selection, plans: Sequence[TaskPlan]) -> tuple[Stop, ...]:
+    groups = {group.name: group for group in selection.groups}
+    tasks = {plan.task.name: plan.task for plan in plans}
+    named: dict[str, tuple[StoppingRule, tuple[Part, ...]]] = {}
+    unnamed: StoppingRule | None = None
+    try:
+        for rule in stopping_rules(config.until or ""):
+            if not rule.target:
+                unnamed = rule
+            elif rule.target in tasks:
+                named[rule.target] = rule, (_task_part(tasks[rule.target]),)
+            elif rule.target in groups:
+                named[rule.target] = rule, _group_parts(groups[rule.target], selection, plans)
+            else:
+                known = ", ".join([*tasks, *(name for name, group in groups.items() if group.metrics)])
+                raise UsageError(
+                    f"--until {rule.target}: {rule.text}: no such task or group in this run; it has {known}"
+                )
+        if unnamed is not None:
+            covered = {part.task for _, parts in named.values() for part in parts}
+            named |= {name: (unnamed, (_task_part(task),)) for name, task in tasks.items() if name not in covered}
+    except _NoInterval as none:
+        raise UsageError(f"--until cannot be decided before the end: {none}") from none
+    by_name = {plan.task.name: plan for plan in plans}
+    return tuple(_stop(config, name, rule, parts, by_name) for name, (rule, parts) in named.items())
+
+
+def _stop(
+    config: RunConfig, name: str, rule: StoppingRule, parts: tuple[Part, ...], plans: Mapping[str, TaskPlan]
+) -> Stop:
+    if rule.baseline:
+        baseline = find_baseline(rule.baseline, config.baseline_presets)
+        compared = tuple(_compared(part, plans[part.task], baseline) for part in parts)
+        return Stop(name, compared, ToldFrom(0.0), rule.text)
+    return Stop(name, parts, _statement(name, rule, parts), rule.text)
+
+
+def _statement(name: str, rule: StoppingRule, parts: Sequence[Part]) -> Statement:
+    assert rule.bound is not None  # a rule has a number or a baseline
+    whole = sum(part.weight for part in parts)
+    low = sum(part.weight / whole * part.ends.low for part in parts)
+    high = sum(part.weight / whole * part.ends.high for part in parts)
+    number = rule.bound.number * (high - low if rule.bound.is_share else 1.0)
+    if rule.kind == "halfwidth":
+        return HalfWidth(number)
+    number += low if rule.bound.is_share else 0.0
+    if not low <= number <= high:
+        raise UsageError(f"--until {rule.text}: the score of {name} lies from {low:g} to {high:g}")
+    return ToldFrom(number)
+
+
+def _compared(part: Part, plan: TaskPlan, baseline: Baseline) -> Part:
+    """Differences from the baseline, over the documents that it has."""
+    said = f"--until decided:{baseline.text}"
+    file = baseline.file(part.task)
+    if file is None:
+        raise DataError(f"{said}: it has no samples of {part.task}")
+    row = Row(part.metric, part.filter)
+    asked = set(plan.doc_ids)
+    scores = {doc: score for doc, score in read_baseline(file, [row], part.score_key)[row].items() if doc in asked}
+    if len(scores) < LEAST:
+        raise DataError(
+            f"{said}: {file} has {row} of {len(scores)} of the {plan.requested} documents of {part.task}; a decision "
+            f"needs {LEAST} at least"
+        )
+    outside = next((doc for doc, score in scores.items() if score not in part.within), None)
+    if outside is not None:
+        raise DataError(
+            f"{said}: {file} has {scores[outside]:g} for document {outside} of {part.task}, whose {part.metric} lies "
+            f"from {part.within}"
+        )
+    return replace(part, baseline=scores)

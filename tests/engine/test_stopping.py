@@ -1,0 +1,290 @@
+"""The decision that a task need not be asked any further: by the first documents of a random order alone."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmms_eval.api.request import Request, Response
+from lmms_eval.api.task import PipelineScore, Selection
+from lmms_eval.engine.aggregate import AggregateOptions
+from lmms_eval.engine.early import Sampling, Stop
+from lmms_eval.engine.ends import TaskEnds
+from lmms_eval.engine.evaluate import EngineOptions, evaluate
+from lmms_eval.engine.headline import LEAST, HalfWidth, Part, Prefix, Statement, ToldFrom
+from lmms_eval.engine.look_exchange import LookExchange
+from lmms_eval.engine.looks import Looks
+from lmms_eval.engine.order import RandomOrder
+from lmms_eval.engine.plan import TaskPlan, plan_task
+from lmms_eval.engine.store import RunStore
+from lmms_eval.utils.numbers import ScoreRange
+from tests.engine.fakes import FakeModel, FakeTask
+from tests.engine.journaled import KEY, failed, scored
+from tests.engine.test_team import team_of
+
+ORDER = RandomOrder(0)
+SHARE = ScoreRange(0.0, 1.0)
+WIDE = HalfWidth(0.15)
+
+
+def part(name: str = "fake", **more: Any) -> Part:
+    return Part(name, "acc", "none", SHARE, **more)
+
+
+def stop(statement: Statement = WIDE, *parts: Part, name: str = "fake") -> Stop:
+    return Stop(name, parts or (part(),), statement, "the rule")
+
+
+def value_of(doc_id: int) -> float:
+    return float(doc_id % 3 > 0)
+
+
+def record_of(task: FakeTask, doc_id: int, value: float | None = None) -> dict[str, Any]:
+    return scored(task, doc_id, PipelineScore("none", "said", {"acc": value_of(doc_id) if value is None else value}))
+
+
+def decided(plan: TaskPlan, statement: Statement) -> int:
+    """Number of documents by the plainest way: one after another."""
+    prefix = Prefix([part()], {"fake": ORDER.of(plan)})
+    assert prefix.advance(lambda _, doc_id: value_of(doc_id), statement)
+    return prefix.length
+
+
+def test_the_first_look_at_which_the_statement_holds() -> None:
+    plan = plan_task(FakeTask(150), None, 0)
+    length = decided(plan, WIDE)
+    assert LEAST < length < 120
+    prefix = Prefix([part()], {"fake": ORDER.of(plan)})
+    known = set(ORDER.of(plan)[: length - 1])
+
+    def find(_: Part, doc_id: int) -> float:
+        if doc_id not in known:
+            raise KeyError(doc_id)
+        return value_of(doc_id)
+
+    assert not prefix.advance(find, WIDE)
+    interval = prefix.interval()
+    assert (interval.high - interval.low) / 2 > WIDE.limit
+
+
+def test_few_documents_decide_nothing() -> None:
+    plan = plan_task(FakeTask(60), None, 0)
+    assert decided(plan, HalfWidth(1.0)) == LEAST
+
+
+@pytest.mark.parametrize(("number", "is_told"), [(0.1, True), (0.99, True), (2 / 3, False)])
+def test_told_from_a_number(number: float, is_told: bool) -> None:
+    prefix = Prefix([part()], {"fake": ORDER.of(plan_task(FakeTask(300), None, 0))})
+    assert prefix.advance(lambda _, doc_id: value_of(doc_id), ToldFrom(number)) == is_told
+    assert prefix.is_whole != is_told
+
+
+def test_differences_are_those_of_the_documents_that_the_baseline_has() -> None:
+    baseline = {doc_id: 0.0 for doc_id in range(0, 200, 2)}
+    prefix = Prefix([part(baseline=baseline)], {"fake": ORDER.of(plan_task(FakeTask(200), None, 0))})
+    assert prefix.advance(lambda _, doc_id: value_of(doc_id), ToldFrom(0.0))
+    assert LEAST <= prefix.counted < prefix.length < 200
+    assert prefix.interval().low > 0
+
+
+def test_a_number_outside_of_the_range_decides_nothing() -> None:
+    prefix = Prefix([part()], {"fake": range(100)})
+    assert not prefix.advance(lambda _, doc_id: 7.0 if doc_id == 3 else 1.0, HalfWidth(0.5))
+    assert prefix.lies_outside and prefix.shown_interval() is None
+
+
+def test_documents_without_a_number_count_from_end_to_end() -> None:
+    known, unknown = (Prefix([part()], {"fake": range(100)}) for _ in range(2))
+    known.advance(lambda _, doc_id: value_of(doc_id))
+    unknown.advance(lambda _, doc_id: None if doc_id < 20 else value_of(doc_id))
+    wide, narrow = unknown.interval(), known.interval()
+    assert wide.high - wide.low == pytest.approx(0.2, abs=1e-6)
+    assert wide.low <= narrow.low <= narrow.high <= wide.high
+
+
+def test_tasks_of_different_ranges_are_weighted_in_their_units() -> None:
+    parts = [Part("a", "acc", "none", SHARE, weight=3.0), Part("b", "acc", "none", ScoreRange(1.0, 5.0), weight=1.0)]
+    prefix = Prefix(parts, {"a": range(40), "b": range(40)})
+    prefix.advance(lambda one, doc_id: value_of(doc_id) if one.task == "a" else 1.0 + doc_id % 5)
+    mean = (3 * 26 / 40 + 3.0) / 4
+    assert prefix.value() == pytest.approx(mean)
+    assert prefix.interval().low <= mean <= prefix.interval().high
+    percent = Prefix([replace(one, in_percent=True) for one in parts], {"a": range(40), "b": range(40)})
+    percent.advance(lambda one, doc_id: value_of(doc_id) if one.task == "a" else 1.0 + doc_id % 5)
+    assert percent.value() == pytest.approx((3 * 65.0 + 50.0) / 4)
+
+
+def test_at_the_last_document_the_interval_is_the_ordinary_one() -> None:
+    prefix = Prefix([part()], {"fake": range(90)})
+    prefix.advance(lambda _, doc_id: value_of(doc_id))
+    shown = prefix.shown_interval()
+    assert shown is not None and shown.method == "wilson"
+    clustered = Prefix([part(is_clustered=True)], {"fake": range(90)})
+    clustered.advance(lambda _, doc_id: value_of(doc_id))
+    assert clustered.shown_interval() is None
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[RunStore]:
+    opened = RunStore(tmp_path, KEY)
+    yield opened
+    opened.close()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_finished_out_of_turn_does_not_count(store: RunStore, seed: int) -> None:
+    """Whatever the order in which documents finish, and however many beyond the decision."""
+    task = FakeTask(150)
+    plan = plan_task(task, None, 0)
+    length = decided(plan, WIDE)
+    order = ORDER.of(plan)
+    finished = order[: length + 10 * seed] + order[length + 40 :: 2]
+    random.Random(seed).shuffle(finished)
+    for doc_id in finished:
+        store.add_score(record_of(task, doc_id))
+    stops = Sampling(ORDER, (stop(),)).early_stops([plan], store)
+    assert stops["fake"].doc_ids == tuple(order[:length])
+    assert (stops["fake"].of, stops["fake"].order) == (150, ORDER.name(plan))
+
+
+def test_without_the_whole_prefix_nothing_is_decided(store: RunStore) -> None:
+    task = FakeTask(150)
+    plan = plan_task(task, None, 0)
+    for doc_id in ORDER.of(plan)[1:]:
+        store.add_score(record_of(task, doc_id))
+    assert Sampling(ORDER, (stop(),)).early_stops([plan], store) == {}
+
+
+def test_a_task_of_two_rules_goes_on_until_both_hold(store: RunStore) -> None:
+    plans = [plan_task(FakeTask(150, name), None, 0) for name in ("a", "b")]
+    for plan in plans:
+        for doc_id in plan.doc_ids:
+            store.add_score(record_of(plan.task, doc_id))  # type: ignore[arg-type]
+    group = stop(HalfWidth(0.2), part("a"), part("b"), name="group")
+    alone = Sampling(ORDER, (group,)).early_stops(plans, store)
+    both = Sampling(ORDER, (group, stop(HalfWidth(0.1), part("a"), name="a"))).early_stops(plans, store)
+    assert both["b"] == alone["b"] and both["a"].asked > alone["a"].asked
+    assert both["a"].rule == "group: the rule; the rule"
+    never = Sampling(ORDER, (group, stop(ToldFrom(2 / 3), part("a"), name="a"))).early_stops(plans, store)
+    assert set(never) == {"b"}
+
+
+def looks_of(plan: TaskPlan, ends: TaskEnds, **more: Any) -> Looks:
+    return Looks([plan], Sampling(ORDER, (stop(),), (part(),)), ends, **more)
+
+
+def test_looks_end_a_task_and_show_the_prefix(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lmms_eval.engine.looks.REST", 0)
+    task = FakeTask(150)
+    plan = plan_task(task, None, 0)
+    ends = TaskEnds()
+    looks = looks_of(plan, ends)
+    order, length = ORDER.of(plan), decided(plan, WIDE)
+    assert looks.shown() == ""
+    for doc_id in order[length - 2 :: -1]:
+        looks.note(record_of(task, doc_id))
+    assert not ends.reason("fake")
+    assert looks.shown().endswith(f" over the first {length - 1}")
+    looks.note(record_of(task, order[length - 1]))
+    assert ends.common_reason("fake") == "the rule holds"
+    for doc_id in order[length:]:
+        looks.note(record_of(task, doc_id))
+    assert looks.shown() == "score 0.6667 [0.5879, 0.7371]"  # Wilson's
+
+
+def test_failed_documents_are_unknown_ones(store: RunStore) -> None:
+    task = FakeTask(60)
+    plan = plan_task(task, None, 0)
+    for number, doc_id in enumerate(ORDER.of(plan)):
+        record = failed(task, doc_id, "timeout") if number < 30 else record_of(task, doc_id)
+        store.add_score(record)
+    assert Sampling(ORDER, (stop(),)).early_stops([plan], store) == {}
+
+
+def test_processes_tell_the_first_what_they_finish_and_hear_what_ends() -> None:
+    task = FakeTask(150)
+    plan = plan_task(task, None, 0)
+    length, teams = decided(plan, WIDE), team_of(3)
+    order, ends = ORDER.of(plan), [TaskEnds() for _ in teams]
+    looks = [looks_of(plan, ends[rank], decides=rank == 0, tells=rank > 0) for rank in range(3)]
+    exchanges = [LookExchange(*each) for each in zip(teams, looks, ends, strict=True)]
+    for number, doc_id in enumerate(order[: length - 2]):  # what earlier starts have left to each
+        looks[number % 3].note(record_of(task, doc_id))
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(LookExchange.begin, exchanges))
+    assert not any(one.reason("fake") for one in ends)
+    looks[2].note(record_of(task, order[length - 1]))
+    looks[1].note(record_of(task, order[length - 2]))
+    for rank in (1, 2, 0, 1, 2):
+        exchanges[rank].exchange()
+    assert [one.common_reason("fake") for one in ends] == ["the rule holds"] * 3
+
+
+def answers(wrong: Sequence[int] = ()) -> Any:
+    def answer(request: Request) -> Response:
+        time.sleep(0.002)
+        is_right = value_of(request.doc_id) and request.doc_id not in wrong
+        return Response(request.id, text=f"answer {request.doc_id}" if is_right else "no", finish_reason="stop")
+
+    return answer
+
+
+def run(folder: Path, task: FakeTask, sampling: Sampling | None, **options: Any) -> Any:
+    store = RunStore(folder, KEY)
+    model = FakeModel(answers(), batch=options.pop("batch", 4))
+    try:
+        chosen = EngineOptions(sampling=sampling, aggregate=AggregateOptions(**options))
+        result = evaluate([plan_task(task, None, 0)], Selection((task,)), model, store, chosen)
+    finally:
+        store.close()
+    assert result is not None
+    return result, model
+
+
+def test_a_run_ends_early_goes_on_and_is_then_complete(tmp_path: Path) -> None:
+    sampling = Sampling(ORDER, (stop(),))
+    result, model = run(tmp_path, FakeTask(400), sampling)
+    (task,) = result.tasks
+    length = decided(plan_task(FakeTask(400), None, 0), WIDE)
+    assert result.state == "stopped early" and task.early_stop.asked == length == len(task.doc_ids)
+    assert length <= len(model.asked) < 400
+    outcome = task.outcome
+    assert (outcome.scored, outcome.not_asked, outcome.withheld) == (length, 400 - length, "")
+    metric = task.metrics[0]
+    assert metric.value == pytest.approx(sum(map(value_of, task.doc_ids)) / length)
+    assert (metric.interval.high - metric.interval.low) / 2 <= 0.15 and metric.stderr == "N/A"
+    again, asked = run(tmp_path, FakeTask(400), sampling, batch=64)
+    assert asked.asked == [] and again.tasks[0].early_stop == task.early_stop
+    assert again.tasks[0].metrics == task.metrics
+    whole, rest = run(tmp_path, FakeTask(400), None)
+    assert whole.state == "complete" and len(rest.asked) == 400 - len(model.asked)
+    assert whole.tasks[0].early_stop is None and whole.tasks[0].metrics[0].stderr != "N/A"
+
+
+def test_the_error_budget_is_a_share_of_the_documents_that_count(tmp_path: Path) -> None:
+    order = ORDER.of(plan_task(FakeTask(400), None, 0))
+    sampling = Sampling(ORDER, (stop(HalfWidth(0.2)),))
+    result, _ = run(tmp_path / "a", FakeTask(400, unscorable=order[:2]), sampling, error_budget=0.02)
+    assert result.tasks[0].early_stop is not None
+    assert result.state == "withheld" and result.tasks[0].outcome.failed == 2
+    assert result.tasks[0].outcome.withheld == f"2 of {result.tasks[0].early_stop.asked} failed"
+    beyond, _ = run(tmp_path / "b", FakeTask(400, unscorable=order[200:]), sampling)
+    assert (beyond.state, beyond.tasks[0].outcome.failed) == ("stopped early", 0)
+
+
+def test_notes_do_not_wait_for_a_look() -> None:
+    plan = plan_task(FakeTask(50), None, 0)
+    looks = looks_of(plan, TaskEnds())
+    with looks._lock:  # another thread looks
+        thread = threading.Thread(target=looks.note, args=(record_of(FakeTask(50), 1),))
+        thread.start()
+        thread.join(5)
+        assert not thread.is_alive()

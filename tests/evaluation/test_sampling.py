@@ -1,0 +1,230 @@
+"""``--order random`` and ``--until`` in whole runs of a model that needs no weights."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmms_eval.config import build_config
+from lmms_eval.errors import LmmsEvalError
+from lmms_eval.evaluation.rescore import rescore
+from lmms_eval.evaluation.run import RunReport, run
+from lmms_eval.results.family_table import make_table
+
+TASK = """task: {name}
+dataset_path: json
+dataset_kwargs:
+  data_files: {{test: {name}.jsonl}}
+test_split: test
+output_type: generate_until
+doc_to_text: question
+doc_to_target: answer
+{more}
+metric_list:
+  - {{metric: {metric}, aggregation: {aggregation}, higher_is_better: true}}
+"""
+GROUP = """group: votes
+task: [vote_a, vote_b]
+aggregate_metric_list:
+  - {metric: exact_match, aggregation: mean, weight_by_size: false}
+"""
+UTILS = """
+def own(values):
+    return sum(values) / len(values)
+
+
+def scored(doc, results):
+    return {"points": float(results[0] == doc["answer"])}
+
+
+def report(tasks, stem):
+    from lmms_eval.api.outcome import BenchmarkReport
+
+    return BenchmarkReport("".join(f"{name}: {task.withheld or 'official'}" for name, task in tasks.items()))
+"""
+
+
+@pytest.fixture(scope="module")
+def tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tasks")
+    for name, count in (("vote_a", 300), ("vote_b", 120), ("owned", 40), ("free", 40), ("reported", 200)):
+        draw = random.Random(name)
+        rows = [{"question": f"Question {number}", "answer": draw.choice("AAB")} for number in range(count)]
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        more = {
+            "free": "process_results: !function utils.scored",
+            "reported": "report: !function utils.report",
+        }.get(name, "")
+        (folder / f"{name}.yaml").write_text(
+            TASK.format(
+                name=name,
+                more=more,
+                metric="points" if name == "free" else "exact_match",
+                aggregation="!function utils.own" if name == "owned" else "mean",
+            )
+        )
+    (folder / "votes.yaml").write_text(GROUP)
+    (folder / "utils.py").write_text(UTILS)
+    return folder
+
+
+@pytest.fixture
+def start(tasks: Path, tmp_path: Path) -> Any:
+    def begin(out: str = "out", says: str = "A", **options: Any) -> RunReport:
+        values = {
+            "model": "baseline",
+            "model_args": f"strategy=constant,text={says}",
+            "include_path": str(tasks),
+            "output_path": str(tmp_path / out),
+            "log_samples": True,
+            "verbosity": "WARNING",
+            **options,
+        }
+        return run(build_config(values, {}), command="lmms-eval again")
+
+    return begin
+
+
+def samples(folder: Path, task: str) -> list[dict[str, Any]]:
+    (file,) = folder.glob(f"*_samples_{task}.jsonl")
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_a_run_that_ends_early_is_marked_everywhere(start: Any, tmp_path: Path) -> None:
+    report = start(tasks="vote_a", until="halfwidth<=0.08")
+    assert report.exit_code == 0
+    results = report.results
+    stop = results["early_stop"]["vote_a"]
+    asked = stop["asked"]
+    assert 20 < asked < 300 == stop["of"]
+    assert stop["rule"] == "halfwidth<=0.08" and stop["order"].startswith("random:0:")
+    interval = stop["interval"]
+    assert (interval["high"] - interval["low"]) / 2 <= 0.08 and interval["level"] == 0.95 and interval["method"]
+    assert results["state"] == "stopped early"
+    outcome = results["outcomes"]["vote_a"]
+    assert (outcome["scored"], outcome["not_asked"], outcome["withheld"]) == (asked, 300 - asked, False)
+    assert outcome["coverage"] == asked / 300
+    value = results["results"]["vote_a"]["exact_match,none"]
+    mark = f"{value:.4f} (stopped early: {asked} of 300)"
+    assert mark in report.table and mark in make_table(results)
+    assert results["intervals"]["vote_a"]["exact_match,none"]["low"] == interval["low"]
+    rows = samples(tmp_path / "out", "vote_a")
+    assert len(rows) == asked and value == sum(row["exact_match"] for row in rows) / asked
+    assert any("the same command without --until asks the rest" in line for line in report.lines)
+    # The same command shows the same end, under the same stamp; scoring again too.
+    again = start(tasks="vote_a", until="halfwidth<=0.08")
+    assert again.results["timing"]["asked"] == 0
+    assert again.results["early_stop"] == results["early_stop"] and again.table.splitlines()[-1] in report.table
+    assert samples(tmp_path / "out", "vote_a") == rows
+    scored = rescore(tmp_path / "out", {"log_samples": True}, ends=True)
+    assert (scored.exit_code, scored.results["state"]) == (0, "stopped early")
+    kept = scored.results["early_stop"]["vote_a"]
+    assert {**kept, "rule": stop["rule"]} == stop
+
+
+def test_without_until_the_rest_is_asked(start: Any) -> None:
+    early = start(tasks="vote_a", until="halfwidth<=0.1")
+    stricter = start(tasks="vote_a", until="halfwidth<=0.07")
+    assert stricter.results["early_stop"]["vote_a"]["asked"] > early.results["early_stop"]["vote_a"]["asked"]
+    whole = start(tasks="vote_a")
+    assert whole.results["state"] == "complete" and "early_stop" not in whole.results
+    assert whole.results["timing"]["resumed"] > 0 and whole.results["outcomes"]["vote_a"]["scored"] == 300
+    assert whole.results["run_key"] == early.results["run_key"]
+
+
+def test_a_group_ends_as_one(start: Any) -> None:
+    report = start(tasks="votes", until="votes: halfwidth<=10%")
+    stops = report.results["early_stop"]
+    assert set(stops) == {"votes", "vote_a", "vote_b"}
+    assert stops["votes"]["asked"] == stops["vote_a"]["asked"] + stops["vote_b"]["asked"] < 420
+    assert abs(stops["vote_a"]["asked"] - 2.5 * stops["vote_b"]["asked"]) <= 2.5  # the strata grow together
+    interval = stops["votes"]["interval"]
+    assert (interval["high"] - interval["low"]) / 2 <= 0.1
+    assert report.table.count(f"(stopped early: {stops['votes']['asked']} of 420)") == 2
+    assert stops["vote_a"]["rule"] == "votes: halfwidth<=10%"
+
+
+def test_decided_against_a_baseline(start: Any, tmp_path: Path) -> None:
+    start(out="base", tasks="vote_a,vote_b")
+    base = tmp_path / "base"
+    report = start(says="B", tasks="vote_a", until=f"decided:{base}", baseline=str(base))
+    stop = report.results["early_stop"]["vote_a"]
+    assert stop["asked"] < 300 and stop["difference"]["high"] < 0
+    paired = report.results["paired"]["vote_a"]["exact_match,none"]
+    assert paired["ci_upper"] == pytest.approx(100 * stop["difference"]["high"]) and paired["pvalue"] is None
+    assert paired["n"] == stop["asked"]
+    group = start(out="g", says="B", tasks="votes", until=f"votes: decided:{base}")
+    assert group.results["early_stop"]["votes"]["asked"] < 420
+    alike = start(out="alike", tasks="vote_a", until=f"decided:{base}")
+    assert alike.results["state"] == "complete"
+
+
+def test_the_order_alone_changes_no_result(start: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    by_cost, at_random = start(out="a", tasks="vote_a"), start(out="b", tasks="vote_a", order="random")
+    assert by_cost.table == at_random.table
+    assert by_cost.results["run_key"] == at_random.results["run_key"]
+    few = start(out="c", tasks="vote_a", until="decided:0.1", limit=12)
+    assert few.results["early_stop"]["vote_a"]["of"] == 12 or few.results["state"] == "complete"
+    assert "no live interval" not in capfd.readouterr().err
+
+
+def test_a_report_says_nothing_official_of_a_task_that_ended_early(start: Any) -> None:
+    assert "reported: official" in start(out="a", tasks="reported", order="random").table
+    report = start(tasks="reported", until="halfwidth<=0.1")
+    asked = report.results["early_stop"]["reported"]["asked"]
+    assert f"reported: stopped early: {asked} of 200" in report.table
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tasks": "owned", "until": "halfwidth<=0.1"}, "exact_match of task owned is aggregated by a function of the"),
+        ({"tasks": "free", "until": "halfwidth<=0.1"}, "points of task free has no range with two ends"),
+        ({"tasks": "vote_a", "until": "vote_b: halfwidth<=0.1"}, "no such task or group in this run; it has vote_a"),
+        ({"tasks": "vote_a", "until": "decided:1.5"}, "the score of vote_a lies from 0 to 1"),
+        ({"tasks": "vote_a", "until": "decided:nothing"}, "neither a samples file nor a preset"),
+        ({"tasks": "vote_a", "until": "decided:/no/such.jsonl"}, "no such file"),
+        ({"tasks": "vote_a,owned", "until": "halfwidth<=0.1"}, "cannot be decided before the end"),
+    ],
+)
+def test_what_cannot_be_decided_is_refused_before_anything_is_asked(
+    start: Any, tmp_path: Path, options: dict[str, str], message: str
+) -> None:
+    with pytest.raises(LmmsEvalError, match=message) as raised:
+        start(**options)
+    assert raised.value.exit_code == 2
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_baseline_of_too_few_documents_or_another_scale_is_refused(start: Any, tmp_path: Path) -> None:
+    few, other = tmp_path / "few.jsonl", tmp_path / "other.jsonl"
+    line = '{{"doc_id": {}, "filtered_resps": ["A"], "target": "A", "exact_match": {}}}\n'
+    few.write_text("".join(line.format(number, 1.0) for number in range(5)))
+    other.write_text("".join(line.format(number, 70.0) for number in range(50)))
+    with pytest.raises(LmmsEvalError, match="of 5 of the 300 documents of vote_a; a decision needs 10"):
+        start(tasks="vote_a", until=f"decided:{few}")
+    with pytest.raises(LmmsEvalError, match="has 70 for document 0 of vote_a, whose exact_match lies from 0 to 1"):
+        start(tasks="vote_a", until=f"decided:{other}")
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"tasks": "owned"}, "exact_match of task owned is aggregated by a function of the task's own"),
+        ({"tasks": "vote_a", "predict_only": True}, "--predict_only makes no scores"),
+    ],
+)
+def test_why_there_is_no_live_interval_is_said_once(start: Any, options: dict[str, Any], reason: str) -> None:
+    from loguru import logger
+
+    lines: list[str] = []
+    sink = logger.add(lambda message: lines.append(str(message)), level="INFO")
+    try:
+        start(order="random", **options)
+    finally:
+        logger.remove(sink)
+    assert sum(f"no live interval: {reason}" in line for line in lines) == 1
