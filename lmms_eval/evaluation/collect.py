@@ -28,6 +28,7 @@ from lmms_eval.evaluation.judge import build_judge, judge_key
 from lmms_eval.evaluation.loading import load_tasks, with_files
 from lmms_eval.evaluation.pricing import tariffs_of
 from lmms_eval.evaluation.sampling import sampling_of
+from lmms_eval.judges.providers import Judge
 from lmms_eval.models.building import BuildOptions, adapt_model, ignored_arguments
 from lmms_eval.models.legacy import LegacyAdapter
 from lmms_eval.models.registry import ModelRegistry
@@ -111,8 +112,7 @@ def collect(
     Raises:
         UsageError: anything that the person can mend, with the message that says how.
     """
-    begin = time.monotonic()
-    place, start = place or Place(), start or Start()
+    begin, place, start = time.monotonic(), place or Place(), start or Start()
     registry = ModelRegistry(config.plugin_packages)
     choice = choose_model(config, registry, given) if start.recorded is None else start.recorded.choice
     _refuse_check(config, choice, place)
@@ -120,12 +120,9 @@ def collect(
     selection = _sound(config, load_tasks(_selected(config, registry, task_options(config, choice), start)), place)
     selection, named = _planned(config, choice, selection)
     baselines = _baselines(config, named, place)
-    # A recorded run has decided already.
     sampling = None if start.recorded else sampling_of(config, selection, named, place.rank == 0)
     plans = with_controls(config, named, choice.legacy)
-    judge = build_judge(config, plans, _own_device(place))
-    if judge is not None:
-        opened.callback(judge.close)
+    judge = _open_judge(config, plans, place, opened)
     model = start.recorded.model if start.recorded else _answering(config, registry, choice, plans, place, opened)
     is_resumable = _is_known(config, choice, model)
     keys = _keys(config, choice, named, judge_key(config, judge))
@@ -146,6 +143,13 @@ def collect(
         asks=start.recorded is None,
         seconds=time.monotonic() - begin,
     )
+
+
+def _open_judge(config: RunConfig, plans: Sequence[TaskPlan], place: Place, opened: ExitStack) -> Judge | None:
+    judge = build_judge(config, plans, _own_device(place))
+    if judge is not None:
+        opened.callback(judge.close)
+    return judge
 
 
 def _planned(config: RunConfig, choice: ModelChoice, selection: Selection) -> tuple[Selection, tuple[TaskPlan, ...]]:

@@ -9,7 +9,8 @@ def finished(name, report, details=(), withheld="", reasons=()):
     metrics = tuple(SimpleNamespace(details=detail, withheld_reason=withheld) for detail in details)
     unscored = sum(reason.startswith("unscored") for reason in reasons)
     outcome = SimpleNamespace(reasons=dict.fromkeys(reasons, 1), requested=len(reasons), unscored=unscored)
-    return SimpleNamespace(task=SimpleNamespace(name=name, report=report), metrics=metrics, outcome=outcome)
+    task = SimpleNamespace(name=name, report=report)
+    return SimpleNamespace(task=task, metrics=metrics, outcome=outcome, early_stop=None)
 
 
 def test_tasks_that_name_the_same_function_are_reported_together(tmp_path):
