@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
+from lmms_eval.api.media_form import MediaForm
+
 if TYPE_CHECKING:
     from lmms_eval.api.instance import Instance
     from lmms_eval.api.request import Request, RequestKind, Response
@@ -72,6 +74,11 @@ class Model(abc.ABC):
     def opens_media(cls, model_args: Mapping[str, Any]) -> bool:  # noqa: ARG003 - the default
         """Tell whether a model of these arguments opens what documents show; else their files need not be there."""
         return True
+
+    @classmethod
+    def media_form(cls, model_args: Mapping[str, Any]) -> MediaForm:  # noqa: ARG003 - the default
+        """Tell how a model of these arguments takes media, without building it."""
+        return MediaForm()
 
     def prepare(self, request: Request) -> Request:
         """Turn a request into what this back end sends. Runs in preparation threads: must be thread-safe.

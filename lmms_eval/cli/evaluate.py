@@ -43,6 +43,9 @@ def run(arguments: Sequence[str]) -> int:
     from lmms_eval.utils.launch import STORE_PORT
     from lmms_eval.utils.logging import configure_logging, log_lines, process_number
 
+    if any(config.dry_run for config in loaded.configs):
+        configure_logging(loaded.configs[0].verbosity, process_number(os.environ))
+        return max(_dry_run(config) for config in loaded.configs)
     counts = {config.processes for config in loaded.configs}
     if len(counts) > 1:
         raise UsageError(f"--processes: the runs of a batch share their processes; give one number, not {counts}")
@@ -69,6 +72,15 @@ def _list(configs: Sequence[RunConfig]) -> int:
                 )
             emit(listing(LISTINGS[name], TaskSource.of_config(config)))
     return 0
+
+
+def _dry_run(config: RunConfig) -> int:
+    from lmms_eval.preview.run import dry_run
+
+    os.environ["VERBOSITY"] = config.verbosity
+    told = dry_run(config)
+    emit(told.lines)
+    return told.exit_code
 
 
 def _run_one(config: RunConfig) -> int:

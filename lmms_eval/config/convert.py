@@ -170,6 +170,14 @@ def _resume(value: Any) -> Any:
     return {"true": True, "false": False}.get(value.lower(), value) if isinstance(value, str) else value
 
 
+def _count_or_switch(value: Any) -> Any:
+    """A switch that may have a number."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip().lower()
+    return {"true": True, "false": False}.get(text, int(text) if text.isdecimal() else value)
+
+
 _CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "tasks": _tasks,
     "seed": _seed,
@@ -181,4 +189,5 @@ _CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "image_encode_format": _image_format,
     "resume": _resume,
     "until": _rules,
+    "dry_run": _count_or_switch,
 }

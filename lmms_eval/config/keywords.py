@@ -104,6 +104,8 @@ class OptionArguments(TypedDict, total=False):
     media_workers: int | None
     git_commit: str | None
     git_branch: str | None
+    dry_run: bool | int | None
+    max_model_len: int | None
     prices: str | None
 
 

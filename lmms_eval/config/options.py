@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+from lmms_eval.config.derived import DerivedOptions
 from lmms_eval.config.option import (
     GENERATION,
     JUDGE,
@@ -26,14 +27,13 @@ from lmms_eval.config.option import (
     option,
     run,
 )
-from lmms_eval.utils.arguments import comma_list
 
 DEFAULT_REASONING_TAGS = '[["<think>", "</think>"], ["<analysis>", "</analysis>"]]'
 LEVELS = ("TRACE", "DEBUG", "INFO", "SUCCESS", "WARNING", "ERROR", "CRITICAL")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunConfig:
+class RunConfig(DerivedOptions):
     """The options of one evaluation. Build it with ``build_config`` or ``load_configs``, which convert and check."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "coerce_numbers_to_str": True}
@@ -295,73 +295,20 @@ class RunConfig:
         "branch to record where the code is not in a checkout",
         variables=("LMMS_EVAL_GIT_BRANCH", "GIT_BRANCH", "BRANCH_NAME", "GITHUB_REF_NAME"),
     )
+    dry_run: bool | int = run(
+        False,
+        RUNNING,
+        "ask nothing: say what would be asked, of which size and price, and what is broken; with N, show N requests",
+        metavar="N",
+        optional_value=True,
+    )
+    max_model_len: int | None = run(None, RUNNING, "tokens that the model takes, by which --dry_run finds long texts")
     prices: str | None = run(
         None,
         RUNNING,
         "prices of models: a YAML or JSON file, or litellm for the table of that package; the results say the cost",
         metavar="FILE|litellm",
     )
-
-    @property
-    def task_names(self) -> tuple[str, ...]:
-        """The parts of ``tasks``, in order."""
-        return comma_list(self.tasks)
-
-    @property
-    def include_paths(self) -> tuple[str, ...]:
-        if self.include_path is None:
-            return ()
-        return (self.include_path,) if isinstance(self.include_path, str) else self.include_path
-
-    @property
-    def plugin_packages(self) -> tuple[str, ...]:
-        return comma_list(self.plugins)
-
-    @property
-    def allowed_media(self) -> tuple[str, ...]:
-        return comma_list(self.allow_media)
-
-    @property
-    def model_arguments(self) -> dict[str, Any]:
-        """``model_args`` as keyword arguments."""
-        from lmms_eval.config.convert import argument_mapping
-
-        return argument_mapping(self.model_args, "model_args")
-
-    @property
-    def judge_arguments(self) -> dict[str, Any]:
-        """``judge_args`` as keyword arguments."""
-        from lmms_eval.config.convert import argument_mapping
-
-        return argument_mapping(self.judge_args, "judge_args")
-
-    @property
-    def t2i_arguments(self) -> dict[str, Any]:
-        """``t2i_args`` as keyword arguments."""
-        from lmms_eval.config.convert import argument_mapping
-
-        return argument_mapping(self.t2i_args, "t2i_args")
-
-    @property
-    def generation_arguments(self) -> dict[str, Any]:
-        """``gen_kwargs`` as a mapping."""
-        from lmms_eval.config.convert import argument_mapping
-
-        return argument_mapping(self.gen_kwargs, "gen_kwargs")
-
-    @property
-    def task_arguments(self) -> dict[str, Any]:
-        """``task_kwargs`` as a mapping."""
-        from lmms_eval.config.convert import argument_mapping
-
-        return argument_mapping(self.task_kwargs, "task_kwargs")
-
-    @property
-    def reasoning_tag_pairs(self) -> tuple[tuple[str, str], ...]:
-        """The pairs of ``reasoning_tags``; empty when switched off."""
-        from lmms_eval.config.convert import reasoning_pairs
-
-        return reasoning_pairs(self.reasoning_tags)
 
     def grace_seconds(self, under_launcher: bool = False) -> float:
         """Return how long an interrupted run may take to finish what is in flight, in seconds."""

@@ -32,7 +32,7 @@ RUN_ONLY_MODEL_ARGS = frozenset(
     }
 )  # fmt: skip
 """Model arguments that do not change an answer."""
-_BOOLEANS_TOO = ("resume", "reasoning_tags", "tasks")
+_BOOLEANS_TOO = ("resume", "dry_run", "reasoning_tags", "tasks")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,8 @@ from lmms_eval.errors import ConfigError
 
 _LEAST: dict[str, float] = {
     "num_fewshot": 0,
+    "dry_run": 1,
+    "max_model_len": 1,
     "max_batch_size": 1,
     "repeats": 1,
     "judge_retries": 0,

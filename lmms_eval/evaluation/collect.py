@@ -117,22 +117,20 @@ def collect(
     choice = choose_model(config, registry, given) if start.recorded is None else start.recorded.choice
     _refuse_check(config, choice, place)
     tariffs = tariffs_of(config)
-    selection = _sound(config, load_tasks(_selected(config, registry, task_options(config, choice), start)), place)
-    selection, named = _planned(config, choice, selection)
+    selection, named = plan_run(config, registry, choice, place, start)
     baselines = _baselines(config, named, place)
     sampling = None if start.recorded else sampling_of(config, selection, named, place.rank == 0)
     plans = with_controls(config, named, choice.legacy)
     judge = _open_judge(config, plans, place, opened)
     model = start.recorded.model if start.recorded else _answering(config, registry, choice, plans, place, opened)
     is_resumable = _is_known(config, choice, model)
-    keys = _keys(config, choice, named, judge_key(config, judge))
-    identity = {"model": redact(dict(model.identity())), "object": None if is_resumable else _launch_name(place)}
+    keys = run_keys(config, choice, named, judge_key(config, judge))
     return Collected(
         selection=selection,
         plans=plans,
         model=model,
         choice=choice,
-        key=run_key({**keys.asked, **identity}),
+        key=keys.of(redact(dict(model.identity())), None if is_resumable else _launch_name(place)),
         scoring_key=run_key(keys.scoring),
         common_key=run_key({**keys.common, "controls": [[plan.task.name, plan.requested] for plan in plans]}),
         is_resumable=is_resumable,
@@ -150,6 +148,18 @@ def _open_judge(config: RunConfig, plans: Sequence[TaskPlan], place: Place, open
     if judge is not None:
         opened.callback(judge.close)
     return judge
+
+
+def plan_run(
+    config: RunConfig, registry: ModelRegistry, choice: ModelChoice, place: Place, start: Start
+) -> tuple[Selection, tuple[TaskPlan, ...]]:
+    """Select the tasks, open their data and choose the documents; no model is needed for it.
+
+    Raises:
+        UsageError: a wrong name, or data that are not there or damaged.
+    """
+    selection = _sound(config, load_tasks(_selected(config, registry, task_options(config, choice), start)), place)
+    return _planned(config, choice, selection)
 
 
 def _planned(config: RunConfig, choice: ModelChoice, selection: Selection) -> tuple[Selection, tuple[TaskPlan, ...]]:
@@ -196,7 +206,7 @@ def _sound(config: RunConfig, selection: Selection, place: Place) -> Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class _Keys:
+class RunKeys:
     """Parts of which the keys of a run are hashes.
 
     Controls are in none but the last: all that makes them is that of their tasks, so that a run and the same run with
@@ -210,15 +220,20 @@ class _Keys:
     common: Mapping[str, Any]
     """All that must be the same in the processes of a launch."""
 
+    def of(self, identity: Any, launch: str | None = None) -> str:
+        """Compute the run key of a model of this identity. ``launch``: names a run that no other start may continue."""
+        return run_key({**self.asked, "model": identity, "object": launch})
 
-def _keys(config: RunConfig, choice: ModelChoice, plans: Sequence[TaskPlan], judge: Any) -> _Keys:
+
+def run_keys(config: RunConfig, choice: ModelChoice, plans: Sequence[TaskPlan], judge: Any = None) -> RunKeys:
+    """Gather what the keys are hashes of."""
     fingerprints = {plan.task.name: dict(plan.task.fingerprint()) for plan in plans}
     asked = {  # scoring functions change no answer: with others the same answers are only scored again
         task: {part: value for part, value in parts.items() if part != "scoring"}
         for task, parts in fingerprints.items()
     }
     questions = {"options": answer_options(config, choice.ignored_arguments), "backend": choice.backend}
-    return _Keys(
+    return RunKeys(
         asked={**questions, "tasks": asked},
         scoring={
             "tasks": fingerprints,

@@ -85,8 +85,7 @@ def write_results(
         tariffs=collected.tariffs,
     )
     lines = [*control_lines(controls), *notes(result, shown)]
-    if config.show_config:
-        lines.append(json_text(document, indent=2))
+    lines += [json_text(document, indent=2)] if config.show_config else []
     table = tables(result, collected.selection, paired, controls)
     text = "\n\n".join([header(shown), table, *(report.text.rstrip("\n") for report in reports)])
     return Written(document, mask_known(text), [mask_known(line) for line in lines])

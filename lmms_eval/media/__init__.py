@@ -6,7 +6,7 @@ raises :class:`lmms_eval.errors.MediaError` with the name of the source. Nothing
 
 from __future__ import annotations
 
-from lmms_eval.media.audio import Audio, EncodedAudio, encode_wav, load_audio, wire_audio
+from lmms_eval.media.audio import Audio, EncodedAudio, audio_seconds, encode_wav, load_audio, wire_audio
 from lmms_eval.media.encode import EncodedImage, WireOptions, encode_image, image_url, wire_image
 from lmms_eval.media.image import Bounds, ImageHeader, fit, flatten_alpha, header, load_image, load_rgb, shrink, to_rgb
 from lmms_eval.media.reference import MediaRef, digest, resolve
@@ -25,6 +25,7 @@ __all__ = [
     "VideoFrames",
     "VideoInfo",
     "WireOptions",
+    "audio_seconds",
     "digest",
     "encode_image",
     "encode_wav",

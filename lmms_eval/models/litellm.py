@@ -52,6 +52,7 @@ class LiteLLM(ChatModel):
     """
 
     answer_arguments = (*CHAT_ANSWER_ARGUMENTS, "drop_params")
+    arguments_kind = Arguments
 
     def __init__(self, **arguments: Any) -> None:
         parsed = self._arguments = read_arguments(Arguments, arguments, os.environ)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -237,12 +238,12 @@ def litellm_prices() -> PriceTable:
     # The package would fetch a newer list from the network when it is imported.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     try:
-        import litellm
+        table: Mapping[str, Any] = importlib.import_module(LITELLM).model_cost
     except ImportError as error:
         raise MissingOptionalDependencyError(
             "--prices litellm: the package is not installed: pip install litellm, or give a file of prices"
         ) from error
-    models = {name: made for name, entry in litellm.model_cost.items() if (made := _of_litellm(entry)) is not None}
+    models = {name: made for name, entry in table.items() if (made := _of_litellm(entry)) is not None}
     return PriceTable(models, source="litellm.model_cost")
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from typing import Any, ClassVar
 
+from lmms_eval.api.media_form import MediaForm
 from lmms_eval.api.request import Request, ResponseError
 from lmms_eval.errors import ModelError
 from lmms_eval.models.argument_names import IGNORED
@@ -50,6 +51,10 @@ class ChatCheckpoint(ChatModel):
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         cls.__signature__ = cls.profile.signature(HFOptions)
+
+    @classmethod
+    def media_form(cls, model_args: Mapping[str, Any]) -> MediaForm:
+        return HFOptions.from_arguments(model_args, cls.profile).media_form
 
     def __init__(self, **arguments: Any) -> None:
         self.options = HFOptions.from_arguments(arguments, self.profile)

@@ -11,6 +11,7 @@ from dataclasses import asdict, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from lmms_eval.api.media_form import MediaForm
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, RequestKind, Response
 from lmms_eval.models.argument_names import IGNORED
@@ -55,6 +56,10 @@ class HuggingFace(Model):
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         cls.__signature__ = cls.profile.signature(HFOptions)
+
+    @classmethod
+    def media_form(cls, model_args: Mapping[str, Any]) -> MediaForm:
+        return HFOptions.from_arguments(model_args, cls.profile).media_form
 
     def __init__(self, **arguments: Any) -> None:
         from transformers import GenerationConfig

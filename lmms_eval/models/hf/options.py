@@ -8,12 +8,14 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from lmms_eval.api.media_form import MediaForm
 from lmms_eval.errors import ModelError
 from lmms_eval.models.argument_names import IGNORED
 from lmms_eval.models.hf.batching import AUTO_BATCH_SIZE
 from lmms_eval.models.hf.converters import flag, positive_int
 from lmms_eval.models.hf.folder import model_location
 from lmms_eval.models.hf.profile import Profile
+from lmms_eval.models.hf.settings import DEFAULT_MAX_NEW_TOKENS
 
 _DTYPES = ("auto", "float32", "bfloat16", "float16")
 _TEXT_FILE_MAX_NAME = 4096
@@ -69,6 +71,11 @@ class HFOptions:
     """Ask a word and a picture at load, to say at once what the model cannot do."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of the family alone; no argument itself."""
+
+    @property
+    def media_form(self) -> MediaForm:
+        """Form in which videos are looked at."""
+        return MediaForm(self.max_num_frames, self.fps, max_new_tokens=DEFAULT_MAX_NEW_TOKENS)
 
     @classmethod
     def from_arguments(cls, arguments: Mapping[str, Any], profile: Profile | None = None) -> HFOptions:

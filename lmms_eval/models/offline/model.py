@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, ClassVar
 
+from lmms_eval.api.media_form import MediaForm
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import ErrorKind, Request, RequestKind, Response, Usage
 from lmms_eval.errors import EngineDiedError, ModelError
@@ -192,6 +193,11 @@ class EngineModel(Model):
 
     ignored_arguments = IGNORED
     engine: type[Engine]
+
+    @classmethod
+    def media_form(cls, model_args: Mapping[str, Any]) -> MediaForm:
+        settings = read_settings(first_names(model_args, SAME), cls.__name__.lower())
+        return MediaForm(settings.frames.count, settings.frames.fps, max_new_tokens=settings.max_new_tokens)
 
     def __init__(self, **arguments: Any) -> None:
         given = first_names(arguments, SAME)

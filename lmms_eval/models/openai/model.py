@@ -14,7 +14,7 @@ from typing import Any
 from lmms_eval.api.model import RequestStream
 from lmms_eval.api.request import Request, Response
 from lmms_eval.errors import ModelError
-from lmms_eval.models.openai.arguments import find_endpoint, parse_arguments
+from lmms_eval.models.openai.arguments import Arguments, find_endpoint, parse_arguments
 from lmms_eval.models.openai.chat import CHAT_ANSWER_ARGUMENTS, ChatModel
 from lmms_eval.models.openai.likelihood import Probe, Scorer, make_probe, parse_scores
 from lmms_eval.models.openai.reply import Reply
@@ -42,6 +42,7 @@ class OpenAI(ChatModel):
         "azure_openai",
         "api_version",
     )
+    arguments_kind = Arguments
     _folder: Path | None = None
     """Of batches, below the run's."""
     _batch_ids: Sequence[str] = ()

@@ -9,11 +9,12 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Any
 
+from lmms_eval.api.media_form import MediaForm
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, Response
 from lmms_eval.errors import ModelError
 from lmms_eval.models.argument_names import IGNORED
-from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS, RemoteArguments
+from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS, RemoteArguments, read_arguments
 
 Complete = Callable[[Any], Awaitable[Any]]
 """One attempt: a prepared payload in, a ``Reply`` back or an ``AttemptError``."""
@@ -28,6 +29,13 @@ class RemoteModel(Model):
     ignored_arguments = IGNORED
     answer_arguments: tuple[str, ...] = ANSWER_ARGUMENTS
     """Arguments that can change an answer."""
+    arguments_kind: type[RemoteArguments] = RemoteArguments
+
+    @classmethod
+    def media_form(cls, model_args: Mapping[str, Any]) -> MediaForm:
+        parsed = read_arguments(cls.arguments_kind, model_args, os.environ)
+        frames, whole = parsed.frames, bool(getattr(parsed, "pass_video_url", False))
+        return MediaForm(frames.count, frames.fps, parsed.wire_options(False), whole, parsed.max_new_tokens)
 
     def __init__(self, arguments: RemoteArguments, address: str, system_prompt: str | None) -> None:
         from lmms_eval.models.openai.asking import Tally
