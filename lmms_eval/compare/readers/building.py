@@ -56,7 +56,7 @@ def label(value: Any) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Lookups:
-    """What is read when it is asked for, as ``TaskRows`` has it."""
+    """Functions that read when they are asked, as ``TaskRows`` has them."""
 
     metadata: Callable[[], Mapping[str, Sequence[str | None]]] = field(default=dict)
     answer: Callable[[int], Answer | None] = field(default=lambda _: None)

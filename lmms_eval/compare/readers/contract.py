@@ -67,7 +67,7 @@ class Format:
     """A format of runs."""
 
     needs: str
-    """What a file of it must hold, for the line that refuses an unknown one."""
+    """Content of a file of it, for the line that refuses an unknown one."""
     is_this: Callable[[Looked], bool]
     read: Callable[[Path], RunRows]
     """Raises ``DataError`` or ``UsageError``. The run's name need not be unique yet."""

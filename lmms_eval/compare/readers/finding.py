@@ -77,12 +77,11 @@ def _read_folder(folder: Path) -> RunRows:
         return replace(run, source=str(folder))
     for place in (folder, *sorted(folder.glob("reviews/*/"))):
         files = sorted(path for path in place.iterdir() if path.suffix in ENDINGS and path.is_file())
-        runs = [run for path in files if (run := _read_file(path)) is not None]
-        if runs:
+        if runs := [read for path in files if (read := _read_file(path)) is not None]:
             return _joined(folder, runs)
     raise DataError(
         f"{folder}: no run in this folder; looked for *_results.json, results_*.json and .runs/*/run.json, here and "
-        f"one folder below, for reviews/MODEL/*.jsonl, and for files of any known format here"
+        "one folder below, for reviews/MODEL/*.jsonl, and for files of any known format here"
     )
 
 

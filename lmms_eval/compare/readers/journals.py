@@ -21,7 +21,7 @@ JOURNALS = "scores-*.jsonl"
 
 @dataclass(slots=True)
 class _Document:
-    """Where the record of a document lies that counts, and what it was scored under."""
+    """Place of the record of a document that counts, and the key of the settings under which it was scored."""
 
     file: int
     offset: int

@@ -1,4 +1,4 @@
-"""What a results document, of ours or of the family, tells about the numbers of its samples."""
+"""Facts about the numbers of samples, from a results document of ours or of the family."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Results:
 
     @property
     def run_key(self) -> str:
-        """What tells this run from others in its folder: a hash, else the model's arguments."""
+        """Mark of this run among others in its folder: a hash, else the model's arguments."""
         if self.is_own:
             return str(self.content["run_key"])
         return repr((self.model, self._part("config").get("model_args"), sorted(self.tasks)))

@@ -54,7 +54,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class SampleFacts:
-    """What is known of a task beside its samples."""
+    """Knowledge of a task beside its samples."""
 
     score_key: str = "score"
     cluster_key: str | None = None

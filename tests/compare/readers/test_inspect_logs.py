@@ -12,9 +12,7 @@ import pytest
 from lmms_eval.compare.readers import read_runs
 from lmms_eval.errors import DataError, UsageError
 
-inspect_ai = pytest.importorskip(
-    "inspect_ai", reason="logs are made and read by inspect_ai, which wants older packages than constraints.txt has"
-)
+pytest.importorskip("inspect_ai", reason="logs are made and read by inspect_ai: the extra inspect")
 
 MAKE = """
 from inspect_ai import Task, eval, task
