@@ -30,7 +30,8 @@ class Column:
     reported: float | None = None
     """The number of the whole task in the run's own results, where they are at hand."""
     scale: float = 1.0
-    """``reported`` is so many times the mean of the scores; 0: it is no such mean."""
+    """``reported`` is so many times the mean of the scores; 0: it is no such mean, or, where
+    ``reported`` is ``None``, the run makes no number of the metric (its aggregation writes a file)."""
     states_filter: bool = True
     """False: the run names no filter pipelines (``filter`` is then ``none``), so it may be compared with any."""
 
@@ -40,7 +41,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a run holds of one document beside its scores; read from the file when it is asked for."""
+    """Texts of one document beside its scores; read from the file when they are asked for."""
 
     text: str
     target: str

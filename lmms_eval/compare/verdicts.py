@@ -1,4 +1,4 @@
-"""What a comparison has found, for tables, files and pictures."""
+"""Findings of a comparison, for tables, files and pictures."""
 
 from __future__ import annotations
 

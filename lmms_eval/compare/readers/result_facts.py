@@ -99,7 +99,9 @@ class Results:
 
         known = column.scores[~np.isnan(column.scores)]
         reported = finite(self._of(rows.task, "results").get(str(column)))
-        scale = 1.0
+        # A metric whose aggregation only writes a file has no number to be compared.
+        wrote = self._of(rows.task, "outcomes").get("wrote_files")
+        scale = 0.0 if isinstance(wrote, list) and str(column) in wrote else 1.0
         if reported is not None:
             can_be_mean = self._can_be_mean(rows, column)
             scale = scale_of(math.fsum(known) / len(known), reported) if can_be_mean and len(known) else 0.0

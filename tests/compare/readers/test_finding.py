@@ -100,7 +100,10 @@ def test_any_bytes_end_in_rows_or_an_error(tmp_path: Path, content: bytes) -> No
         ),
         JSON
         | st.fixed_dictionaries(
-            {"quiz": JSON | st.dictionaries(st.sampled_from(["metric_list", "n", "acc,none", "acc"]), JSON)}
+            {
+                "quiz": JSON
+                | st.dictionaries(st.sampled_from(["metric_list", "n", "acc,none", "acc", "wrote_files"]), JSON)
+            }
         ),
     )
 )

@@ -111,6 +111,12 @@ def test_the_results_document_tells_ranges_directions_and_what_was_reported(tmp_
     }
 
 
+def test_a_metric_that_only_writes_a_file_is_marked(tmp_path: Path) -> None:
+    path = write_run(tmp_path, samples(), results(outcomes={"quiz": {"wrote_files": ["loss,none"]}}))
+    columns = read_runs([str(path)])[0].tasks["quiz"].columns
+    assert (columns["loss,none"].reported, columns["loss,none"].scale) == (None, 0.0)
+
+
 def test_answers_raw_values_and_metadata_are_read_when_asked_for(tmp_path: Path) -> None:
     task = read_runs([str(write_run(tmp_path, samples(), results()))])[0].tasks["quiz"]
     answer = task.answer(2)
