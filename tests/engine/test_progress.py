@@ -109,3 +109,22 @@ def test_a_display_that_cannot_be_written_ends_alone(is_terminal: bool, monkeypa
     progress.close()
     assert progress.done == 301
     assert sys.stderr.writes < 6  # type: ignore[attr-defined]
+
+
+def test_the_running_number_is_asked_for_once_a_second_at_most(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress_module, "PLAIN_INTERVAL_S", 0.0)
+    asked: list[str] = []
+
+    def running() -> str:
+        asked.append("score 0.5000 [0.4000, 0.6000] over the first 7")
+        return asked[-1]
+
+    progress = Progress(400, running=running)
+    for _ in range(200):
+        progress.document(record())
+    assert len(asked) < 5
+    progress.close()
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.endswith(", score 0.5000 [0.4000, 0.6000] over the first 7 failed 0 tokens 0")
