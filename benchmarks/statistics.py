@@ -1,0 +1,346 @@
+"""Simulated comparisons: how often intervals hold the true difference and tests reject, beside what is promised.
+
+    python -m benchmarks.statistics [SECTION ...] [--draws 2000] [--redraws 500] [--output FILE]
+
+Sections: ``intervals`` (coverage of the 95 % interval of a difference), ``errors`` (rejections at 5 % where the true
+difference is 0), ``families`` (any rejection among ten true hypotheses, by Holm), ``power`` (rejections at the
+difference that ``detectable`` names and with the documents that ``documents_needed`` asks for; 80 % is promised) and
+``ranks`` (all true ranks of five runs within their intervals). Printed as JSON; the exit code is 1 where a bound of
+``docs/statistics.md`` is missed. Every scenario has its own seed, so sections can be run alone. ``--redraws`` is the
+number of draws and flips of each simulated comparison.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lmms_eval.stats import Interval
+from lmms_eval.stats.differences import PairedFinding, PairOptions, compare_pairs
+from lmms_eval.stats.equivalence import equivalence_p
+from lmms_eval.stats.multiplicity import holm
+from lmms_eval.stats.power import detectable, documents_needed
+from lmms_eval.stats.ranks import simultaneous_ranks
+from lmms_eval.utils.numbers import ScoreRange
+
+if TYPE_CHECKING:
+    from numpy import float64
+    from numpy.random import Generator
+    from numpy.typing import NDArray
+
+    Drawn = tuple[NDArray[float64], NDArray[float64], list[str] | None]
+
+SHARE = ScoreRange(0.0, 1.0)
+ALIKE = 0.7
+"""Correlation of two runs on a document, before scores are made right or wrong."""
+ALPHA, POWER = 0.05, 0.8
+FAMILY_REDRAWS = 999
+"""The least p that the permutation test can give, times ten tests, is far below 5 %."""
+MEMBERS = 4
+"""Mean number of documents in a cluster; clusters have one to seven."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Scores of two runs over documents, and the true difference of their means."""
+
+    name: str
+    truth: float
+    draw: Callable[[Generator, int], Drawn]
+    """Of so many documents, or clusters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A share of the simulations, and the bounds that it is to keep."""
+
+    section: str
+    scenario: str
+    n: int
+    share: float
+    least: float
+    most: float
+
+    @property
+    def is_kept(self) -> bool:
+        return self.least <= self.share <= self.most
+
+
+def _normals(generator: Generator, count: int) -> tuple[NDArray[float64], NDArray[float64]]:
+    common = math.sqrt(ALIKE) * generator.standard_normal(count)
+    own = math.sqrt(1 - ALIKE) * generator.standard_normal((2, count))
+    return common + own[0], common + own[1]
+
+
+def right_or_wrong(first: float, second: float, within: float = 0.0) -> Scenario:
+    """Right answers with these chances; ``within``: correlation within clusters, 0 for documents without any."""
+    from scipy.special import ndtri
+
+    limits = ndtri(first), ndtri(second)
+
+    def draw(generator: Generator, n: int) -> Drawn:
+        left, right, clusters = _latent(generator, n, within)
+        return (left < limits[0]) * 1.0, (right < limits[1]) * 1.0, clusters
+
+    kind = f"clusters {within:g}, " if within else ""
+    return Scenario(f"{kind}right or wrong {first:g} {second:g}", first - second, draw)
+
+
+def graded(power: float, steps: int = 0, within: float = 0.0) -> Scenario:
+    """Scores in [0, 1]: U less U^power, of correlated uniform U; the latter rounded down to ``steps``, if any."""
+    from scipy.special import ndtr
+
+    def draw(generator: Generator, n: int) -> Drawn:
+        left, right, clusters = _latent(generator, n, within)
+        first, second = ndtr(left), ndtr(right) ** power
+        return (first, second, clusters) if not steps else (_rounded(first, steps), _rounded(second, steps), clusters)
+
+    levels = (
+        [sum(1 - (k / steps) ** (1 / p) for k in range(1, steps)) / (steps - 1) for p in (1, power)]
+        if steps
+        else [
+            0.5,
+            1 / (power + 1),
+        ]
+    )
+    kind = f"clusters {within:g}, " if within else ""
+    return Scenario(f"{kind}graded {power:g}{f' in {steps} steps' if steps else ''}", levels[0] - levels[1], draw)
+
+
+def few_differ(share: float, mean: float) -> Scenario:
+    """Scores in [0, 1] of which only a share differs at all, by ``mean`` ± 0.25."""
+
+    def draw(generator: Generator, n: int) -> Drawn:
+        second = generator.uniform(0.25, 0.5, n)
+        moved = (generator.random(n) < share) * generator.uniform(mean - 0.25, mean + 0.25, n)
+        return second + moved, second, None
+
+    return Scenario(f"{share:.0%} differ, by {mean:g}", share * mean, draw)
+
+
+def shifted(shift: float, within: float = 0.0) -> Scenario:
+    """Scores in [0, 1], the first ones higher by ``shift``."""
+    from scipy.special import ndtr
+
+    def draw(generator: Generator, n: int) -> Drawn:
+        left, right, clusters = _latent(generator, n, within, even=True)
+        return 0.7 * ndtr(left) + shift, 0.7 * ndtr(right), clusters
+
+    return Scenario(f"{f'clusters {within:g}, ' if within else ''}graded, shifted", shift, draw)
+
+
+def _rounded(scores: NDArray[float64], steps: int) -> NDArray[float64]:
+    import numpy as np
+
+    return np.minimum(np.floor(scores * steps), steps - 1) / (steps - 1)
+
+
+def _latent(
+    generator: Generator, n: int, within: float, even: bool = False
+) -> tuple[NDArray[float64], NDArray[float64], list[str] | None]:
+    """Normal numbers of two runs, by document; with clusters ``n`` of them."""
+    import numpy as np
+
+    if not within:
+        return *_normals(generator, n), None
+    sizes = np.full(n, MEMBERS) if even else generator.integers(1, 2 * MEMBERS, n)
+    members = np.repeat(np.arange(n), sizes)
+    shared, own = _normals(generator, n), _normals(generator, len(members))
+    left, right = (
+        math.sqrt(within) * both[members] + math.sqrt(1 - within) * each for both, each in zip(shared, own, strict=True)
+    )
+    return left, right, members.astype(str).tolist()
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """Number of simulated comparisons, and of redraws within each."""
+
+    draws: int = 2_000
+    redraws: int = 500
+
+    def generator(self, name: str) -> Generator:
+        import numpy as np
+
+        return np.random.default_rng(zlib.crc32(name.encode()))
+
+    def findings(self, scenario: Scenario, n: int) -> Iterator[PairedFinding]:
+        generator = self.generator(f"{scenario.name} {n}")
+        for seed in range(self.draws):
+            options = PairOptions(draws=self.redraws, seed=seed, within=SHARE)
+            yield compare_pairs(*scenario.draw(generator, n), options)
+
+    def share(self, found: Iterator[bool]) -> float:
+        return sum(found) / self.draws
+
+
+def coverage(simulation: Simulation, scenario: Scenario, n: int) -> float:
+    """Share of the intervals that hold the true difference, of those comparisons that have one."""
+    found = [each.interval for each in simulation.findings(scenario, n)]
+    intervals = [each for each in found if isinstance(each, Interval)]
+    held = sum(each.low - 1e-12 <= scenario.truth <= each.high + 1e-12 for each in intervals)
+    return held / len(intervals)
+
+
+def rejections(simulation: Simulation, scenario: Scenario, n: int) -> float:
+    """Share of the tests that reject at 5 %."""
+    return simulation.share(each.p is not None and each.p <= ALPHA for each in simulation.findings(scenario, n))
+
+
+SMALL = {8}
+"""Numbers of documents or clusters of which the interval is on the safe side: up to 100 % where few answers differ."""
+
+
+def intervals(simulation: Simulation) -> Iterator[Measured]:
+    scenarios = [
+        *(right_or_wrong(p, q) for p, q in ((0.2, 0.25), (0.5, 0.5), (0.9, 0.92))),
+        *(right_or_wrong(p, q, within) for p, q in ((0.2, 0.25), (0.9, 0.92)) for within in (0.3, 0.8)),
+        *(graded(2.0), graded(1.2), graded(2.0, 5), graded(2.0, within=0.3)),
+        *(few_differ(0.2, 0.0), few_differ(0.2, 0.25)),
+    ]
+    for scenario in scenarios:
+        for n in (8, 30, 100, 1_000):
+            # Of few documents that differ at all, 0.93 to 1: a set of outcomes with 95 % need not exist.
+            few = n < 60 or ("differ" in scenario.name and n < 250) or ("0.9" in scenario.name and n < 250)
+            least = 0.92 if n in SMALL else 0.93
+            yield Measured(
+                "intervals", scenario.name, n, coverage(simulation, scenario, n), least, 1.0 if few else 0.97
+            )
+
+
+def errors(simulation: Simulation) -> Iterator[Measured]:
+    nulls = [
+        *(right_or_wrong(p, p) for p in (0.2, 0.5, 0.9)),
+        *(right_or_wrong(0.5, 0.5, within) for within in (0.3, 0.8)),
+        *(graded(1.0), graded(1.0, 5), graded(1.0, within=0.3), few_differ(0.2, 0.0)),
+    ]
+    for scenario in nulls:
+        for n in (10, 30, 100, 1_000):
+            yield Measured("errors", scenario.name, n, rejections(simulation, scenario, n), 0.0, 0.055)
+
+
+def families(simulation: Simulation) -> Iterator[Measured]:
+    """Ten tasks of 100 documents (clusters), all without a true difference."""
+    kinds = [
+        right_or_wrong(0.2, 0.2),
+        right_or_wrong(0.5, 0.5),
+        right_or_wrong(0.5, 0.5, 0.3),
+        graded(1.0),
+        graded(1.0, 5),
+    ]
+    for name, tasks in (("graded", [graded(1.0)] * 10), ("all kinds", kinds * 2)):
+        generator, wrong = simulation.generator(name), 0
+        for seed in range(simulation.draws):
+            options = PairOptions(draws=max(FAMILY_REDRAWS, simulation.redraws), seed=seed, within=SHARE)
+            ps = holm([compare_pairs(*task.draw(generator, 100), options).p for task in tasks])
+            wrong += any(p is not None and p <= ALPHA for p in ps)
+        yield Measured("families", f"holm, ten of {name}", 100, wrong / simulation.draws, 0.0, 0.055)
+
+
+def true_spread(scenario: Scenario) -> float:
+    """Spread of a document's difference, over many documents."""
+    import numpy as np
+
+    return compare_pairs(*scenario.draw(np.random.default_rng(0), 200_000), PairOptions(draws=1)).spread
+
+
+def power(simulation: Simulation) -> Iterator[Measured]:
+    least, most = POWER - 0.02, POWER + 0.02
+    for within, sizes in ((0.0, (20, 50, 200)), (0.3, (50, 200))):
+        spread = true_spread(shifted(0.0, within))
+        for n in sizes:
+            documents = n * MEMBERS if within else n
+            scenario = shifted(detectable(spread, documents), within)
+            yield Measured("power", f"detectable: {scenario.name}", n, rejections(simulation, scenario, n), least, most)
+    spread = true_spread(shifted(0.0))
+    for effect in (0.02, 0.05):
+        n = documents_needed(spread, effect)
+        found = rejections(simulation, shifted(effect), n)
+        yield Measured("power", f"documents_needed for {effect:g}: graded, shifted", n, found, least, most)
+    scenario = right_or_wrong(0.55, 0.5)
+    n = documents_needed(true_spread(scenario), scenario.truth)
+    yield Measured("power", f"documents_needed: {scenario.name}", n, rejections(simulation, scenario, n), least, most)
+    for name, scenario, margin in (
+        ("graded, alike", shifted(0.0), 0.03),
+        ("right or wrong", right_or_wrong(0.5, 0.5), 0.05),
+    ):
+        n = documents_needed(true_spread(scenario), 0.0, margin=margin)
+        tests = (equivalence_p(each, margin) for each in simulation.findings(scenario, n))
+        share = simulation.share(p is not None and p <= ALPHA for p in tests)
+        yield Measured("power", f"equivalent within {margin:g}: {name}", n, share, least, most)
+    for effect, scenario in ((0.03, shifted(0.03)), (0.05, right_or_wrong(0.55, 0.5))):
+        tests = (equivalence_p(each, effect) for each in simulation.findings(scenario, 300))
+        share = simulation.share(p is not None and p <= ALPHA for p in tests)
+        yield Measured("power", f"equivalent, truly at the margin: {scenario.name}", 300, share, 0.0, 0.055)
+
+
+def ranks(simulation: Simulation) -> Iterator[Measured]:
+    for chances in ((0.5, 0.5, 0.5, 0.5, 0.5), (0.5, 0.5, 0.5, 0.65, 0.65), (0.9, 0.9, 0.92, 0.94, 0.97)):
+        for n, within in ((15, 0.0), (50, 0.0), (500, 0.0), (100, 0.5)):
+            share = simulation.share(_true_ranks_held(simulation, chances, n, within))
+            name = f"{'clusters, ' if within else ''}five runs {' '.join(map(str, chances))}"
+            yield Measured("ranks", name, n, share, 0.945, 1.0)
+
+
+def _true_ranks_held(simulation: Simulation, chances: Sequence[float], n: int, within: float) -> Iterator[bool]:
+    import numpy as np
+    from scipy.special import ndtri
+
+    generator, limits = simulation.generator(f"{chances} {n}"), ndtri(np.asarray(chances))
+    members = np.repeat(np.arange(n), MEMBERS) if within else np.arange(n)
+    clusters = members.astype(str).tolist() if within else None
+    for seed in range(simulation.draws):
+        topic = generator.standard_normal((n, len(chances)))[members]
+        document = generator.standard_normal((len(members), 1))
+        own = generator.standard_normal((len(members), len(chances)))
+        latent = math.sqrt(within) * topic + math.sqrt((1 - within) * ALIKE) * document
+        scores = (latent + math.sqrt((1 - within) * (1 - ALIKE)) * own < limits) * 1.0
+        found = simultaneous_ranks(scores, clusters, PairOptions(draws=1_000, seed=seed))
+        yield all(
+            each.best <= 1 + sum(other > chance for other in chances)
+            and each.worst >= len(chances) - sum(other < chance for other in chances)
+            for each, chance in zip(found, chances, strict=True)
+        )
+
+
+SECTIONS = {each.__name__: each for each in (intervals, errors, families, power, ranks)}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"of {', '.join(SECTIONS)}; default: all")
+    parser.add_argument("--draws", type=int, default=2_000, help="simulated comparisons (default: %(default)s)")
+    parser.add_argument("--redraws", type=int, default=500, help="redraws within each (default: %(default)s)")
+    parser.add_argument("--output", type=Path, help="write the JSON there as well")
+    args = parser.parse_args()
+    if unknown := set(args.sections) - SECTIONS.keys():
+        parser.error(f"no section {min(unknown)}; one of {', '.join(SECTIONS)}")
+    started, found = time.perf_counter(), []
+    for name in args.sections or SECTIONS:
+        for each in SECTIONS[name](Simulation(args.draws, args.redraws)):
+            found.append(each)
+            mark = "" if each.is_kept else "  missed"
+            print(f"{each.section:10} {each.scenario:50} n={each.n:<5} {each.share:.4f}{mark}", file=sys.stderr)
+    report = {
+        "draws": args.draws,
+        "redraws": args.redraws,
+        "seconds": round(time.perf_counter() - started, 1),
+        "measured": [{**asdict(each), "kept": each.is_kept} for each in found],
+    }
+    text = json.dumps(report, indent=2)
+    if args.output:
+        args.output.write_text(text + "\n", encoding="utf-8")
+    print(text)
+    return 0 if all(each.is_kept for each in found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
