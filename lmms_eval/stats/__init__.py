@@ -1,4 +1,4 @@
-"""Uncertainty, comparison and power: pure functions, scipy and numpy are imported inside functions only."""
+"""Uncertainty, comparison and power: pure functions. Numpy and scipy are imported inside functions only."""
 
 from lmms_eval.stats.agreement import cosine, krippendorff_alpha, pearson, weighted_kappa
 from lmms_eval.stats.bootstrap import NAMED_STATISTICS, bootstrap_interval, bootstrap_stderr
