@@ -175,6 +175,7 @@ def _lines(found: Description, missing: list[str] | None) -> list[str]:
         ("needs", told(found.needs, "needs") or "nothing"),
         ("uses", told(found.uses, "uses")),
         ("chance", "; ".join(found.chance) or NOT_STATED),
+        ("controls", ", ".join(found.controls)),
         ("published", "; ".join(found.published) or NOT_STATED),
     ]
     width = max(len(key) for key, _ in rows)

@@ -102,6 +102,8 @@ class OptionArguments(TypedDict, total=False):
     image_encode_format: str | None
     image_jpeg_quality: int | None
     media_workers: int | None
+    ablate: Names
+    permute_choices: int | None
     git_commit: str | None
     git_branch: str | None
     dry_run: bool | int | None

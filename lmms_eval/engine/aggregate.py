@@ -189,7 +189,7 @@ def aggregate_task(
 
 
 def _for_control(task: Task, options: AggregateOptions) -> AggregateOptions:
-    """What an aggregation of a control writes stands in a folder of its own, not in the place of the task's file."""
+    """Give a control a folder of its own, so that no file of it takes the place of the task's."""
     folder = getattr(options.arguments, "output_path", None)
     if not task.control_of or not folder:
         return options

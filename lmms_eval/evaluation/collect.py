@@ -117,14 +117,13 @@ def collect(
     choice = choose_model(config, registry, given) if start.recorded is None else start.recorded.choice
     _refuse_check(config, choice, place)
     tariffs = tariffs_of(config)
-    selection, named = plan_run(config, registry, choice, place, start)
-    baselines = _baselines(config, named, place)
-    sampling = None if start.recorded else sampling_of(config, selection, named, place.rank == 0)
-    plans = with_controls(config, named, choice.legacy)
+    selection, plans = plan_run(config, registry, choice, place, start)
+    baselines = _baselines(config, plans, place)
+    sampling = None if start.recorded else sampling_of(config, selection, plans, place.rank == 0)
     judge = _open_judge(config, plans, place, opened)
     model = start.recorded.model if start.recorded else _answering(config, registry, choice, plans, place, opened)
     is_resumable = _is_known(config, choice, model)
-    keys = run_keys(config, choice, named, judge_key(config, judge))
+    keys = run_keys(config, choice, plans, judge_key(config, judge))
     return Collected(
         selection=selection,
         plans=plans,
@@ -132,7 +131,7 @@ def collect(
         choice=choice,
         key=keys.of(redact(dict(model.identity())), None if is_resumable else _launch_name(place)),
         scoring_key=run_key(keys.scoring),
-        common_key=run_key({**keys.common, "controls": [[plan.task.name, plan.requested] for plan in plans]}),
+        common_key=run_key(keys.common),
         is_resumable=is_resumable,
         judge=judge,
         baselines=baselines,
@@ -163,10 +162,12 @@ def plan_run(
 
 
 def _planned(config: RunConfig, choice: ModelChoice, selection: Selection) -> tuple[Selection, tuple[TaskPlan, ...]]:
-    """The documents of each task, without the tasks whose files are not here where the model opens media."""
+    """The documents of each task and of its controls, without the tasks whose files are not here where the model opens
+    media."""
     plans = tuple(plan_task(task, config.limit, config.offset) for task in selection.tasks)
     kept = with_files(selection, plans) if choice.opens_media else selection
-    return kept, tuple(plan for plan in plans if plan.task in kept.tasks)
+    plans = tuple(plan for plan in plans if plan.task in kept.tasks)
+    return kept, with_controls(config, plans, choice.legacy)
 
 
 def _selected(config: RunConfig, registry: ModelRegistry, options: TaskOptions, start: Start) -> Selection:
@@ -187,7 +188,7 @@ def _baselines(config: RunConfig, plans: Sequence[TaskPlan], place: Place) -> di
     if not config.baseline or place.rank:  # the first process writes the results
         return {}
     baseline = find_baseline(config.baseline, config.baseline_presets)
-    found = {plan.task.name: baseline.file(plan.task.name) for plan in plans}
+    found = {plan.task.name: baseline.file(plan.task.name) for plan in plans if not plan.task.control_of}
     absent = [task for task, file in found.items() if file is None]
     if len(absent) == len(found):
         raise DataError(f"--baseline {config.baseline}: it has no samples of {', '.join(absent)}")
@@ -227,7 +228,7 @@ class RunKeys:
 
 def run_keys(config: RunConfig, choice: ModelChoice, plans: Sequence[TaskPlan], judge: Any = None) -> RunKeys:
     """Gather what the keys are hashes of."""
-    fingerprints = {plan.task.name: dict(plan.task.fingerprint()) for plan in plans}
+    fingerprints = {plan.task.name: dict(plan.task.fingerprint()) for plan in plans if not plan.task.control_of}
     asked = {  # scoring functions change no answer: with others the same answers are only scored again
         task: {part: value for part, value in parts.items() if part != "scoring"}
         for task, parts in fingerprints.items()
@@ -245,7 +246,7 @@ def run_keys(config: RunConfig, choice: ModelChoice, plans: Sequence[TaskPlan], 
         common={
             **questions,
             "tasks": {task: {part: parts[part] for part in ("config", "functions")} for task, parts in asked.items()},
-            "documents": [plan.requested for plan in plans],
+            "documents": [[plan.task.name, plan.requested] for plan in plans],
             "judge": judge,
         },
     )

@@ -47,7 +47,7 @@ def sampling_of(
     """
     if config.order != "random" and not config.until:
         return None
-    plans = [plan for plan in plans if plan.requested]
+    plans = [plan for plan in plans if plan.requested and not plan.task.control_of]
     try:
         if config.predict_only:
             raise _NoInterval("--predict_only makes no scores")

@@ -48,12 +48,7 @@ def write_results(
         JournalError: a file could not be written; the journal keeps every answer and score.
         DataError: the baseline's samples file is missing or unreadable.
     """
-    written = []
-    if record.files is not None and config.log_samples:
-        for task in result.tasks:
-            path = record.files.samples(task.task.name)
-            if write_samples(path, task, store):
-                written.append(str(path))
+    written = _samples(config, record, result, store)
     paired = _paired(config, collected, result, store)
     facts = replace(
         _facts(config, collected, record, start),
@@ -85,10 +80,19 @@ def write_results(
         tariffs=collected.tariffs,
     )
     lines = [*control_lines(controls), *notes(result, shown)]
-    lines += [json_text(document, indent=2)] if config.show_config else []
-    table = tables(result, collected.selection, paired, controls)
-    text = "\n\n".join([header(shown), table, *(report.text.rstrip("\n") for report in reports)])
-    return Written(document, mask_known(text), [mask_known(line) for line in lines])
+    if config.show_config:
+        lines.append(json_text(document, indent=2))
+    parts = [header(shown), tables(result, collected.selection, paired, controls)]
+    parts += [report.text.rstrip("\n") for report in reports]
+    return Written(document, mask_known("\n\n".join(parts)), [mask_known(line) for line in lines])
+
+
+def _samples(config: RunConfig, record: RunRecord, result: RunResult, store: RunStore) -> list[str]:
+    """Write the samples file of each task; returns the paths."""
+    if record.files is None or not config.log_samples:
+        return []
+    paths = [(record.files.samples(task.task.name), task) for task in result.tasks]
+    return [str(path) for path, task in paths if write_samples(path, task, store)]
 
 
 def _paired(

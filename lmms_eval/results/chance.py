@@ -1,4 +1,4 @@
-"""What guessing gives on a task: from the number of choices, or by always giving the commonest answer."""
+"""The score that guessing gives on a task: from the number of choices, or by always giving the commonest answer."""
 
 from __future__ import annotations
 

@@ -193,7 +193,7 @@ class _Scores:
 
     @property
     def within(self) -> ScoreRange:
-        """What a number can be."""
+        """The range of a number."""
         found = self.metric.certainty.score_range
         if found == stats.ANY_NUMBER or self.strata:
             return stats.ANY_NUMBER
@@ -201,7 +201,7 @@ class _Scores:
 
     @property
     def right(self) -> float:
-        """What a right document counts in a metric that goes from 0 to it; 0 of others."""
+        """The number of a right document in a metric that goes from 0 to it; 0 of others."""
         scale, found = self.metric.scale or 1.0, self.metric.certainty.score_range
         return scale if self.strata or found == ScoreRange(0.0, scale) else 0.0
 

@@ -46,7 +46,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class GapCells:
-    """What the score of a task loses in a control, as printed."""
+    """The loss of a task's score in a control, as printed."""
 
     gap: str
     interval: str

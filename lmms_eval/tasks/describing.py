@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from lmms_eval.config.controls import CONTROLS
 from lmms_eval.metrics.table import METRICS
 from lmms_eval.tasks.catalogue import Catalogue, Entry
 from lmms_eval.tasks.facts import Facts, facts_of
@@ -18,6 +19,10 @@ from lmms_eval.tasks.yaml.task import TaskSource
 from lmms_eval.utils.numbers import ScoreRange
 from lmms_eval.utils.task_files import read_text
 
+PERMUTED = "permute-choices"
+"""Stands among controls for ``--permute_choices``."""
+_CONTROLLED = ("image", "video", "audio")
+"""Modalities whose media can be left out, made blank and shuffled."""
 Kind = Literal["task", "group", "tag"]
 
 
@@ -44,6 +49,8 @@ class Part:
     needs: tuple[str, ...]
     uses: tuple[str, ...]
     metrics: tuple[Metric, ...]
+    controls: tuple[str, ...] = ()
+    """Controls that make sense, ``permute-choices`` for rotations of its choices among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +71,8 @@ class Description:
     download: tuple[str, ...]
     licence: tuple[str, ...]
     published: tuple[str, ...]
+    controls: tuple[str, ...]
+    """Controls that make sense for one of the tasks or more (``docs/controls.md``)."""
     parts: tuple[Part, ...]
 
 
@@ -97,6 +106,7 @@ def describe(name: str, catalogue: Catalogue) -> Description:
         download=_texts(told, own, "download") or _archives(sources),
         licence=_texts(told, own, "licence"),
         published=_texts(told, own, "published"),
+        controls=tuple(dict.fromkeys(name for part in parts for name in part.controls)),
         parts=parts,
     )
 
@@ -161,7 +171,21 @@ def _part(source: TaskSource) -> Part:
         needs=facts.needs if facts is not None else (),
         uses=facts.uses if facts is not None else (),
         metrics=tuple(_metrics(raw)),
+        controls=controls_of_source(source),
     )
+
+
+def controls_of_source(source: TaskSource) -> tuple[str, ...]:
+    """Controls of a task: those that the table of facts names, else those of media where it has media, and those of
+    choices where it says what they are."""
+    raw, facts = source.raw, facts_of(source.base or source.name)
+    if facts is not None and facts.controls is not None:
+        return facts.controls
+    has_media = facts is not None and not {*facts.modalities}.isdisjoint(_CONTROLLED)
+    found = [name for name in CONTROLS if name.endswith("-media") and has_media]
+    if raw.get("choices") or raw.get("doc_to_choice") is not None:
+        found.append("choices-only")
+    return (*found, PERMUTED) if raw.get("choices") else tuple(found)
 
 
 def _documents(raw: Mapping[str, Any], facts: Facts | None) -> int | None:

@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from lmms_eval.config.controls import CONTROLS
 from lmms_eval.errors import TaskError
 from lmms_eval.utils.arguments import comma_list
 from lmms_eval.utils.task_files import read_table
 
 FACTS = Path(__file__).resolve().parent / "facts.tsv"
 MODALITIES = ("text", "image", "video", "audio", "3d")
+NO_CONTROL = "none"
+"""Cell of a task of which no control says anything."""
 NEEDS = {
     "judge": "a judge (--judge_model)",
     "java": "Java",
@@ -46,6 +49,8 @@ class Facts:
     licence: str
     published: str
     """Figures of the authors."""
+    controls: tuple[str, ...] | None = None
+    """Controls that make sense (``docs/controls.md``), where they are not those that modality and choices suggest."""
 
 
 def facts_of(name: str, is_group: bool = False) -> Facts | None:
@@ -75,5 +80,8 @@ def all_facts() -> tuple[Facts, ...]:
             raise TaskError(f"{FACTS}: row {row['name']!r}: {', '.join(sorted(unknown)) or row['documents']}: unknown")
         documents = int(row["documents"]) if row["documents"] else None
         texts = {key: row[key] for key in ("chance", "download", "licence", "published")}
-        found.append(Facts(row["name"], documents, modalities, needs, uses, **texts))
+        controls = None if not row["controls"] else comma_list(row["controls"].replace(NO_CONTROL, ""))
+        if strange := {*(controls or ())} - {*CONTROLS}:
+            raise TaskError(f"{FACTS}: row {row['name']!r}: {', '.join(sorted(strange))}: unknown")
+        found.append(Facts(row["name"], documents, modalities, needs, uses, **texts, controls=controls))
     return tuple(found)

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from lmms_eval.config.controls import CONTROLS
 from lmms_eval.errors import UnknownNameError
 from lmms_eval.tasks.catalogue import Catalogue
-from lmms_eval.tasks.describing import Wanted, describe, search
+from lmms_eval.tasks.describing import PERMUTED, Wanted, controls_of_source, describe, search
+from lmms_eval.tasks.selection import choose
 
 OWN = """
 task: zz_own
@@ -91,3 +93,23 @@ def test_search(catalogue: Catalogue, wanted: Wanted, held: set[str], not_held: 
 def test_names_and_tags_come_before_cards(catalogue: Catalogue) -> None:
     found = [any("video" in text for text in (one.name, *one.tags)) for one in search(catalogue, Wanted("video"))]
     assert found == sorted(found, reverse=True) and len(set(found)) == 2
+
+
+def test_the_card_of_each_benchmark_names_the_controls_of_its_tasks() -> None:
+    known = Catalogue()
+    wanted: dict[Path, set[str]] = {}
+    for name, entry in known.tasks.items():
+        card = next(folder / "README.md" for folder in entry.file.parents if (folder / "README.md").is_file())
+        (source,) = choose([name], known).sources
+        wanted.setdefault(card, set()).update(controls_of_source(source))
+    for card, names in wanted.items():
+        section = card.read_text().partition("\n## Controls\n")[2].replace("--permute_choices", "permute-choices")
+        shown = {control for control in (*CONTROLS, PERMUTED) if control in section}
+        assert shown == names, card
+
+
+def test_tasks_of_which_no_control_says_anything() -> None:
+    assert describe("gsm8k", Catalogue()).controls == ()
+    assert describe("milebench_textneedleinahaystack", Catalogue()).controls == ()
+    assert describe("mmmu_val", Catalogue()).controls == (*CONTROLS, PERMUTED)
+    assert describe("megabench_demo", Catalogue()).controls == CONTROLS[:3]

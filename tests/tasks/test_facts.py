@@ -44,10 +44,10 @@ def test_a_group_has_a_row_of_its_own_or_none() -> None:
     assert group is not None and group.documents == 26 * 200 + 2 * 320 + 600
 
 
-@pytest.mark.parametrize(("column", "cell"), [(1, "many"), (2, "smell"), (3, "luck"), (4, "luck")])
+@pytest.mark.parametrize(("column", "cell"), [(1, "many"), (2, "smell"), (3, "luck"), (4, "luck"), (9, "no-luck")])
 def test_a_wrong_cell_is_told(column: int, cell: str, tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    head = "name\tdocuments\tmodalities\tneeds\tuses\tchance\tdownload\tlicence\tpublished"
-    cells = ["t", "3", "text", "", "", "", "", "", ""]
+    head = "name\tdocuments\tmodalities\tneeds\tuses\tchance\tdownload\tlicence\tpublished\tcontrols"
+    cells = ["t", "3", "text", "", "", "", "", "", "", ""]
     cells[column] = cell
     (tmp_path / "facts.tsv").write_text(f"{head}\n" + "\t".join(cells) + "\n")
     monkeypatch.setattr(facts, "FACTS", tmp_path / "facts.tsv")

@@ -1,4 +1,4 @@
-"""What a control changes in the messages of a document, and in the media that a class plugin asks for."""
+"""Changes that a control makes in the messages of a document, and in the media that a class plugin asks for."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MARKS = ("<image>", "<video>", "<audio>")
 
 
 class Change(abc.ABC):
-    """What becomes of the messages of one document."""
+    """A change of the messages of one document."""
 
     keeps_marks: ClassVar[bool] = True
     """A mark in a text still has its picture."""
