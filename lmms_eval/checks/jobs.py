@@ -71,6 +71,7 @@ def spec_of(source: TaskSource, options: TaskOptions) -> dict[str, Any]:
         "file": source.file,
         "overrides": encode(source.overrides or {}),
         "standalone": source.standalone,
+        "change": source.change,
         "base": source.base,
         "documents": None,
         "options": asdict(options),
