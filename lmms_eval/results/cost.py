@@ -24,8 +24,10 @@ def cost_part(spent: RunSpending, tariffs: Tariffs) -> dict[str, Any]:
     return part | ({"judge_price": tariffs.judge.source} if tariffs.judge is not None else {})
 
 
-def cost_lines(spent: RunSpending, tariffs: Tariffs) -> list[str]:
-    """Say below the table what the run has cost."""
+def cost_lines(spent: RunSpending, tariffs: Tariffs | None) -> list[str]:
+    """Say below the table what the run has cost; nothing without prices."""
+    if tariffs is None:
+        return []
     lines = _lines("cost", tariffs.model, spent.model)
     return lines + (_lines("cost of the judge", tariffs.judge, spent.judge) if spent.judge != Spending() else [])
 

@@ -73,8 +73,7 @@ def notes(run: RunResult, facts: ReportFacts) -> list[str]:
     if run.batch_check is not None:
         lines.append(run.batch_check.line())
     lines += _endings(run, facts.command)
-    if facts.tariffs is not None:
-        lines += cost_lines(run.spent, facts.tariffs)
+    lines += cost_lines(run.spent, facts.tariffs)
     metrics = [metric for result in run.tasks for metric in result.metrics]
     return lines + _written(
         [*facts.files, *[path for metric in metrics for path in metric.details.get("submission_files", ())]]
