@@ -109,6 +109,7 @@ class OptionArguments(TypedDict, total=False):
     dry_run: bool | int | None
     max_model_len: int | None
     prices: str | None
+    max_cost: float | None
 
 
 class EvaluateArguments(OptionArguments, total=False):

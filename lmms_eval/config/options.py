@@ -116,7 +116,11 @@ class RunConfig(DerivedOptions):
         "samples for a paired comparison: a file (JSONL), a folder of them, hf://USER/REPO[/FILE], or a preset",
         metavar="FILE|hf://...|PRESET[:TASK]",
     )
-    max_tokens: int | None = later(None, "token budget of the run")
+    max_tokens: int | None = run(
+        None,
+        RUNNING,
+        "tokens, in and out, that the run may spend, its judge's too; it goes on with a larger number",
+    )
     power_analysis: bool = run(False, STATISTICS, "only a power analysis of --tasks", spelling="--power-analysis")
     effect_size: float = run(0.03, STATISTICS, "difference to detect (power analysis)", spelling="--effect-size")
     alpha: float = run(0.05, STATISTICS, "significance level (power analysis)")
@@ -308,6 +312,9 @@ class RunConfig(DerivedOptions):
         RUNNING,
         "prices of models: a YAML or JSON file, or litellm for the table of that package; the results say the cost",
         metavar="FILE|litellm",
+    )
+    max_cost: float | None = run(
+        None, RUNNING, "money that the run may spend, in the currency of --prices; it goes on with a larger number"
     )
 
     def grace_seconds(self, under_launcher: bool = False) -> float:

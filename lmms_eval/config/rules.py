@@ -15,6 +15,8 @@ from lmms_eval.errors import ConfigError
 _LEAST: dict[str, float] = {
     "num_fewshot": 0,
     "dry_run": 1,
+    "max_tokens": 1,
+    "max_cost": 0,
     "max_model_len": 1,
     "max_batch_size": 1,
     "repeats": 1,

@@ -89,6 +89,10 @@ class Asking:
         """Hand out no more requests; what is open may finish."""
         self._drive.stop()
 
+    def give_up(self, reason: str) -> None:
+        """Hand out no more requests, since the budget is spent; what is open may finish."""
+        self._drive.give_up(reason, "budget")
+
     def others_failed(self) -> None:
         """Another process has failed: end, and if a collective waits for that process, without its end."""
         self.stop()

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.model import Model, RequestStream
-from lmms_eval.api.request import Request, Response, ResponseError, SentMedia
+from lmms_eval.api.request import ErrorKind, Request, Response, ResponseError, SentMedia
 from lmms_eval.engine.ask_report import AskReport
 from lmms_eval.engine.conversations import Conversation, Conversations
 from lmms_eval.engine.event_loop import run_coroutine
@@ -67,6 +67,8 @@ class Driven:
     journal: Journal
     cache: ResponseCache | None = None
     """Responses of earlier runs; who opened it closes it."""
+    on_paid: Callable[[Response], None] = lambda _: None
+    """Called with every response that was asked for, one at a time."""
 
 
 class Drive:
@@ -87,6 +89,7 @@ class Drive:
     ) -> None:
         self._model, self._journal, self._cache = driven.model, driven.journal, driven.cache
         self._conversations, self._is_behind, self._on_counted = conversations, is_behind, on_counted
+        self._on_paid = driven.on_paid
         # Two rounds of what the model holds open are enough ahead of it; more would only cost memory.
         ahead = max(limits.least_requests, 2 * self._model.concurrency)
         limits = replace(limits, max_requests=ahead, threads=1 if self._model.ordered else limits.threads)
@@ -129,6 +132,12 @@ class Drive:
         self.is_stopped = True
         self.stream.stop()
 
+    def give_up(self, reason: str, kind: ErrorKind) -> None:
+        """Ask nothing more, for a reason that the report states; what is open may finish."""
+        if not self.report.give_up:
+            self.report.give_up, self.report.give_up_kind = reason, kind
+        self.stream.stop()
+
     def fail_open(self, reason: str) -> None:
         """End every open conversation, and any that begins later: the model has ended and will not answer.
 
@@ -154,6 +163,7 @@ class Drive:
             self._clock.tick()
             self.report.count(kept, self._model.concurrency)
             self._on_counted(kept)
+        self._on_paid(kept)
         if self.report.give_up:
             self.stream.stop()
         key = self._keys.pop(kept.request_id, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -15,6 +15,7 @@ from lmms_eval.engine.aggregate import AggregateOptions, TaskResult, aggregate_t
 from lmms_eval.engine.ask_report import AskReport
 from lmms_eval.engine.asking import Asking, Others
 from lmms_eval.engine.batch_check import BatchCheck, check_batch
+from lmms_eval.engine.budget import Budget, Limits
 from lmms_eval.engine.conversations import Conversations, Documents, Unit
 from lmms_eval.engine.drive import Driven
 from lmms_eval.engine.early import Counted, EarlyStop, Sampling
@@ -53,6 +54,8 @@ class EngineOptions:
     """Requests to ask again alone."""
     cache: ResponseCache | None = None
     """Responses of earlier runs; who opened it closes it."""
+    limits: Limits | None = None
+    """Most that the run may spend."""
     judge: JudgeSetup | None = None
     """Judge of the answers of tasks that ask for one; who opened its journal closes it."""
     sampling: Sampling | None = None
@@ -254,15 +257,15 @@ def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: Progress, s
         if work.looks is not None:
             work.looks.note(record)
 
-    tasks = [plan.task for plan in work.plans]
+    tasks, budget = [plan.task for plan in work.plans], _budget(work)
     scorer = Scorer(tasks, keep, options.score_workers, folder=store.folder)
-    judging = None if options.judge is None else Judging(options.judge, scorer.submit, scorer.is_behind)
+    judging = _judging(work, scorer, budget)
     deliver = scorer.submit if judging is None else judging.submit
     is_behind = scorer.is_behind if judging is None else lambda: judging.is_behind() or scorer.is_behind()
     # Processes in lockstep ask the same number of documents, whatever comes of them in one of these.
     is_given_up = work.ends.reason if work.with_others is None else work.ends.common_reason
     conversations = Conversations(Documents(work.todo(done), deliver, is_given_up), store.response)
-    driven = Driven(work.model, store, options.cache)
+    driven = Driven(work.model, store, options.cache, budget.note_model)
     asking = Asking(driven, conversations, options.stream, progress, is_behind)
     try:
         with _stage(seconds, "ask"):
@@ -270,7 +273,8 @@ def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: Progress, s
             work.model.attach_folder(store.folder / "model")
             if share is not None:
                 share.team.watch(asking.others_failed)
-                share.team.count(progress.counts, progress.add_others)
+                share.team.count(*_counted_together(progress, budget))
+            _stop_at(budget, asking, judging, share)
             report = asking.run(options.grace_s, work.with_others)
         if judging is not None:
             with _stage(seconds, "judge"):
@@ -284,6 +288,35 @@ def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: Progress, s
         scorer.close()
         store.sync()
     return asking
+
+
+def _judging(work: _Work, scorer: Scorer, budget: Budget) -> Judging | None:
+    setup = work.options.judge
+    return None if setup is None else Judging(setup, scorer.submit, scorer.is_behind, budget.note_judge)
+
+
+def _budget(work: _Work) -> Budget:
+    earlier = NOTHING if work.options.judge is None else work.options.judge.store.spent
+    is_alone = work.share is None or work.share.team.is_first or not work.share.shared_files
+    return Budget(work.options.limits, RunSpending(work.store.spent, earlier), is_alone)
+
+
+def _stop_at(budget: Budget, asking: Asking, judging: Judging | None, share: Share | None) -> None:
+    """End the asking, and the judging with it, when the budget is spent."""
+    if judging is not None:
+        budget.watch(lambda _: judging.stop())
+    budget.watch(asking.give_up)
+    budget.begin(*([] if share is None else [share.team.exchange_counts]))
+
+
+def _counted_together(
+    progress: Progress, budget: Budget
+) -> tuple[Callable[[], Mapping[str, int]], Callable[[Mapping[str, int]], None]]:
+    def take(others: Mapping[str, int]) -> None:
+        progress.add_others(others)
+        budget.add_others(others)
+
+    return lambda: {**progress.counts(), **budget.counts()}, take
 
 
 def _check_batch(
@@ -318,7 +351,7 @@ def _aggregate(work: _Work, report: AskReport) -> tuple[TaskResult, ...]:
     if report.interrupted is not None:
         not_asked = "the run was interrupted before these documents were finished"
     elif report.give_up:
-        not_asked = f"given up because {report.give_up}"
+        not_asked = report.give_up if report.give_up_kind == "budget" else f"given up because {report.give_up}"
     chosen = replace(work.options.aggregate, interrupted=report.interrupted is not None)
     sampling = work.options.sampling
     stops = {} if sampling is None else sampling.early_stops(work.plans, work.store)

@@ -15,6 +15,7 @@ from loguru import logger
 
 from lmms_eval.api.model import Model
 from lmms_eval.api.outcome import NotEvaluated
+from lmms_eval.api.request import Response
 from lmms_eval.engine.ask_report import AskReport
 from lmms_eval.engine.conversations import Conversations, Job
 from lmms_eval.engine.drive import Drive, Driven
@@ -60,12 +61,18 @@ class Judging:
     ``is_behind``: ``deliver`` would block, which must not stop the judge's event loop.
     """
 
-    def __init__(self, setup: JudgeSetup, deliver: Callable[[Job], None], is_behind: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        setup: JudgeSetup,
+        deliver: Callable[[Job], None],
+        is_behind: Callable[[], bool],
+        on_paid: Callable[[Response], None] = lambda _: None,
+    ) -> None:
         self._name, self._store, self._deliver = setup.name, setup.store, deliver
         self._cache = setup.options.cache
         self._inquiry = Inquiry(setup.name, setup.options.retries)
         self._conversations = Conversations(is_fed=True)
-        driven = Driven(setup.model, setup.store, self._cache)
+        driven = Driven(setup.model, setup.store, self._cache, on_paid)
         limits = replace(setup.options.stream, least_requests=8)
         self._drive = Drive(driven, self._conversations, limits, is_behind)
         self._room = threading.Semaphore(max(LEAST_OPEN, 4 * setup.model.concurrency))

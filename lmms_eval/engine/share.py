@@ -177,5 +177,6 @@ def _add_report(report: AskReport, other: dict[str, Any]) -> None:
             counts[name] = counts.get(name, 0) + number
     report.judge_give_up = report.judge_give_up or other["judge_give_up"]
     report.seconds = max(report.seconds, other["seconds"])
-    report.give_up = report.give_up or other["give_up"]
+    if not report.give_up:
+        report.give_up, report.give_up_kind = other["give_up"], other["give_up_kind"]
     report.interrupted = report.interrupted if report.interrupted is not None else other["interrupted"]

@@ -30,10 +30,11 @@ def spent_in(record: Mapping[str, Any]) -> Spending:
     """Read what the response of a journal's record has cost; nothing of one that came out of the response cache."""
     if record.get("cached") or "id" not in record:
         return NOTHING
-    tokens = [count or 0 for count in record.get("usage", (0, 0, 0))]
+    read, written, thought = (count or 0 for count in record.get("usage", (0, 0, 0)))
     media = [SentMedia.from_dict(medium) for medium in record.get("media", ())]
     untold = "usage" not in record and "error" not in record
-    return Spending(*tokens, *media_spent(media), untold)
+    pictures, seconds = media_spent(media)
+    return Spending(read, written, thought, pictures, seconds, int(untold))
 
 
 def spending_from(sums: Mapping[str, Any]) -> Spending:

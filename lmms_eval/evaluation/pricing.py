@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lmms_eval.config import RunConfig
+from lmms_eval.errors import UsageError
 from lmms_eval.evaluation.judge import judge_options
 from lmms_eval.models.argument_names import MODEL
 from lmms_eval.models.services import NAMED_SERVICES
@@ -25,9 +26,16 @@ def tariffs_of(config: RunConfig) -> Tariffs | None:
 
     Raises:
         DataError: the table cannot be read.
-        UsageError: it has no price for the model.
+        UsageError: it has no price for the model, or there is none where ``--max_cost`` needs it.
     """
-    return None if config.prices is None else find_tariffs(config, read_prices(config.prices))
+    if config.prices is None:
+        if config.max_cost is not None:
+            raise UsageError("--max_cost needs prices: give a table with --prices FILE, or --prices litellm")
+        return None
+    found = find_tariffs(config, read_prices(config.prices))
+    if config.max_cost is not None and found.judge is None and judge_options(config).is_given:
+        raise UsageError(f"--max_cost: --prices {config.prices} has no price for the judge {config.judge_model!r}")
+    return found
 
 
 def find_tariffs(config: RunConfig, table: PriceTable) -> Tariffs:

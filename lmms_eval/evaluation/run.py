@@ -18,6 +18,7 @@ from lmms_eval.api.model import Model, lmms
 from lmms_eval.config import RunConfig, check_config, resolved_cli_args
 from lmms_eval.config.environment import variables_without_effect
 from lmms_eval.engine.aggregate import AggregateOptions
+from lmms_eval.engine.budget import Limits
 from lmms_eval.engine.evaluate import EngineOptions, RunResult, evaluate
 from lmms_eval.engine.scoring import WorkerOptions
 from lmms_eval.engine.share import Share
@@ -148,7 +149,7 @@ class Run:
                     logger.info("{}: prompt of document {}:\n{}", plan.task.name, plan.doc_ids[0], requests[0].context)
         share = None if team is None else Share(team, record.shares_files)
         sampling = collected.sampling if collected.asks else recorded_sampling(config, record.early_stops)
-        options = replace(options, cache=cache, judge=judge, sampling=sampling)
+        options = replace(options, cache=cache, judge=judge, sampling=sampling, limits=_limits(config, collected))
         result = evaluate(collected.plans, collected.selection, collected.model, store, options, share)
         if result is None:
             return RunReport(0, "")
@@ -176,6 +177,12 @@ def _engine_options(config: RunConfig, team: Team | None) -> EngineOptions:
         check_batch=config.check_batch,
         show_progress=team is None or team.is_first,
     )
+
+
+def _limits(config: RunConfig, collected: Collected) -> Limits | None:
+    if not collected.asks or (config.max_tokens is None and config.max_cost is None):
+        return None
+    return Limits(config.max_tokens, config.max_cost, collected.tariffs)
 
 
 def _early_stops(result: RunResult) -> dict[str, dict[str, object]]:

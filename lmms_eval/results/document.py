@@ -195,6 +195,8 @@ def _measurements(run: RunResult, facts: RunFacts) -> dict[str, Any]:
     if speeds := throughput(run.asking) or told.get("throughput"):
         parts["throughput"] = speeds
     parts["usage"] = usage_part(run.tasks) or told.get("usage", {})
+    if parts["usage"] and run.asking.give_up and run.asking.give_up_kind == "budget":
+        parts["usage"] = {**parts["usage"], "budget_exceeded": True}
     if facts.tariffs is not None:
         parts["usage"] = {**parts["usage"], "cost": cost_part(run.spent, facts.tariffs)}
     if facts.log_samples:

@@ -84,7 +84,12 @@ def _endings(run: RunResult, command: str) -> list[str]:
     """Lines on what was not asked to its end, and how to go on."""
     lines = _early_stops(run)
     if run.asking.give_up:
-        lines.append(f"stopped asking early: {run.asking.give_up}")
+        left = ""
+        if run.asking.give_up_kind == "budget":
+            outcomes = [task.outcome for task in run.tasks]
+            of, missing = sum(one.requested for one in outcomes), sum(one.not_asked for one in outcomes)
+            left = f": {missing:,} of {of:,} documents not asked; a larger budget goes on from here"
+        lines.append(f"stopped asking early: {run.asking.give_up}{left}")
     if run.asking.judge_give_up:
         lines.append(f"stopped judging early: {run.asking.judge_give_up}")
     if run.asking.interrupted is not None:

@@ -53,7 +53,7 @@ class SdkModel(RemoteModel, Generic[A]):
     """
 
     service: ClassVar[Service]
-    arguments_kind: type[A]  # type: ignore[assignment]
+    arguments_kind: type[A]
 
     def __init__(self, **arguments: Any) -> None:
         service = self.service

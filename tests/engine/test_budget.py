@@ -1,0 +1,100 @@
+"""Budgets: a run that ends at one, goes on with a larger one, and counts what it has paid for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lmms_eval.api.request import Request, Response, Usage
+from lmms_eval.engine.budget import Budget, Limits
+from lmms_eval.engine.spending import RunSpending
+from lmms_eval.errors import ConfigError, UsageError
+from lmms_eval.evaluation.run import RunReport, run
+from lmms_eval.utils.prices import Spending
+from tests.evaluation.judged_kit import rated_task
+from tests.evaluation.kit import NAME, Told, config, right, tasks
+from tests.servers.stub import StubServer
+
+DOCUMENTS = 30
+EACH = 12
+PRICES = "models:\n  told: {input: 100000, output: 100000}\n  jury: {input: 100000, output: 100000}\n"
+
+
+def counted(request: Request) -> Response:
+    return Response(request.id, text=right(request).text, usage=Usage(10, 2))
+
+
+def told(tmp: Path, model: Told, **over) -> RunReport:
+    if not (tmp / "tasks").exists():
+        tasks(tmp, DOCUMENTS)
+    (tmp / "p.yaml").write_text(PRICES)
+    return run(config(tmp, model="told", **over), model)
+
+
+def test_a_run_ends_at_its_budget_and_goes_on_with_a_larger_one(tmp_path) -> None:
+    model = Told(counted)
+    report = told(tmp_path, model, max_tokens=10 * EACH)
+    assert report.exit_code == 3 and len(model.asked) == 10 and report.results["state"] == "withheld"
+    assert report.results["results"][NAME]["exact_match,none"] is None
+    outcome = report.results["outcomes"][NAME]
+    assert outcome["not_asked"] == 20 and "not asked: the budget of 120 tokens is spent" in outcome["reasons"]
+    assert any("the budget of 120 tokens is spent: 20 of 30 documents not asked" in line for line in report.lines)
+    assert report.results["usage"]["budget_exceeded"] is True
+    same, larger = Told(counted), Told(counted)
+    assert told(tmp_path, same, max_tokens=10 * EACH).exit_code == 3 and same.asked == []
+    done = told(tmp_path, larger, max_tokens=1000)
+    assert done.exit_code == 0 and len(larger.asked) == 20 and done.results["usage"]["budget_exceeded"] is False
+
+
+def test_a_budget_of_money(tmp_path) -> None:
+    model = Told(counted)
+    report = told(tmp_path, model, max_cost=6.0, prices=str(tmp_path / "p.yaml"))  # 1.20 for a document
+    assert report.exit_code == 3 and len(model.asked) == 5
+    assert any("the budget of 6.00 USD is spent: 25 of 30" in line for line in report.lines)
+
+
+def test_hits_of_the_cache_do_not_count(tmp_path) -> None:
+    cache = str(tmp_path / "cache.db")
+    assert told(tmp_path, Told(counted), use_cache=cache, output_path=str(tmp_path / "a")).exit_code == 0
+    again = Told(counted)
+    report = told(tmp_path, again, use_cache=cache, output_path=str(tmp_path / "b"), max_tokens=EACH)
+    assert report.exit_code == 0 and again.asked == []
+
+
+def test_a_model_that_tells_no_tokens_is_not_asked_on(tmp_path) -> None:
+    model = Told()
+    report = told(tmp_path, model, max_tokens=1000)
+    assert report.exit_code == 3 and len(model.asked) == 1
+    assert any("the model tells no count of tokens" in line for line in report.lines)
+
+
+def test_the_judges_tokens_count(tmp_path) -> None:
+    rated_task(tmp_path / "tasks", DOCUMENTS)
+    with StubServer() as server:
+        judge = {"judge_model": "jury", "judge_base_url": server.url, "judge_args": "api_key=x,num_concurrent=1"}
+        report = told(tmp_path, Told(counted), tasks="rated", max_tokens=DOCUMENTS * EACH + 60, **judge)
+        assert report.exit_code == 3 and 0 < server.stats()["total"] < DOCUMENTS
+        done = told(tmp_path, Told(counted), tasks="rated", max_tokens=10**6, **judge)
+    assert done.exit_code == 0 and done.results["outcomes"]["rated"]["scored"] == DOCUMENTS
+
+
+def test_bad_input(tmp_path) -> None:
+    with pytest.raises(UsageError, match="--max_cost needs prices"):
+        told(tmp_path, Told(), max_cost=1)
+    for name in ("max_tokens", "max_cost"):
+        with pytest.raises(ConfigError, match=f"--{name}: must be at least"):
+            told(tmp_path, Told(), **{name: -1})
+
+
+def test_processes_count_each_others_spending_and_a_shared_journal_once() -> None:
+    earlier = RunSpending(Spending(100, 0))
+    first, other = Budget(Limits(150), earlier), Budget(Limits(150), earlier, tells_earlier=False)
+    reasons: list[str] = []
+    other.watch(reasons.append)
+    first.note_model(Response("a", text="", usage=Usage(20, 5)))
+    other.add_others(first.counts())
+    other.note_model(Response("b", text="", usage=Usage(20, 4)))
+    assert reasons == []  # 100 + 25 + 24
+    other.note_model(Response("c", text="", usage=Usage(1, 0)))
+    assert reasons == ["the budget of 150 tokens is spent"]
