@@ -142,9 +142,9 @@ def power_of_test(shift: float, freedom: float, alpha: float = 0.05) -> float:
     from scipy.special import nctdtr, stdtrit
 
     reach = float(stdtrit(freedom, 1 - alpha / 2))
-    # The other tail is below 1e-15 from 8 errors on, where the library's number for it is not always one.
-    other = float(nctdtr(freedom, shift, -reach)) if shift < 8 else 0.0
-    return 1 - float(nctdtr(freedom, shift, reach)) + other
+    # Of tails that far (from 4 errors on, below 1e-9) the library does not always give a number.
+    other = float(nctdtr(freedom, shift, -reach))
+    return 1 - float(nctdtr(freedom, shift, reach)) + (other if math.isfinite(other) else 0.0)
 
 
 def _equivalence_power(low: float, high: float, freedom: float, alpha: float) -> float:

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.errors import UsageError
 from lmms_eval.stats import PowerQuestion, power_analysis
+from lmms_eval.stats.power import detectable, power_of_test
 
 
 @given(st.floats(0.005, 0.5), st.floats(0.05, 1), st.floats(-0.9, 0.9))
@@ -40,3 +43,12 @@ def test_no_spread_of_the_differences() -> None:
 def test_bad_parameters_are_refused(question: PowerQuestion, current_n: int | None, what: str) -> None:
     with pytest.raises(UsageError, match=what):
         power_analysis(question, current_n)
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.05 / 3, 0.001, 1e-4])
+@pytest.mark.parametrize("n", [3, 10, 40, 1000, 100_000])
+def test_a_detectable_difference_is_found_where_the_library_has_no_number_for_a_tail(
+    n: int, alpha: float
+) -> None:
+    found = detectable(0.5, n, alpha)
+    assert power_of_test(found / 0.5 * math.sqrt(n), n - 1, alpha) == pytest.approx(0.8)
