@@ -45,3 +45,15 @@ def interleaved(orders: Mapping[str, Sequence[int]]) -> Iterator[tuple[str, int]
 
     for _, name, doc_id in merge(*(places(name, doc_ids) for name, doc_ids in orders.items())):
         yield name, doc_id
+
+
+def place_in(order: str, task: str, doc_id: str) -> bytes:
+    """The place of a document in an order of that name (``RandomOrder.name``); documents are asked by rising place.
+
+    Raises:
+        ValueError: the name, or the document, is none of a random order.
+    """
+    kind, seed, *_ = [*order.split(":"), ""]
+    if kind != "random":
+        raise ValueError(f"no random order: {order}")
+    return draw_place(f"{int(seed)}:{task}", int(doc_id))

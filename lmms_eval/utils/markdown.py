@@ -12,7 +12,10 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lmms_eval.utils.terminal import printable
+
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
+_MARKUP = re.compile(r"[\\`*{}\[\]<>#!&~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 _MIN_WIDTH = 3
 
 
@@ -69,6 +72,15 @@ def _padded(text: str, width: int, right: bool) -> str:
 def _centred(text: str, width: int) -> str:
     blanks = width - display_width(text)
     return " " * (blanks // 2) + text + " " * (blanks - blanks // 2)
+
+
+def escaped(text: str) -> str:
+    """Return a text of a model or a data set as Markdown that shows it as it is: no markup, HTML, link or line break.
+
+    The bar ``|`` is left to ``markdown_table``.
+    """
+    shown = printable(" ".join(text.split()))
+    return _MARKUP.sub(r"\\\g<0>", shown)
 
 
 def markdown_table(columns: Sequence[Column]) -> str:

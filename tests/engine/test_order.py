@@ -5,10 +5,11 @@ import sys
 from collections import Counter
 from itertools import islice
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval.engine.order import RandomOrder, interleaved
+from lmms_eval.engine.order import RandomOrder, interleaved, place_in
 from lmms_eval.engine.plan import plan_task
 from tests.engine.fakes import FakeTask
 
@@ -56,3 +57,16 @@ def test_other_tasks_do_not_change_the_order_of_a_group() -> None:
     together = [(unit.task.name, unit.doc_id) for unit in order.units([one, other, third])]
     alone = [(unit.task.name, unit.doc_id) for unit in order.units([third, one])]
     assert alone == [each for each in together if each[0] != "b"]
+
+
+def test_the_place_of_a_document_is_found_again_by_the_order_of_that_name() -> None:
+    plan = plan_task(FakeTask(30), None, 0)
+    order = RandomOrder(7)
+    ids = sorted(map(str, plan.doc_ids), key=lambda doc_id: place_in(order.name(plan), plan.task.name, doc_id))
+    assert [int(doc_id) for doc_id in ids] == order.of(plan)
+
+
+@pytest.mark.parametrize(("name", "doc_id"), [("cost", "1"), ("random:x:y", "1"), ("random:0:y", "a"), ("", "1")])
+def test_names_of_no_random_order_have_no_places(name: str, doc_id: str) -> None:
+    with pytest.raises(ValueError):
+        place_in(name, "quiz", doc_id)
