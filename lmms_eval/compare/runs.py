@@ -30,8 +30,7 @@ class Column:
     reported: float | None = None
     """The number of the whole task in the run's own results, where they are at hand."""
     scale: float = 1.0
-    """``reported`` is so many times the mean of the scores; 0: it is no such mean, or, where
-    ``reported`` is ``None``, the run makes no number of the metric (its aggregation writes a file)."""
+    """``reported`` is so many times the mean of the scores; 0: it is no such mean."""
     states_filter: bool = True
     """False: the run names no filter pipelines (``filter`` is then ``none``), so it may be compared with any."""
 
@@ -41,7 +40,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Texts of one document beside its scores; read from the file when they are asked for."""
+    """Texts that a run holds of one document beside its scores; read from the file when they are asked for."""
 
     text: str
     target: str

@@ -20,11 +20,11 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """The difference if documents without a score on a side counted as wrong there."""
+    """The difference if documents without a score on a side counted as wrong there: the worst score of the range."""
 
     difference: float
     n: int
-    """Documents that either run has, paired or not."""
+    """Documents that both runs have, paired or not; those that only one has were not asked of the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Difference:
     """One number of the first run less that of the second, over the documents that both have scored."""
 
     name: str
-    """Task, group, benchmark's number or cell of a breakdown."""
+    """Task, group or benchmark's number."""
     metric: str
     filter: str
     first: float
@@ -53,7 +53,7 @@ class Difference:
     value: float
     """``first - second``, in the units of the scores."""
     interval: Bounds | None
-    """95 %; ``None`` with ``no_interval``."""
+    """Of this difference alone; ``None`` with ``no_interval``."""
     p: float | None
     """Two-sided; ``None`` where no test is defined."""
     pairing: Pairing
@@ -66,13 +66,18 @@ class Difference:
     p_bh: float | None = None
     """Adjusted over the family of the comparison."""
     detectable: float | None = None
-    """The smallest difference that these documents would show with a power of 80 %."""
+    """The smallest difference that these documents would show with a power of 80 %; ``None``: none that scores can
+    have, or the spread of the differences is not known."""
     needed: int | None = None
     """Documents that would show a difference of the size seen (or settle the margin) with a power of 80 %."""
     verdict: Verdict = "cannot tell"
     sensitivity: Sensitivity | None = None
     notes: tuple[str, ...] = ()
     higher_is_better: bool = True
+    changed: tuple[int, int] | None = None
+    """Documents on which the first run is better, and worse."""
+    cell: str = ""
+    """Of a breakdown: the value of the metadata column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +110,9 @@ class Comparison:
     runs: Sequence[str]
     pairs: Sequence[PairComparison]
     margin: float | None
+    """Differences below it do not matter, in the units of the scores."""
     ranks: Mapping[str, Sequence[Rank]] = field(default_factory=dict)
     """By row (``NAME METRIC,FILTER``), of three or more runs."""
     notes: tuple[str, ...] = ()
+    alpha: float = 0.05
+    """Verdicts are wrong so often at most, over the whole family; intervals have the level ``1 - alpha``."""

@@ -1,0 +1,119 @@
+"""Comparison of runs: differences of all that pairs of them have in common, under one correction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from lmms_eval.compare.differences import Found, find_difference
+from lmms_eval.compare.judging import judge_family
+from lmms_eval.compare.matching import MatchedPair, PairedColumn, match_runs, runs_of
+from lmms_eval.compare.options import CompareOptions
+from lmms_eval.compare.runs import RunRows
+from lmms_eval.compare.verdicts import Comparison, Difference, PairComparison
+from lmms_eval.errors import UsageError
+
+MOST_CELLS = 1_000
+"""Values of a metadata column that still divide documents rather than name them."""
+FEW = 30
+"""Documents of a cell below which it is marked."""
+ABSENT = "(none)"
+"""Name of the cell of documents without a value."""
+
+_USUAL = CompareOptions()
+
+
+def compare_runs(runs: Sequence[RunRows], options: CompareOptions = _USUAL) -> Comparison:
+    """Compare each pair of the runs, or all others with the reference.
+
+    Raises:
+        UsageError: there is nothing to compare; the message says what the runs have.
+        DataError: the same id means different documents.
+    """
+    return compare_pairs_of(match_runs(runs, options), [run.name for run in runs], options)
+
+
+def compare_pairs_of(pairs: Sequence[MatchedPair], runs: Sequence[str], options: CompareOptions) -> Comparison:
+    """Compare what is matched already.
+
+    Raises:
+        UsageError: no document has a number on both sides of any pair, or there is no such metadata column.
+    """
+    import numpy as np
+
+    notes = [f"{run.source}: {note}" for run in runs_of(pairs) for note in run.notes]
+    notes += [note for pair in pairs for note in pair.notes]
+    found: list[list[Found]] = []
+    for pair in pairs:
+        rows = [(column, find_difference(column, options)) for column in pair.columns]
+        found.append([row for _, row in rows if row is not None])
+        notes += [
+            f"{column.task}: no document has a {column.metric} both in {pair.first.name} and in {pair.second.name}"
+            for column, row in rows
+            if row is None and (np.isfinite(column.first).any() or np.isfinite(column.second).any())
+        ]
+    if not any(found):
+        raise UsageError(f"nothing can be compared: {'; '.join(dict.fromkeys(notes))}")
+    judged = _split(judge_family([one for rows in found for one in rows], options), [len(rows) for rows in found])
+    cells = {column: _cells(pairs, column, options) for column in options.by}
+    return Comparison(
+        runs=tuple(runs),
+        pairs=tuple(
+            PairComparison(
+                pair.first.name,
+                pair.second.name,
+                tuple(rows),
+                {column: tuple(of_pairs[number]) for column, of_pairs in cells.items()},
+            )
+            for number, (pair, rows) in enumerate(zip(pairs, judged, strict=True))
+        ),
+        margin=options.margin,
+        notes=tuple(dict.fromkeys(notes)),
+        alpha=options.alpha,
+    )
+
+
+def _split(rows: Sequence[Difference], sizes: Sequence[int]) -> list[list[Difference]]:
+    remaining = iter(rows)
+    return [[next(remaining) for _ in range(size)] for size in sizes]
+
+
+def _cells(pairs: Sequence[MatchedPair], name: str, options: CompareOptions) -> list[list[Difference]]:
+    """Differences of the parts into which a metadata column divides the documents, for each pair."""
+    found = [[one for column in pair.columns for one in _cells_of(column, name, options)] for pair in pairs]
+    if not any(found):
+        tasks = [task for pair in pairs for one in pair.columns for task in (one.shared.first, one.shared.second)]
+        columns = sorted({column for task in tasks for column in task.metadata()})
+        raise UsageError(f"--by {name}: no task has such a column; they have: {', '.join(columns) or 'none'}")
+    return _split(judge_family([one for rows in found for one in rows], options), [len(rows) for rows in found])
+
+
+def _values(column: PairedColumn, name: str) -> list[str | None] | None:
+    """Values of the shared documents in a metadata column; where both runs have it, the first one's."""
+    shared = column.shared
+    for task, rows in ((shared.first, shared.first_rows), (shared.second, shared.second_rows)):
+        if (values := task.metadata().get(name)) is not None:
+            return [values[row] for row in rows]
+    return None
+
+
+def _cells_of(column: PairedColumn, name: str, options: CompareOptions) -> Iterator[Found]:
+    values = _values(column, name)
+    if values is None:
+        return
+    import numpy as np
+
+    cells = [ABSENT if value is None else value for value in values]
+    parts = sorted(set(cells))
+    if len(parts) > MOST_CELLS:
+        raise UsageError(
+            f"--by {name}: {len(parts)} different values in {column.task}; choose a column that divides documents "
+            f"into at most {MOST_CELLS} parts"
+        )
+    codes = {part: code for code, part in enumerate(parts)}
+    of_documents = np.fromiter((codes[cell] for cell in cells), np.intp, len(cells))
+    for part, code in codes.items():
+        found = find_difference(column, options, of_documents == code)
+        if found is not None:
+            few = (f"few documents (below {FEW})",) if found.row.pairing.paired < FEW else ()
+            yield replace(found, row=replace(found.row, cell=part, notes=(*found.row.notes, *few)))

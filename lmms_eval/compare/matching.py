@@ -1,0 +1,206 @@
+"""Pairs of runs, and of each pair the tasks and columns that both have."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lmms_eval.compare.options import CompareOptions
+from lmms_eval.compare.pairing import Shared, renamed_metrics, renamed_tasks, share, shared_columns, shared_tasks
+from lmms_eval.compare.runs import Column, RunRows
+from lmms_eval.errors import DataError, UsageError
+from lmms_eval.stats.interval import ANY_NUMBER
+from lmms_eval.utils.numbers import ScoreRange
+
+if TYPE_CHECKING:
+    from numpy import bool_, float64
+    from numpy.typing import NDArray
+
+SHARES = ScoreRange(0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class PairedColumn:
+    """The scores of one metric of two runs, over the documents that both have; NaN where there is none."""
+
+    task: str
+    metric: str
+    filter: str
+    shared: Shared
+    first: NDArray[float64]
+    second: NDArray[float64]
+    within: ScoreRange
+    """Range of the scores; ``ANY_NUMBER`` where none is known, or scores lie outside of it."""
+    higher_is_better: bool
+    is_mean: bool
+    """The task's own number is the mean of these scores (or a multiple of it)."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_share(self) -> bool:
+        """Scores from 0 to 1."""
+        return self.within == SHARES
+
+    def better(self) -> NDArray[float64]:
+        """Return by how much the first run is better, document by document."""
+        return self.first - self.second if self.higher_is_better else self.second - self.first
+
+    @property
+    def has_both(self) -> NDArray[bool_]:
+        """Mark the documents with a number on both sides."""
+        import numpy as np
+
+        found: NDArray[bool_] = np.isfinite(self.first) & np.isfinite(self.second)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedPair:
+    """Two runs and what they have in common."""
+
+    first: RunRows
+    second: RunRows
+    columns: Sequence[PairedColumn]
+    notes: tuple[str, ...] = ()
+
+
+def runs_of(pairs: Sequence[MatchedPair]) -> list[RunRows]:
+    """List the runs of the pairs, each once, with the names of the comparison."""
+    return list({run.name: run for pair in pairs for run in (pair.first, pair.second)}.values())
+
+
+def match_runs(runs: Sequence[RunRows], options: CompareOptions) -> list[MatchedPair]:
+    """Pair runs with each other, or all others with the reference.
+
+    Raises:
+        UsageError: fewer than two runs, a name that no run has, or two runs without a common task, metric or document.
+        DataError: the same id means different documents.
+    """
+    if len(runs) < 2:
+        raise UsageError("compare: name at least two runs: lmms-eval compare RUN RUN [RUN ...]")
+    named = renamed_tasks(runs, options.task_names)
+    if absent := [task for task in options.tasks if not any(task in run.tasks for run in named)]:
+        known = ", ".join(list(dict.fromkeys(task for run in named for task in run.tasks))[:10])
+        raise UsageError(f"--tasks: no run has {', '.join(absent)}; they have: {known}")
+    chosen = [
+        replace(
+            run,
+            tasks={
+                task: renamed_metrics(rows, options.metrics)
+                for task, rows in run.tasks.items()
+                if task in options.tasks or not options.tasks
+            },
+        )
+        for run in named
+    ]
+    return [_match(first, second, options) for first, second in _pairs(chosen, options.reference)]
+
+
+def _pairs(runs: Sequence[RunRows], reference: str) -> list[tuple[RunRows, RunRows]]:
+    if not reference:
+        return list(itertools.combinations(runs, 2))
+    found = [run for run in runs if run.name == reference]
+    found = found or [run for run in runs if Path(run.source) == Path(reference)]
+    if len(found) != 1:
+        raise UsageError(f"--reference {reference}: name one of the runs: {', '.join(run.name for run in runs)}")
+    return [(run, found[0]) for run in runs if run is not found[0]]
+
+
+def _match(first: RunRows, second: RunRows, options: CompareOptions) -> MatchedPair:
+    columns, notes, documents = [], [], 0
+    names = first.name, second.name
+    for task in shared_tasks(first, second):
+        shared = share(first.tasks[task], second.tasks[task], names)
+        documents += len(shared.first_rows)
+        pairs = [
+            pair
+            for pair in shared_columns(shared.first, shared.second)
+            if pair[0].metric in options.metrics or not options.metrics
+        ]
+        if not len(shared.first_rows):
+            notes.append(f"{task}: {names[0]} and {names[1]} have no document in common")
+        elif not pairs:
+            notes.append(_no_metric(shared, names))
+        else:
+            columns += [_paired(task, shared, *pair, names) for pair in pairs]
+    if not columns:
+        raise UsageError(f"{names[0]} and {names[1]} cannot be compared: {'; '.join(notes)}")
+    for run, other in ((first, second), (second, first)):
+        if alone := [task for task in run.tasks if task not in other.tasks]:
+            more = f" and {len(alone) - 5} more" if len(alone) > 5 else ""
+            notes.append(f"only {run.name} has {', '.join(alone[:5])}{more}")
+    return MatchedPair(first, second, columns, tuple(notes))
+
+
+def _no_metric(shared: Shared, names: tuple[str, str]) -> str:
+    has = [", ".join(map(str, task.columns)) or "none" for task in (shared.first, shared.second)]
+    return (
+        f"{shared.first.task}: no metric in common ({names[0]}: {has[0]}; {names[1]}: {has[1]}); "
+        "--metric A=B names the metric B of one run that is A in the other"
+    )
+
+
+def _paired(task: str, shared: Shared, first: Column, second: Column, names: tuple[str, str]) -> PairedColumn:
+    """Pair two columns.
+
+    Raises:
+        DataError: the runs disagree about what is better.
+    """
+    import numpy as np
+
+    directions = {one.higher_is_better for one in (first, second) if one.higher_is_better is not None}
+    if len(directions) > 1:
+        raise DataError(
+            f"{task}: {first.metric}: more is better in one of {names[0]} and {names[1]}, and less in the other"
+        )
+    scores = first.scores[shared.first_rows], second.scores[shared.second_rows]
+    seen = np.concatenate([one[np.isfinite(one)] for one in scores])
+    within, notes = _range(first, second, float(seen.min(initial=np.inf)), float(seen.max(initial=-np.inf)))
+    if first.filter != second.filter:
+        notes.append(f"filter {first.filter} of {names[0]} is paired with {second.filter} of {names[1]}")
+    if any(np.isinf(one).any() for one in scores):
+        notes.append("infinite scores count as none")
+    return PairedColumn(
+        task=task,
+        metric=first.metric,
+        filter=first.filter,
+        shared=shared,
+        first=scores[0],
+        second=scores[1],
+        within=within,
+        higher_is_better=directions.pop() if directions else True,
+        is_mean=bool(first.scale and second.scale),
+        notes=tuple(notes),
+    )
+
+
+def _range(first: Column, second: Column, least: float, most: float) -> tuple[ScoreRange, list[str]]:
+    """The range of the scores, and a note where it is not the one that the runs state."""
+    stated = {one.score_range for one in (first, second)} - {None, ANY_NUMBER}
+    if len(stated) > 1:
+        return ANY_NUMBER, ["the runs state different ranges of the scores: methods that need none are used"]
+    within = stated.pop() if stated else None
+    if within is None:
+        return (SHARES if least >= 0 and most <= 1 else ANY_NUMBER), []
+    if least <= most and not (least in within and most in within):
+        text = f"scores from {least:g} to {most:g} lie outside of the stated range {within}"
+        return ANY_NUMBER, [f"{text}: methods that need no range are used"]
+    return within, []
+
+
+def metric_names(words: Sequence[str], option: str) -> Mapping[str, str]:
+    """Read ``A`` and ``A=B`` as names of the comparison by the names that some runs have instead.
+
+    Raises:
+        UsageError: a side of ``=`` is empty.
+    """
+    found = {}
+    for word in words:
+        name, has_other, other = word.partition("=")
+        if not name.strip() or (has_other and not other.strip()):
+            raise UsageError(f"{option} {word}: write A=B")
+        found[name.strip()] = other.strip() or name.strip()
+    return found

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lmms_eval.compare.comparing import compare_runs
+from lmms_eval.compare.options import CompareOptions
+from lmms_eval.compare.verdicts import Difference
+from lmms_eval.engine.order import place_in
+from lmms_eval.stats.sequence import Sampled
+from lmms_eval.utils.numbers import ScoreRange
+from tests.compare.runs import column, run, stopped, task
+
+ORDER = "random:0:abcd"
+TOTAL = 600
+
+
+def in_order(order: str = ORDER) -> list[str]:
+    """All documents in the random order."""
+    return sorted(map(str, range(TOTAL)), key=lambda doc_id: place_in(order, "quiz", doc_id))
+
+
+def scores(share: float, seed: int) -> dict[str, float]:
+    rng = np.random.default_rng(seed)
+    return {doc_id: float(rng.random() < share) for doc_id in map(str, range(TOTAL))}
+
+
+def early(values: dict[str, Any], asked: int, order: str = ORDER, **facts: Any) -> Any:
+    """A run that stopped after so many documents; its file has them in the order of their numbers."""
+    ids = sorted(in_order(order)[:asked], key=int)
+    return task([column([values[one] for one in ids], **facts)], ids=ids, early_stop=stopped(asked, TOTAL, order))
+
+
+def whole(values: dict[str, Any], **facts: Any) -> Any:
+    return task([column(list(values.values()), **facts)], ids=list(values))
+
+
+def row_of(first: Any, second: Any, **options: Any) -> Difference:
+    compared = compare_runs([run("a", first), run("b", second)], CompareOptions(draws=500, **options))
+    (row,) = compared.pairs[0].rows
+    return row
+
+
+def expected(ids: Sequence[str], first: dict[str, float], second: dict[str, float]) -> Any:
+    sampled = Sampled(TOTAL, ScoreRange(-1, 1), 0.95)
+    for one in ids:
+        sampled.add(first[one] - second[one])
+    return sampled.interval()
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_an_early_run_and_a_whole_one_are_followed_in_the_random_order(is_first: bool) -> None:
+    better, worse = scores(0.9, 1), scores(0.2, 2)
+    sides = (early(better, 200), whole(worse)) if is_first else (whole(better), early(worse, 200))
+    row = row_of(*sides)
+    interval = expected(in_order()[:200], better, worse)
+    assert row.interval is not None
+    assert (row.interval.low, row.interval.high) == pytest.approx((interval.low, interval.high))
+    assert (row.test, row.verdict, row.pairing.paired) == ("confidence sequence", "better", 200)
+    assert row.notes == (
+        "valid although one of them stopped early: over the first 200 of 600 documents of the random order",
+    )
+
+
+def test_two_early_runs_share_the_documents_of_the_shorter() -> None:
+    first, second = scores(0.5, 1), scores(0.5, 2)
+    row = row_of(early(first, 300), early(second, 120))
+    assert (row.pairing.paired, row.pairing.only_first) == (120, 180)
+    interval = expected(in_order()[:120], first, second)
+    assert row.interval is not None and row.interval.low == pytest.approx(interval.low)
+    assert row.verdict == "cannot tell" and row.p is not None and row.p > 0.05
+    assert "valid although both stopped early" in row.notes[0]
+
+
+def test_documents_without_a_score_count_with_all_that_they_may_be() -> None:
+    first, second = scores(0.9, 1), scores(0.2, 2)
+    unknown = {one: None if number < 20 else first[one] for number, one in enumerate(in_order())}
+    row = row_of(early(unknown, 200), whole(second))
+    sampled = Sampled(TOTAL, ScoreRange(-1, 1), 0.95)
+    for number, one in enumerate(in_order()[:200]):
+        if number < 20:
+            sampled.add(0 - second[one], 1 - second[one])
+        else:
+            sampled.add(first[one] - second[one])
+    assert row.interval is not None and row.interval.low == pytest.approx(sampled.interval().low)
+    assert row.pairing.paired == 180
+
+
+def test_p_is_small_where_the_difference_is_great_and_the_margin_is_settled_by_the_same_sequence() -> None:
+    first, second = scores(0.9, 1), scores(0.2, 2)
+    row = row_of(early(first, 400), whole(second))
+    assert row.p is not None and row.p < 1e-4
+    alike = {one: 1.0 for one in first}
+    row = row_of(early(alike, 500), whole(alike), margin=0.2)
+    assert (row.verdict, row.p) == ("equivalent", 1.0)
+
+
+def test_what_no_sequence_holds_for_has_no_interval_and_says_why() -> None:
+    first, second = scores(0.9, 1), scores(0.2, 2)
+    other = "random:7:abcd"
+    row = row_of(early(first, 200), early(second, 200, other))
+    assert (row.interval, row.no_interval) == (None, "stopped early in different random orders")
+    assert (row.p, row.verdict) == (None, "cannot tell")
+    free = {"score_range": ScoreRange(0)}
+    row = row_of(early(first, 200, **free), whole(second, **free))
+    assert row.no_interval == "stopped early, range 0 to inf"
+    strange = task(list(first.values()), ids=list(first), early_stop=stopped(TOTAL, TOTAL, "by length"))
+    assert row_of(strange, whole(second)).no_interval == "stopped early in an order that is not known here"
+
+
+def test_parts_of_an_early_run_have_no_interval() -> None:
+    values = scores(0.5, 1)
+    ids = sorted(in_order()[:100], key=int)
+    first = task(
+        [values[one] for one in ids], ids=ids, early_stop=stopped(100, TOTAL), metadata={"app": ["x", "y"] * 50}
+    )
+    compared = compare_runs([run("a", first), run("b", whole(values))], CompareOptions(draws=500, by=("app",)))
+    assert {cell.no_interval for cell in compared.pairs[0].cells["app"]} == {
+        "stopped early: parts of a random order have no valid interval"
+    }
