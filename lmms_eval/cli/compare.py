@@ -1,0 +1,173 @@
+"""``lmms-eval compare``: runs of any origin side by side."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lmms_eval.cli.arguments import CommandParser, command_parser
+from lmms_eval.cli.output import complain, emit
+from lmms_eval.errors import LmmsEvalError, UsageError
+from lmms_eval.utils.arguments import comma_list
+
+if TYPE_CHECKING:
+    from lmms_eval.compare.matching import MatchedPair
+    from lmms_eval.compare.options import CompareOptions
+    from lmms_eval.compare.verdicts import Comparison
+
+_TEXT_FILES = ("json", "csv", "markdown", "flips")
+_PICTURES = (".svg", ".png")
+STANDARD_OUTPUT = "-"
+_MOST_FLIP_LINES = 6
+
+
+def run(arguments: Sequence[str]) -> int:
+    given = _parser().parse_args(list(arguments))
+    _check_files(given)
+    from lmms_eval.utils.logging import configure_logging
+
+    configure_logging(given.verbosity)
+    options = _options(given)
+    from lmms_eval.compare.comparing import compare_pairs_of
+    from lmms_eval.compare.matching import match_runs
+    from lmms_eval.compare.readers import read_runs
+
+    runs = read_runs(given.runs)
+    pairs = match_runs(runs, options)
+    comparison = compare_pairs_of(pairs, [run.name for run in runs], options)
+    _write(given, comparison, pairs)
+    if given.json == STANDARD_OUTPUT:
+        from lmms_eval.compare.files import comparison_json
+
+        emit(comparison_json(comparison).rstrip("\n"))
+    else:
+        from lmms_eval.compare.flips import flip_lines
+        from lmms_eval.compare.table import comparison_text
+
+        emit([comparison_text(comparison), *_few(flip_lines(pairs))])
+    return 0
+
+
+def _few(lines: Iterable[str]) -> list[str]:
+    found = list(islice(lines, _MOST_FLIP_LINES + 1))
+    return found if len(found) <= _MOST_FLIP_LINES else ["--flips FILE tells which documents changed"]
+
+
+def _parser() -> CommandParser:
+    parser = command_parser("compare")
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="output folder, results or samples file, foreign file")
+    parser.add_argument("--tasks", default="", metavar="TASK[,TASK]", help="only these")
+    parser.add_argument(
+        "--task", action="append", default=[], metavar="A=B", help="the task B of one run is A in the other"
+    )
+    parser.add_argument(
+        "--metric",
+        default="",
+        metavar="METRIC[,A=B]",
+        help="only these; A=B: the metric B of one run is A in the other",
+    )
+    parser.add_argument("--by", default="", metavar="COLUMN[,COLUMN]", help="also by the values of metadata columns")
+    parser.add_argument("--reference", default="", metavar="RUN", help="compare all others with it, not all pairs")
+    parser.add_argument(
+        "--margin", type=float, metavar="X", help="smaller differences do not matter (scores from 0 to 1: 0.01 is 1 pp)"
+    )
+    parser.add_argument("--alpha", type=float, default=0.05, metavar="X", help="default: %(default)s")
+    parser.add_argument("--draws", type=int, default=10_000, metavar="N", help="redraws; default: %(default)s")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the redraws; default: %(default)s")
+    parser.add_argument("--json", metavar="FILE", help="- prints it instead of the table")
+    parser.add_argument("--csv", metavar="FILE")
+    parser.add_argument("--markdown", metavar="FILE")
+    parser.add_argument("--flips", metavar="FILE", help="documents that changed, the most surprising first (JSONL)")
+    parser.add_argument("--plot", metavar="FILE.svg|png", help="forest plot (matplotlib)")
+    from lmms_eval.config.options import LEVELS
+
+    parser.add_argument("--verbosity", default="WARNING", type=str.upper, choices=LEVELS, metavar="LEVEL")
+    return parser
+
+
+def _options(given: Namespace) -> CompareOptions:
+    from lmms_eval.compare.matching import metric_names
+    from lmms_eval.compare.options import CompareOptions
+
+    for word in given.task:
+        if "=" not in word:
+            raise UsageError(f"--task {word}: write A=B, or --tasks {word} for this task alone")
+    return CompareOptions(
+        alpha=given.alpha,
+        margin=given.margin,
+        draws=given.draws,
+        seed=given.seed,
+        tasks=tuple(comma_list(given.tasks)),
+        metrics=metric_names(comma_list(given.metric), "--metric"),
+        task_names=metric_names(given.task, "--task"),
+        by=tuple(dict.fromkeys(comma_list(given.by))),
+        reference=given.reference,
+    )
+
+
+def _check_files(given: Namespace) -> None:
+    """Refuse files that would overwrite a run or each other, before anything is computed.
+
+    Raises:
+        UsageError: the message names the option.
+    """
+    inputs = {Path(one).resolve() for one in given.runs}
+    taken: dict[Path, str] = {}
+    for option in (*_TEXT_FILES, "plot"):
+        file = getattr(given, option)
+        if file is None or (option == "json" and file == STANDARD_OUTPUT):
+            continue
+        path = Path(file).resolve()
+        if path in inputs or path.is_dir():
+            raise UsageError(f"--{option} {file}: that is {'a folder' if path.is_dir() else 'one of the runs'}")
+        if path in taken:
+            raise UsageError(f"--{option} {file}: --{taken[path]} writes the same file")
+        taken[path] = option
+    if given.plot is not None and Path(given.plot).suffix.lower() not in _PICTURES:
+        raise UsageError(f"--plot {given.plot}: give a file that ends with {' or '.join(_PICTURES)}")
+
+
+def _write(given: Namespace, comparison: Comparison, pairs: Sequence[MatchedPair]) -> None:
+    """Write the files that are asked for, each as a whole; the picture first, whose library may be absent.
+
+    Raises:
+        LmmsEvalError: a file cannot be written, or the library for pictures is absent.
+    """
+    from lmms_eval.compare.files import comparison_csv, comparison_json, flips_json
+    from lmms_eval.compare.flips import flips_of
+    from lmms_eval.compare.table import comparison_markdown
+
+    written = []
+    if given.plot is not None:
+        from lmms_eval.plots.forest import forest_plot
+
+        forest_plot(comparison, Path(given.plot))
+        written.append(given.plot)
+    lines: dict[str, Callable[[], Iterable[str]]] = {
+        "flips": lambda: flips_json(flips_of(pairs)),
+        "json": lambda: [comparison_json(comparison)],
+        "csv": lambda: [comparison_csv(comparison)],
+        "markdown": lambda: [comparison_markdown(comparison)],
+    }
+    for option, make in lines.items():
+        file = getattr(given, option)
+        if file is not None and (option, file) != ("json", STANDARD_OUTPUT):
+            _write_lines(Path(file), make())
+            written.append(file)
+    if written:
+        complain(f"written: {', '.join(written)}")
+
+
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
+    from lmms_eval.storage.atomic import replacing
+    from lmms_eval.utils.redaction import mask_known
+
+    try:
+        with replacing(path) as file:
+            for line in lines:
+                file.write(mask_known(line).encode("utf-8", "replace"))
+    except OSError as error:
+        raise LmmsEvalError(f"cannot write {path}: {error.strerror or error}") from error

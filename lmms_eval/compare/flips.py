@@ -1,0 +1,160 @@
+"""Documents whose score changed from one run to the other, the most surprising first (``docs/compare.md``)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from lmms_eval.compare.matching import MatchedPair, PairedColumn, runs_of
+from lmms_eval.compare.runs import RunRows, TaskRows
+
+if TYPE_CHECKING:
+    from numpy import float64, intp
+    from numpy.typing import NDArray
+
+    Values = NDArray[float64]
+
+_LONGEST_ID = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A run's part in a flip."""
+
+    run: str
+    score: float
+    answer: str | None
+    """``None``: the run's files do not have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """A document on which one run is better than the other."""
+
+    task: str
+    metric: str
+    filter: str
+    id: str
+    hash: str | None
+    target: str | None
+    better: Literal["first", "second"]
+    surprise: float
+    """In bits."""
+    first: Side
+    second: Side
+    others: Mapping[str, float]
+    """Scores of the other runs of the comparison that have the document."""
+
+
+def flips_of(pairs: Sequence[MatchedPair]) -> Iterator[Flip]:
+    """Find the flips of all pairs and columns; within a pair and column the most surprising first."""
+    runs = runs_of(pairs)
+    for pair in pairs:
+        others = _others(pair, runs)
+        for column in pair.columns:
+            scores = _other_scores(column, others)
+            surprise = surprises(column, list(scores.values()))
+            for place in _order(column, surprise):
+                yield _flip(pair, column, int(place), float(surprise[place]), scores)
+
+
+def flip_lines(pairs: Sequence[MatchedPair], most: int = 3) -> Iterator[str]:
+    """Name the documents of each column whose change is the most surprising."""
+    runs = runs_of(pairs)
+    for pair in pairs:
+        for column in pair.columns:
+            surprise = surprises(column, list(_other_scores(column, _others(pair, runs)).values()))
+            places = _order(column, surprise)
+            if len(places):
+                better = column.better()
+                ids = (column.shared.first.ids[column.shared.first_rows[place]] for place in places)
+                named = ", ".join(
+                    f"{one[:_LONGEST_ID]} ({'first' if better[place] > 0 else 'second'} better)"
+                    for one, place in zip(ids, places[:most], strict=False)
+                )
+                yield f"{column.task} {column.metric}: {len(places):,} documents changed, most surprisingly {named}"
+
+
+def _others(pair: MatchedPair, runs: Sequence[RunRows]) -> list[RunRows]:
+    return [run for run in runs if run.name not in (pair.first.name, pair.second.name)]
+
+
+def surprises(column: PairedColumn, others: Sequence[Values]) -> Values:
+    """Compute how surprising the change of each document is, in bits; NaN where nothing changed.
+
+    The first part is −log2 of the share of the documents that changed in the same direction by at least as much. With
+    other runs there is a second one, −log2((agree + 1) / (runs + 2)): of the two runs the one with which fewer of the
+    others agree is taken for the odd one, and ``agree`` is the number of others whose score lies nearer to its score
+    than to that of the other (one half where both are as near). The share is Laplace's rule of succession.
+    """
+    import numpy as np
+
+    better = column.better()
+    changed = column.has_both & (better != 0)
+    found: Values = np.full(len(better), np.nan)
+    total = int(column.has_both.sum())
+    for sign in (1, -1):
+        here = changed & (sign * better > 0)
+        sizes = np.abs(better[here])
+        at_least = len(sizes) - np.searchsorted(np.sort(sizes), sizes * (1 - 1e-12), side="left")
+        found[here] = -np.log2(at_least / total)
+    if others:
+        known = np.stack(others)
+        nearer = np.sign(np.abs(known - column.second) - np.abs(known - column.first))  # 1: nearer to the first
+        with_first = np.nansum((nearer + 1) / 2, axis=0)
+        count = np.isfinite(nearer).sum(axis=0)
+        agree = np.minimum(with_first, count - with_first)
+        found[changed] -= np.log2((agree[changed] + 1) / (count[changed] + 2))
+    return found
+
+
+def _order(column: PairedColumn, surprise: Values) -> NDArray[intp]:
+    """Places of the changed documents: by surprise, then by the size of the change, then as the file has them."""
+    import numpy as np
+
+    places = np.flatnonzero(np.isfinite(surprise))
+    size = np.abs(column.first - column.second)
+    order: NDArray[intp] = places[np.lexsort((places, -size[places], -surprise[places]))]
+    return order
+
+
+def _other_scores(column: PairedColumn, others: Sequence[RunRows]) -> dict[str, Values]:
+    """Scores of the pair's documents in other runs that have the task and column; NaN where they lack one."""
+    import numpy as np
+
+    ids = [column.shared.first.ids[row].strip() for row in column.shared.first_rows]
+    found = {}
+    for run in others:
+        task = run.tasks.get(column.task)
+        scores = task.columns.get(f"{column.metric},{column.filter}") if task is not None else None
+        if task is None or scores is None:
+            continue
+        rows = {one.strip(): number for number, one in enumerate(task.ids)}
+        of_run = (float(scores.scores[rows[one]]) if one in rows else math.nan for one in ids)
+        found[run.name] = np.fromiter(of_run, np.float64, len(ids))
+    return found
+
+
+def _flip(pair: MatchedPair, column: PairedColumn, place: int, surprise: float, others: Mapping[str, Values]) -> Flip:
+    shared = column.shared
+    rows = int(shared.first_rows[place]), int(shared.second_rows[place])
+    answers = shared.first.answer(rows[0]), shared.second.answer(rows[1])
+    return Flip(
+        task=column.task,
+        metric=column.metric,
+        filter=column.filter,
+        id=shared.first.ids[rows[0]],
+        hash=_hash(shared.first, rows[0]) or _hash(shared.second, rows[1]),
+        target=next((answer.target for answer in answers if answer is not None), None),
+        better="first" if column.better()[place] > 0 else "second",
+        surprise=round(surprise, 4),
+        first=Side(pair.first.name, float(column.first[place]), None if answers[0] is None else answers[0].text),
+        second=Side(pair.second.name, float(column.second[place]), None if answers[1] is None else answers[1].text),
+        others={run: float(scores[place]) for run, scores in others.items() if math.isfinite(scores[place])},
+    )
+
+
+def _hash(task: TaskRows, row: int) -> str | None:
+    return task.hashes[row] if task.hashes is not None else None

@@ -1,0 +1,222 @@
+"""A comparison as text: the table, and below it what a reader must know beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lmms_eval.compare.verdicts import Comparison, Difference
+from lmms_eval.utils.markdown import Column, display_width, escaped, markdown_table
+
+WIDTH = 120
+_LEAST_NAME = 12
+_LEAST_P = 0.0001
+_MOST_TOLD = 10
+"""Rows that have a line each; of more of them the files tell."""
+_MOST_NAMED = 3
+_MOST_CELLS = 100
+"""Rows of a breakdown that are printed; the files have all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A table with its heading and the lines below it."""
+
+    heading: str
+    columns: Sequence[Column]
+    lines: Sequence[str]
+
+
+def sections(comparison: Comparison) -> Iterator[Section]:
+    """Lay out a comparison: for each pair its rows and breakdowns, then the ranks."""
+    for pair in comparison.pairs:
+        heading = f"{pair.first} (first) against {pair.second} (second)"
+        yield Section(heading, _columns(pair.rows, "Task"), list(_lines(pair.rows)))
+        for name, cells in pair.cells.items():
+            left = f"{len(cells) - _MOST_CELLS} more parts are in --json and --csv"
+            more = [left] if len(cells) > _MOST_CELLS else []
+            columns = _columns(cells[:_MOST_CELLS], name)
+            yield Section(f"{heading}, by {name}", columns, [*_few(cells), *more])
+    for name, ranks in comparison.ranks.items():
+        yield Section(
+            f"Ranks: {name} (what each may be, {1 - comparison.alpha:.0%} over all runs at once)",
+            (
+                Column("Run", tuple(rank.run for rank in ranks), is_text=True),
+                Column("Score", tuple(f"{rank.score:.4g}" for rank in ranks)),
+                Column("Rank", tuple(str(rank.rank) for rank in ranks)),
+                Column("Best", tuple(str(rank.best) for rank in ranks)),
+                Column("Worst", tuple(str(rank.worst) for rank in ranks)),
+            ),
+            (),
+        )
+
+
+def comparison_text(comparison: Comparison) -> str:
+    """Write a comparison for a terminal of 120 columns; long names are cut in the middle."""
+    parts = []
+    for section in sections(comparison):
+        table = markdown_table(_narrowed(section.columns)).rstrip("\n")
+        parts.append("\n".join([section.heading, "", table, *section.lines]))
+    return "\n\n".join([*parts, "\n".join(closing_lines(comparison))])
+
+
+def comparison_markdown(comparison: Comparison) -> str:
+    """Write a comparison as Markdown; texts of runs and data cannot become markup."""
+    parts = ["# Comparison"]
+    for section in sections(comparison):
+        columns = [
+            Column(column.heading, tuple(map(escaped, column.cells)), column.is_text) for column in section.columns
+        ]
+        parts += [f"## {escaped(section.heading)}", markdown_table(columns).rstrip("\n")]
+        parts += ["\n".join(f"* {escaped(line)}" for line in section.lines)] if section.lines else []
+    parts.append("\n".join(f"* {escaped(line)}" for line in closing_lines(comparison)))
+    return "\n\n".join(parts) + "\n"
+
+
+def row_lines(row: Difference) -> Iterator[str]:
+    """Say of a row how many documents it rests on, what it could have shown, and what if absent scores were wrong."""
+    counts = [f"{row.pairing.paired:,} documents", *_absences(row)]
+    if row.changed is not None:
+        counts.insert(1, f"first better on {row.changed[0]:,}, worse on {row.changed[1]:,}")
+    if row.interval is not None and row.test:
+        detectable = difference_text(row.detectable, row).lstrip("+") if row.detectable is not None else "nothing"
+        counts.append(f"detectable: {detectable}")
+    if row.test:
+        counts.append(" / ".join(filter(None, (row.test, row.interval.method if row.interval else ""))))
+    yield f"{_named(row)}: {'; '.join(counts)}"
+    if row.sensitivity is not None:
+        left, wrong = (difference_text(value, row) for value in (row.value, row.sensitivity.difference))
+        yield f"  documents without a score left out: {left}; counted wrong: {wrong} (n = {row.sensitivity.n:,})"
+
+
+def _absences(row: Difference) -> list[str]:
+    pairing = row.pairing
+    found = []
+    for text, number in (("only first has", pairing.only_first), ("only second has", pairing.only_second)):
+        found += [f"{text} {number:,}"] if number else []
+    for text, (first, second) in (("unscored", pairing.unscored), ("failed", pairing.failed)):
+        found += [f"{text}: {first:,} in first, {second:,} in second"] if first or second else []
+    return found
+
+
+def _row_notes(rows: Sequence[Difference]) -> Iterator[str]:
+    """Each note once, with the rows that it is of."""
+    names: dict[str, list[str]] = {}
+    for row in rows:
+        for note in row.notes:
+            names.setdefault(note, []).append(_named(row))
+    for note, of in names.items():
+        more = f" and {len(of) - _MOST_NAMED} more" if len(of) > _MOST_NAMED else ""
+        yield f"{', '.join(of[:_MOST_NAMED])}{more}: {note}"
+
+
+def _lines(rows: Sequence[Difference]) -> Iterator[str]:
+    """Of many rows only those are told of which documents are absent."""
+    told = [row for row in rows if len(rows) <= _MOST_TOLD or _absences(row)]
+    for row in told:
+        yield from row_lines(row)
+    yield from _row_notes(rows)
+    if len(told) < len(rows):
+        yield f"{len(rows) - len(told)} more rows: counts, tests and detectable differences are in --json and --csv"
+
+
+def closing_lines(comparison: Comparison) -> Iterator[str]:
+    """Say what the columns mean, and what holds for the whole comparison."""
+    tests = sum(row.p is not None for pair in comparison.pairs for row in pair.rows)
+    yield (
+        f"difference: first - second, pp: percent points, in brackets the {100 * (1 - comparison.alpha):g} % interval; "
+        "verdict: of first"
+    )
+    yield (
+        f"p: two-sided, corrected over {tests} {'test' if tests == 1 else 'tests'} (Holm); verdicts at "
+        f"{comparison.alpha:g}; detectable, n: with a power of 80 %"
+    )
+    if comparison.margin is not None:
+        yield f"equivalent: the difference is shown to lie within ±{comparison.margin:g} (two one-sided tests)"
+    yield from comparison.notes
+
+
+def _few(cells: Sequence[Difference]) -> list[str]:
+    few = sum(any(note.startswith("few documents") for note in cell.notes) for cell in cells)
+    return [f"*: few documents ({few} of {len(cells)} parts)"] if few else []
+
+
+def _columns(rows: Sequence[Difference], heading: str) -> list[Column]:
+    names = [row.name for row in rows]
+    if any(row.cell for row in rows):
+        marks = ["*" if any(note.startswith("few documents") for note in row.notes) else "" for row in rows]
+        tasks = [f"{row.name}: " if len(set(names)) > 1 else "" for row in rows]
+        names = [f"{task}{row.cell}{mark}" for task, row, mark in zip(tasks, rows, marks, strict=True)]
+    return [
+        Column(heading, tuple(names), is_text=True),
+        Column("Metric", tuple(f"{_metric(row)} {'↑' if row.higher_is_better else '↓'}" for row in rows), True),
+        Column("First", tuple(_score(row.first, row) for row in rows), True),
+        Column("Second", tuple(_score(row.second, row) for row in rows), True),
+        Column("Difference", tuple(map(_difference, rows)), True),
+        Column("p (Holm)", tuple(p_text(row.p_holm) for row in rows), True),
+        Column("N", tuple(f"{row.pairing.paired:,}" for row in rows), True),
+        Column("Verdict", tuple(map(_verdict, rows)), True),
+    ]
+
+
+def _metric(row: Difference) -> str:
+    return row.metric if row.filter in ("", "none") else f"{row.metric},{row.filter}"
+
+
+def _named(row: Difference) -> str:
+    return f"{row.name} {_metric(row)}"
+
+
+def _score(value: float, row: Difference) -> str:
+    return f"{100 * value:.2f}%" if row.unit == "percent" else f"{value:.4g}"
+
+
+def difference_text(value: float, row: Difference) -> str:
+    """Write a difference with its sign and unit."""
+    return f"{100 * value:+.2f} pp" if row.unit == "percent" else f"{value:+.4g}"
+
+
+def _difference(row: Difference) -> str:
+    if row.interval is None:
+        return f"{difference_text(row.value, row)} ({row.no_interval or 'no interval'})"
+    ends = (f"{100 * end:+.2f}" if row.unit == "percent" else f"{end:+.4g}" for end in _ends(row))
+    return f"{difference_text(row.value, row)} [{', '.join(ends)}]"
+
+
+def _ends(row: Difference) -> tuple[float, ...]:
+    return (row.interval.low, row.interval.high) if row.interval is not None else ()
+
+
+def p_text(p: float | None) -> str:
+    """Write a p-value; small ones as being below the least that is shown."""
+    if p is None:
+        return ""
+    return f"{p:.4f}" if p >= _LEAST_P else f"<{_LEAST_P}"
+
+
+def _verdict(row: Difference) -> str:
+    return f"{row.verdict} (n ≥ {row.needed:,})" if row.needed is not None else row.verdict
+
+
+def _narrowed(columns: Sequence[Column]) -> list[Column]:
+    """Cut names so that the table is not wider than a terminal."""
+    clean = [Column(c.heading, tuple(" ".join(cell.split()) for cell in c.cells), c.is_text) for c in columns]
+    widths = [max(3, *(display_width(text) for text in (c.heading, *c.cells))) for c in clean]
+    spare = WIDTH - sum(widths) - len(widths) - 1
+    for number in (0, 1):
+        if spare < 0:
+            width = max(_LEAST_NAME, widths[number] + spare)
+            spare += widths[number] - width
+            cells = tuple(_cut(cell, width) for cell in clean[number].cells)
+            clean[number] = Column(clean[number].heading, cells, clean[number].is_text)
+    return clean
+
+
+def _cut(text: str, width: int) -> str:
+    if display_width(text) <= width:
+        return text
+    left = text[: width // 4]
+    right = text[len(text) - (width - len(left) - 1) :]
+    while display_width(left) + display_width(right) + 1 > width:
+        left, right = left[:-1], right[1:]
+    return f"{left}…{right}"
