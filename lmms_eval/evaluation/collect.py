@@ -16,6 +16,7 @@ from loguru import logger
 
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.api.task import Selection, TaskOptions
+from lmms_eval.compare.baseline import check_baseline
 from lmms_eval.config import RunConfig, answer_options
 from lmms_eval.config.resolve import option_table
 from lmms_eval.engine.plan import TaskPlan, plan_task, run_key
@@ -32,7 +33,6 @@ from lmms_eval.judges.providers import Judge
 from lmms_eval.models.building import BuildOptions, adapt_model, ignored_arguments
 from lmms_eval.models.legacy import LegacyAdapter
 from lmms_eval.models.registry import ModelRegistry
-from lmms_eval.results.baseline import read_baseline
 from lmms_eval.results.baseline_files import find_baseline
 from lmms_eval.tasks import Catalogue, select_tasks
 from lmms_eval.tasks.manager import selection_of
@@ -195,7 +195,7 @@ def _baselines(config: RunConfig, plans: Sequence[TaskPlan], place: Place) -> di
     for task in absent:
         logger.warning("{}: --baseline {} has no samples of this task", task, config.baseline)
     for file in {file for file in found.values() if file is not None}:
-        read_baseline(file)
+        check_baseline(file)
     return {task: file for task, file in found.items() if file is not None}
 
 

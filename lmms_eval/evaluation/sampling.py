@@ -9,6 +9,7 @@ from typing import Any
 from loguru import logger
 
 from lmms_eval.api.task import Group, MetricDefinition, Selection, Task
+from lmms_eval.compare.baseline import baseline_scores
 from lmms_eval.config import RunConfig
 from lmms_eval.config.until import StoppingRule, stopping_rules
 from lmms_eval.engine.early import Sampling, Stop
@@ -18,7 +19,7 @@ from lmms_eval.engine.order import RandomOrder
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.metrics.table import AGGREGATIONS
-from lmms_eval.results.baseline import Row, read_baseline
+from lmms_eval.results.baseline import Row
 from lmms_eval.results.baseline_files import Baseline, find_baseline
 from lmms_eval.utils.numbers import ScoreRange
 
@@ -190,7 +191,7 @@ def _compared(part: Part, plan: TaskPlan, baseline: Baseline) -> Part:
         raise DataError(f"{said}: it has no samples of {part.task}")
     row = Row(part.metric, part.filter)
     asked = set(plan.doc_ids)
-    scores = {doc: score for doc, score in read_baseline(file, [row], part.score_key)[row].items() if doc in asked}
+    scores = {doc: score for doc, score in baseline_scores(file, row, part.score_key).items() if doc in asked}
     if len(scores) < LEAST:
         raise DataError(
             f"{said}: {file} has {row} of {len(scores)} of the {plan.requested} documents of {part.task}; a decision "

@@ -9,14 +9,16 @@ from typing import Any
 
 from loguru import logger
 
+from lmms_eval.compare.baseline import compare_baseline
 from lmms_eval.config import RunConfig, argument_text, resolved_cli_args
 from lmms_eval.engine.evaluate import RunResult
 from lmms_eval.engine.store import RunStore
+from lmms_eval.errors import DataError
 from lmms_eval.evaluation.caching import cache_part
 from lmms_eval.evaluation.inputs import Collected, Start
 from lmms_eval.evaluation.judge import recorded_judge
 from lmms_eval.evaluation.record import RunRecord
-from lmms_eval.results.baseline import PairedScores, compare
+from lmms_eval.results.baseline import PairedScores
 from lmms_eval.results.benchmarks import benchmark_reports
 from lmms_eval.results.control_rows import control_lines
 from lmms_eval.results.controls import control_findings
@@ -46,7 +48,6 @@ def write_results(
 
     Raises:
         JournalError: a file could not be written; the journal keeps every answer and score.
-        DataError: the baseline's samples file is missing or unreadable.
     """
     written = _samples(config, record, result, store)
     paired = _paired(config, collected, result, store)
@@ -103,7 +104,11 @@ def _paired(
         file = collected.baselines.get(task.task.name)
         if file is None:
             continue
-        scores = compare(task, store, file, baseline_display_name(str(config.baseline)))
+        try:
+            scores = compare_baseline(task, store, file, baseline_display_name(str(config.baseline)))
+        except DataError as error:  # the run's own numbers do not depend on it
+            logger.warning("{}: not compared with --baseline: {}", task.task.name, error)
+            continue
         if scores:
             found[task.task.name] = scores
         else:

@@ -120,9 +120,9 @@ def test_samples_of_the_hub(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_told_when_it_is_read(tmp_path: Path) -> None:
-    from lmms_eval.results.baseline import read_baseline
+    from lmms_eval.compare.baseline import check_baseline
 
     file = found(str(tmp_path / "none.jsonl"))
     assert file is not None
     with pytest.raises(DataError, match="no such file"):
-        read_baseline(file)
+        check_baseline(file)

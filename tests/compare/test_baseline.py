@@ -9,10 +9,11 @@ import pytest
 
 from lmms_eval import stats
 from lmms_eval.api.task import PipelineScore
+from lmms_eval.compare.baseline import check_baseline, compare_baseline
 from lmms_eval.engine.aggregate import AggregateOptions, aggregate_task
 from lmms_eval.engine.plan import plan_task
 from lmms_eval.errors import DataError
-from lmms_eval.results.baseline import PairedScores, Row, compare, read_baseline
+from lmms_eval.results.baseline import PairedScores
 from tests.engine.fakes import FakeTask, mean
 from tests.engine.journaled import failed, metric, scored, store_of
 
@@ -50,7 +51,7 @@ def compared_rows(
     store = store_of(folder / "journal", *records)
     result = aggregate_task(plan_task(task, None, 0), store, AggregateOptions(error_budget=0.5))
     try:
-        return compare(result, store, lines(folder / "20240101_000000_samples_quiz.jsonl", earlier), "earlier")
+        return compare_baseline(result, store, lines(folder / "20240101_000000_samples_quiz.jsonl", earlier), "earlier")
     finally:
         store.close()
 
@@ -141,9 +142,7 @@ def test_differences_that_are_all_alike_say_nothing_of_their_spread(tmp_path: Pa
     ("metric_name", "row", "score"),
     [
         ("score", plain(0, gpt_score=0.25), 0.25),
-        ("score", plain(0, my_score={"score": 0.5}), 0.5),
         ("score", plain(0, my_score={"pred": "Cat", "answer": "cat"}), 1.0),
-        ("score", plain(0, my_score={"pred_answer": "dog", "answer": "cat"}), 0.0),
         ("acc", plain(0, gpt_score=0.25), None),
         ("acc", plain(0), 0.0),
         ("exact_match", plain(0, filtered_resps=["a"]), 1.0),
@@ -151,24 +150,31 @@ def test_differences_that_are_all_alike_say_nothing_of_their_spread(tmp_path: Pa
     ],
 )
 def test_samples_of_other_harnesses(tmp_path: Path, metric_name: str, row: dict[str, Any], score: float | None) -> None:
-    wanted = Row(metric_name, "none")
-    found = read_baseline(lines(tmp_path / "b.jsonl", [row]), [wanted])
-    assert found == {wanted: {} if score is None else {0: score}}
+    found = compared(tmp_path, [{metric_name: 1.0}] * 2, [row, {**row, "doc_id": 1}])
+    assert [one.baseline_score for one in found.values()] == ([] if score is None else [100 * score])
+
+
+def test_other_documents_under_the_same_ids_are_an_error(tmp_path: Path) -> None:
+    earlier = [plain(n, acc=1.0, doc_hash=f"{n:064x}") for n in range(3)]
+    assert compared(tmp_path, [{"acc": 1.0}] * 3, earlier)["acc,none"].n == 3
+    earlier[2]["doc_hash"] = "f" * 64
+    with pytest.raises(DataError, match=r"fake: 1 of 3 documents have the same id in this run and earlier.*: 2;"):
+        compared(tmp_path, [{"acc": 1.0}] * 3, earlier)
 
 
 def test_blank_lines_are_passed_over(tmp_path: Path) -> None:
     path = lines(tmp_path / "b.jsonl", [plain(0, acc=1.0)])
     path.write_text(path.read_text() + "\n\n")
-    assert read_baseline(path, [Row("acc", "none")]) == {Row("acc", "none"): {0: 1.0}}
+    check_baseline(path)
 
 
 @pytest.mark.parametrize("content", [b'{"doc_id": 0', b"[1]", b'{"target": 1}', b"\xff\xfe", b'{"doc_id": 0}'])
 def test_a_file_that_holds_no_samples_is_named_with_its_line(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "b.jsonl").write_bytes(content + b"\n")
-    with pytest.raises(DataError, match=r"b\.jsonl, line 1: not a samples line"):
-        read_baseline(tmp_path / "b.jsonl", [])
+    with pytest.raises(DataError, match=r"--baseline .*b\.jsonl, line 1: "):
+        check_baseline(tmp_path / "b.jsonl")
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file"):
-        read_baseline(tmp_path / "none.jsonl", [])
+        check_baseline(tmp_path / "none.jsonl")

@@ -1,0 +1,157 @@
+"""A run that ends against an earlier run's samples (``--baseline``): the readers and the pairing of all comparisons.
+
+Interval and p are those of the paired t-test, as the family's keys and columns have them; ``lmms-eval compare`` tells
+more of the same runs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from lmms_eval import stats
+from lmms_eval.api.outcome import Status
+from lmms_eval.compare.pairing import share
+from lmms_eval.compare.readers.samples import SampleFacts, Wanted, read_samples
+from lmms_eval.compare.runs import Column, TaskRows
+from lmms_eval.engine.aggregate import MetricResult, TaskResult
+from lmms_eval.engine.early import looked_interval
+from lmms_eval.engine.store import RunStore
+from lmms_eval.errors import DataError
+from lmms_eval.results.baseline import PairedScores, Row
+from lmms_eval.utils.numbers import ScoreRange
+
+_SHARES = ScoreRange(0.0, 1.0)
+_LEAST = 2
+"""Documents that both must have scored."""
+
+
+def check_baseline(path: Path) -> None:
+    """Read a samples file to its end.
+
+    Raises:
+        DataError: it is missing, or a line is no sample.
+    """
+    _read(path, "baseline", SampleFacts(wanted=(Wanted("", ""),)))
+
+
+def compare_baseline(result: TaskResult, store: RunStore, path: Path, name: str) -> dict[str, PairedScores]:
+    """Compare by ``METRIC,FILTER`` every number of a task that is the mean of its documents'.
+
+    A row with fewer than two documents that have a number on both sides has no entry. ``name`` is what the table calls
+    the baseline.
+
+    Raises:
+        DataError: the samples file is missing or unreadable, or its documents are others (``doc_hash``).
+    """
+    import numpy as np
+
+    means = {f"{one.metric},{one.filter}": one for one in result.metrics if one.scale > 0 and one.value is not None}
+    facts = SampleFacts(
+        score_key=result.task.score_key, wanted=tuple(Wanted(one.metric, one.filter) for one in means.values())
+    )
+    if not means:
+        return {}
+    shared = share(_current(result, store, means), _read(path, result.task.name, facts), ("this run", name))
+    found = {}
+    for key, metric in means.items():
+        earlier = shared.second.columns.get(key)
+        if earlier is None:
+            continue
+        current = shared.first.columns[key].scores[shared.first_rows]
+        baseline = earlier.scores[shared.second_rows]
+        has_both = np.isfinite(current) & np.isfinite(baseline)
+        if has_both.sum() >= _LEAST:
+            paired = _paired(metric, current[has_both].tolist(), baseline[has_both].tolist(), name)
+            found[key] = (
+                paired if result.early_stop is None else _stopped(paired, metric, _by_document(shared.second, key))
+            )
+    return found
+
+
+def baseline_scores(path: Path, row: Row, score_key: str) -> dict[int, float]:
+    """Read one row's scores of a samples file, by document.
+
+    Raises:
+        DataError: it is missing, or a line is no sample.
+    """
+    facts = SampleFacts(score_key=score_key, wanted=(Wanted(row.metric, row.filter),))
+    return _by_document(_read(path, "baseline", facts), str(row))
+
+
+def _by_document(task: TaskRows, key: str) -> dict[int, float]:
+    column = task.columns.get(key)
+    scores = () if column is None else column.scores.tolist()
+    return {int(one): score for one, score in zip(task.ids, scores, strict=False) if math.isfinite(score)}
+
+
+def _stopped(paired: PairedScores, metric: MetricResult, baseline: Mapping[int, float]) -> PairedScores:
+    """The comparison of a task that has ended early: with the interval that holds at every look, and without a test,
+    since one that holds for a number of documents that the scores have decided is not to be had."""
+    unit = 100.0 if paired.unit == "percent" else 1.0
+    looked, interval = metric.looked, None
+    scaled = {doc_id: metric.scale * score for doc_id, score in baseline.items()}
+    if looked is not None and all(score in looked.part.within for score in scaled.values()):
+        interval = looked_interval([replace(looked, part=replace(looked.part, baseline=scaled))])
+    low, high = (None, None) if interval is None else (interval.low, interval.high)
+    return replace(
+        paired,
+        ci_lower=None if low is None else unit * low / metric.scale,
+        ci_upper=None if high is None else unit * high / metric.scale,
+        pvalue=None,
+    )
+
+
+def _read(path: Path, task: str, facts: SampleFacts) -> TaskRows:
+    if not path.is_file():
+        raise DataError(f"--baseline {path}: no such file; give a samples file (JSONL) of an earlier run")
+    try:
+        return read_samples(path, task, facts).rows
+    except DataError as error:
+        raise DataError(f"--baseline {error}") from error
+
+
+def _current(result: TaskResult, store: RunStore, means: Mapping[str, MetricResult]) -> TaskRows:
+    """The rows of the run that ends, from its journal."""
+    import numpy as np
+
+    ids: list[str] = []
+    statuses: list[Status] = []
+    hashes: list[str | None] = []
+    scores: dict[str, list[float]] = {key: [] for key in means}
+    for record in store.scores(result.task.name, result.doc_ids):
+        numbers = {
+            f"{metric},{score['filter']}": stats.item_number(value, result.task.score_key)
+            for score in record.get("scores", ())
+            for metric, value in score["metrics"].items()
+        }
+        ids.append(str(record["doc_id"]))
+        statuses.append("failed" if "failed" in record else "scored")
+        hashes.append(record.get("doc_hash") or None)
+        for key, column in scores.items():
+            number = numbers.get(key)
+            column.append(math.nan if number is None else float(number))
+    columns = {key: Column(one.metric, one.filter, np.array(scores[key])) for key, one in means.items()}
+    return TaskRows(result.task.name, ids, statuses, columns, hashes)
+
+
+def _paired(metric: MetricResult, current: list[float], baseline: list[float], name: str) -> PairedScores:
+    within = metric.certainty.score_range
+    width = (within.high - within.low) / metric.scale
+    is_known = within != stats.ANY_NUMBER
+    is_percent = within == ScoreRange(0.0, metric.scale) if is_known else all(x in _SHARES for x in current + baseline)
+    unit = 100.0 if is_percent else 1.0
+    paired = stats.paired_ttest(current, baseline)
+    spreads = paired.se_diff > 0
+    return PairedScores(
+        baseline=name,
+        unit="percent" if is_percent else "",
+        baseline_score=unit * math.fsum(baseline) / len(baseline),
+        difference=unit * paired.mean_diff,
+        ci_lower=unit * max(paired.ci_lower, -width) if spreads else None,
+        ci_upper=unit * min(paired.ci_upper, width) if spreads else None,
+        pvalue=paired.p_value if math.isfinite(paired.t_stat) else None,
+        n=paired.n,
+    )
