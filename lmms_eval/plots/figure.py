@@ -37,13 +37,21 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     Raises:
         OSError: a file cannot be written.
     """
+    return [save_as(figure, stem.with_name(f"{stem.name}.{kind}")) for kind in _METADATA]
+
+
+def save_as(figure: Figure, path: Path) -> Path:
+    """Write a picture as a whole, in the format that the file's ending names.
+
+    Raises:
+        UsageError: neither ``.png`` nor ``.svg``.
+        OSError: the file cannot be written.
+    """
     import matplotlib as mpl
 
-    paths = []
-    with mpl.rc_context({"svg.hashsalt": "lmms_eval"}):
-        for kind, metadata in _METADATA.items():
-            path = stem.with_name(f"{stem.name}.{kind}")
-            with replacing(path) as file:
-                figure.savefig(file, format=kind, dpi=150, metadata=metadata)
-            paths.append(path)
-    return paths
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in _METADATA:
+        raise UsageError(f"{path}: a plot is written as .png or .svg; give a name with one of these endings")
+    with mpl.rc_context({"svg.hashsalt": "lmms_eval"}), replacing(path) as file:
+        figure.savefig(file, format=kind, dpi=150, metadata=_METADATA[kind])
+    return path

@@ -1,0 +1,140 @@
+"""Differences with their intervals, a line for each, in panels on one scale: a forest plot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from lmms_eval.plots.figure import new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST_ROWS = 120
+"""Rows that a panel shows; more are folded into a line that counts them."""
+_ROW_INCHES, _PANEL_INCHES, _LABEL = 0.27, 1.0, 44
+
+Look = Literal["up", "down", "same", "open"]
+_MARKERS: dict[Look, tuple[str, str, str]] = {
+    "up": ("^", "#2c6e49", "#2c6e49"),
+    "down": ("v", "#b23a48", "#b23a48"),
+    "same": ("s", "#4c72b0", "#4c72b0"),
+    "open": ("o", "#555555", "white"),
+}
+"""Marker, colour of line and edge, filling: shapes tell them apart without colours."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForestRow:
+    """One difference."""
+
+    label: str
+    value: float
+    low: float | None
+    high: float | None
+    look: Look
+    words: str
+    """Verdict, as text beside the row."""
+    n: int
+    remark: str = ""
+    """Words after the label, which are never cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForestPanel:
+    """Rows under one heading, in one unit."""
+
+    title: str
+    axis: str
+    """What the horizontal axis shows, with its unit."""
+    rows: tuple[ForestRow, ...]
+    margin: float | None = None
+    """Half the width of the band of differences that do not matter."""
+
+
+def plain(text: str, most: int = _LABEL) -> str:
+    """Write a text of a model or a data set so that matplotlib shows it as it is, cut in its middle.
+
+    Mathtext's ``$`` is escaped; control characters and marks of writing direction are shown as ``\\u001b``.
+    """
+    from lmms_eval.utils.terminal import printable
+
+    shown = " ".join(printable(text).split())
+    if len(shown) > most:
+        shown = f"{shown[: most - most // 3 - 1]}…{shown[len(shown) - most // 3 :]}"
+    return shown.replace("$", r"\$")
+
+
+def forest_panels(title: str, panels: Sequence[ForestPanel]) -> Figure:
+    """Draw one panel below the other; those of one axis share its limits. Raises ``PlotUnavailable``."""
+    shown = [panel for panel in panels if panel.rows]
+    heights = [_height(panel) for panel in shown]
+    figure = new_figure(10.5, 0.7 + sum(heights))
+    figure.suptitle(plain(title, 110), fontsize=12)
+    if not shown:
+        return figure
+    rows = figure.subplots(len(shown), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
+    for panel, axes in zip(shown, rows[:, 0], strict=True):
+        _draw(axes, panel, _limits([one for one in shown if one.axis == panel.axis]))
+    return figure
+
+
+def _height(panel: ForestPanel) -> float:
+    return min(len(panel.rows), MOST_ROWS + 1) * _ROW_INCHES + _PANEL_INCHES
+
+
+def _limits(panels: Sequence[ForestPanel]) -> tuple[float, float]:
+    """Around everything that is drawn, and 0."""
+    ends = [0.0]
+    for panel in panels:
+        ends += [panel.margin or 0.0, -(panel.margin or 0.0)]
+        for row in panel.rows[:MOST_ROWS]:
+            ends += [end for end in (row.value, row.low, row.high) if end is not None]
+    room = 0.04 * (max(ends) - min(ends)) or 1.0
+    return min(ends) - room, max(ends) + room
+
+
+def _draw(axes: Axes, panel: ForestPanel, limits: tuple[float, float]) -> None:
+    rows = panel.rows[:MOST_ROWS]
+    if panel.margin is not None:
+        axes.axvspan(-panel.margin, panel.margin, color="#dfe7f3", linewidth=0, zorder=0)
+    axes.axvline(0.0, color="#333333", linewidth=1.0, zorder=1)
+    for place, row in enumerate(rows):
+        marker, edge, face = _MARKERS[row.look]
+        if row.low is not None and row.high is not None:
+            axes.plot([row.low, row.high], [place, place], color=edge, linewidth=1.4, solid_capstyle="butt", zorder=2)
+        axes.plot(
+            row.value, place, marker=marker, markersize=6, markeredgecolor=edge, markerfacecolor=face, zorder=3,
+            linestyle="none", clip_on=False,
+        )  # fmt: skip
+    _label(axes, panel, len(rows))
+    axes.set_xlim(*limits)
+    axes.grid(axis="x", linewidth=0.4, alpha=0.5)
+    axes.set_axisbelow(True)
+    for spine in ("top", "right", "left"):
+        axes.spines[spine].set_visible(False)
+
+
+def _label(axes: Axes, panel: ForestPanel, count: int) -> None:
+    """Name rows, columns and axis; rows that are folded are counted in the last line."""
+    folded = len(panel.rows) - count
+    rows = panel.rows[:count]
+    labels = [f"{plain(row.label)}{row.remark}" for row in rows]
+    if folded:
+        labels.append(f"… {folded} more rows are not drawn")
+    axes.set_yticks(range(len(labels)), labels, fontsize=8)
+    axes.set_ylim(len(labels) - 0.4, -0.7)
+    axes.tick_params(axis="y", length=0)
+    axes.tick_params(axis="x", labelsize=8)
+    axes.set_title(plain(panel.title, 90), loc="left", fontsize=9)
+    axes.set_xlabel(plain(panel.axis, 90), fontsize=8)
+    right = axes.twinx()  # ticks, since the layout makes room for them
+    right.set_yticks(range(count), [f"{plain(row.words, 60)}, n = {row.n:,}" for row in rows], fontsize=8)
+    right.set_ylim(axes.get_ylim())
+    right.tick_params(axis="y", length=0)
+    for text, row in zip(right.get_yticklabels(), rows, strict=True):
+        text.set_color(_MARKERS[row.look][1])
+    for spine in ("top", "right", "left", "bottom"):
+        right.spines[spine].set_visible(False)
