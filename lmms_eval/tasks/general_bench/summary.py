@@ -156,24 +156,46 @@ def combine(facts: TaskFacts, measure: Measure, outcomes: Sequence[ItemOutcome])
     )
 
 
+def strict_value(facts: TaskFacts, measure: Measure, outcomes: Sequence[ItemOutcome]) -> float | None:
+    """Computes ``TaskScore.strict`` alone, without its error, of items that have not failed.
+
+    Raises:
+        LmmsEvalError: the items have no value together; others that the measure's libraries raise.
+    """
+    answered = [outcome.state for outcome in outcomes if outcome.status == "answered"]
+    official = _finite(measure.value(answered), measure) if answered else None
+    return _strict_value(metrics()[facts.metric], measure, outcomes, official)
+
+
 def _strict(
     metric: Metric, measure: Measure, outcomes: Sequence[ItemOutcome], official: float | None
 ) -> tuple[float | None, float | None]:
     """Returns value and standard error with unanswered items as wrong."""
-    states = [outcome.state for outcome in outcomes]
-    answered = sum(outcome.status == "answered" for outcome in outcomes)
-    if answered == len(outcomes) or measure.is_mean or measure.unanswered is not None:
-        value = official if answered == len(outcomes) else _finite(measure.value(states), measure)
-        return value, _stderr(measure, states)
-    share = answered / len(outcomes)
+    value = _strict_value(metric, measure, outcomes, official)
+    answered = [outcome.state for outcome in outcomes if outcome.status == "answered"]
+    share = len(answered) / len(outcomes)
+    if share == 1 or measure.is_mean or measure.unanswered is not None:
+        return value, _stderr(measure, [outcome.state for outcome in outcomes])
     if official is None:
-        return (0.0 if not metric.mapping else None), None
-    score = paper_score(metric, official)
-    value = official  # one that scores nothing stays as it is
-    if score != 0:
-        value = paper_value(metric, share * score) if metric.mapping else share * official
-    error = _stderr(measure, [outcome.state for outcome in outcomes if outcome.status == "answered"])
+        return value, None
+    error = _stderr(measure, answered)
     return value, error * share if error is not None and not metric.mapping else None
+
+
+def _strict_value(
+    metric: Metric, measure: Measure, outcomes: Sequence[ItemOutcome], official: float | None
+) -> float | None:
+    share = sum(outcome.status == "answered" for outcome in outcomes) / len(outcomes)
+    if share == 1:
+        return official
+    if measure.is_mean or measure.unanswered is not None:
+        return _finite(measure.value([outcome.state for outcome in outcomes]), measure)
+    if official is None:
+        return 0.0 if not metric.mapping else None
+    score = paper_score(metric, official)
+    if score == 0:
+        return official  # one that scores nothing stays as it is
+    return paper_value(metric, share * score) if metric.mapping else share * official
 
 
 def _stderr(measure: Measure, states: Sequence[State]) -> float | None:

@@ -53,14 +53,14 @@ class Row:
     """More pictures than the judge takes."""
     unscored: int = 0
     """No reply, or no judge."""
-    total: int = 0
+    total: float = 0
     """Sum of the scores."""
-    squares: int = 0
+    squares: float = 0
 
     def __add__(self, other: Row) -> Row:
         return Row(*(a + b for a, b in zip(self.values(), other.values(), strict=True)))
 
-    def values(self) -> tuple[int, ...]:
+    def values(self) -> tuple[Any, ...]:
         return (self.scored, self.unparsable, self.skipped, self.unscored, self.total, self.squares)
 
     @property

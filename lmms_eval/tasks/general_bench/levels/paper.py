@@ -55,10 +55,7 @@ def rank_paper(
     scope = scope or find_scope("A")
     found = read_values(model, table, scope, units or Units())
     specialists, problems = _specialists(scope, other)
-    entries = {
-        name: tuple(_entry(task, found.scores.get(task), specialists[task]) for task in rows)
-        for name, rows in scope.rows.items()
-    }
+    entries = _entries(found.scores, specialists, scope)
     levels = combine({name: group_means(rows) for name, rows in entries.items()})
     modalities = {}
     for modality, scores in levels.modalities.items():
@@ -84,6 +81,37 @@ def rank_paper(
         problems=(*found.problems, *problems),
         warnings=found.warnings,
     )
+
+
+def final_levels(scores: Mapping[TaskFacts, float]) -> Mapping[int, float]:
+    """Levels by number of a model with these scores, in the units of the result table; tasks without one count as 0."""
+    given = {task.sheet for task in scores}
+    means = {
+        name: group_means(
+            [_entry(task, scores[task], entry.raw_specialist) if task in scores else entry for task, entry in rows]
+        )
+        if name in given
+        else GroupMeans(0.0, 0.0)
+        for name, rows in _unscored_entries().items()
+    }
+    return combine(means).final
+
+
+@functools.cache
+def _unscored_entries() -> Mapping[str, Sequence[tuple[TaskFacts, Entry]]]:
+    """By sheet the entries of a model that has no score at all."""
+    scope = find_scope("A")
+    entries = _entries({}, _specialists(scope, None)[0], scope)
+    return {name: list(zip(rows, entries[name], strict=True)) for name, rows in scope.rows.items()}
+
+
+def _entries(
+    scores: Mapping[TaskFacts, float], specialists: Mapping[TaskFacts, float], scope: Scope
+) -> dict[str, tuple[Entry, ...]]:
+    return {
+        name: tuple(_entry(task, scores.get(task), specialists[task]) for task in rows)
+        for name, rows in scope.rows.items()
+    }
 
 
 def read_values(model: str, table: Table, scope: Scope, units: Units) -> Values:

@@ -142,15 +142,23 @@ def breakdown(results: Iterable[TaskResult], labels: Mapping[str, Labels]) -> Br
     core = [result for result in known if result.eval_type != "llm"]
     judged = [result for result in known if result.eval_type == "llm"]
     sides = _side(core), _side(judged)
+    overall = _overall(*((side.macro_mean, side.tasks) if side else None for side in sides))
     return Breakdown(
         core=sides[0],
         open=sides[1],
-        overall=_overall(*sides),
+        overall=overall,
         overall_fixed=math.fsum(result.fixed_score for result in known) / len(known) if known else 0.0,
-        overall_interval=_overall_interval(core, judged, _overall(*sides)),
+        overall_interval=_overall_interval(core, judged, overall),
         keywords={dimension: _keywords(known, labels, dimension) for dimension in DIMENSIONS},
         unknown=tuple(result.name for result in unknown),
     )
+
+
+def overall_score(results: Iterable[TaskResult], labels: Mapping[str, Labels]) -> float:
+    """The overall score of ``breakdown`` alone: without keywords and intervals, for numbers that are redrawn."""
+    scores = [(result.eval_type == "llm", result.score) for result in results if result.name in labels]
+    sides = [[score for is_judged, score in scores if is_judged == side] for side in (False, True)]
+    return _overall(*((math.fsum(side) / len(side), len(side)) if side else None for side in sides))
 
 
 def _side(results: Sequence[TaskResult]) -> Side | None:
@@ -162,11 +170,12 @@ def _side(results: Sequence[TaskResult]) -> Side | None:
     return Side(len(results), sum(result.num_query for result in results), mean, _interval(mean, scores), fixed)
 
 
-def _overall(core: Side | None, judged: Side | None) -> float:
-    sides = [side for side in (core, judged) if side is not None]
-    if len(sides) < 2:
-        return sides[0].macro_mean if sides else 0.0
-    return sum(side.macro_mean * side.tasks for side in sides) / sum(side.tasks for side in sides)
+def _overall(*sides: tuple[float, int] | None) -> float:
+    """Combines macro means, each with its number of tasks."""
+    known = [side for side in sides if side is not None]
+    if len(known) < 2:
+        return known[0][0] if known else 0.0
+    return sum(mean * tasks for mean, tasks in known) / sum(tasks for _, tasks in known)
 
 
 def _overall_interval(

@@ -1,0 +1,112 @@
+"""How a benchmark's own numbers are made of documents that two runs have: what each benchmark's module gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from lmms_eval.compare.runs import TaskRows
+from lmms_eval.compare.strata import Numbers, Part
+from lmms_eval.compare.verdicts import Pairing
+from lmms_eval.utils.numbers import ScoreRange
+
+SHARES = ScoreRange(0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPair:
+    """A task of two runs."""
+
+    task: str
+    first: TaskRows
+    second: TaskRows
+    rows: Sequence[tuple[int, int]]
+    """In the first and in the second run, of the documents that both have."""
+
+    def clusters(self, kept: Sequence[tuple[int, int]]) -> list[Hashable] | None:
+        """Name the clusters of the documents of these rows; one without a cluster is one of its own."""
+        side, number = (self.first, 0) if self.first.clusters is not None else (self.second, 1)
+        if side.clusters is None:
+            return None
+        names = [(row[number], side.clusters[row[number]]) for row in kept]
+        return [("document", place) if name is None else name for place, name in names]
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """The name of a row, as the benchmark calls it."""
+
+    name: str
+    metric: str
+    filter: str = "none"
+    unit: Literal["percent", ""] = "percent"
+    within: ScoreRange = SHARES
+    higher_is_better: bool = True
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Headlines:
+    """Numbers that are made of the same parts, redrawn together."""
+
+    rows: Mapping[str, Number]
+    """By their names in ``numbers``."""
+    parts: Mapping[str, Part]
+    numbers: Numbers
+    tasks: Mapping[str, str]
+    """The task of each part."""
+    pairings: Mapping[str, Pairing]
+    """By task."""
+    is_linear: bool = True
+    """The numbers are weighted sums of the parts' values."""
+
+
+def _owns_nothing(_task: str, _column: str) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """A benchmark whose numbers over several tasks, or whose aggregations, are functions of its own."""
+
+    headlines: Callable[[Sequence[TaskPair]], Iterator[Headlines]]
+    """The benchmark's numbers over whatever tasks of it two runs have."""
+    owns: Callable[[str, str], bool] = _owns_nothing
+    """Tells whether the number of that task and column (``METRIC,FILTER``) is made here, and nowhere else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Documents with a value on both sides."""
+
+    rows: list[tuple[int, int]]
+    values: list[tuple[Any, Any]]
+    pairing: Pairing
+
+
+def kept(pair: TaskPair, value: Callable[[TaskRows, int], Any]) -> Kept:
+    """Take the documents of a task for which ``value`` gives something other than ``None`` in both runs."""
+    rows: list[tuple[int, int]] = []
+    values: list[tuple[Any, Any]] = []
+    unscored, failed = [0, 0], [0, 0]
+    for row in pair.rows:
+        found = [value(side, place) for side, place in zip((pair.first, pair.second), row, strict=True)]
+        for number, side in enumerate((pair.first, pair.second)):
+            if found[number] is None:
+                counts = failed if side.statuses[row[number]] == "failed" else unscored
+                counts[number] += 1
+        if found[0] is not None and found[1] is not None:
+            rows.append(row)
+            values.append((found[0], found[1]))
+    return Kept(
+        rows,
+        values,
+        Pairing(
+            paired=len(rows),
+            only_first=len(pair.first.ids) - len(pair.rows),
+            only_second=len(pair.second.ids) - len(pair.rows),
+            unscored=(unscored[0], unscored[1]),
+            failed=(failed[0], failed[1]),
+        ),
+    )

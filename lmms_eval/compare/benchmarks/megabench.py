@@ -1,0 +1,114 @@
+"""MEGA-Bench: macro means over tasks of the means over their queries; core, open, overall.
+
+A part is a task of the benchmark; a task of the harness holds many of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from lmms_eval.compare.benchmarks.contract import Benchmark, Headlines, Number, TaskPair, kept
+from lmms_eval.compare.runs import TaskRows
+from lmms_eval.compare.strata import MeanPart
+from lmms_eval.compare.verdicts import Pairing
+from lmms_eval.tasks.megabench.breakdown.merge import TaskResult, merge
+from lmms_eval.tasks.megabench.breakdown.statistics import overall_score
+from lmms_eval.tasks.megabench.facts import labels
+from lmms_eval.tasks.megabench.report import SETS
+from lmms_eval.tasks.megabench.summary import TaskScore, summarise
+
+_METRIC = "macro_mean"
+_COLUMN = f"{_METRIC},none"
+_COUNT = "scored,none"
+"""Of queries: what it says is in the pairing."""
+
+
+def _owns(task: str, column: str) -> bool:
+    return task.startswith("megabench") and column in (_COLUMN, _COUNT)
+
+
+def _headlines_of(pairs: Sequence[TaskPair]) -> Iterator[Headlines]:
+    """Yield the macro mean of each task of the harness, and of core and open together where both are there."""
+    found = {pair.task: _Parts.of(pair) for pair in pairs if _owns(pair.task, _COLUMN)}
+    for task, parts in found.items():
+        if parts.means:
+            yield _of_task(task, parts)
+    for title, members in SETS.items():
+        sides = {name: found[name] for name in members if name in found and found[name].means}
+        if len(sides) == len(members):
+            yield _overall(title, sides)
+
+
+class _Parts:
+    """The tasks of the benchmark in one task of the harness."""
+
+    def __init__(self, pairing: Pairing) -> None:
+        self.pairing = pairing
+        self.means: dict[str, MeanPart] = {}
+        self.kinds: dict[str, Any] = {}
+
+    @classmethod
+    def of(cls, pair: TaskPair) -> _Parts:
+        taken = kept(pair, _scored)
+        parts = cls(taken.pairing)
+        clusters = pair.clusters(taken.rows)
+        places: dict[str, list[int]] = {}
+        for place, (value, _) in enumerate(taken.values):
+            places.setdefault(value["task_name"], []).append(place)
+            parts.kinds[value["task_name"]] = value["eval_type"]
+        for name, own in places.items():
+            scores = [(taken.values[place][0]["score"], taken.values[place][1]["score"]) for place in own]
+            parts.means[name] = MeanPart.of(scores, None if clusters is None else [clusters[place] for place in own])
+        return parts
+
+    def score(self, name: str, mean: float) -> TaskScore:
+        n = self.means[name].documents
+        return TaskScore(name, self.kinds[name], n, mean * n, mean)
+
+    def result(self, name: str, mean: float) -> TaskResult:
+        return TaskResult(name, mean, self.kinds[name], 0, self.means[name].documents)
+
+
+def _scored(side: TaskRows, row: int) -> Mapping[str, Any] | None:
+    value = side.raw(_COLUMN, row)
+    return value if isinstance(value, Mapping) and value.get("score") is not None else None
+
+
+def _of_task(task: str, parts: _Parts) -> Headlines:
+    def numbers(means: Mapping[str, float]) -> Mapping[str, float]:
+        return {task: summarise(parts.score(name, mean) for name, mean in means.items()).partial.macro}
+
+    notes = (f"macro mean over {len(parts.means)} tasks",)
+    return Headlines(
+        {task: Number(task, _METRIC, notes=notes)},
+        parts.means,
+        numbers,
+        dict.fromkeys(parts.means, task),
+        {task: parts.pairing},
+    )
+
+
+def _overall(title: str, sides: Mapping[str, _Parts]) -> Headlines:
+    known = labels()
+    owner = {name: task for task, parts in sides.items() for name in parts.means if name in known}
+    name = f"megabench overall, {title.replace('_', ' ')} set"
+
+    def numbers(means: Mapping[str, float]) -> Mapping[str, float]:
+        files = [
+            [parts.result(one, mean) for one, mean in means.items() if owner[one] == task]
+            for task, parts in sides.items()
+        ]
+        return {name: overall_score(merge(files), known)}
+
+    notes = (f"core and open over {len(owner)} tasks",)
+    return Headlines(
+        {name: Number(name, _METRIC, notes=notes)},
+        {one: sides[task].means[one] for one, task in owner.items()},
+        numbers,
+        owner,
+        {task: parts.pairing for task, parts in sides.items()},
+    )
+
+
+BENCHMARK = Benchmark(_headlines_of, _owns)

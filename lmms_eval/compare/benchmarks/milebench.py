@@ -1,0 +1,89 @@
+"""MileBench: the groups of data sets (T-1 to I-1), Realistic, Diagnostic and the needles, by the official rules.
+
+A part is a data set. A group of which the runs hold one data set only is that data set's row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from lmms_eval.compare.benchmarks.contract import Benchmark, Headlines, Kept, Number, TaskPair, kept
+from lmms_eval.compare.runs import TaskRows
+from lmms_eval.compare.strata import MeanPart
+from lmms_eval.stats.interval import Spread
+from lmms_eval.tasks.milebench.facts import Dataset, datasets
+from lmms_eval.tasks.milebench.summary.figures import Entry, Figure, Pair, group_entries, overall_entries
+
+_COLUMN = "predictions,none"
+_PREFIX, _DEMO = "milebench_", "milebench_demo_"
+_NO_SPREAD = Spread(0.0, 1, 1)
+"""In place of the spread of one run's figure, which no difference needs."""
+
+
+def _headlines_of(pairs: Sequence[TaskPair]) -> Iterator[Headlines]:
+    """Yield groups and overall figures, of the benchmark's data and of the demonstration apart."""
+    known = {facts.task: facts for facts in datasets().values()}
+    for title, prefix in (("milebench", _PREFIX), ("milebench_demo", _DEMO)):
+        chosen: dict[str, tuple[TaskPair, Kept]] = {}
+        for pair in pairs:
+            facts = known.get(pair.task.removeprefix(prefix)) if pair.task.startswith(prefix) else None
+            if facts is not None and (taken := kept(pair, _score)).values:
+                chosen[facts.name] = (pair, taken)
+        if chosen:
+            yield _headlines(title, chosen)
+
+
+def _score(side: TaskRows, row: int) -> float | None:
+    value = side.raw(_COLUMN, row)
+    score = value.get("score") if isinstance(value, Mapping) else None
+    return None if score is None else float(score)
+
+
+def _headlines(title: str, chosen: Mapping[str, tuple[TaskPair, Kept]]) -> Headlines:
+    parts = {
+        name: MeanPart.of([(a, b) for a, b in taken.values], pair.clusters(taken.rows))
+        for name, (pair, taken) in chosen.items()
+    }
+    shown = {entry.name for entry in _entries(dict.fromkeys(parts, 0.5)) if _members(entry) > 1}
+
+    def numbers(means: Mapping[str, float]) -> Mapping[str, float]:
+        found = _entries(means)
+        return {entry.name: entry.scores.official.mean for entry in found if entry.name in shown and entry.scores}
+
+    rows = {}
+    for entry in _entries(dict.fromkeys(parts, 0.5)):
+        if entry.name in shown:
+            notes = (f"mean over {_members(entry)} data sets", *_gaps(entry))
+            rows[entry.name] = Number(f"{title} {entry.name}", "official", notes=notes)
+    return Headlines(
+        rows,
+        parts,
+        numbers,
+        {name: pair.task for name, (pair, _) in chosen.items()},
+        {pair.task: taken.pairing for pair, taken in chosen.values()},
+    )
+
+
+def _entries(means: Mapping[str, float]) -> list[Entry]:
+    """The benchmark's groups and overall figures of the means of data sets (0 to 1)."""
+    known = datasets()
+    entries = {name: _entry(known[name], mean) for name, mean in means.items()}
+    groups = group_entries(known, entries)
+    return [*groups.values(), *overall_entries(known, groups)]
+
+
+def _entry(facts: Dataset, mean: float) -> Entry:
+    figure = Figure(mean, _NO_SPREAD)
+    return Entry(facts.name, facts.title, Pair(figure, figure), 1, facts.samples)
+
+
+def _members(entry: Entry) -> int:
+    """The data sets of the runs in an entry: each counts as one sample in ``_entry``."""
+    return entry.samples if entry.scores is not None else 0
+
+
+def _gaps(entry: Entry) -> tuple[str, ...]:
+    return (f"partial: {len(entry.gaps)} data sets are not in both runs",) if entry.gaps else ()
+
+
+BENCHMARK = Benchmark(_headlines_of)
