@@ -46,6 +46,7 @@ COMMANDS = {
         Command("models", "list models", "models"),
         Command("check", "try tasks and models: what is broken, what is missing, how to get it", "check"),
         Command("compare", "which of two or more runs is better, how sure that is, and what would tell", "compare"),
+        Command("gate", "may this run replace that one? by a policy, for CI systems", "gate"),
         Command("power", "how many documents a comparison needs", "power"),
         Command("score", "score or judge a finished run again", "score"),
         Command("cache", "look into, prune or check a response cache", "cache"),

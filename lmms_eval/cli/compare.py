@@ -142,7 +142,7 @@ def _write(given: Namespace, comparison: Comparison, pairs: Sequence[MatchedPair
 
     written = []
     if given.plot is not None:
-        from lmms_eval.plots.forest import forest_plot
+        from lmms_eval.compare.forest import forest_plot
 
         forest_plot(comparison, Path(given.plot))
         written.append(given.plot)

@@ -19,6 +19,8 @@ EXIT_CODES = (
         "a score is withheld: more samples failed than --error_budget allows, every answer is blank or filtered, or "
         "nothing of a task could be scored",
     ),
+    (4, "gate: a score fell, it is worse than the margin of the policy allows"),
+    (5, "gate: cannot tell, for lack of documents, coverage or a task; nothing fell"),
     (130, "interrupted (143: terminated, 129: the terminal is gone); the same command continues the run"),
 )
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lmms_eval.compare.differences import Found, find_difference
+from lmms_eval.compare.headlines import find_headlines
 from lmms_eval.compare.judging import judge_family
 from lmms_eval.compare.matching import MatchedPair, PairedColumn, match_runs, runs_of
 from lmms_eval.compare.options import CompareOptions
+from lmms_eval.compare.ranking import rank_runs
+from lmms_eval.compare.redrawing import Redrawing
 from lmms_eval.compare.runs import RunRows
 from lmms_eval.compare.verdicts import Comparison, Difference, PairComparison
 from lmms_eval.errors import UsageError
@@ -46,7 +50,7 @@ def compare_pairs_of(pairs: Sequence[MatchedPair], runs: Sequence[str], options:
     found: list[list[Found]] = []
     for pair in pairs:
         rows = [(column, find_difference(column, options)) for column in pair.columns]
-        found.append([row for _, row in rows if row is not None])
+        found.append(_with_headlines([row for _, row in rows if row is not None], pair, options))
         notes += [
             f"{column.task}: no document has a {column.metric} both in {pair.first.name} and in {pair.second.name}"
             for column, row in rows
@@ -56,6 +60,9 @@ def compare_pairs_of(pairs: Sequence[MatchedPair], runs: Sequence[str], options:
         raise UsageError(f"nothing can be compared: {'; '.join(dict.fromkeys(notes))}")
     judged = _split(judge_family([one for rows in found for one in rows], options), [len(rows) for rows in found])
     cells = {column: _cells(pairs, column, options) for column in options.by}
+    ranking = rank_runs(runs_of(pairs), options.alpha, options.draws, options.seed)
+    notes += ranking.notes
+    wanted = {f"{row.name} {row.metric},{row.filter}" for rows in judged for row in rows}
     return Comparison(
         runs=tuple(runs),
         pairs=tuple(
@@ -68,9 +75,27 @@ def compare_pairs_of(pairs: Sequence[MatchedPair], runs: Sequence[str], options:
             for number, (pair, rows) in enumerate(zip(pairs, judged, strict=True))
         ),
         margin=options.margin,
+        ranks={name: ranks for name, ranks in ranking.ranks.items() if name in wanted},
         notes=tuple(dict.fromkeys(notes)),
         alpha=options.alpha,
     )
+
+
+def _with_headlines(rows: Sequence[Found], pair: MatchedPair, options: CompareOptions) -> list[Found]:
+    """Add the numbers that are no means; each stands in place of the mean over the documents of its column."""
+    shared = {column.task: column.shared for column in pair.columns}
+    redrawing = Redrawing(level=1 - options.alpha, draws=options.draws, seed=options.seed)
+    added = [
+        Found(
+            one.row,
+            one.error * math.sqrt(one.row.pairing.paired),
+            None if options.margin is None else one.equivalence_p(options.margin),
+        )
+        for one in find_headlines(pair.first, pair.second, shared, redrawing)
+        if one.row.metric in options.metrics or not options.metrics
+    ]
+    made = {(one.row.name, one.row.metric, one.row.filter) for one in added}
+    return [one for one in rows if (one.row.name, one.row.metric, one.row.filter) not in made] + added
 
 
 def _split(rows: Sequence[Difference], sizes: Sequence[int]) -> list[list[Difference]]:

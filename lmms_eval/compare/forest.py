@@ -26,7 +26,7 @@ def forest_plot(comparison: Comparison, path: Path) -> Path:
         DataError: the file cannot be written.
     """
     panels = [panel for pair in comparison.pairs for panel in _panels(pair, comparison.margin)]
-    figure = forest_panels("Differences with their 95 % intervals", panels)
+    figure = forest_panels(f"Differences with their {100 * (1 - comparison.alpha):g} % intervals", panels)
     try:
         return save_as(figure, path)
     except OSError as error:

@@ -7,8 +7,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Protocol
 
+from lmms_eval import stats
 from lmms_eval.compare.aggregations import own_aggregations
 from lmms_eval.compare.benchmarks import BENCHMARKS
 from lmms_eval.compare.benchmarks.contract import Headlines, TaskPair
@@ -47,6 +49,20 @@ class HeadlineFinding:
     """Standard error of the difference; NaN where none is known."""
     freedom: float
     """Degrees of freedom of the error."""
+
+    def tail(self, bound: float) -> float | None:
+        """One-sided p of the hypothesis that the true difference is ``bound`` or less; ``None`` without an error."""
+        if not self.error > 0:
+            return None
+        statistic = (self.row.value - bound) / self.error
+        if self.freedom >= stats.MANY - 1:
+            return NormalDist().cdf(-statistic)
+        return stats.t_cdf(-statistic, self.freedom)
+
+    def equivalence_p(self, margin: float) -> float | None:
+        """The greater p of two one-sided tests that the difference is smaller than the margin."""
+        above, below = self.tail(-margin), self.tail(margin)
+        return None if above is None or below is None else max(above, 1 - below)
 
 
 def headline_differences(

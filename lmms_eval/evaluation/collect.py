@@ -142,7 +142,7 @@ def collect(
     )
 
 
-def _open_judge(config: RunConfig, plans: Sequence[TaskPlan], place: Place, opened: ExitStack) -> Judge | None:
+def _open_judge(config: RunConfig, plans: tuple[TaskPlan, ...], place: Place, opened: ExitStack) -> Judge | None:
     judge = build_judge(config, plans, _own_device(place))
     if judge is not None:
         opened.callback(judge.close)

@@ -1,0 +1,267 @@
+"""A gate: is RUN worse than BASE by more than a policy allows? One-sided tests of non-inferiority, task by task.
+
+``held``: the test rejects at α that RUN is worse by the margin or more. ``fell``: the test rejects, its p corrected
+over all checks, that RUN is worse by the margin at most; in other words the one-sided interval lies below −margin. Else
+the gate cannot tell. The gate as a whole is held only if every check is, a conclusion that needs no correction
+(intersection-union test; Berger 1982, "Multiparameter hypothesis testing and acceptance sampling", Technometrics 24).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import Literal
+
+from lmms_eval import stats
+from lmms_eval.compare.early import sequential
+from lmms_eval.compare.headlines import HeadlineFinding, find_headlines
+from lmms_eval.compare.matching import PairedColumn, match_runs
+from lmms_eval.compare.options import CompareOptions
+from lmms_eval.compare.policy import Correction, Policy, Rule
+from lmms_eval.compare.redrawing import Redrawing
+from lmms_eval.compare.runs import RunRows
+from lmms_eval.compare.verdicts import Bounds, Pairing
+from lmms_eval.errors import ConfigError
+
+Outcome = Literal["held", "fell", "cannot tell"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One number of the policy."""
+
+    name: str
+    metric: str
+    margin: float
+    outcome: Outcome = "cannot tell"
+    reason: str = ""
+    """Reason for which the gate cannot tell; empty where the data do not settle it, or it is settled."""
+    run: float | None = None
+    base: float | None = None
+    difference: float | None = None
+    """RUN less BASE, in the units of the score."""
+    interval: Bounds | None = None
+    """Of the difference, two-sided with 1 − 2α: each of its ends is a one-sided limit at α."""
+    p_held: float | None = None
+    p_fell: float | None = None
+    """Corrected over the checks."""
+    documents: int = 0
+    """With a number in both runs."""
+    coverage: float = 0.0
+    higher_is_better: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class GateResult:
+    """All checks of a gate."""
+
+    run: str
+    base: str
+    alpha: float
+    correction: Correction
+    checks: tuple[Check, ...]
+
+    @property
+    def outcome(self) -> Outcome:
+        """``fell`` where a check fell, ``held`` where all are held."""
+        outcomes = {check.outcome for check in self.checks}
+        return "fell" if "fell" in outcomes else "held" if outcomes == {"held"} else "cannot tell"
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A number that a rule can name: a column of a task, or a headline number."""
+
+    name: str
+    metric: str
+    filter: str
+    source: PairedColumn | HeadlineFinding
+
+
+def check_gate(run: RunRows, base: RunRows, policy: Policy) -> GateResult:
+    """Test RUN against BASE by a policy.
+
+    Raises:
+        UsageError: the runs have no task or document in common, or a rule fits a task of several metrics and names
+            none.
+        DataError: the same id means different documents.
+    """
+    (pair,) = match_runs([run, base], CompareOptions(alpha=2 * policy.alpha))
+    shared = {column.task: column.shared for column in pair.columns}
+    headlines = find_headlines(pair.first, pair.second, shared, Redrawing(level=1 - 2 * policy.alpha))
+    found = {
+        (one.row.name, one.row.metric, one.row.filter): _Candidate(one.row.name, one.row.metric, one.row.filter, one)
+        for one in headlines
+    }
+    for column in pair.columns:
+        key = column.task, column.metric, column.filter
+        if key not in found and column.is_mean and column.has_both.any():
+            found[key] = _Candidate(*key, column)
+    checks: list[Check] = []
+    taken: set[str] = set()
+    for rule in policy.rules:
+        checks += _checks_of(rule, list(found.values()), (run, base), policy.alpha, taken)
+    count = len(checks)
+    checks = [_early(check, found, policy.alpha / count) for check in checks]
+    return GateResult(run.name, base.name, policy.alpha, policy.correction, tuple(_decide(checks, policy)))
+
+
+def _checks_of(
+    rule: Rule, known: Sequence[_Candidate], runs: tuple[RunRows, RunRows], alpha: float, taken: set[str]
+) -> Iterator[Check]:
+    names = dict.fromkeys([*(name for run in runs[::-1] for name in run.tasks), *(one.name for one in known)])
+    fitting = [name for name in names if rule.fits(name)]
+    if not fitting:
+        yield Check(rule.pattern, rule.metric or "", rule.margin, reason="neither run has such a task or number")
+    for name in fitting:
+        if name in taken:
+            continue
+        taken.add(name)
+        own = [one for one in known if one.name == name and _is_named(one, rule.metric)]
+        lacking = [run.name for run in runs if name not in run.tasks]
+        if own:
+            yield _tested(_chosen(name, own), rule, alpha)
+        elif lacking and len(lacking) < len(runs):
+            yield Check(name, rule.metric or "", rule.margin, reason=f"{lacking[0]} does not have this task")
+        else:
+            what = f"{rule.metric} " if rule.metric else "number "
+            reason = f"no document has a {what}in both runs that can be compared"
+            yield Check(name, rule.metric or "", rule.margin, reason=reason)
+
+
+def _is_named(one: _Candidate, metric: str | None) -> bool:
+    return metric is None or metric in (one.metric, f"{one.metric},{one.filter}")
+
+
+def _chosen(name: str, own: Sequence[_Candidate]) -> _Candidate:
+    if len(own) > 1:
+        names = ", ".join(f"{one.metric},{one.filter}" for one in own)
+        raise ConfigError(f"policy: {name} has several metrics; name one of them (metric): {names}")
+    return own[0]
+
+
+def _tested(one: _Candidate, rule: Rule, alpha: float) -> Check:
+    """Test one number; what the policy's minima forbid has a reason, and is not tested."""
+    if isinstance(one.source, PairedColumn):
+        check = _of_column(one.source, rule, alpha)
+    else:
+        check = _of_headline(one.source, rule)
+    if check.documents < rule.minimum_documents:
+        return replace(check, reason=f"{check.documents} documents, fewer than {rule.minimum_documents}", p_held=None)
+    if check.coverage < rule.minimum_coverage:
+        return replace(check, reason=_uncovered(check.coverage, rule.minimum_coverage), p_held=None)
+    return check
+
+
+def _uncovered(coverage: float, least: float) -> str:
+    shown = math.floor(coverage * 10_000) / 100
+    return f"{shown:.2f} % of the documents have a number in both runs, fewer than {100 * least:g} %"
+
+
+def _coverage(pairing: Pairing) -> float:
+    """Share of the documents that either run has with a number in both; one that both lack counts twice."""
+    lost = pairing.only_first + pairing.only_second + sum(pairing.unscored) + sum(pairing.failed)
+    return pairing.paired / (pairing.paired + lost) if pairing.paired else 0.0
+
+
+def _of_headline(found: HeadlineFinding, rule: Rule) -> Check:
+    row = found.row
+    check = Check(
+        row.name, _metric(row.metric, row.filter), rule.margin, run=row.first, base=row.second, difference=row.value,
+        interval=row.interval, documents=row.pairing.paired, coverage=_coverage(row.pairing),
+        higher_is_better=row.higher_is_better,
+    )  # fmt: skip
+    if row.interval is None or not found.error > 0:
+        return replace(check, reason=row.no_interval or "no standard error")
+    if row.higher_is_better:
+        return replace(check, p_held=found.tail(-rule.margin))
+    above = found.tail(rule.margin)
+    return replace(check, p_held=None if above is None else 1 - above)
+
+
+def _metric(metric: str, pipeline: str) -> str:
+    return metric if pipeline in ("", "none") else f"{metric},{pipeline}"
+
+
+def _of_column(column: PairedColumn, rule: Rule, alpha: float) -> Check:
+    import numpy as np
+
+    from lmms_eval.stats.differences import PairOptions, compare_pairs
+
+    both = column.has_both
+    first, second = column.first[both], column.second[both]
+    everywhere = np.ones(len(both), bool)
+    pairing = column.shared.counts(np.isfinite(column.first), np.isfinite(column.second), everywhere)
+    check = Check(
+        column.task, _metric(column.metric, column.filter), rule.margin, run=float(first.mean()),
+        base=float(second.mean()), difference=float((first - second).mean()), documents=pairing.paired,
+        coverage=_coverage(pairing), higher_is_better=column.higher_is_better,
+    )  # fmt: skip
+    if column.shared.stopped_early:
+        return check
+    names = column.shared.clusters
+    clusters = None if names is None else [name for name, has in zip(names, both, strict=True) if has]
+    options = PairOptions(level=1 - 2 * alpha, within=column.within)
+    sides = (first, second) if column.higher_is_better else (second, first)
+    found = compare_pairs(*sides, clusters, options)
+    if isinstance(found.interval, stats.NoInterval):
+        return _alike(check, column, found.interval.reason)
+    low, high = found.interval.low, found.interval.high
+    ends = (low, high) if column.higher_is_better else (-high, -low)
+    from lmms_eval.stats.equivalence import non_inferiority_p
+
+    bounds = Bounds(*ends, found.interval.method)
+    return replace(check, interval=bounds, p_held=non_inferiority_p(found, rule.margin))
+
+
+def _alike(check: Check, column: PairedColumn, reason: str) -> Check:
+    """Test scores without any difference as right-or-wrong ones, which vary most; others have no spread to test by."""
+    from lmms_eval.stats.tango import Discordant, score_statistic
+
+    width = column.within.high - column.within.low
+    both = column.has_both
+    if not math.isfinite(width) or bool((column.first[both] != column.second[both]).any()) or check.documents < 2:
+        return replace(check, reason=reason)
+    names = column.shared.clusters
+    units = check.documents if names is None else len({name for name, has in zip(names, both, strict=True) if has})
+    statistic = score_statistic(Discordant(0, 0, units), max(-1.0, -check.margin / width))
+    return replace(check, p_held=NormalDist().cdf(-statistic))
+
+
+def _early(check: Check, found: Mapping[tuple[str, str, str], _Candidate], alpha: float) -> Check:
+    """Decide runs that stopped early by the interval that holds at every look, at α over the number of checks."""
+    columns = [
+        one.source
+        for one in found.values()
+        if isinstance(one.source, PairedColumn)
+        and (one.name, _metric(one.metric, one.filter)) == (check.name, check.metric)
+    ]
+    if not columns or check.reason or not columns[0].shared.stopped_early:
+        return check
+    made = sequential(columns[0], CompareOptions(alpha=2 * alpha))
+    if isinstance(made.interval, stats.NoInterval):
+        return replace(check, reason=made.interval.reason)
+    bounds = Bounds(made.interval.low, made.interval.high, made.interval.method)
+    low, high = (bounds.low, bounds.high) if check.higher_is_better else (-bounds.high, -bounds.low)
+    outcome: Outcome = "held" if low > -check.margin else "fell" if high < -check.margin else "cannot tell"
+    return replace(check, interval=bounds, outcome=outcome)
+
+
+def _decide(checks: Sequence[Check], policy: Policy) -> Iterator[Check]:
+    from lmms_eval.stats.multiplicity import benjamini_hochberg, holm
+
+    fell: list[float | None] = [None if check.p_held is None else 1 - check.p_held for check in checks]
+    if policy.correction != "none":
+        fell = (holm if policy.correction == "holm" else benjamini_hochberg)(fell)
+    for check, p_fell in zip(checks, fell, strict=True):
+        if check.p_held is None or p_fell is None:
+            yield check
+            continue
+        outcome: Outcome = "cannot tell"
+        if check.p_held <= policy.alpha:
+            outcome = "held"
+        elif p_fell <= policy.alpha:
+            outcome = "fell"
+        yield replace(check, outcome=outcome, p_fell=p_fell)
