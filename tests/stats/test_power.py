@@ -47,8 +47,6 @@ def test_bad_parameters_are_refused(question: PowerQuestion, current_n: int | No
 
 @pytest.mark.parametrize("alpha", [0.05, 0.05 / 3, 0.001, 1e-4])
 @pytest.mark.parametrize("n", [3, 10, 40, 1000, 100_000])
-def test_a_detectable_difference_is_found_where_the_library_has_no_number_for_a_tail(
-    n: int, alpha: float
-) -> None:
+def test_a_detectable_difference_is_found_where_the_library_has_no_number_for_a_tail(n: int, alpha: float) -> None:
     found = detectable(0.5, n, alpha)
     assert power_of_test(found / 0.5 * math.sqrt(n), n - 1, alpha) == pytest.approx(0.8)
