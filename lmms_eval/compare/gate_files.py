@@ -1,4 +1,4 @@
-"""What a gate found, for people, CI systems and programs: lines, Markdown, JUnit XML, JSON."""
+"""Findings of a gate, for people, CI systems and programs: lines, Markdown, JUnit XML, JSON."""
 
 from __future__ import annotations
 

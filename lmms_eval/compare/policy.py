@@ -78,7 +78,7 @@ class Policy(_Strict):
 
 
 class Rule(_Strict):
-    """What holds for the tasks that a pattern fits."""
+    """Bars of the tasks that a pattern fits."""
 
     pattern: str
     metric: str | None

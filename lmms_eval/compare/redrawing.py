@@ -29,7 +29,7 @@ _LEAST_DRAWS = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Redrawing:
-    """How numbers are redrawn."""
+    """Settings of redraws."""
 
     level: float = 0.95
     draws: int = 10_000
@@ -43,7 +43,7 @@ USUAL = Redrawing()
 
 @dataclass(frozen=True, slots=True)
 class Redrawn:
-    """What redraws say of the difference in one number."""
+    """Difference in one number, as redraws show it."""
 
     parts: Sequence[str]
     """Parts that the number is made of."""

@@ -6,7 +6,7 @@ import threading
 
 
 class TaskEnds:
-    """What ends the asking of tasks before their documents do; safe from several threads.
+    """Reasons that end the asking of tasks before their documents do; safe from several threads.
 
     ``HopelessTasks`` finds tasks whose code fails on every document, ``Looks`` those whose score is certain enough.
     """

@@ -1,4 +1,4 @@
-"""How a benchmark's own numbers are made of documents that two runs have: what each benchmark's module gives."""
+"""Contract of the benchmarks' modules: their own numbers, made of documents that two runs have."""
 
 from __future__ import annotations
 
