@@ -108,7 +108,7 @@ class Floor:
         self._grid = grid
 
     def _limits(self, capital: Floats, is_straight: NDArray[np.bool_]) -> Floats:
-        """Mean at which the capital of all gamblers together, at each time, falls below 1/α; ``bound`` where that is lower."""
+        """Means at which the capital of all gamblers together, at each time, falls below 1/α; at most ``bound``."""
         import numpy as np
 
         out = np.count_nonzero(np.tensordot(self._shares, capital, (0, 1)) >= 1 / self._alpha, axis=1) - 1
