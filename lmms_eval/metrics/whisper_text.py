@@ -7,6 +7,7 @@ English rules need a list of British spellings with the American ones, which the
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import re
@@ -69,16 +70,15 @@ def english_normaliser(pairs: Mapping[str, str]) -> Normaliser:
 
     The latter drop what the former keep of ``$``, ``%`` and decimal points, on both sides alike.
     """
-    from transformers.models.whisper.english_normalizer import EnglishTextNormalizer
+    from transformers.models.whisper.english_normalizer import BasicTextNormalizer, EnglishTextNormalizer
 
-    english, basic = EnglishTextNormalizer(pairs), basic_normaliser()
+    english, basic = EnglishTextNormalizer(pairs), BasicTextNormalizer()
 
     def normalise(text: str) -> str:
         text = _without_asides(remove_sp(text, "en"))
-        try:
-            return basic(english(text))
-        except ValueError:  # a number of more digits than Python converts, which nobody ever said
-            return basic(text)
+        with contextlib.suppress(ValueError):  # a number of more digits than Python converts: nobody ever said it
+            text = english(text)
+        return str(basic(_without_asides(text)))
 
     return normalise
 

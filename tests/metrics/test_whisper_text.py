@@ -1,7 +1,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from transformers.models.whisper.english_normalizer import BasicTextNormalizer, EnglishTextNormalizer
 
@@ -15,6 +15,7 @@ normalise = english_normaliser(PAIRS)
 
 
 @given(MARKED.map("".join))
+@example("..one 's one a 's <($5 .>'s a ")
 def test_asides_are_removed_as_the_library_does(text: str) -> None:
     basic = BasicTextNormalizer()
     assert normalise(text) == basic(EnglishTextNormalizer(PAIRS)(remove_sp(text, "en")))
