@@ -1,6 +1,8 @@
 """Settings of the whole test suite. Plugins are named here so that xdist's controller loads them too."""
 
+import logging
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -29,3 +31,13 @@ def pytest_configure(config: pytest.Config) -> None:
 def _no_secret_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """Secrets are learnt for the rest of a process; those of one test are none of the next one's."""
     monkeypatch.setattr(redaction, "_known", redaction._Known())
+
+
+@pytest.fixture(autouse=True)
+def _own_logging_and_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Commands that a test runs in its own process set up logging and export VERBOSITY: both are put back."""
+    monkeypatch.setenv("VERBOSITY", "INFO")
+    own = logging.getLogger("lmms_eval")
+    before = own.handlers[:], own.level, own.propagate
+    yield
+    own.handlers[:], own.level, own.propagate = before

@@ -13,10 +13,7 @@ SECRET = "sk-very-secret-0123456789"
 
 @pytest.fixture(autouse=True)
 def _restore() -> Iterator[None]:
-    own = logging.getLogger("lmms_eval")
-    before = own.handlers[:], own.level, own.propagate
     yield
-    own.handlers[:], own.level, own.propagate = before
     logger.remove()
 
 

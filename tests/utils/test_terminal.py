@@ -51,10 +51,7 @@ def test_json_stays_json() -> None:
 
 @pytest.fixture
 def _loggers() -> Iterator[None]:
-    own = logging.getLogger("lmms_eval")
-    before = own.handlers[:], own.level, own.propagate
     yield
-    own.handlers[:], own.level, own.propagate = before
     logger.remove()
 
 
