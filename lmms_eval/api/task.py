@@ -169,6 +169,8 @@ class MetricDefinition:
     higher_is_better: bool | None
     score_range: ScoreRange | None = None
     """Range of the aggregated value; ``None``: not stated."""
+    macro_scale: float = 0.0
+    """It is so many times the mean over ``Task.strata`` of their documents' means; 0: it is no such mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +309,10 @@ class Task(abc.ABC):
     @abc.abstractmethod
     def costs(self, doc_ids: Sequence[int]) -> Sequence[float]:
         """Work per document in roughly tokens, from column lengths and file sizes, without rendering."""
+
+    def strata(self, doc_ids: Sequence[int]) -> Sequence[str] | None:  # noqa: ARG002 - the default
+        """Return the name of each document's stratum, known before anything is asked; ``None``: there are none."""
+        return None
 
     def judge_questions(
         self,

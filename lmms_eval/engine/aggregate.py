@@ -14,7 +14,7 @@ from typing import Any
 from lmms_eval import stats
 from lmms_eval.api.outcome import Estimate, SubScore, Withheld
 from lmms_eval.api.task import MetricDefinition, Task
-from lmms_eval.engine.early import NO_EARLY_INTERVAL, Counted, EarlyStop, Looked, looked_interval
+from lmms_eval.engine.early import NO_EARLY_INTERVAL, Counted, EarlyStop, Looked, looked_interval, strata_of
 from lmms_eval.engine.failures import failure
 from lmms_eval.engine.headline import Part
 from lmms_eval.engine.outcomes import OutcomeCounter, TaskOutcome
@@ -200,27 +200,33 @@ def _for_control(task: Task, options: AggregateOptions) -> AggregateOptions:
 def _looked(task: Task, metric: MetricResult, columns: _Columns, counted: Counted) -> MetricResult:
     """Add what intervals that are valid at every look need; of a task that has ended early only these are."""
     column = columns.column(metric.metric, metric.filter)
-    within = metric.certainty.score_range
-    looked = None
-    if metric.scale and math.isfinite(within.high - within.low):
+    declared = next(one for one in task.metrics if one.name == metric.metric)
+    is_macro, scale = bool(declared.macro_scale), declared.macro_scale or metric.scale
+    within = (declared.score_range if is_macro else None) or metric.certainty.score_range
+    looked, reason = None, NO_EARLY_INTERVAL
+    if scale and math.isfinite(within.high - within.low):
         numbers = {
-            doc_id: metric.scale * number
+            doc_id: scale * number
             for doc_id, value in zip(column.doc_ids, column.values, strict=True)
             if (number := stats.item_number(value, task.score_key)) is not None
         }
-        part = Part(task.name, metric.metric, metric.filter, within, task.score_key)
+        part = Part(
+            task.name, metric.metric, metric.filter, within, task.score_key,
+            strata=strata_of(task, counted.order), is_macro=is_macro,
+        )  # fmt: skip
         looked = Looked(part, counted.order, counted.asked, numbers)
     if counted.stop is None:
         return replace(metric, looked=looked)
+    if looked is not None and is_macro and not looked.gives(metric.value):
+        looked, reason = None, "no mean over its strata"
     interval = None if looked is None else looked_interval([looked])
-    reason = "" if interval is not None else NO_EARLY_INTERVAL
     return replace(
         metric,
         looked=looked,
         stderr=NOT_AVAILABLE,
         stderr_clt=NOT_AVAILABLE,
         stderr_clustered=NOT_AVAILABLE,
-        certainty=Certainty(interval, reason, score_range=within),
+        certainty=Certainty(interval, "" if interval is not None else reason, score_range=within),
     )
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from lmms_eval import stats
+from lmms_eval.api.task import MetricDefinition, Task
 from lmms_eval.engine.headline import Find, Part, Prefix, Statement
 from lmms_eval.engine.order import RandomOrder
 from lmms_eval.engine.plan import TaskPlan
@@ -124,12 +126,23 @@ def _in_journal(store: RunStore) -> Find:
     return find
 
 
+def headline_metric(task: Task) -> MetricDefinition:
+    """The metric that a task is looked at for: its mean over strata where it has one, else its first."""
+    return next((metric for metric in task.metrics if metric.macro_scale), task.metrics[0])
+
+
+def strata_of(task: Task, doc_ids: Sequence[int]) -> dict[int, str] | None:
+    """The stratum of each document; ``None`` where the task has none."""
+    names = task.strata(doc_ids)
+    return None if names is None else dict(zip(doc_ids, names, strict=True))
+
+
 def number_of(record: Mapping[str, Any], part: Part) -> float | None:
-    """A document's number of a part's metric, from its journal record; ``None`` where it failed or is not scored."""
+    """A document's number of a part's metric, scaled, from its journal record; ``None``: failed, or not scored."""
     for score in record.get("scores", ()):
         if score["filter"] == part.filter:
             number = stats.item_number(score["metrics"].get(part.metric), part.score_key)
-            return None if number is None or number != number else float(number)
+            return None if number is None or number != number else part.scale * float(number)
     return None
 
 
@@ -158,11 +171,23 @@ class Looked:
     numbers: Mapping[int, float]
     """By document; those without one are absent."""
 
+    def gives(self, value: object) -> bool:
+        """The aggregation's number is that of the part, as far as it can be told: all documents have a number."""
+        if len(self.numbers) < self.asked or not isinstance(value, int | float):
+            return True
+        found = _prefix([self]).value()
+        return found is None or math.isclose(found, value, rel_tol=1e-9, abs_tol=1e-9)
+
 
 def looked_interval(looked: Sequence[Looked]) -> stats.Interval | None:
     """The interval of the weighted mean of these metrics; ``None`` where a number lies outside of its range."""
+    prefix = _prefix(looked)
+    return None if prefix.lies_outside else prefix.interval()
+
+
+def _prefix(looked: Sequence[Looked]) -> Prefix:
     orders = {one.part.task: one.order for one in looked}
     numbers = {one.part.task: one.numbers for one in looked}
     prefix = Prefix([one.part for one in looked], orders, {one.part.task: one.asked for one in looked})
     prefix.advance(lambda part, doc_id: numbers[part.task].get(doc_id))
-    return None if prefix.lies_outside else prefix.interval()
+    return prefix

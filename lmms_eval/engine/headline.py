@@ -27,13 +27,13 @@ _SLACK = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The part of one task in a headline number: the mean of a metric over its documents."""
+    """The part of one task in a headline number: the mean of a metric over its documents, or over its strata."""
 
     task: str
     metric: str
     filter: str
     within: ScoreRange
-    """Range of the documents' numbers; both ends are finite."""
+    """Range of the documents' numbers, ``scale`` times as large as they are recorded; both ends are finite."""
     score_key: str = "score"
     weight: float = 1.0
     in_percent: bool = False
@@ -44,6 +44,11 @@ class Part:
     """Its range is not stated, and taken to be that of right and wrong while there is nothing else."""
     is_clustered: bool = False
     """The task's documents come in clusters, so that the interval over all of them is one of clusters."""
+    strata: Mapping[int, str] | None = None
+    """By document the stratum, where the documents of each come in a random order of their own."""
+    is_macro: bool = False
+    """It is the mean over the strata of their documents' means."""
+    scale: float = 1.0
 
     @property
     def ends(self) -> ScoreRange:
@@ -59,6 +64,9 @@ class Part:
 
     def counts(self, doc_id: int) -> bool:
         return self.baseline is None or doc_id in self.baseline
+
+    def stratum(self, doc_id: int) -> str:
+        return "" if self.strata is None else self.strata[doc_id]
 
     def share(self, doc_id: int, number: float) -> float:
         """A document's number as a share of the way from the low to the high end."""
@@ -134,11 +142,22 @@ def _first(units: Iterable[tuple[str, int]], counts: Mapping[str, int]) -> Itera
 
 @dataclass(slots=True)
 class _Moments:
-    """Sums over the shares of a part's documents."""
+    """Sums over the shares of the documents of a part, or of one of its strata."""
 
+    span: float
+    """Weight of their mean in the number."""
     count: int = 0
     total: float = 0.0
     squares: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """A stratum of the interval: a part, or a stratum of one."""
+
+    number: int
+    moments: _Moments
+    """Of all strata of a part together, where the part is the mean of their documents."""
 
 
 class Prefix:
@@ -154,7 +173,6 @@ class Prefix:
         self, parts: Sequence[Part], orders: Mapping[str, Sequence[int]], counts: Mapping[str, int] | None = None
     ) -> None:
         self._parts = {part.task: part for part in parts}
-        self._numbers = {name: number for number, name in enumerate(self._parts)}
         units = interleaved({name: orders[name] for name in self._parts})
         self._units = list(units if counts is None else _first(units, counts))
         self._whole = sum(len(orders[name]) for name in self._parts)
@@ -166,13 +184,25 @@ class Prefix:
         self._next_look = LEAST
         self.lies_outside = False
         """A number lies outside of its stated range, so that no interval holds."""
-        self._moments = [_Moments() for _ in parts]
         whole = math.fsum(part.weight for part in parts)
         self._low = math.fsum(part.weight / whole * part.ends.low for part in parts)
         spans = [part.weight / whole * (part.ends.high - part.ends.low) for part in parts]
-        self._span, self._spans = math.fsum(spans), spans
-        totals = [sum(map(part.counts, orders[part.task])) for part in parts]
-        self._sampled = _strata(totals, [span / self._span for span in spans])
+        self._span = math.fsum(spans)
+        self._cells: dict[tuple[str, str], _Cell] = {}
+        totals: list[int] = []
+        weights: list[float] = []
+        for part, span in zip(parts, spans, strict=True):
+            sizes = Counter(part.stratum(doc_id) for doc_id in orders[part.task] if part.counts(doc_id))
+            together = _Moments(span)
+            for name, size in sizes.items():
+                share = 1 / len(sizes) if part.is_macro else size / sizes.total()
+                moments = _Moments(span * share) if part.is_macro else together
+                self._cells[part.task, name] = _Cell(len(totals), moments)
+                totals.append(size)
+                weights.append(span * share / self._span)
+        self._sampled = _strata(totals, weights)
+        self._moments = list({id(cell.moments): cell.moments for cell in self._cells.values()}.values())
+        self._not_begun = {*self._cells}
 
     @property
     def is_whole(self) -> bool:
@@ -201,33 +231,33 @@ class Prefix:
         """A statement is looked at here: every time at first, then each time that half a percent more is known.
 
         An interval costs as much as some twenty documents. Where the looks are depends on nothing but the number of
-        documents, so the decision is always the same.
+        documents, so the decision is always the same. A stratum without a document would be missing in the number.
         """
-        if self.lies_outside or self.counted < self._next_look:
+        if self.lies_outside or self._not_begun or self.counted < self._next_look:
             return False
         self._next_look = self.counted + max(1, self.counted // LOOKS)
         return True
 
     def _add(self, part: Part, doc_id: int, number: float | None) -> None:
         self.counted += 1
-        stratum = self._numbers[part.task]
+        key = part.task, part.stratum(doc_id)
+        self._not_begun.discard(key)
         if number is not None and not part.holds(number):
             self.lies_outside, number = True, None
         low, high = (0.0, 1.0) if number is None else (part.share(doc_id, number),) * 2
-        self._sampled.add(stratum, low, high)
+        cell = self._cells[key]
+        self._sampled.add(cell.number, low, high)
         if number is not None:
-            moments = self._moments[stratum]
-            moments.count += 1
-            moments.total += low
-            moments.squares += low * low
+            cell.moments.count += 1
+            cell.moments.total += low
+            cell.moments.squares += low * low
 
     def value(self) -> float | None:
-        """The number over the documents that have one; ``None`` while a task has none."""
-        if not all(moments.count for moments in self._moments):
+        """The number over the documents that have one; ``None`` while a task, or a stratum of a mean over these, has
+        none."""
+        if not all(one.count for one in self._moments):
             return None
-        return self._low + math.fsum(
-            span * moments.total / moments.count for span, moments in zip(self._spans, self._moments, strict=True)
-        )
+        return self._low + math.fsum(one.span * one.total / one.count for one in self._moments)
 
     def interval(self) -> stats.Interval:
         """The interval for the number over all documents, valid at every look at once."""
@@ -243,9 +273,8 @@ class Prefix:
         if value is None or any(part.is_clustered for part in self._parts.values()):
             return None
         spreads = [stats.Spread.of_moments(one.count, one.total, one.squares, _UNIT) for one in self._moments]
-        found = stats.score_interval(
-            (value - self._low) / self._span, stats.Spread.stratified(spreads, self._spans), _UNIT
-        )
+        spread = stats.Spread.stratified(spreads, [one.span for one in self._moments])
+        found = stats.score_interval((value - self._low) / self._span, spread, _UNIT)
         return None if isinstance(found, stats.NoInterval) else self._mapped(found)
 
     def _mapped(self, found: stats.Interval) -> stats.Interval:

@@ -149,4 +149,6 @@ class Looks:
 
 
 def _is_same(one: Part, other: Part) -> bool:
-    return (one.metric, one.filter, one.score_key) == (other.metric, other.filter, other.score_key)
+    return (one.metric, one.filter, one.score_key, one.scale) == (
+        other.metric, other.filter, other.score_key, other.scale
+    )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,18 +15,31 @@ from lmms_eval.engine.plan import TaskPlan, draw_place
 
 @dataclass(frozen=True, slots=True)
 class RandomOrder:
-    """A random order of each task's documents, fixed by a seed, the task's name and the documents' numbers alone."""
+    """A random order of each task's documents, fixed by a seed, the task's name and the documents' numbers alone.
+
+    Of a task with strata each of these is in random order, and they come at an even pace: their interval is then
+    tightest, and which stratum is next does not depend on any answer.
+    """
 
     seed: int = 0
 
     def of(self, plan: TaskPlan) -> list[int]:
-        """The documents of a task in this order; of another selection of them in the same one, as far as both go."""
-        return sorted(plan.doc_ids, key=partial(draw_place, f"{self.seed}:{plan.task.name}"))
+        """The documents of a task in this order; without strata those of another selection are in the same one."""
+        order = sorted(plan.doc_ids, key=partial(draw_place, f"{self.seed}:{plan.task.name}"))
+        names = plan.task.strata(order)
+        if names is None:
+            return order
+        strata: dict[str, list[int]] = {}
+        for name, doc_id in zip(names, order, strict=True):
+            strata.setdefault(name, []).append(doc_id)
+        return [doc_id for _, doc_id in interleaved(strata)]
 
     def name(self, plan: TaskPlan) -> str:
         """Name of the order of a task's documents: where it is the same, so are the first documents."""
-        digest = hashlib.sha256(",".join(map(str, plan.doc_ids)).encode()).hexdigest()
-        return f"random:{self.seed}:{digest[:8]}"
+        names = plan.task.strata(plan.doc_ids)
+        content = ",".join(map(str, plan.doc_ids)) + ("" if names is None else json.dumps([*names]))
+        digest = hashlib.sha256(content.encode()).hexdigest()
+        return f"{'random' if names is None else 'strata'}:{self.seed}:{digest[:8]}"
 
     def units(self, plans: Sequence[TaskPlan]) -> Iterator[Unit]:
         """All documents of a run."""
@@ -35,7 +49,7 @@ class RandomOrder:
 
 
 def interleaved(orders: Mapping[str, Sequence[int]]) -> Iterator[tuple[str, int]]:
-    """Merge the documents of several tasks, so that at any place about the same share of each has come.
+    """Merge the documents of several tasks or strata, so that at any place about the same share of each has come.
 
     Of fewer of these tasks the order is the same with the others left out.
     """

@@ -8,11 +8,11 @@ from typing import Any
 
 from loguru import logger
 
-from lmms_eval.api.task import Group, MetricDefinition, Selection, Task
+from lmms_eval.api.task import Group, MetricDefinition, Selection
 from lmms_eval.compare.baseline import baseline_scores
 from lmms_eval.config import RunConfig
 from lmms_eval.config.until import StoppingRule, stopping_rules
-from lmms_eval.engine.early import Sampling, Stop
+from lmms_eval.engine.early import Sampling, Stop, headline_metric, strata_of
 from lmms_eval.engine.groups import leaves_of
 from lmms_eval.engine.headline import LEAST, HalfWidth, Part, Statement, ToldFrom
 from lmms_eval.engine.order import RandomOrder
@@ -75,26 +75,27 @@ def _shown(selection: Selection, plans: Sequence[TaskPlan]) -> tuple[Part, ...]:
         for group in selection.groups:
             if group.name not in children and group.metrics and names == set(leaves_of(group, known)):
                 return _group_parts(group, selection, plans)
-    parts = tuple(replace(_task_part(plan.task, is_shown=True), weight=float(plan.requested)) for plan in plans)
+    parts = tuple(replace(_task_part(plan, is_shown=True), weight=float(plan.requested)) for plan in plans)
     if len({part.within for part in parts}) > 1:
         raise _NoInterval("the tasks' scores have different ranges, and no group has a number over them")
     return parts
 
 
-def _task_part(task: Task, is_shown: bool = False) -> Part:
+def _task_part(plan: TaskPlan, is_shown: bool = False) -> Part:
+    task = plan.task
     if not task.metrics:
         raise _NoInterval(f"task {task.name} has no metric")
-    return _part(task, task.metrics[0], task.pipelines[0], is_shown)
+    return _part(plan, headline_metric(task), task.pipelines[0], is_shown)
 
 
-def _part(task: Task, metric: MetricDefinition, pipeline: str, is_shown: bool = False) -> Part:
+def _part(plan: TaskPlan, metric: MetricDefinition, pipeline: str, is_shown: bool = False) -> Part:
     """``is_shown``: a range that is not stated is taken to be that of right and wrong."""
-    name = metric.aggregation_name
-    if name not in AGGREGATIONS or not AGGREGATIONS[name].is_mean:
+    task, name = plan.task, metric.aggregation_name
+    if not metric.macro_scale and (name not in AGGREGATIONS or not AGGREGATIONS[name].is_mean):
         how = "a function of the task's own" if name is None else repr(name)
         raise _NoInterval(
             f"{metric.name} of task {task.name} is aggregated by {how}: that it is a mean of its documents is not "
-            "known before the end"
+            "known before the end (strata: COLUMN in its metric_list states that it is a mean over strata)"
         )
     within = metric.score_range
     if within is None and is_shown:
@@ -107,6 +108,7 @@ def _part(task: Task, metric: MetricDefinition, pipeline: str, is_shown: bool = 
     return Part(
         task.name, metric.name, pipeline, within, task.score_key,
         is_binary=metric.score_range is None, is_clustered=bool(task.cluster_key),
+        strata=strata_of(task, plan.doc_ids), is_macro=bool(metric.macro_scale), scale=metric.macro_scale or 1.0,
     )  # fmt: skip
 
 
@@ -126,7 +128,7 @@ def _group_parts(group: Group, selection: Selection, plans: Sequence[TaskPlan]) 
         metric = next((one for one in task.metrics if one.name == name), None)
         if task.name in leaves and metric is not None and pipeline in task.pipelines:
             weight = float(plan.requested) if wanted.weight_by_size else 1.0
-            parts.append(replace(_part(task, metric, pipeline), weight=weight, in_percent=bool(wanted.of)))
+            parts.append(replace(_part(plan, metric, pipeline), weight=weight, in_percent=bool(wanted.of)))
     if not parts:
         raise _NoInterval(f"no task of group {group.name} has its {wanted.metric}")
     return tuple(parts)
@@ -134,7 +136,7 @@ def _group_parts(group: Group, selection: Selection, plans: Sequence[TaskPlan]) 
 
 def _stops(config: RunConfig, selection: Selection, plans: Sequence[TaskPlan]) -> tuple[Stop, ...]:
     groups = {group.name: group for group in selection.groups}
-    tasks = {plan.task.name: plan.task for plan in plans}
+    tasks = {plan.task.name: plan for plan in plans}
     named: dict[str, tuple[StoppingRule, tuple[Part, ...]]] = {}
     unnamed: StoppingRule | None = None
     try:
@@ -152,11 +154,10 @@ def _stops(config: RunConfig, selection: Selection, plans: Sequence[TaskPlan]) -
                 )
         if unnamed is not None:
             covered = {part.task for _, parts in named.values() for part in parts}
-            named |= {name: (unnamed, (_task_part(task),)) for name, task in tasks.items() if name not in covered}
+            named |= {name: (unnamed, (_task_part(plan),)) for name, plan in tasks.items() if name not in covered}
     except _NoInterval as none:
         raise UsageError(f"--until cannot be decided before the end: {none}") from none
-    by_name = {plan.task.name: plan for plan in plans}
-    return tuple(_stop(config, name, rule, parts, by_name) for name, (rule, parts) in named.items())
+    return tuple(_stop(config, name, rule, parts, tasks) for name, (rule, parts) in named.items())
 
 
 def _stop(
@@ -191,7 +192,8 @@ def _compared(part: Part, plan: TaskPlan, baseline: Baseline) -> Part:
         raise DataError(f"{said}: it has no samples of {part.task}")
     row = Row(part.metric, part.filter)
     asked = set(plan.doc_ids)
-    scores = {doc: score for doc, score in baseline_scores(file, row, part.score_key).items() if doc in asked}
+    found = baseline_scores(file, row, part.score_key)
+    scores = {doc: part.scale * score for doc, score in found.items() if doc in asked}
     if len(scores) < LEAST:
         raise DataError(
             f"{said}: {file} has {row} of {len(scores)} of the {plan.requested} documents of {part.task}; a decision "

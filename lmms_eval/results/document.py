@@ -9,7 +9,7 @@ from typing import Any
 
 from lmms_eval.api.task import Selection
 from lmms_eval.engine.aggregate import MetricResult, TaskResult
-from lmms_eval.engine.early import EarlyStop
+from lmms_eval.engine.early import EarlyStop, headline_metric
 from lmms_eval.engine.evaluate import RunResult
 from lmms_eval.engine.groups import GroupResult
 from lmms_eval.engine.headline import LEVEL
@@ -103,7 +103,8 @@ def _early_stops(run: RunResult, tasks: Mapping[str, TaskResult]) -> dict[str, A
     stops: dict[str, Any] = {}
     for name, result in tasks.items():
         if (stop := result.early_stop) is not None:
-            stops[name] = _stop_entry(stop, result.metrics)
+            headline = headline_metric(result.task).name
+            stops[name] = _stop_entry(stop, [one for one in result.metrics if one.metric == headline])
             if stop.difference is not None:
                 stops[name]["difference"] = {**asdict(stop.difference), "level": LEVEL}
     for group in run.groups:

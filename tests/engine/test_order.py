@@ -3,6 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from itertools import islice
 
 import pytest
@@ -64,6 +65,25 @@ def test_the_place_of_a_document_is_found_again_by_the_order_of_that_name() -> N
     order = RandomOrder(7)
     ids = sorted(map(str, plan.doc_ids), key=lambda doc_id: place_in(order.name(plan), plan.task.name, doc_id))
     assert [int(doc_id) for doc_id in ids] == order.of(plan)
+
+
+class _Divided(FakeTask):
+    def strata(self, doc_ids: Sequence[int]) -> list[str]:
+        return ["few" if doc_id % 10 == 0 else "many" for doc_id in doc_ids]
+
+
+def test_strata_of_a_task_keep_pace_each_in_random_order() -> None:
+    plan = plan_task(_Divided(200), None, 0)
+    order = RandomOrder(7)
+    found = order.of(plan)
+    assert sorted(found) == list(range(200))
+    few = [place for place, doc_id in enumerate(found) if doc_id % 10 == 0]
+    assert all(abs(place - 10 * number - 5) <= 1 for number, place in enumerate(few))
+    at_random = order.of(plan_task(FakeTask(200), None, 0))
+    assert [one for one in found if one % 10] == [one for one in at_random if one % 10]
+    assert order.name(plan) != order.name(plan_task(FakeTask(200), None, 0))
+    with pytest.raises(ValueError, match="no random order"):
+        place_in(order.name(plan), "fake", "1")
 
 
 @pytest.mark.parametrize(("name", "doc_id"), [("cost", "1"), ("random:x:y", "1"), ("random:0:y", "a"), ("", "1")])

@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
+from lmms_eval import stats
 from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import PipelineScore, Selection
 from lmms_eval.engine.aggregate import AggregateOptions
-from lmms_eval.engine.early import Sampling, Stop
+from lmms_eval.engine.early import Sampling, Stop, number_of
 from lmms_eval.engine.ends import TaskEnds
 from lmms_eval.engine.evaluate import EngineOptions, evaluate
 from lmms_eval.engine.headline import LEAST, HalfWidth, Part, Prefix, Statement, ToldFrom
@@ -120,6 +121,41 @@ def test_tasks_of_different_ranges_are_weighted_in_their_units() -> None:
     percent = Prefix([replace(one, in_percent=True) for one in parts], {"a": range(40), "b": range(40)})
     percent.advance(lambda one, doc_id: value_of(doc_id) if one.task == "a" else 1.0 + doc_id % 5)
     assert percent.value() == pytest.approx((3 * 65.0 + 50.0) / 4)
+
+
+def test_a_macro_mean_weighs_strata_alike_and_another_mean_documents() -> None:
+    strata = {doc_id: "small" if doc_id % 5 == 0 else "large" for doc_id in range(200)}
+    right = {doc_id: float(doc_id % 10 < 5) if strata[doc_id] == "large" else float(doc_id < 50) for doc_id in strata}
+    ends = {}
+    for is_macro, mean in ((True, (80 / 160 + 10 / 40) / 2), (False, 90 / 200)):
+        for_all = Prefix([part(strata=strata, is_macro=is_macro)], {"fake": range(200)})
+        for_all.advance(lambda _, doc_id: right[doc_id])
+        interval = for_all.interval()
+        assert (interval.low, interval.high) == pytest.approx((mean, mean))
+        assert for_all.value() == pytest.approx(mean)
+        ends[is_macro] = for_all.shown_interval()
+    spreads = [
+        stats.Spread.of_scores([right[d] for d in strata if strata[d] == name], SHARE) for name in set(strata.values())
+    ]
+    found = stats.score_interval(0.375, stats.Spread.stratified(spreads, [1.0, 1.0]), SHARE)
+    assert ends[True] == found and ends[False] is not None and ends[False].method == "wilson"
+
+
+def test_a_look_waits_for_a_document_of_each_stratum() -> None:
+    strata = {doc_id: "rare" if doc_id == 30 else "usual" for doc_id in range(60)}
+    prefix = Prefix([part(strata=strata)], {"fake": range(60)})
+    assert prefix.advance(lambda _, doc_id: value_of(doc_id), HalfWidth(1.0))
+    assert prefix.length == 31
+
+
+def test_numbers_are_scaled_and_strata_that_the_baseline_lacks_are_left_out() -> None:
+    strata = {doc_id: "ab"[doc_id % 2] for doc_id in range(80)}
+    baseline = dict.fromkeys(range(0, 80, 2), 0.0)
+    one = Part("fake", "acc", "none", ScoreRange(0.0, 100.0), strata=strata, is_macro=True, scale=100.0)
+    prefix = Prefix([replace(one, baseline=baseline)], {"fake": range(80)})
+    prefix.advance(lambda _, doc_id: 100 * value_of(doc_id))
+    assert prefix.value() == pytest.approx(100 * sum(map(value_of, baseline)) / 40)
+    assert number_of(record_of(FakeTask(80), 1), one) == 100.0
 
 
 def test_at_the_last_document_the_interval_is_the_ordinary_one() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,29 @@ task: [vote_a, vote_b]
 aggregate_metric_list:
   - {metric: exact_match, aggregation: mean, weight_by_size: false}
 """
+AGGREGATIONS = {
+    "owned": "!function utils.own",
+    "macro": "!function utils.macro, range: [0, 100], strata: {column: topic, scale: 100}",
+    "lying": "!function utils.plain, range: [0, 1], strata: topic",
+}
 UTILS = """
 def own(values):
     return sum(values) / len(values)
+
+
+def topical(doc, results):
+    return {"by_topic": {"topic": doc["topic"], "score": float(results[0] == doc["answer"])}}
+
+
+def macro(values):
+    topics = {}
+    for value in values:
+        topics.setdefault(value["topic"], []).append(value["score"])
+    return 100 * sum(sum(scores) / len(scores) for scores in topics.values()) / len(topics)
+
+
+def plain(values):
+    return sum(value["score"] for value in values) / len(values)
 
 
 def scored(doc, results):
@@ -48,24 +69,38 @@ def report(tasks, stem):
 """
 
 
+def topic(number: int) -> str:
+    """Most documents are of the first topic."""
+    return ("history", "botany", "trade", "music")[max(0, number % 8 - 4)]
+
+
 @pytest.fixture(scope="module")
 def tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tasks")
-    for name, count in (("vote_a", 300), ("vote_b", 120), ("owned", 40), ("free", 40), ("reported", 200)):
+    for name, count in (
+        ("vote_a", 300),
+        ("vote_b", 120),
+        ("owned", 40),
+        ("free", 40),
+        ("reported", 200),
+        ("macro", 400),
+        ("lying", 60),
+    ):
         draw = random.Random(name)
-        rows = [{"question": f"Question {number}", "answer": draw.choice("AAB")} for number in range(count)]
+        rows = [
+            {"question": f"Question {number}", "answer": draw.choice("AAB"), "topic": topic(number)}
+            for number in range(count)
+        ]
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         more = {
             "free": "process_results: !function utils.scored",
             "reported": "report: !function utils.report",
+            "macro": "process_results: !function utils.topical",
+            "lying": "process_results: !function utils.topical",
         }.get(name, "")
+        metric = {"free": "points", "macro": "by_topic", "lying": "by_topic"}.get(name, "exact_match")
         (folder / f"{name}.yaml").write_text(
-            TASK.format(
-                name=name,
-                more=more,
-                metric="points" if name == "free" else "exact_match",
-                aggregation="!function utils.own" if name == "owned" else "mean",
-            )
+            TASK.format(name=name, more=more, metric=metric, aggregation=AGGREGATIONS.get(name, "mean"))
         )
     (folder / "votes.yaml").write_text(GROUP)
     (folder / "utils.py").write_text(UTILS)
@@ -146,6 +181,43 @@ def test_a_group_ends_as_one(start: Any) -> None:
     assert (interval["high"] - interval["low"]) / 2 <= 0.1
     assert report.table.count(f"(stopped early: {stops['votes']['asked']} of 420)") == 2
     assert stops["vote_a"]["rule"] == "votes: halfwidth<=10%"
+
+
+def test_a_macro_mean_over_strata_ends_early(start: Any, tmp_path: Path) -> None:
+    report = start(tasks="macro", until="halfwidth<=10%", seed="3")
+    stop = report.results["early_stop"]["macro"]
+    assert 40 < stop["asked"] < 400 == stop["of"] and stop["order"].startswith("strata:3:")
+    interval = stop["interval"]
+    assert (interval["high"] - interval["low"]) / 2 <= 10 and interval["method"] == "empirical bernstein"
+    rows = samples(tmp_path / "out", "macro")
+    counts = Counter(topic(row["doc_id"]) for row in rows)
+    assert all(abs(counts[name] - stop["asked"] / 8) <= 1 for name in ("botany", "trade", "music"))  # an even pace
+    value = report.results["results"]["macro"]["by_topic,none"]
+    right = Counter(topic(row["doc_id"]) for row in rows if row["target"] == "A")
+    assert value == pytest.approx(25 * sum(right[name] / counts[name] for name in counts))
+    assert interval["low"] <= value <= interval["high"]
+    assert f"{value:.4f} (stopped early: {stop['asked']} of 400)" in report.table
+    again = start(tasks="macro", until="halfwidth<=10%", seed="3", out="again")
+    assert again.results["early_stop"] == report.results["early_stop"]
+    scored = rescore(tmp_path / "out", {"log_samples": True}, ends=True)
+    assert {**scored.results["early_stop"]["macro"], "rule": stop["rule"]} == stop
+    start(tasks="macro", out="base")
+    against = start(tasks="macro", says="C", until=f"decided:{tmp_path / 'base'}", out="other")
+    assert against.results["early_stop"]["macro"]["difference"]["high"] < 0
+
+
+def test_the_macro_mean_of_megabench_ends_early(start: Any) -> None:
+    report = start(tasks="megabench_demo", model_args="strategy=gold", until="halfwidth<=0.27")
+    stop = report.results["early_stop"]["megabench_demo"]
+    assert 26 <= stop["asked"] < 59 == stop["of"]  # of each of the 26 tasks one at least
+    assert report.results["intervals"]["megabench_demo"]["macro_mean,none"]["low"] == stop["interval"]["low"] > 0.45
+    assert f"1.0000 (stopped early: {stop['asked']} of 59)" in report.table
+
+
+def test_strata_that_are_none_give_no_interval(start: Any) -> None:
+    report = start(tasks="lying", until="decided:0.05")
+    assert report.results["early_stop"]["lying"]["interval"] is None
+    assert report.results["intervals"]["lying"]["by_topic,none"]["reason"] == "no mean over its strata"
 
 
 def test_decided_against_a_baseline(start: Any, tmp_path: Path) -> None:

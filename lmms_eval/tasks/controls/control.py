@@ -95,6 +95,9 @@ class ControlTask(Task):
     def costs(self, doc_ids: Sequence[int]) -> Sequence[float]:
         return self.task.costs(doc_ids)
 
+    def strata(self, doc_ids: Sequence[int]) -> Sequence[str] | None:
+        return self.task.strata(doc_ids)
+
     def judge_questions(self, doc_id: int, answers: Sequence[Answer]) -> Sequence[JudgeQuestion]:
         return self.task.judge_questions(doc_id, answers)
 

@@ -17,6 +17,7 @@ from lmms_eval.metrics.table import AGGREGATIONS, METRICS
 from lmms_eval.tasks.yaml.arguments import arguments_of, nearest, wrong_value
 from lmms_eval.tasks.yaml.config import GENERATING, TaskConfig
 from lmms_eval.tasks.yaml.functions import named
+from lmms_eval.tasks.yaml.strata import stated_strata
 from lmms_eval.utils.numbers import ScoreRange
 
 log = logging.getLogger(__name__)
@@ -25,7 +26,7 @@ DEFAULTS = {"multiple_choice": ("acc", "acc_norm"), "loglikelihood": ("perplexit
 """Metrics without ``metric_list``; ``exact_match`` for generating tasks."""
 _CALLED_WITH = ("references", "predictions", "item")
 """Parameters of a metric's function beside its own arguments."""
-_OWN_KEYS = frozenset({"metric", "aggregation", "higher_is_better", "range"})
+_OWN_KEYS = frozenset({"metric", "aggregation", "higher_is_better", "range", "strata"})
 _ALL_TARGETS = frozenset({"anls", "bleu", "chrf", "ter", "wer"})
 """Metrics that take all reference answers at once."""
 
@@ -36,6 +37,8 @@ class TaskMetric:
 
     definition: MetricDefinition
     arguments: Mapping[str, Any]
+    strata: str = ""
+    """Column of the strata, where the number is a mean over these."""
 
     @property
     def name(self) -> str:
@@ -82,8 +85,11 @@ def _metric(entry: Mapping[str, Any], config: TaskConfig, where: str) -> TaskMet
     _check_arguments(name, arguments, config, where)
     function, registered = aggregation(stated, where)
     own = function if registered else named(function, f"the aggregation of metric {name!r}")
-    definition = MetricDefinition(name, own, registered, bool(direction), _range(entry, registered, where))
-    return TaskMetric(definition, arguments)
+    strata = stated_strata(entry, registered, where)
+    definition = MetricDefinition(
+        name, own, registered, bool(direction), _range(entry, registered, where), strata.scale if strata else 0.0
+    )
+    return TaskMetric(definition, arguments, strata.column if strata else "")
 
 
 def _check_arguments(name: str, given: Mapping[str, Any], config: TaskConfig, where: str) -> None:

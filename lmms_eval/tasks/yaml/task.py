@@ -41,6 +41,7 @@ from lmms_eval.tasks.yaml.requests import RequestFactory
 from lmms_eval.tasks.yaml.scoring import AnswerScorer, scoring_plan
 from lmms_eval.tasks.yaml.seeding import Seeding
 from lmms_eval.tasks.yaml.settings import generation_options, recorded_specific_kwargs, shots
+from lmms_eval.tasks.yaml.strata import common_column, strata_of
 from lmms_eval.utils.signatures import accepts
 
 PROMPT_KEYS = ("process_docs", "doc_to_visual", "doc_to_text", "doc_to_choice", "doc_to_messages", "description")
@@ -95,6 +96,7 @@ class YamlTask(Task):
         self.generation = generation_options(config, options)
         self._task_metrics = task_metrics(config, options.predict_only, self.where)
         self.metrics = tuple(metric.definition for metric in self._task_metrics)
+        self._strata = common_column([metric.strata for metric in self._task_metrics], self.where)
         self._plan = scoring_plan(config, options.reasoning_tags, self.where)
         self.pipelines = self._plan.names
         self.is_judged = config.doc_to_judge is not None and not options.predict_only
@@ -199,6 +201,9 @@ class YamlTask(Task):
 
     def costs(self, doc_ids: Sequence[int]) -> Sequence[float]:
         return self._estimates().of_documents(doc_ids)
+
+    def strata(self, doc_ids: Sequence[int]) -> Sequence[str] | None:
+        return strata_of(self.documents, self._strata, doc_ids, self.where)
 
     def request_cost(self, doc_id: int) -> float:
         """Estimated tokens of one request of a document (``lmms_eval.tasks.yaml.costs``)."""
