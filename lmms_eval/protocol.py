@@ -107,8 +107,11 @@ class _Writer:
             yield _image_part(image_url(content.url, self.image_options))
         elif isinstance(content, ChatAudioContent):
             from lmms_eval.media import resolve, wire_audio
+            from lmms_eval.media.sent import note_file
 
             sound = resolve(content.url)
+            if sound.kind == "url":
+                note_file(sound, "audio")
             url = sound.url if sound.kind == "url" else wire_audio(sound).data_url
             yield {"type": "audio_url", "audio_url": {"url": url}}
         elif self.pass_video_url:

@@ -76,6 +76,8 @@ def _order(config: RunConfig) -> Iterator[str]:
         yield "--until needs scores, which --predict_only does not make: leave one of them out"
     if config.until and config.ablate:
         yield "--until does not go with --ablate, whose controls are compared over all documents: leave one of them out"
+    if config.until and config.permute_choices:
+        yield "--until does not go with --permute_choices, which counts documents in all orders: leave one of them out"
 
 
 def _ranges(config: RunConfig) -> Iterator[str]:

@@ -27,6 +27,8 @@ class AskReport:
     audio_seconds: float = 0.0
     untold: int = 0
     """Answers whose tokens the back end did not tell."""
+    unmeasured: int = 0
+    """Sounds of unknown length, and videos that went out as a whole."""
     timed: int = 0
     """Answers whose latency the back end told."""
     latency: float = 0.0
@@ -72,9 +74,10 @@ class AskReport:
             self.output_tokens += response.usage.output_tokens or 0
             self.reasoning_tokens += response.usage.reasoning_tokens or 0
         if response.media:
-            pictures, seconds = media_spent(response.media)
-            self.pictures += pictures
-            self.audio_seconds += seconds
+            sent = media_spent(response.media)
+            self.pictures += sent.pictures
+            self.audio_seconds += sent.audio_seconds
+            self.unmeasured += sent.unmeasured
         error = response.error
         if error is None:
             self.answered += 1

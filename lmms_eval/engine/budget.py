@@ -90,10 +90,15 @@ class Budget:
                 "--max_tokens and --max_cost out"
             )
             return
-        usage, (pictures, seconds) = response.usage or Usage(), media_spent(response.media)
-        spent = Spending(
-            usage.input_tokens or 0, usage.output_tokens or 0, usage.reasoning_tokens or 0, pictures, seconds
-        )
+        usage = response.usage or Usage()
+        spent = Spending(usage.input_tokens or 0, usage.output_tokens or 0, usage.reasoning_tokens or 0)
+        spent += media_spent(response.media)
+        if not self._has_cost(who, spent):
+            self._end(
+                f"{who} was sent a sound of unknown length or a whole video, so that nobody could say when the budget "
+                "is spent: leave --max_cost out"
+            )
+            return
         with self._lock:
             if who == "the judge":
                 self._judge += spent
@@ -101,6 +106,14 @@ class Budget:
                 self._model += spent
         self._check()
         self._tell()
+
+    def _has_cost(self, who: str, spent: Spending) -> bool:
+        """What was sent has a known cost, or there is no limit to that."""
+        tariffs = self._limits.tariffs
+        if tariffs is None or self._limits.cost is None:
+            return True
+        tariff = tariffs.judge if who == "the judge" else tariffs.model
+        return tariff is None or tariff.price.knows(spent)
 
     def _tell(self) -> None:
         """Exchange counts where this process has spent much since the last time."""

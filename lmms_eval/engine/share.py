@@ -167,7 +167,7 @@ def _batches(store: RunStore) -> Iterator[list[dict[str, Any]]]:
 def _add_report(report: AskReport, other: dict[str, Any]) -> None:
     added = (
         "answered", "failed", "input_tokens", "output_tokens", "reasoning_tokens", "pictures", "audio_seconds",
-        "untold", "timed", "latency", "judge_asked",
+        "untold", "unmeasured", "timed", "latency", "judge_asked",
     )  # fmt: skip
     for name in added:
         setattr(report, name, getattr(report, name) + other[name])

@@ -20,10 +20,15 @@ class RunSpending:
     judge: Spending = NOTHING
 
 
-def media_spent(media: Sequence[SentMedia]) -> tuple[int, float]:
-    """Count pictures, the frames of videos among them, and seconds of sound as far as they are known."""
-    pictures = sum(len(one.frames) if one.type == "video" else one.type == "image" for one in media)
-    return pictures, sum(one.seconds or 0.0 for one in media if one.type == "audio")
+def media_spent(media: Sequence[SentMedia]) -> Spending:
+    """Count pictures, the frames of videos among them, and seconds of sound, and what of them is not known."""
+    sounds = [one.seconds for one in media if one.type == "audio"]
+    videos = [len(one.frames) for one in media if one.type == "video"]
+    return Spending(
+        pictures=sum(videos) + sum(one.type == "image" for one in media),
+        audio_seconds=sum(seconds or 0.0 for seconds in sounds),
+        unmeasured=sounds.count(None) + videos.count(0),
+    )
 
 
 def spent_in(record: Mapping[str, Any]) -> Spending:
@@ -33,8 +38,7 @@ def spent_in(record: Mapping[str, Any]) -> Spending:
     read, written, thought = (count or 0 for count in record.get("usage", (0, 0, 0)))
     media = [SentMedia.from_dict(medium) for medium in record.get("media", ())]
     untold = "usage" not in record and "error" not in record
-    pictures, seconds = media_spent(media)
-    return Spending(read, written, thought, pictures, seconds, int(untold))
+    return Spending(read, written, thought, untold=int(untold)) + media_spent(media)
 
 
 def spending_from(sums: Mapping[str, Any]) -> Spending:

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval.errors import MediaError
 from lmms_eval.media.containers import open_container
 from lmms_eval.media.reference import MediaRef, Root, resolve
-from lmms_eval.media.sent import note_file
+from lmms_eval.media.sent import is_recording, note_file
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
 WIRE_FORMATS = ("wav", "mp3", "flac")
+_WAV_HEADER = 44
+"""Bytes of the header that the module ``wave`` writes."""
 _MIME = {"wav": "audio/wav", "mp3": "audio/mpeg", "flac": "audio/flac"}
 
 
@@ -91,11 +93,16 @@ def audio_seconds(value: Any, root: Root = None) -> float:
     Raises:
         MediaError: as :func:`load_audio`.
     """
-    import av
-
     ref = resolve(value, root)
     if ref.kind == "array":
         return len(_mono(ref)) / ref.sampling_rate
+    return _told_seconds(ref) or load_audio(ref).duration
+
+
+def _told_seconds(ref: MediaRef) -> float | None:
+    """Length of an encoded sound by its header; ``None`` where that tells nothing. Raises ``MediaError``."""
+    import av
+
     try:
         with open_container(ref) as container:
             if not container.streams.audio:
@@ -105,7 +112,7 @@ def audio_seconds(value: Any, root: Root = None) -> float:
             told = told or (container.duration or 0) / 1_000_000
     except (av.FFmpegError, OSError, ValueError, EOFError) as error:
         raise MediaError(f"{ref.describe()} is not a readable sound: {error}") from error
-    return told if told > 0 else load_audio(ref).duration
+    return told if told > 0 else None
 
 
 def wire_audio(value: Any, formats: Collection[str] = WIRE_FORMATS, root: Root = None) -> EncodedAudio:
@@ -115,18 +122,29 @@ def wire_audio(value: Any, formats: Collection[str] = WIRE_FORMATS, root: Root =
         MediaError: not found, unreadable, or without samples.
     """
     ref = resolve(value, root)
+    seconds: float | None = None
     if ref.kind == "array":
         made = _encoded("wav", encode_wav(ref.array, ref.sampling_rate))
+        seconds = (made.nbytes - _WAV_HEADER) / 2 / ref.sampling_rate
     else:
         data = ref.read_bytes()
         kind = sniff(data)
         if kind in formats:
             made = _encoded(kind, data)
+            seconds = _seconds_of(data) if is_recording() else None
         else:
             sound = _decode(MediaRef("bytes", data=data, name=ref.describe()), None)
-            made = _encoded("wav", encode_wav(sound.samples, sound.sampling_rate))
-    note_file(ref, "audio", made.nbytes)
+            made, seconds = _encoded("wav", encode_wav(sound.samples, sound.sampling_rate)), sound.duration
+    note_file(ref, "audio", made.nbytes, None if seconds is None else round(seconds, 3))
     return made
+
+
+def _seconds_of(data: bytes) -> float | None:
+    """Length of a file that goes out as it is, by its header; ``None`` where that tells nothing or is damaged."""
+    try:
+        return _told_seconds(MediaRef("bytes", data=data))
+    except MediaError:  # what becomes of it, whoever gets it decides
+        return None
 
 
 def encode_wav(array: Any, sampling_rate: int) -> bytes:

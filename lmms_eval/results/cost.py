@@ -11,7 +11,8 @@ from lmms_eval.utils.prices import Spending, Tariff, Tariffs
 def cost_part(spent: RunSpending, tariffs: Tariffs) -> dict[str, Any]:
     """``usage.cost``: of all starts of the run, as far as their journals are here; hits of the cache cost nothing.
 
-    ``None`` stands for a cost that is not known: the back end told no tokens, or the table has no price.
+    ``None`` stands for a cost that is not known: the back end told no tokens, the table has no price, or it has one of
+    media and some were not measured.
     """
     model, judge = _cost(tariffs.model, spent.model), _cost(tariffs.judge, spent.judge)
     part: dict[str, Any] = {
@@ -38,12 +39,14 @@ def _lines(name: str, tariff: Tariff | None, spent: Spending) -> list[str]:
         return [f"{name}: price not known ({tokens})"]
     cost = _cost(tariff, spent)
     if cost is None:
-        return [f"{name}: not known, for {spent.untold:,} answers came without a count of their tokens"]
+        if spent.untold:
+            return [f"{name}: not known, for {spent.untold:,} answers came without a count of their tokens"]
+        return [f"{name}: not known, for {spent.unmeasured:,} sounds of unknown length or whole videos were sent"]
     return [f"{name}: {tariff.shown(cost)} for {tokens} (price: {tariff.source})"]
 
 
 def _cost(tariff: Tariff | None, spent: Spending) -> float | None:
-    """The cost; ``None`` where there is no price, or an answer whose tokens nobody told."""
+    """The cost; ``None`` where there is no price, tokens were not told, or media that have a price not measured."""
     if spent == Spending():
         return 0.0
-    return None if tariff is None or spent.untold else tariff.cost(spent)
+    return None if tariff is None or spent.untold or not tariff.price.knows(spent) else tariff.cost(spent)

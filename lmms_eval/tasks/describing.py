@@ -16,7 +16,6 @@ from lmms_eval.tasks.facts import Facts, facts_of
 from lmms_eval.tasks.selection import choose
 from lmms_eval.tasks.yaml.metrics import DEFAULTS
 from lmms_eval.tasks.yaml.task import TaskSource
-from lmms_eval.utils.numbers import ScoreRange
 from lmms_eval.utils.task_files import read_text
 
 PERMUTED = "permute-choices"
@@ -203,9 +202,14 @@ def _metrics(raw: Mapping[str, Any]) -> Iterator[Metric]:
         known = METRICS.get(name)
         higher = entry.get("higher_is_better", True if known is None else known.higher_is_better)
         bounds = entry.get("range")
-        within = ScoreRange(float(bounds[0]), float(bounds[1])) if bounds else known.score_range if known else None
-        ends = (within.low, within.high) if within is not None else (None, None)
-        yield Metric(name, bool(higher), *(end if end is not None and math.isfinite(end) else None for end in ends))
+        within = known.score_range if known else None
+        low, high = bounds or ((within.low, within.high) if within is not None else (None, None))
+        yield Metric(name, bool(higher), _end(low), _end(high))
+
+
+def _end(stated: float | None) -> float | None:
+    """An end of a range; ``None`` where there is none."""
+    return None if stated is None or not math.isfinite(stated) else float(stated)
 
 
 def _merged(rows: Sequence[Facts], field: str) -> tuple[str, ...]:

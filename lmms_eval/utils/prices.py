@@ -41,6 +41,8 @@ class Spending:
     audio_seconds: float = 0.0
     untold: int = 0
     """Answers whose tokens nobody told."""
+    unmeasured: int = 0
+    """Sounds of which nobody knows how long they are, and videos that went out as a whole."""
 
     def __add__(self, other: Spending) -> Spending:
         return Spending(
@@ -50,6 +52,7 @@ class Spending:
             self.pictures + other.pictures,
             self.audio_seconds + other.audio_seconds,
             self.untold + other.untold,
+            self.unmeasured + other.unmeasured,
         )
 
     @property
@@ -73,6 +76,10 @@ class Price:
     audio_second: float = 0.0
     batch: float = 1.0
     """Factor for requests that go through a batch interface."""
+
+    def knows(self, spent: Spending) -> bool:
+        """Tell whether all that has a price was measured, the tokens apart."""
+        return not spent.unmeasured or not (self.image or self.audio_second)
 
     def cost(self, spent: Spending, is_batch: bool = False) -> float:
         """Compute the price of what was spent, in the table's currency; all input counts as not cached."""

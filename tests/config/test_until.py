@@ -81,6 +81,7 @@ def test_rules_may_be_given_one_by_one() -> None:
         ({"order": "cost", "until": "decided:1"}, "leave --order cost out"),
         ({"predict_only": True, "output_path": "o", "until": "decided:1"}, "--until needs scores"),
         ({"ablate": "no-media", "until": "decided:1"}, "--until does not go with --ablate"),
+        ({"permute_choices": 4, "until": "decided:1"}, "--until does not go with --permute_choices"),
         ({"order": "shuffled"}, "--order: choose one of cost, random"),
         ({"until": "sure"}, "--until: 'sure' is no rule"),
         ({"until": 3}, "--until: '3' is no rule"),

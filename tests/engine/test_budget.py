@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from lmms_eval.api.request import Request, Response, Usage
+from lmms_eval.api.request import Request, Response, SentMedia, Usage
 from lmms_eval.engine.budget import Budget, Limits
 from lmms_eval.engine.spending import RunSpending
 from lmms_eval.errors import ConfigError, UsageError
@@ -60,6 +61,29 @@ def test_hits_of_the_cache_do_not_count(tmp_path) -> None:
     again = Told(counted)
     report = told(tmp_path, again, use_cache=cache, output_path=str(tmp_path / "b"), max_tokens=EACH)
     assert report.exit_code == 0 and again.asked == []
+
+
+@pytest.mark.parametrize(("media", "cost"), [({"type": "audio"}, None), ({"type": "audio", "seconds": 2.0}, 38.0)])
+def test_a_sound_of_unknown_length_has_no_cost(tmp_path, media, cost) -> None:
+    """30 documents of 12 tokens at 0.1, and 0.5 for each of 2 seconds where these are known."""
+
+    def heard(request: Request) -> Response:
+        return replace(counted(request), media=(SentMedia(**media),))
+
+    tasks(tmp_path, DOCUMENTS)
+    (tmp_path / "p.yaml").write_text("models:\n  told: {input: 10000, output: 100000, audio_second: 0.5}\n")
+    given = config(tmp_path, model="told", prices=str(tmp_path / "p.yaml"))
+    report = run(given, Told(heard))
+    usage = report.results["usage"]["cost"]
+    assert usage["model"] == usage["total"] == (None if cost is None else pytest.approx(cost + 1))
+    is_said = "cost: not known, for 30 sounds of unknown length or whole videos were sent"
+    assert any(line.startswith(is_said) for line in report.lines) == (cost is None)
+    limited = config(
+        tmp_path, model="told", prices=str(tmp_path / "p.yaml"), max_cost=1000.0, output_path=str(tmp_path / "l")
+    )
+    model = Told(heard)
+    report = run(limited, model)
+    assert (report.exit_code, len(model.asked)) == ((3, 1) if cost is None else (0, DOCUMENTS))
 
 
 def test_a_model_that_tells_no_tokens_is_not_asked_on(tmp_path) -> None:

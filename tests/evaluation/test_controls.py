@@ -10,8 +10,10 @@ from PIL import Image
 
 from lmms_eval.api.model import Model, RequestStream, lmms
 from lmms_eval.api.request import Request, RequestKind, Response
+from lmms_eval.engine.early import Sampling
 from lmms_eval.errors import UsageError
 from lmms_eval.evaluation.run import RunReport, run
+from lmms_eval.evaluation.sampling import sampling_of
 from tests.evaluation import kit
 from tests.tasks.kit import BASE, Function, write_rows, write_yaml
 
@@ -287,3 +289,18 @@ def test_class_plugins_are_shown_what_the_control_shows(tmp_path: Path, plugin: 
     assert {shown["probe@shuffled-media", number][1][0].size[0] - 8 for number in range(4)} == set(range(4))
     assert shown["probe@shuffled-media", 1][1][0].size != (9, 6)
     assert shown["probe@rotation-1", 1][0] == "<image>colour 1?\nA. green\nB. blue\nC. white\nD. red"
+
+
+def test_the_live_number_is_that_of_the_plain_task_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    picture_task(tmp_path)
+    found = []
+
+    def noted(*arguments: Any) -> Sampling | None:
+        found.append(sampling_of(*arguments))
+        return found[-1]
+
+    monkeypatch.setattr("lmms_eval.evaluation.collect.sampling_of", noted)
+    report = evaluated(tmp_path, Looker(), ablate="no-media,blank-media", order="random")
+    assert report.exit_code == 0 and {"probe", "probe@no-media"} <= set(report.results["results"])
+    (sampling,) = found
+    assert sampling is not None and [part.task for part in sampling.shown] == ["probe"]

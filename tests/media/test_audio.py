@@ -11,6 +11,7 @@ import pytest
 from lmms_eval.errors import MediaError
 from lmms_eval.media import encode_wav, load_audio, wire_audio
 from lmms_eval.media.audio import sniff
+from lmms_eval.media.sent import recording
 from tests.media.draw import picture, tone, write_video
 
 
@@ -83,6 +84,23 @@ def test_arrays_become_wav() -> None:
     wire = wire_audio({"array": tone(), "sampling_rate": 8000})
     assert wire.format == "wav"
     assert np.allclose(load_audio(base64.b64decode(wire.base64)).samples, tone(), atol=1e-3)
+
+
+@pytest.mark.parametrize(("name", "codec"), [("a.mp3", "libmp3lame"), ("a.flac", "flac"), ("a.m4a", "aac"), ("", "")])
+def test_how_long_a_sound_is_that_goes_out_is_noted(name: str, codec: str, tmp_path: Path) -> None:
+    sound = write_sound(tmp_path / name, codec) if name else {"array": tone(), "sampling_rate": 8000}
+    with recording() as sent:
+        wire = wire_audio(sound)
+    assert sent[0].seconds == pytest.approx(load_audio(sound).duration, abs=0.1)
+    assert sent[0].nbytes == wire.nbytes
+
+
+def test_a_header_that_tells_nothing_leaves_the_length_open(tmp_path: Path) -> None:
+    path = tmp_path / "a.mp3"
+    path.write_bytes(b"ID3" + b"\0" * 200)
+    with recording() as sent:
+        assert wire_audio(path).nbytes == 203
+    assert sent[0].seconds is None
 
 
 def test_decoding_keeps_the_tone(tmp_path: Path) -> None:

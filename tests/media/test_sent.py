@@ -126,7 +126,7 @@ def test_sounds(tmp_path: Path) -> None:
         wire_audio(str(path))
         load_audio(str(path), sampling_rate=16000)
         load_audio({"array": tone(8000, 0.25), "sampling_rate": 8000})
-    assert sent[0] == SentMedia("audio", path=str(path), sha256=sha(data), nbytes=len(data))
+    assert sent[0] == SentMedia("audio", path=str(path), sha256=sha(data), nbytes=len(data), seconds=0.5)
     assert sent[1] == SentMedia("audio", path=str(path), sha256=sha(data), seconds=0.5)
     assert (sent[2].seconds, sent[2].path, len(sent[2].sha256)) == (0.25, "", 64)
 

@@ -10,7 +10,7 @@ import pytest
 from lmms_eval.config.controls import CONTROLS
 from lmms_eval.errors import UnknownNameError
 from lmms_eval.tasks.catalogue import Catalogue
-from lmms_eval.tasks.describing import PERMUTED, Wanted, controls_of_source, describe, search
+from lmms_eval.tasks.describing import PERMUTED, Wanted, _metrics, controls_of_source, describe, search
 from lmms_eval.tasks.selection import choose
 
 OWN = """
@@ -26,6 +26,8 @@ metric_list:
   - metric: of_its_own
     higher_is_better: false
     range: [0, 5]
+  - metric: open
+    range: [0, null]
 process_results: !function nowhere.at_all
 """
 
@@ -49,9 +51,17 @@ def test_a_task_without_facts_of_which_no_code_is_imported(catalogue: Catalogue)
     )
     assert (part.data_set, part.configuration, part.split) == ("someone/somewhere", "part", "test")
     assert [(m.name, m.higher_is_better, m.low, m.high) for m in part.metrics] == [
-        ("wer", False, None, None), ("of_its_own", False, 0.0, 5.0),
+        ("wer", False, None, None), ("of_its_own", False, 0.0, 5.0), ("open", True, 0.0, None),
     ]  # fmt: skip
     assert "nowhere" not in sys.modules
+
+
+def test_every_packaged_task_is_described() -> None:
+    catalogue = Catalogue()
+    for name in ("librispeech", "mmstar", "mlvu_dev"):
+        assert describe(name, catalogue).parts
+    for source in choose(list(catalogue.tasks), catalogue).sources:
+        assert list(_metrics(source.raw)) or source.raw.get("metric_list") == []
 
 
 def test_a_group_adds_up_where_all_is_stated(catalogue: Catalogue) -> None:
