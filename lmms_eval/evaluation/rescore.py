@@ -32,6 +32,8 @@ GIVEN = (
     "score_workers", "show_config", "use_cache", "verbosity",
 )  # fmt: skip
 """Options that may be given anew; all others are the recorded ones."""
+OF_ASKING = ("max_cost", "max_tokens", "processes")
+"""Recorded options that are about asking the model; a judge that is given now has no budget."""
 JUDGE_OPTIONS = ("judge_args", "judge_base_url", "judge_model", "judge_retries")
 
 
@@ -160,7 +162,7 @@ def _config(folder: Path, record: Mapping[str, Any], given: Mapping[str, Any]) -
     values = {
         name: value
         for name, value in record.get("arguments", {}).items()
-        if value is not None and name not in ("config", "baseline", *JUDGE_OPTIONS)
+        if value is not None and name not in ("config", "baseline", *OF_ASKING, *JUDGE_OPTIONS)
     }
     defaults = {name: found.text for name, found in environment_defaults(os.environ).items() if name in GIVEN}
     values = {**defaults, **values}

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import base64
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +17,8 @@ from lmms_eval.errors import UsageError
 from lmms_eval.evaluation.run import RunReport, run
 from lmms_eval.evaluation.sampling import sampling_of
 from tests.evaluation import kit
+from tests.media.draw import write_video
+from tests.servers.stub import StubServer
 from tests.tasks.kit import BASE, Function, write_rows, write_yaml
 
 COLOURS = {"red": (200, 0, 0), "green": (0, 200, 0), "blue": (0, 0, 200), "white": (250, 250, 250)}
@@ -304,3 +308,33 @@ def test_the_live_number_is_that_of_the_plain_task_alone(tmp_path: Path, monkeyp
     assert report.exit_code == 0 and {"probe", "probe@no-media"} <= set(report.results["results"])
     (sampling,) = found
     assert sampling is not None and [part.task for part in sampling.shown] == ["probe"]
+
+
+def test_a_server_gets_grey_frames_of_the_same_size_for_a_video(tmp_path: Path) -> None:
+    folder = tmp_path / "tasks"
+    folder.mkdir()
+    video = write_video(folder / "v.mp4", 12)
+    write_rows(folder, [{"question": "What moves? ANSWER=a", "answer": "a", "video": str(video)}])
+    (folder / "utils.py").write_text("def doc_to_visual(doc):\n    return [doc['video']]\n")
+    write_yaml(
+        folder / "probe.yaml",
+        {**BASE, "doc_to_text": "question", "doc_to_visual": Function("utils.doc_to_visual")},
+    )
+    with StubServer() as server:
+        arguments = f"model=stub,base_url={server.url},api_key=x,num_concurrent=1,max_frames_num=4"
+        chosen = kit.config(tmp_path, model="openai", model_args=arguments, tasks="probe", ablate="blank-media")
+        report = run(chosen)
+        bodies = [body for body in server.bodies() if "messages" in body]
+    assert report.exit_code == 0 and report.results["controls"]["probe"]["blank-media"]["exact_match,none"]["gap"] == 0
+
+    def frames(body: Any) -> list[Image.Image]:
+        parts = [part for part in body["messages"][-1]["content"] if part["type"] == "image_url"]
+        return [Image.open(io.BytesIO(base64.b64decode(part["image_url"]["url"].partition(",")[2]))) for part in parts]
+
+    shown = [frames(body) for body in bodies]
+    spread = [max(high - low for frame in of for low, high in frame.convert("RGB").getextrema()) for of in shown]
+    (grey,), (plain,) = (
+        [of for of, wide in zip(shown, spread, strict=True) if (wide < 8) == is_grey] for is_grey in (1, 0)
+    )
+    assert [frame.size for frame in grey] == [frame.size for frame in plain] and len(grey) == 4
+    assert all(abs(frame.convert("L").getpixel((5, 5)) - 127) < 5 for frame in grey)

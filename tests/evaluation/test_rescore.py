@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lmms_eval.api.registry import ModelManifest
+from lmms_eval.api.request import Request, Response, Usage
 from lmms_eval.evaluation.rescore import rescore
 from lmms_eval.evaluation.run import run
 from lmms_eval.models import registry
-from tests.evaluation.kit import NAME, config
+from lmms_eval.storage.run_folder import RunFolder
+from tests.evaluation.kit import NAME, Told, config, right, run_folders
 from tests.media.draw import write_video
 from tests.tasks.kit import BASE, write_rows, write_yaml
 
@@ -48,3 +51,18 @@ def test_answers_are_scored_again_without_the_files_that_were_shown(tmp_path: Pa
     first = run(config(tmp_path, tasks="probe"))
     video.unlink()
     assert rescore(tmp_path / "out", {}).results["results"] == first.results["results"]
+
+
+def test_a_run_of_several_processes_that_ended_at_its_budget_is_scored_again(tmp_path: Path) -> None:
+    def counted(request: Request) -> Response:
+        return replace(right(request), usage=Usage(10, 2))
+
+    begun = run(config(tmp_path, model="told", max_tokens=36, output_path=str(tmp_path / "b")), Told(counted))
+    assert begun.exit_code == 3
+    (folder,) = run_folders(tmp_path / "b")
+    record = RunFolder(folder)
+    content = record.read()
+    record.write({**content, "arguments": {**content["arguments"], "processes": 2}})
+    again = rescore(tmp_path / "b", {})
+    assert again.results["outcomes"][NAME]["scored"] == 3
+    assert not any("budget" in line for line in again.lines)
