@@ -10,18 +10,27 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lmms_eval import stats
 from lmms_eval.api.outcome import Status
-from lmms_eval.compare.pairing import share
+from lmms_eval.compare.early import sequential
+from lmms_eval.compare.matching import PairedColumn
+from lmms_eval.compare.options import CompareOptions
+from lmms_eval.compare.pairing import Shared, share
+from lmms_eval.compare.readers.result_facts import Results
 from lmms_eval.compare.readers.samples import SampleFacts, Wanted, read_samples
-from lmms_eval.compare.runs import Column, TaskRows
+from lmms_eval.compare.runs import Column, EarlyStop, TaskRows
 from lmms_eval.engine.aggregate import MetricResult, TaskResult
-from lmms_eval.engine.early import looked_interval
+from lmms_eval.engine.early import looked_interval, stop_mark
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import DataError
 from lmms_eval.results.baseline import PairedScores, Row
 from lmms_eval.utils.numbers import ScoreRange
+
+if TYPE_CHECKING:
+    from numpy import float64
+    from numpy.typing import NDArray
 
 _SHARES = ScoreRange(0.0, 1.0)
 _LEAST = 2
@@ -54,7 +63,9 @@ def compare_baseline(result: TaskResult, store: RunStore, path: Path, name: str)
     )
     if not means:
         return {}
-    shared = share(_current(result, store, means), _read(path, result.task.name, facts), ("this run", name))
+    earlier_stop = _stop_beside(path)
+    earlier_rows = replace(_read(path, result.task.name, facts), early_stop=earlier_stop)
+    shared = share(_current(result, store, means), earlier_rows, ("this run", name))
     found = {}
     for key, metric in means.items():
         earlier = shared.second.columns.get(key)
@@ -65,9 +76,11 @@ def compare_baseline(result: TaskResult, store: RunStore, path: Path, name: str)
         has_both = np.isfinite(current) & np.isfinite(baseline)
         if has_both.sum() >= _LEAST:
             paired = _paired(metric, current[has_both].tolist(), baseline[has_both].tolist(), name)
-            found[key] = (
-                paired if result.early_stop is None else _stopped(paired, metric, _by_document(shared.second, key))
-            )
+            if earlier_stop is not None:
+                paired = _followed(paired, metric, shared, (current, baseline))
+            elif result.early_stop is not None:
+                paired = _stopped(paired, metric, _by_document(shared.second, key))
+            found[key] = paired
     return found
 
 
@@ -104,6 +117,28 @@ def _stopped(paired: PairedScores, metric: MetricResult, baseline: Mapping[int, 
     )
 
 
+def _followed(
+    paired: PairedScores, metric: MetricResult, shared: Shared, scores: tuple[NDArray[float64], NDArray[float64]]
+) -> PairedScores:
+    """The comparison with a baseline that has ended early: along its random order, valid whenever that was."""
+    within = metric.certainty.score_range
+    ends = ScoreRange(within.low / metric.scale, within.high / metric.scale)
+    column = PairedColumn(shared.first.task, metric.metric, metric.filter, shared, *scores, ends, True, True)
+    found, stop = sequential(column, CompareOptions()).interval, shared.second.early_stop
+    assert stop is not None  # of the baseline
+    unit = 100.0 if paired.unit == "percent" else 1.0
+    low, high = (None, None) if isinstance(found, stats.NoInterval) else (unit * found.low, unit * found.high)
+    mark = stop_mark(stop.asked, stop.of)
+    return replace(paired, ci_lower=low, ci_upper=high, pvalue=None, baseline_early=mark)
+
+
+def _stop_beside(path: Path) -> EarlyStop | None:
+    """The early end of the task of a samples file, as the results file of the same run tells it."""
+    stamp, mark, task = path.stem.partition("_samples_")
+    results = path.with_name(f"{stamp}_results.json")
+    return Results.read(results).early_stop(task) if mark and results.is_file() else None
+
+
 def _read(path: Path, task: str, facts: SampleFacts) -> TaskRows:
     if not path.is_file():
         raise DataError(f"--baseline {path}: no such file; give a samples file (JSONL) of an earlier run")
@@ -134,7 +169,9 @@ def _current(result: TaskResult, store: RunStore, means: Mapping[str, MetricResu
             number = numbers.get(key)
             column.append(math.nan if number is None else float(number))
     columns = {key: Column(one.metric, one.filter, np.array(scores[key])) for key, one in means.items()}
-    return TaskRows(result.task.name, ids, statuses, columns, hashes)
+    stop = result.early_stop
+    early = None if stop is None else EarlyStop(stop.asked, stop.of, stop.order, stop.rule)
+    return TaskRows(result.task.name, ids, statuses, columns, hashes, early_stop=early)
 
 
 def _paired(metric: MetricResult, current: list[float], baseline: list[float], name: str) -> PairedScores:

@@ -108,7 +108,7 @@ class Budget:
         self._tell()
 
     def _has_cost(self, who: str, spent: Spending) -> bool:
-        """What was sent has a known cost, or there is no limit to that."""
+        """Tell whether the cost of what was sent is known, where a limit needs it."""
         tariffs = self._limits.tariffs
         if tariffs is None or self._limits.cost is None:
             return True

@@ -18,7 +18,7 @@ from lmms_eval.evaluation.caching import cache_part
 from lmms_eval.evaluation.inputs import Collected, Start
 from lmms_eval.evaluation.judge import recorded_judge
 from lmms_eval.evaluation.record import RunRecord
-from lmms_eval.results.baseline import PairedScores
+from lmms_eval.results.baseline import PairedScores, baseline_lines
 from lmms_eval.results.benchmarks import benchmark_reports
 from lmms_eval.results.control_rows import control_lines
 from lmms_eval.results.controls import control_findings
@@ -80,7 +80,7 @@ def write_results(
         model_asked=str(collected.model.identity().get("model", "")),
         tariffs=collected.tariffs,
     )
-    lines = [*control_lines(controls), *notes(result, shown)]
+    lines = [*control_lines(controls), *baseline_lines(paired), *notes(result, shown)]
     if config.show_config:
         lines.append(json_text(document, indent=2))
     parts = [header(shown), tables(result, collected.selection, paired, controls)]

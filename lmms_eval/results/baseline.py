@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -30,5 +31,20 @@ class PairedScores:
     """``None`` with ``ci_upper`` where all differences are alike, and so say nothing of their spread."""
     ci_upper: float | None
     pvalue: float | None
-    """``None`` where all differences are one number that is not 0, and of a task that has ended early."""
+    """``None`` where all differences are one number that is not 0, and where this run or the baseline ended early."""
     n: int
+    baseline_early: str = ""
+    """``stopped early: N of M`` of a baseline whose task ended before its documents did: these N alone are compared."""
+
+
+def baseline_lines(paired: Mapping[str, Mapping[str, PairedScores]]) -> list[str]:
+    """Lines below the table on baselines that ended early, by task and ``METRIC,FILTER``."""
+    lines = []
+    for task, rows in paired.items():
+        for one in list(rows.values())[:1]:
+            if one.baseline_early:
+                lines.append(
+                    f"{task}: the baseline {one.baseline} {one.baseline_early} documents: compared over these alone; "
+                    "the interval is for all and holds whenever the baseline stopped, and there is no p-value"
+                )
+    return lines

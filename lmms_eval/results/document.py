@@ -168,8 +168,12 @@ def _paired_entry(rows: Mapping[str, PairedScores]) -> dict[str, Any]:
     }
 
 
+def _paired_row(scores: PairedScores) -> dict[str, Any]:
+    return {key: value for key, value in asdict(scores).items() if key != "baseline_early" or value}
+
+
 def _comparisons(paired: Mapping[str, Mapping[str, PairedScores]], controls: Controls) -> dict[str, Any]:
-    rows = {name: {row: asdict(scores) for row, scores in rows.items()} for name, rows in paired.items()}
+    rows = {name: {row: _paired_row(scores) for row, scores in rows.items()} for name, rows in paired.items()}
     return ({"paired": rows} if rows else {}) | ({"controls": controls.as_dict()} if controls.tasks else {})
 
 

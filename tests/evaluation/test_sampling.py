@@ -235,6 +235,19 @@ def test_decided_against_a_baseline(start: Any, tmp_path: Path) -> None:
     assert alike.results["state"] == "complete"
 
 
+@pytest.mark.parametrize("until", ["", "halfwidth<=0.12"])
+def test_a_baseline_that_ended_early_is_compared_over_what_counts(start: Any, tmp_path: Path, until: str) -> None:
+    early = start(out="base", tasks="vote_a", until="halfwidth<=0.1").results["early_stop"]["vote_a"]["asked"]
+    report = start(says="B", tasks="vote_a", baseline=str(tmp_path / "base"), **({"until": until} if until else {}))
+    paired = report.results["paired"]["vote_a"]["exact_match,none"]
+    own = report.results["early_stop"]["vote_a"]["asked"] if until else 300
+    assert paired["n"] == min(early, own) and paired["pvalue"] is None
+    assert paired["baseline_early"] == f"stopped early: {early} of 300"
+    assert paired["ci_lower"] < paired["difference"] < paired["ci_upper"] < 0
+    (line,) = (line for line in report.lines if line.startswith("vote_a: the baseline"))
+    assert f"stopped early: {early} of 300 documents: compared over these alone" in line
+
+
 def test_the_order_alone_changes_no_result(start: Any, capfd: pytest.CaptureFixture[str]) -> None:
     by_cost, at_random = start(out="a", tasks="vote_a"), start(out="b", tasks="vote_a", order="random")
     assert by_cost.table == at_random.table

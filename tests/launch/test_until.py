@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from benchmarks.workload import picture_task
+from lmms_eval.evaluation.run import run
+from tests.evaluation.kit import Told, config
 from tests.faults.command import journal, lmms_eval, results
 from tests.launch.test_own_processes import begin, ended
 from tests.servers.stub import StubServer
@@ -48,14 +50,18 @@ def stop_of(out: Path) -> dict[str, Any]:
     return stop
 
 
+def alone(work: Path, **options: Any) -> dict[str, Any]:
+    """The results of the same run in this process, whose model answers as the server does."""
+    chosen = {"model": "told", "until": UNTIL, "output_path": str(work / "alone"), **options}
+    return run(config(work, **chosen), Told()).results
+
+
 def test_processes_stop_where_one_does_and_scoring_again_keeps_it(work: Path) -> None:
     with StubServer(delay=0.05) as server:
         code, _, err = ended(begin(work, server.url, "--until", UNTIL, "--processes", "2", concurrent=CONCURRENT))
         assert code == 0, err
-        code, _, err = ended(begin(work, server.url, "--until", UNTIL, out="alone", concurrent=CONCURRENT))
-        assert code == 0, err
     stop = stop_of(work / "out")
-    assert 30 < stop["asked"] < 150 and stop == stop_of(work / "alone")
+    assert 30 < stop["asked"] < 150 and stop == alone(work)["early_stop"]["bench_text"]
     scored = lmms_eval("score", work / "out", "--log_samples")
     assert scored.code == 0, scored.shown
     latest = max((work / "out").rglob("*_results.json"), key=lambda path: path.stat().st_mtime)
@@ -86,39 +92,35 @@ def test_a_budget_is_that_of_all_processes_and_a_larger_one_goes_on(work: Path) 
 def test_controls_are_shared_by_processes(tmp_path: Path) -> None:
     picture_task(tmp_path / "tasks", 24, pictures=3)
     (tmp_path / "without").mkdir()
-    found = []
-    for out, more in (("two", ("--processes", "2")), ("one", ())):
-        with StubServer(delay=0.02) as server:
-            words = ("--tasks", "bench_image", "--ablate", "no-media,shuffled-media", *more)
-            code, _, err = ended(begin(tmp_path, server.url, *words, out=out))
-            assert code == 0, err
-            assert sum(server.stats()["by_text"].values()) == 3 * 24
-        document = results(tmp_path / out)
-        found.append({name: document[name] for name in ("results", "controls", "task_hashes")})
-    assert found[0] == found[1]
-    assert found[0]["controls"]["bench_image"]["no-media"]["exact_match,none"]["n"] == 24
-    journals = sorted((tmp_path / "two").rglob("responses-*.jsonl"))
+    words = ("--tasks", "bench_image", "--ablate", "no-media,shuffled-media", "--processes", "2")
+    with StubServer(delay=0.02) as server:
+        code, _, err = ended(begin(tmp_path, server.url, *words))
+        assert code == 0, err
+        assert sum(server.stats()["by_text"].values()) == 3 * 24
+    found = results(tmp_path / "out")
+    single = alone(tmp_path, tasks="bench_image", ablate="no-media,shuffled-media", until=None)
+    for part in ("results", "controls", "task_hashes"):
+        assert found[part] == single[part]
+    assert found["controls"]["bench_image"]["no-media"]["exact_match,none"]["n"] == 24
+    journals = sorted((tmp_path / "out").rglob("responses-*.jsonl"))
     assert len(journals) == 2 and all(path.stat().st_size for path in journals)
 
 
+@pytest.mark.slow
 def test_processes_in_lockstep_stop_at_the_same_block(work: Path) -> None:
     pytest.importorskip("torch")
     from tests.launch.test_lockstep import ROOT, environment
     from tests.launch.test_processes import free_port
 
-    def run(out: str, processes: int) -> dict[str, Any]:
-        launch = ["-m", "torch.distributed.run", "--nproc_per_node", str(processes), "--master_port", str(free_port())]
-        command = [
-            sys.executable, *(launch if processes > 1 else []), "-m", "lmms_eval", "--model", "collective",
-            "--model_args", f"trace={work / out}.trace", "--tasks", "bench_text", "--include_path", str(work / "tasks"),
-            "--output_path", str(work / out), "--chunk_size", "4", "--verbosity", "WARNING", "--until", UNTIL,
-        ]  # fmt: skip
-        plugin = {"LMMS_EVAL_PLUGINS": "collective_plugin", "PYTHONPATH": f"{ROOT}:{Path(__file__).parent}"}
-        done = subprocess.run(
-            command, env=environment(**plugin), capture_output=True, text=True, timeout=100, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        return stop_of(work / out)
-
-    together = run("together", 2)
-    assert together == run("alone", 1) and together["asked"] < 150
+    command = [
+        sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", str(free_port()),
+        "-m", "lmms_eval", "--model", "collective", "--model_args", f"trace={work / 'trace'}", "--tasks", "bench_text",
+        "--include_path", str(work / "tasks"), "--output_path", str(work / "out"), "--chunk_size", "4",
+        "--verbosity", "WARNING", "--until", UNTIL,
+    ]  # fmt: skip
+    plugin = {"LMMS_EVAL_PLUGINS": "collective_plugin", "PYTHONPATH": f"{ROOT}:{Path(__file__).parent}"}
+    done = subprocess.run(command, env=environment(**plugin), capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
+    stop = stop_of(work / "out")
+    assert stop == alone(work)["early_stop"]["bench_text"] and stop["asked"] < 150
+    assert len((work / "trace").read_text().splitlines()) < DOCUMENTS

@@ -65,7 +65,7 @@ class Results:
     def complete(self, rows: TaskRows) -> TaskRows:
         """Add to the rows of a task what the document tells of its columns, and of its early end."""
         columns = {name: self._column(rows, column) for name, column in rows.columns.items()}
-        return replace(rows, columns=columns, early_stop=self._early_stop(rows.task))
+        return replace(rows, columns=columns, early_stop=self.early_stop(rows.task))
 
     @property
     def groups(self) -> dict[str, tuple[str, ...]]:
@@ -158,7 +158,8 @@ class Results:
         known = METRICS.get(metric)
         return known.score_range if known and self._aggregation(task, metric) == "mean" else None
 
-    def _early_stop(self, task: str) -> EarlyStop | None:
+    def early_stop(self, task: str) -> EarlyStop | None:
+        """Tell where a task has ended before its documents did."""
         found = self._of(task, "early_stop")
         asked, of = found.get("asked"), found.get("of")
         if not isinstance(asked, int) or not isinstance(of, int):
