@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import Any
 
 from lmms_eval.api.instance import Instance
@@ -32,6 +33,7 @@ class Collective(lmms):
     def generate_until(self, requests: list[Instance]) -> list[Any]:
         self.calls += 1
         self._disturb()
+        time.sleep(float(os.environ.get("CALL_TAKES_S", "0")))
         self._same(len(requests))
         answers = []
         for start in range(0, len(requests), BATCH):
