@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from lmms_eval.compare.options import CompareOptions
 from lmms_eval.compare.runs import EarlyStop, TaskRows
-from lmms_eval.engine.order import place_in
+from lmms_eval.engine.order import STRATA, place_in
 from lmms_eval.stats.interval import ANY_NUMBER, Interval, NoInterval
 from lmms_eval.utils.numbers import ScoreRange
 
@@ -47,6 +47,8 @@ def sequential(column: PairedColumn, options: CompareOptions) -> SequentialFindi
     stops = [task.early_stop for task in (first, second) if task.early_stop is not None]
     if len({(stop.order, stop.of) for stop in stops}) > 1:
         return SequentialFinding(NoInterval("stopped early in different random orders"))
+    if any(stop.order.startswith(STRATA) for stop in stops):
+        return SequentialFinding(NoInterval("stopped early over strata: only --until decided:RUN tells the difference"))
     if not math.isfinite(column.within.high - column.within.low):
         why = "no range known" if column.within == ANY_NUMBER else f"range {column.within}"
         return SequentialFinding(NoInterval(f"stopped early, {why}"))

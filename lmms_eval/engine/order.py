@@ -12,6 +12,9 @@ from heapq import merge
 from lmms_eval.engine.conversations import Unit
 from lmms_eval.engine.plan import TaskPlan, draw_place
 
+RANDOM, STRATA = "random:", "strata:"
+"""Beginnings of the names of orders: of all documents of a task, and of those of each stratum."""
+
 
 @dataclass(frozen=True, slots=True)
 class RandomOrder:
@@ -39,7 +42,7 @@ class RandomOrder:
         names = plan.task.strata(plan.doc_ids)
         content = ",".join(map(str, plan.doc_ids)) + ("" if names is None else json.dumps([*names]))
         digest = hashlib.sha256(content.encode()).hexdigest()
-        return f"{'random' if names is None else 'strata'}:{self.seed}:{digest[:8]}"
+        return f"{RANDOM if names is None else STRATA}{self.seed}:{digest[:8]}"
 
     def units(self, plans: Sequence[TaskPlan]) -> Iterator[Unit]:
         """All documents of a run."""
@@ -68,6 +71,6 @@ def place_in(order: str, task: str, doc_id: str) -> bytes:
         ValueError: the name, or the document, is none of a random order.
     """
     kind, seed, *_ = [*order.split(":"), ""]
-    if kind != "random":
+    if f"{kind}:" != RANDOM:
         raise ValueError(f"no random order: {order}")
     return draw_place(f"{int(seed)}:{task}", int(doc_id))

@@ -67,7 +67,7 @@ def _seed(config: RunConfig) -> int:
 
 
 def _shown(selection: Selection, plans: Sequence[TaskPlan]) -> tuple[Part, ...]:
-    """Of one task its first metric, of one group that of the group, else the mean over all documents."""
+    """Of one task its first metric, of one group that of the group, else the mean over all documents or strata."""
     if len(plans) > 1:
         known = {group.name: group for group in selection.groups}
         children = {child for group in selection.groups for child in group.children}
@@ -75,7 +75,13 @@ def _shown(selection: Selection, plans: Sequence[TaskPlan]) -> tuple[Part, ...]:
         for group in selection.groups:
             if group.name not in children and group.metrics and names == set(leaves_of(group, known)):
                 return _group_parts(group, selection, plans)
-    parts = tuple(replace(_task_part(plan, is_shown=True), weight=float(plan.requested)) for plan in plans)
+    parts = tuple(_task_part(plan, is_shown=True) for plan in plans)
+    is_macro = all(part.is_macro for part in parts)
+    sizes = [
+        len({*(part.strata or {}).values()}) if is_macro else plan.requested
+        for part, plan in zip(parts, plans, strict=True)
+    ]
+    parts = tuple(replace(part, weight=float(size)) for part, size in zip(parts, sizes, strict=True))
     if len({part.within for part in parts}) > 1:
         raise _NoInterval("the tasks' scores have different ranges, and no group has a number over them")
     return parts

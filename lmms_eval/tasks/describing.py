@@ -203,8 +203,8 @@ def _metrics(raw: Mapping[str, Any]) -> Iterator[Metric]:
         higher = entry.get("higher_is_better", True if known is None else known.higher_is_better)
         bounds = entry.get("range")
         within = known.score_range if known else None
-        low, high = bounds or ((within.low, within.high) if within is not None else (None, None))
-        yield Metric(name, bool(higher), _end(low), _end(high))
+        ends = list(bounds) if bounds else [within.low, within.high] if within is not None else [None, None]
+        yield Metric(name, bool(higher), _end(ends[0]), _end(ends[1]))
 
 
 def _end(stated: float | None) -> float | None:

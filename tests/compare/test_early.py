@@ -121,3 +121,11 @@ def test_parts_of_an_early_run_have_no_interval() -> None:
     assert {cell.no_interval for cell in compared.pairs[0].cells["app"]} == {
         "stopped early: parts of a random order have no valid interval"
     }
+
+
+def test_runs_that_stopped_over_strata_have_no_interval_and_the_reason() -> None:
+    values = scores(0.6, 1)
+    ids = list(values)[:90]
+    first = task([column([values[one] for one in ids])], ids=ids, early_stop=stopped(90, TOTAL, "strata:0:abcd"))
+    row = row_of(first, whole(scores(0.5, 2)))
+    assert row.interval is None and row.p is None and row.no_interval.startswith("stopped early over strata")

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from lmms_eval.config import build_config
+from lmms_eval.engine.early import Sampling
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.evaluation.rescore import rescore
 from lmms_eval.evaluation.run import RunReport, run
+from lmms_eval.evaluation.sampling import sampling_of
 from lmms_eval.results.family_table import make_table
 
 TASK = """task: {name}
@@ -36,6 +38,7 @@ aggregate_metric_list:
 AGGREGATIONS = {
     "owned": "!function utils.own",
     "macro": "!function utils.macro, range: [0, 100], strata: {column: topic, scale: 100}",
+    "few": "!function utils.macro, range: [0, 100], strata: {column: topic, scale: 100}",
     "lying": "!function utils.plain, range: [0, 1], strata: topic",
 }
 UTILS = """
@@ -85,6 +88,7 @@ def tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("reported", 200),
         ("macro", 400),
         ("lying", 60),
+        ("few", 24),
     ):
         draw = random.Random(name)
         rows = [
@@ -97,8 +101,11 @@ def tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "reported": "report: !function utils.report",
             "macro": "process_results: !function utils.topical",
             "lying": "process_results: !function utils.topical",
+            "few": "process_results: !function utils.topical",
         }.get(name, "")
-        metric = {"free": "points", "macro": "by_topic", "lying": "by_topic"}.get(name, "exact_match")
+        metric = {"free": "points", "macro": "by_topic", "lying": "by_topic", "few": "by_topic"}.get(
+            name, "exact_match"
+        )
         (folder / f"{name}.yaml").write_text(
             TASK.format(name=name, more=more, metric=metric, aggregation=AGGREGATIONS.get(name, "mean"))
         )
@@ -212,6 +219,21 @@ def test_the_macro_mean_of_megabench_ends_early(start: Any) -> None:
     assert 26 <= stop["asked"] < 59 == stop["of"]  # of each of the 26 tasks one at least
     assert report.results["intervals"]["megabench_demo"]["macro_mean,none"]["low"] == stop["interval"]["low"] > 0.45
     assert f"1.0000 (stopped early: {stop['asked']} of 59)" in report.table
+
+
+def test_several_macro_means_are_shown_as_one_over_all_strata(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[Sampling | None] = []
+
+    def noted(*arguments: Any) -> Sampling | None:
+        found.append(sampling_of(*arguments))
+        return found[-1]
+
+    monkeypatch.setattr("lmms_eval.evaluation.collect.sampling_of", noted)
+    start(tasks="macro,few", order="random", limit=7)  # of the first seven documents three topics
+    start(tasks="macro,vote_a", order="random")
+    first, second = found
+    assert first is not None and {part.task: part.weight for part in first.shown} == {"few": 3.0, "macro": 3.0}
+    assert second is not None and second.shown == ()  # ranges of 0 to 100 and 0 to 1
 
 
 def test_strata_that_are_none_give_no_interval(start: Any) -> None:
