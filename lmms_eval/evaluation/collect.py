@@ -16,7 +16,6 @@ from loguru import logger
 
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.api.task import Selection, TaskOptions
-from lmms_eval.compare.baseline import check_baseline
 from lmms_eval.config import RunConfig, answer_options
 from lmms_eval.config.resolve import option_table
 from lmms_eval.engine.plan import TaskPlan, plan_task, run_key
@@ -187,6 +186,8 @@ def _baselines(config: RunConfig, plans: Sequence[TaskPlan], place: Place) -> di
     """
     if not config.baseline or place.rank:  # the first process writes the results
         return {}
+    from lmms_eval.compare.baseline import check_baseline
+
     baseline = find_baseline(config.baseline, config.baseline_presets)
     found = {plan.task.name: baseline.file(plan.task.name) for plan in plans if not plan.task.control_of}
     absent = [task for task, file in found.items() if file is None]

@@ -9,7 +9,6 @@ from typing import Any
 from loguru import logger
 
 from lmms_eval.api.task import Group, MetricDefinition, Selection
-from lmms_eval.compare.baseline import baseline_scores
 from lmms_eval.config import RunConfig
 from lmms_eval.config.until import StoppingRule, stopping_rules
 from lmms_eval.engine.early import Sampling, Stop, headline_metric, strata_of
@@ -192,6 +191,8 @@ def _statement(name: str, rule: StoppingRule, parts: Sequence[Part]) -> Statemen
 
 def _compared(part: Part, plan: TaskPlan, baseline: Baseline) -> Part:
     """Differences from the baseline, over the documents that it has."""
+    from lmms_eval.compare.baseline import baseline_scores
+
     said = f"--until decided:{baseline.text}"
     file = baseline.file(part.task)
     if file is None:

@@ -9,7 +9,6 @@ from typing import Any
 
 from loguru import logger
 
-from lmms_eval.compare.baseline import compare_baseline
 from lmms_eval.config import RunConfig, argument_text, resolved_cli_args
 from lmms_eval.engine.evaluate import RunResult
 from lmms_eval.engine.store import RunStore
@@ -99,6 +98,10 @@ def _samples(config: RunConfig, record: RunRecord, result: RunResult, store: Run
 def _paired(
     config: RunConfig, collected: Collected, result: RunResult, store: RunStore
 ) -> dict[str, dict[str, PairedScores]]:
+    if not collected.baselines:
+        return {}
+    from lmms_eval.compare.baseline import compare_baseline  # with the readers of all formats
+
     found = {}
     for task in result.tasks:
         file = collected.baselines.get(task.task.name)
