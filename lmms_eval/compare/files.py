@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
+import orjson
+
 from lmms_eval.compare.flips import Flip
 from lmms_eval.compare.verdicts import Comparison, Difference, PairComparison
 
@@ -33,8 +35,15 @@ def comparison_csv(comparison: Comparison) -> str:
 
 
 def flips_json(flips: Iterable[Flip]) -> Iterator[str]:
-    """Write flips as lines of JSON."""
-    return (json.dumps(_plain(asdict(flip)), ensure_ascii=False, allow_nan=False) + "\n" for flip in flips)
+    """Write flips as lines of JSON; numbers that are none or infinite are ``null``."""
+    return map(_flip_line, flips)
+
+
+def _flip_line(flip: Flip) -> str:
+    try:
+        return orjson.dumps(flip, option=orjson.OPT_APPEND_NEWLINE).decode("utf-8")
+    except TypeError:  # a text with half a surrogate pair
+        return json.dumps(_plain(asdict(flip)), ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _rows(pair: PairComparison) -> Iterator[tuple[str, Difference]]:

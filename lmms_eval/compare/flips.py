@@ -48,6 +48,12 @@ class Flip:
     """Scores of the other runs of the comparison that have the document."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Change:
+    better: Literal["first", "second"]
+    surprise: float
+
+
 def flips_of(pairs: Sequence[MatchedPair]) -> Iterator[Flip]:
     """Find the flips of all pairs and columns; within a pair and column the most surprising first."""
     runs = runs_of(pairs)
@@ -56,8 +62,10 @@ def flips_of(pairs: Sequence[MatchedPair]) -> Iterator[Flip]:
         for column in pair.columns:
             scores = _other_scores(column, others)
             surprise = surprises(column, list(scores.values()))
-            for place in _order(column, surprise):
-                yield _flip(pair, column, int(place), float(surprise[place]), scores)
+            better = column.better() > 0
+            for place in _order(column, surprise).tolist():
+                side = "first" if better[place] else "second"
+                yield _flip(pair, column, place, _Change(side, round(float(surprise[place]), 4)), scores)
 
 
 def flip_lines(pairs: Sequence[MatchedPair], most: int = 3) -> Iterator[str]:
@@ -137,7 +145,7 @@ def _other_scores(column: PairedColumn, others: Sequence[RunRows]) -> dict[str, 
     return found
 
 
-def _flip(pair: MatchedPair, column: PairedColumn, place: int, surprise: float, others: Mapping[str, Values]) -> Flip:
+def _flip(pair: MatchedPair, column: PairedColumn, place: int, change: _Change, others: Mapping[str, Values]) -> Flip:
     shared = column.shared
     rows = int(shared.first_rows[place]), int(shared.second_rows[place])
     answers = shared.first.answer(rows[0]), shared.second.answer(rows[1])
@@ -148,8 +156,8 @@ def _flip(pair: MatchedPair, column: PairedColumn, place: int, surprise: float, 
         id=shared.first.ids[rows[0]],
         hash=_hash(shared.first, rows[0]) or _hash(shared.second, rows[1]),
         target=next((answer.target for answer in answers if answer is not None), None),
-        better="first" if column.better()[place] > 0 else "second",
-        surprise=round(surprise, 4),
+        better=change.better,
+        surprise=change.surprise,
         first=Side(pair.first.name, float(column.first[place]), None if answers[0] is None else answers[0].text),
         second=Side(pair.second.name, float(column.second[place]), None if answers[1] is None else answers[1].text),
         others={run: float(scores[place]) for run, scores in others.items() if math.isfinite(scores[place])},

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from lmms_eval.errors import UsageError
@@ -15,12 +16,14 @@ from lmms_eval.stats.tango import Discordant, tango_interval
 from lmms_eval.utils.numbers import ScoreRange
 
 if TYPE_CHECKING:
-    from numpy import float64
+    from numpy import float64, uint16
     from numpy.typing import ArrayLike, NDArray
 
 MOST_UNITS = 2_048
 """Units that are redrawn one by one; more of them are redrawn in groups made at random."""
 GROUPS = 1_024
+_MOST_KEPT = 10_000
+"""Redraws of groups that are kept for the next comparison: 20 MB."""
 _ROUNDING = 1e-12
 
 
@@ -236,6 +239,18 @@ def _interval(units: _Units, options: PairOptions) -> Interval | NoInterval:
     return Interval(max(low, -most), min(high, most), method)
 
 
+def _counts(units: int, options: PairOptions) -> Iterable[NDArray[float64]]:
+    """How often each unit is drawn; for groups made of many units, which are as many in every comparison, kept."""
+    if units != GROUPS or options.draws > _MOST_KEPT:
+        return count_blocks(units, options.draws, options.seed)
+    return (counts.astype("float64") for counts in _group_counts(options.draws, options.seed))
+
+
+@lru_cache(maxsize=1)
+def _group_counts(draws: int, seed: int) -> tuple[NDArray[uint16], ...]:
+    return tuple(counts.astype("uint16") for counts in count_blocks(GROUPS, draws, seed))
+
+
 def _studentised(units: _Units, options: PairOptions) -> tuple[float, float]:
     """Quantiles of (value* − value) / stderr* over redrawn units.
 
@@ -248,7 +263,7 @@ def _studentised(units: _Units, options: PairOptions) -> tuple[float, float]:
         groups = np.random.default_rng(options.seed).permutation(units.count) % GROUPS
         sums, sizes = unit_sums(np.stack([sums, sizes], axis=1), groups).T
     columns = np.stack([sums, sizes, sums * sums, sums * sizes, sizes * sizes], axis=1)
-    drawn = np.concatenate([counts @ columns for counts in count_blocks(len(sums), options.draws, options.seed)])
+    drawn = np.concatenate([counts @ columns for counts in _counts(len(sums), options)])
     value = drawn[:, 0] / drawn[:, 1]
     squares = drawn[:, 2] - 2 * value * drawn[:, 3] + value**2 * drawn[:, 4]
     error = np.sqrt(np.maximum(squares, 0.0) * len(sums) / (len(sums) - 1)) / drawn[:, 1]

@@ -15,6 +15,8 @@ EXACT_UNITS = 14
 LARGEST = 2_048
 """Units whose signs are drawn one by one."""
 _BLOCK_ELEMENTS = 500_000
+_OCTET = 8
+"""Signs that are drawn as one number; its 256 values have a table of their sums."""
 _ROUNDING = 1e-9
 
 
@@ -53,9 +55,12 @@ def _flipped(sizes: NDArray[float64], draws: int, seed: int) -> Iterator[NDArray
         rest = float(np.linalg.norm(sizes[order[:-LARGEST]]))
         sizes = sizes[order[-LARGEST:]]
     total = float(sizes.sum())
+    width = math.ceil(len(sizes) / _OCTET)
+    heads = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float64)
+    tables = heads @ np.pad(sizes, (0, width * _OCTET - len(sizes))).reshape(width, _OCTET).T
+    places = np.arange(width)
     rows = max(1, _BLOCK_ELEMENTS // len(sizes))
     for start in range(0, draws, rows):
         here = min(rows, draws - start)
-        octets = generator.integers(0, 256, size=(here, math.ceil(len(sizes) / 8)), dtype=np.uint8)
-        heads = np.unpackbits(octets, axis=1)[:, : len(sizes)].astype(np.float64)
-        yield 2 * (heads @ sizes) - total + rest * generator.standard_normal(here)
+        octets = generator.integers(0, 256, size=(here, width), dtype=np.uint8)
+        yield 2 * tables[octets, places].sum(axis=1) - total + rest * generator.standard_normal(here)

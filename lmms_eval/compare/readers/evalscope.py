@@ -19,7 +19,7 @@ from lmms_eval.compare.readers.building import (
     metadata_of,
 )
 from lmms_eval.compare.readers.contract import Format, Looked
-from lmms_eval.compare.readers.json_lines import read_json_lines, record_at
+from lmms_eval.compare.readers.json_lines import LinesAt, read_json_lines
 from lmms_eval.compare.readers.samples import plain_text
 from lmms_eval.compare.runs import Answer, RunRows
 from lmms_eval.errors import DataError
@@ -55,20 +55,21 @@ def read_reviews(path: Path) -> RunRows:
         except (KeyError, TypeError, AttributeError) as error:
             raise DataError(f"{path}, line {line.number}: not a review of EvalScope ({error!r})") from error
     scores.give(builder)
+    lines = LinesAt(path)
 
     def fields() -> Iterator[tuple[int, Mapping[str, Any]]]:
         for row, offset in enumerate(places):
-            metadata = record_at(path, offset)["sample_score"].get("sample_metadata")
+            metadata = lines.record(offset)["sample_score"].get("sample_metadata")
             yield row, metadata if isinstance(metadata, Mapping) else {}
 
     def answer(row: int) -> Answer:
-        review = record_at(path, places[row])
+        review = lines.record(places[row])
         score = review["sample_score"]["score"]
         said = score.get("prediction") or score.get("extracted_prediction")
         return Answer(plain_text(said), plain_text(review.get("target")), _prompt(review))
 
     def raw(column: str, row: int) -> Any:
-        return record_at(path, places[row])["sample_score"]["score"]["value"].get(column.rpartition(",")[0])
+        return lines.record(places[row])["sample_score"]["score"]["value"].get(column.rpartition(",")[0])
 
     rows = builder.rows(Lookups(cache(lambda: metadata_of(len(places), fields())), answer, raw))
     return RunRows(name, str(path), KIND, {rows.task: rows}, notes=builder.notes)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import orjson
 
@@ -39,19 +40,28 @@ def read_json_lines(path: Path) -> Iterator[JsonLine]:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
-def record_at(path: Path, offset: int) -> dict[str, Any]:
-    """Read the object whose line begins at an offset.
+class LinesAt:
+    """The objects of a file by the offset of their line; the file is opened for the first, and kept open."""
 
-    Raises:
-        DataError: the file cannot be read, or has changed since the offset was noted.
-    """
-    try:
-        with open(path, "rb") as file:
-            file.seek(offset)
-            line = file.readline()
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
-    return _record(line, path, None)
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: IO[bytes] | None = None
+
+    def record(self, offset: int) -> dict[str, Any]:
+        """Read the object whose line begins at an offset.
+
+        Raises:
+            DataError: the file cannot be read, or has changed since the offset was noted.
+        """
+        try:
+            if self._file is None:
+                self._file = open(self.path, "rb")  # noqa: SIM115 - closed with this object
+                weakref.finalize(self, self._file.close)
+            self._file.seek(offset)
+            line = self._file.readline()
+        except OSError as error:
+            raise DataError(f"{self.path} cannot be read: {error.strerror or error}") from error
+        return _record(line, self.path, None)
 
 
 def load_json(data: bytes) -> Any:

@@ -21,7 +21,7 @@ from lmms_eval.compare.readers.building import (
     label,
     metadata_of,
 )
-from lmms_eval.compare.readers.json_lines import read_json_lines, record_at
+from lmms_eval.compare.readers.json_lines import LinesAt, read_json_lines
 from lmms_eval.compare.runs import Answer, TaskRows
 from lmms_eval.errors import DataError
 
@@ -139,9 +139,10 @@ class _SamplesFile:
     """By pipeline the offset of each row's line; -1 where it has none, less than that where its line is unscored."""
     is_own: bool = False
     builder: TaskBuilder = field(init=False)
+    lines: LinesAt = field(init=False)
 
     def read(self) -> None:
-        self.builder = TaskBuilder(self.name)
+        self.builder, self.lines = TaskBuilder(self.name), LinesAt(self.path)
         for line in read_json_lines(self.path):
             try:
                 self._add(line.record, line.offset)
@@ -227,7 +228,7 @@ class _SamplesFile:
         if not found:
             return None
         place = next((place for place in found if place >= 0), found[0])
-        return record_at(self.path, place if place >= 0 else _unscored(place))
+        return self.lines.record(place if place >= 0 else _unscored(place))
 
     def _answer(self, row: int) -> Answer | None:
         sample = self._line(row)
