@@ -57,8 +57,8 @@ class EarlyStop:
         return stop_mark(self.asked, self.of)
 
     def as_record(self) -> dict[str, object]:
-        """JSON by which ``lmms-eval score`` finds the documents again."""
-        return {"rule": self.rule, "asked": self.asked}
+        """JSON by which ``lmms-eval score`` and comparisons find the documents again."""
+        return {"rule": self.rule, "order": self.order, "asked": self.asked, "of": self.of}
 
 
 def stop_mark(asked: int, of: int) -> str:

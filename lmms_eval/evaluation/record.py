@@ -17,6 +17,7 @@ from typing import Any
 import orjson
 from loguru import logger
 
+from lmms_eval.api.task import Task
 from lmms_eval.config import RunConfig, argument_text, resolved_cli_args
 from lmms_eval.engine.images import FOLDER, ImageFolder
 from lmms_eval.engine.team import Place, Team
@@ -213,6 +214,8 @@ def _begin(config: RunConfig, collected: Collected, folder: RunFolder, base: Pat
             "identity": redact(dict(collected.model.identity())),
         },
         "launcher": _launcher(),
+        # By this the journals of a run that has no results can be read as numbers.
+        "tasks": {plan.task.name: _number_facts(plan.task) for plan in collected.plans},
         # What ended early by a rule is scored again by `lmms-eval score` as far as it was asked.
         "early_stops": {} if collected.asks else earlier.get("early_stops", {}),
     }
@@ -221,6 +224,12 @@ def _begin(config: RunConfig, collected: Collected, folder: RunFolder, base: Pat
         folder, collected.key, collected.scoring_key, files, str(record["date"]), record,
         collected.is_resumable or base is not None, _images(folder, base),
     )  # fmt: skip
+
+
+def _number_facts(task: Task) -> dict[str, Any]:
+    described = task.describe()
+    facts = {key: described[key] for key in ("metric_list", "score_key", "cluster_key") if key in described}
+    return {**facts, "higher_is_better": {metric.name: metric.higher_is_better for metric in task.metrics}}
 
 
 def _earlier(folder: RunFolder, key: str) -> Mapping[str, Any]:

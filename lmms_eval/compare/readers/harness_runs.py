@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +82,7 @@ def read_results(path: Path) -> RunRows:
         if samples is not None:
             found.append(read_samples(samples, task, results.facts(task)))
         elif journals is not None and task in journals.tasks:
-            found.append(journals.task(task, results.facts(task)))
+            found.append(journals.task(task, results.facts(task), results.early_stop(task)))
         else:
             missing.append(task)
     if not found:
@@ -107,20 +107,26 @@ def read_samples_file(path: Path) -> RunRows:
 
 
 def read_record(folder: Path) -> RunRows:
-    """Read the record of a run, finished or not, from its journals alone.
+    """Read the record of a run: by its results where it has ended and they are beside it, else its journals alone.
 
     Raises:
         DataError: it holds no scored document.
     """
-    journals = Journals(folder)
-    tasks = [journals.task(task, Results({}).facts(task)) for task in journals.tasks]
+    state = _state(folder)
+    beside = folder.parent.parent / f"{state.get('stamp')}_results.json"
+    if state.get("state") == "complete" and beside.is_file() and Results.read(beside).run_key == folder.name:
+        return replace(read_results(beside), source=str(folder))
+    journals, results = Journals(folder), Results.of_record(state)
+    tasks = [journals.task(task, results.facts(task), results.early_stop(task)) for task in journals.tasks]
     if not tasks:
         raise DataError(f"{folder}: no document of this run has been scored yet ({JOURNALS} hold none)")
-    arguments = _state(folder).get("arguments")
+    arguments = state.get("arguments")
     arguments = arguments if isinstance(arguments, Mapping) else {}
     name = model_name_from_args(argument_text(arguments.get("model_args") or "")) or arguments.get("model")
-    note = f"{folder}: read from the journal; ranges and directions of metrics are not known there"
-    return _run(str(name or folder.name), folder, tasks, Results({}), (*journals.notes, note))
+    note = "read from the journal, as far as the run has come"
+    if not results.is_own:
+        note += "; ranges and directions of metrics are not known there"
+    return _run(str(name or folder.name), folder, tasks, results, (*journals.notes, note))
 
 
 def find_run(folder: Path) -> Path | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import Any
 
 from lmms_eval.compare.readers.building import Lookups, TaskBuilder, finite, metadata_of
 from lmms_eval.compare.readers.samples import ReadTask, SampleFacts, cluster_of, plain_text, sample_fields
-from lmms_eval.compare.runs import Answer
+from lmms_eval.compare.runs import Answer, EarlyStop
+from lmms_eval.engine.order import place_in
 from lmms_eval.errors import DataError, JournalError
 from lmms_eval.storage import codec
 from lmms_eval.storage.journal import JournalReader
@@ -60,22 +62,37 @@ class Journals:
             return ()
         return (f"{self.folder}: {self.damaged} torn or damaged lines of the journal are passed over",)
 
-    def task(self, name: str, facts: SampleFacts) -> ReadTask:
+    def task(self, name: str, facts: SampleFacts, stop: EarlyStop | None = None) -> ReadTask:
         """Read the documents of a task, in their order.
 
+        Args:
+            name: the task.
+            facts: knowledge of it beside the journal.
+            stop: its early end; documents that were finished beyond the counted ones are left out.
+
         Raises:
-            DataError: a record is none of a scored document.
-            JournalError: a file cannot be read.
+            DataError: a record is none of a scored document, or the early end is of no random order.
         """
         documents = self._documents.get(name, {})
-        places = [documents[doc_id] for doc_id in sorted(documents)]
+        counted = sorted(documents if stop is None else self._first(name, stop))
+        places = [documents[doc_id] for doc_id in counted]
         builder = TaskBuilder(name)
-        for doc_id, record in zip(sorted(documents), self._records(places), strict=True):
+        records = _Records(self.files)
+        for doc_id, place in zip(counted, places, strict=True):
+            record = records.at(place)
             try:
                 _add(builder, builder.row(str(doc_id)), record, facts)
             except (KeyError, TypeError, AttributeError) as error:
                 raise DataError(f"{self.folder}: {name}, document {doc_id}: no scored document ({error!r})") from error
-        return ReadTask(builder.rows(_lookups(places, self._records, facts)), builder.notes)
+        return ReadTask(builder.rows(_lookups(places, records, facts)), builder.notes)
+
+    def _first(self, task: str, stop: EarlyStop) -> list[int]:
+        """The documents that count: all of them were finished, so they are the first ones of those that are here."""
+        try:
+            ordered = sorted(self._documents.get(task, {}), key=lambda one: place_in(stop.order, task, str(one)))
+        except ValueError as error:
+            raise DataError(f"{self.folder}: {task} stopped early: {error}") from error
+        return ordered[: stop.asked]
 
     def _read(self, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         offset = 0
@@ -98,18 +115,23 @@ class Journals:
         if isinstance(doc_id, int) and not (found.is_failed and doc_id in known and known[doc_id].key == found.key):
             known[doc_id] = found
 
-    def _records(self, places: list[_Document]) -> Iterator[dict[str, Any]]:
-        readers: dict[int, JournalReader] = {}
+
+class _Records:
+    """Records by their place; a journal is opened for the first one, and kept open."""
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        self._files = files
+        self._readers: dict[int, JournalReader] = {}
+
+    def at(self, place: _Document) -> dict[str, Any]:
+        """Read one. Raises ``DataError`` if it can no longer be read."""
         try:
-            for place in places:
-                if place.file not in readers:
-                    readers[place.file] = JournalReader(self.files[place.file])
-                yield readers[place.file].at(place.offset)
+            if place.file not in self._readers:
+                reader = self._readers[place.file] = JournalReader(self._files[place.file])
+                weakref.finalize(self, reader.close)
+            return self._readers[place.file].at(place.offset)
         except JournalError as error:
             raise DataError(str(error)) from error
-        finally:
-            for reader in readers.values():
-                reader.close()
 
 
 def _add(builder: TaskBuilder, row: int, record: Mapping[str, Any], facts: SampleFacts) -> None:
@@ -133,29 +155,24 @@ def _add(builder: TaskBuilder, row: int, record: Mapping[str, Any], facts: Sampl
     builder.describe(row, record["doc_hash"], cluster)
 
 
-def _lookups(
-    places: list[_Document], read: Callable[[list[_Document]], Iterator[dict[str, Any]]], facts: SampleFacts
-) -> Lookups:
-    def scores(row: int) -> Mapping[str, Any]:
-        """Values by ``METRIC,FILTER``."""
-        record = next(read([places[row]]))
-        return {
+def _lookups(places: Sequence[_Document], records: _Records, facts: SampleFacts) -> Lookups:
+    def raw(column: str, row: int) -> Any:
+        values = {
             f"{metric},{score['filter']}": value
-            for score in record.get("scores", ())
+            for score in records.at(places[row]).get("scores", ())
             for metric, value in score["metrics"].items()
         }
+        return values.get(column)
 
     def answer(row: int) -> Answer:
-        record = next(read([places[row]]))
+        record = records.at(places[row])
         asked = record.get("answers") or [{}]
         found = next((score["filtered"] for score in record.get("scores", ())), asked[0].get("value"))
         return Answer(plain_text(found), plain_text(record.get("target")), plain_text(asked[0].get("input")))
 
     def fields() -> Iterator[tuple[int, Mapping[str, Any]]]:
-        for row, record in enumerate(read(places)):
+        for row, record in enumerate(map(records.at, places)):
             values = {name: value for score in record.get("scores", ()) for name, value in score["metrics"].items()}
             yield row, sample_fields({"doc": record.get("doc"), **values}, facts.score_key)
 
-    return Lookups(
-        cache(lambda: metadata_of(len(places), fields())), answer, lambda column, row: scores(row).get(column)
-    )
+    return Lookups(cache(lambda: metadata_of(len(places), fields())), answer, raw)

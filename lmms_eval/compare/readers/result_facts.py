@@ -29,6 +29,16 @@ class Results:
         content = read_json(path)
         return cls(content if isinstance(content, dict) else {})
 
+    @classmethod
+    def of_record(cls, state: Mapping[str, Any]) -> Results:
+        """Take from ``run.json`` what it tells of the numbers of a run that has no results yet."""
+        told = state.get("tasks")
+        if not isinstance(told, Mapping):
+            return cls({})
+        higher = {name: one.get("higher_is_better") for name, one in told.items() if isinstance(one, Mapping)}
+        content = {"configs": told, "higher_is_better": higher, "early_stop": state.get("early_stops")}
+        return cls({**content, "run_key": state.get("key")})
+
     @property
     def tasks(self) -> tuple[str, ...]:
         return tuple(self._part("configs"))
@@ -61,6 +71,14 @@ class Results:
             cluster_key=cluster_key if isinstance(cluster_key, str) else None,
             metrics=frozenset(metrics) | self._returned(task) if metrics else None,
         )
+
+    def early_stop(self, task: str) -> EarlyStop | None:
+        """Tell how a task ended before its documents did; ``None`` where it did not."""
+        found = self._of(task, "early_stop")
+        asked, of = found.get("asked"), found.get("of")
+        if not isinstance(asked, int) or not isinstance(of, int):
+            return None
+        return EarlyStop(asked, of, str(found.get("order", "")), str(found.get("rule", "")))
 
     def complete(self, rows: TaskRows) -> TaskRows:
         """Add to the rows of a task what the document tells of its columns, and of its early end."""
@@ -105,6 +123,8 @@ class Results:
         if reported is not None:
             can_be_mean = self._can_be_mean(rows, column)
             scale = scale_of(math.fsum(known) / len(known), reported) if can_be_mean and len(known) else 0.0
+        elif self.is_own and not self._is_mean(rows.task, column.metric):
+            scale = 0.0
         within = self._range(rows.task, column.metric)
         if within is not None and scale > 0:
             within = ScoreRange(within.low / scale, within.high / scale)
@@ -131,15 +151,19 @@ class Results:
         known = METRICS.get(metric)
         return str(self._metric(task, metric).get("aggregation") or (known.aggregation if known else ""))
 
+    def _is_mean(self, task: str, metric: str) -> bool:
+        """Tell whether the aggregation takes a mean, as far as its name says."""
+        name = self._aggregation(task, metric)
+        return name not in AGGREGATIONS or AGGREGATIONS[name].is_mean
+
     def _can_be_mean(self, rows: TaskRows, column: Column) -> bool:
         """Tell whether the metric's aggregation takes a mean, or is a function that may do so.
 
         One that sees facts of a document beside its score may group by them, and equal the mean by chance where there
         are few documents or all scores are alike (the rule by which the run itself gave errors).
         """
-        name = self._aggregation(rows.task, column.metric)
-        if name in AGGREGATIONS:
-            return AGGREGATIONS[name].is_mean
+        if self._aggregation(rows.task, column.metric) in AGGREGATIONS:
+            return self._is_mean(rows.task, column.metric)
         facts = self.facts(rows.task)
         known = [row for row, score in enumerate(column.scores) if not math.isnan(score)]
         value = rows.raw(str(column), known[0]) if known else None
@@ -157,14 +181,6 @@ class Results:
             return ScoreRange(-math.inf if low is None else low, math.inf if high is None else high)
         known = METRICS.get(metric)
         return known.score_range if known and self._aggregation(task, metric) == "mean" else None
-
-    def early_stop(self, task: str) -> EarlyStop | None:
-        """Tell where a task has ended before its documents did."""
-        found = self._of(task, "early_stop")
-        asked, of = found.get("asked"), found.get("of")
-        if not isinstance(asked, int) or not isinstance(of, int):
-            return None
-        return EarlyStop(asked, of, str(found.get("order", "")), str(found.get("rule", "")))
 
 
 def scale_of(mean: float, whole: float) -> float:

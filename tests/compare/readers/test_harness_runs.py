@@ -11,6 +11,8 @@ import pytest
 from lmms_eval.api.task import PipelineScore
 from lmms_eval.compare.readers import read_runs
 from lmms_eval.compare.runs import EarlyStop
+from lmms_eval.engine.order import RandomOrder
+from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.errors import DataError
 from lmms_eval.storage.lines import sealed
 from lmms_eval.utils.numbers import ScoreRange
@@ -81,9 +83,13 @@ def write_run(folder: Path, rows: list[dict[str, Any]], document: dict[str, Any]
 def write_journal(folder: Path, *records: dict[str, Any]) -> Path:
     store = store_of(folder, *records)
     store.close()
-    state = {"state": "interrupted", "arguments": {"model": "openai", "model_args": "model=org/model"}}
-    (folder / "run.json").write_bytes(sealed(orjson.dumps(state)))
+    write_state(folder)
     return folder
+
+
+def write_state(folder: Path, **more: Any) -> None:
+    state = {"state": "interrupted", "arguments": {"model": "openai", "model_args": "model=org/model"}, **more}
+    (folder / "run.json").write_bytes(sealed(orjson.dumps(state)))
 
 
 def test_rows_carry_ids_scores_hashes_and_clusters(tmp_path: Path) -> None:
@@ -190,6 +196,54 @@ def test_an_unfinished_run_is_found_in_its_folder(tmp_path: Path) -> None:
     assert {run.name for run in found} == {"org/model"}
     assert all(list(run.tasks["quiz"].ids) == ["0"] for run in found)
     assert "not known" in found[0].notes[0]
+
+
+def test_an_unfinished_run_is_read_by_what_its_record_tells_of_the_task(tmp_path: Path) -> None:
+    values = {"acc": {"points": 1, "video": "v"}, "loss": 2.0, "f": 1.0}
+    folder = write_journal(
+        tmp_path / ".runs" / "key1", scored(FakeTask(1, "quiz"), 0, PipelineScore("none", "", values))
+    )
+    metrics = [{"metric": "acc", "aggregation": "mean", "range": [0, 5]}, {"metric": "f", "aggregation": "f1"}]
+    told = {"metric_list": metrics, "score_key": "points", "cluster_key": "video"}
+    write_state(folder, tasks={"quiz": {**told, "higher_is_better": {"acc": True, "loss": False}}}, key="key1")
+    (run,) = read_runs([str(tmp_path)])
+    task = run.tasks["quiz"]
+    assert task.clusters == ["v"] and task.columns["acc,none"].scores.tolist() == [1.0]
+    facts = {name: (one.score_range, one.higher_is_better, one.scale) for name, one in task.columns.items()}
+    assert facts == {
+        "acc,none": (ScoreRange(0, 5), True, 1.0),
+        "loss,none": (None, False, 1.0),
+        "f,none": (None, None, 0.0),
+    }
+    assert run.notes == ("read from the journal, as far as the run has come",)
+
+
+def test_the_record_of_a_finished_run_is_read_by_its_results(tmp_path: Path) -> None:
+    write_run(tmp_path, samples(), results())
+    folder = write_journal(tmp_path / ".runs" / "key1", scored(FakeTask(1, "quiz"), 0, PipelineScore("none", "", {})))
+    write_state(folder, state="complete", stamp=STAMP)
+    (run,) = read_runs([str(folder)])
+    assert run.source == str(folder)
+    assert run.tasks["quiz"].columns["acc,none"].reported == 0.5
+
+
+@pytest.mark.parametrize("has_results", [True, False])
+def test_documents_beyond_the_early_end_do_not_count(tmp_path: Path, has_results: bool) -> None:
+    task = FakeTask(9, "quiz")
+    plan = TaskPlan(task, tuple(range(9)), original=9)
+    order = RandomOrder(3)
+    asked = order.of(plan)
+    records = [scored(task, doc_id, PipelineScore("none", "said", {"acc": 1.0})) for doc_id in asked[:6]]
+    records[1] = failed(task, asked[1], "timeout")
+    folder = write_journal(tmp_path / ".runs" / "key1", *records[::-1])
+    stop = {"quiz": {"rule": "halfwidth<=0.01", "order": order.name(plan), "asked": 4, "of": 9}}
+    write_state(folder, early_stops=stop, tasks={"quiz": {"metric_list": []}}, key="key1")
+    if has_results:
+        (tmp_path / f"{STAMP}_results.json").write_text(json.dumps(results(early_stop=stop)))
+    (run,) = read_runs([str(tmp_path)])
+    assert sorted(run.tasks["quiz"].ids) == sorted(map(str, asked[:4]))
+    assert run.tasks["quiz"].statuses.count("failed") == 1
+    assert run.tasks["quiz"].early_stop == EarlyStop(4, 9, order.name(plan), "halfwidth<=0.01")
 
 
 def test_of_one_run_the_newest_results_count_and_of_several_one_must_be_named(tmp_path: Path) -> None:
