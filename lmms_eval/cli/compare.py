@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmms_eval.cli.arguments import CommandParser, command_parser
+from lmms_eval.cli.files import STANDARD_OUTPUT, Content, check_files, write_files
 from lmms_eval.cli.output import complain, emit
-from lmms_eval.errors import LmmsEvalError, UsageError
+from lmms_eval.errors import UsageError
 from lmms_eval.utils.arguments import comma_list
 
 if TYPE_CHECKING:
@@ -18,15 +19,14 @@ if TYPE_CHECKING:
     from lmms_eval.compare.options import CompareOptions
     from lmms_eval.compare.verdicts import Comparison
 
-_TEXT_FILES = ("json", "csv", "markdown", "flips")
+_FILES = ("plot", "json", "csv", "markdown", "flips")
 _PICTURES = (".svg", ".png")
-STANDARD_OUTPUT = "-"
 _MOST_FLIP_LINES = 6
 
 
 def run(arguments: Sequence[str]) -> int:
     given = _parser().parse_args(list(arguments))
-    _check_files(given)
+    files = _files(given)
     from lmms_eval.utils.logging import configure_logging
 
     configure_logging(given.verbosity)
@@ -38,7 +38,9 @@ def run(arguments: Sequence[str]) -> int:
     runs = read_runs(given.runs)
     pairs = match_runs(runs, options)
     comparison = compare_pairs_of(pairs, [run.name for run in runs], options)
-    _write(given, comparison, pairs)
+    if files:
+        write_files(_contents(files, comparison, pairs))
+        complain(f"written: {', '.join(files.values())}")
     if given.json == STANDARD_OUTPUT:
         from lmms_eval.compare.files import comparison_json
 
@@ -108,66 +110,37 @@ def _options(given: Namespace) -> CompareOptions:
     )
 
 
-def _check_files(given: Namespace) -> None:
-    """Refuse files that would overwrite a run or each other, before anything is computed.
+def _files(given: Namespace) -> dict[str, str]:
+    """Files to be written by option, checked before anything is computed.
 
     Raises:
-        UsageError: the message names the option.
+        UsageError: a file cannot be written or would replace what is read; the message names the option.
     """
-    inputs = {Path(one).resolve() for one in given.runs}
-    taken: dict[Path, str] = {}
-    for option in (*_TEXT_FILES, "plot"):
-        file = getattr(given, option)
-        if file is None or (option == "json" and file == STANDARD_OUTPUT):
-            continue
-        path = Path(file).resolve()
-        if path in inputs or path.is_dir():
-            raise UsageError(f"--{option} {file}: that is {'a folder' if path.is_dir() else 'one of the runs'}")
-        if path in taken:
-            raise UsageError(f"--{option} {file}: --{taken[path]} writes the same file")
-        taken[path] = option
-    if given.plot is not None and Path(given.plot).suffix.lower() not in _PICTURES:
-        raise UsageError(f"--plot {given.plot}: give a file that ends with {' or '.join(_PICTURES)}")
+    found = {option: getattr(given, option) for option in _FILES if getattr(given, option) is not None}
+    if found.get("json") == STANDARD_OUTPUT:
+        del found["json"]
+    check_files(found, (), given.runs)
+    if given.plot is not None:
+        from lmms_eval.plots.figure import check_available
+
+        if Path(given.plot).suffix.lower() not in _PICTURES:
+            raise UsageError(f"--plot {given.plot}: give a file that ends with {' or '.join(_PICTURES)}")
+        check_available()
+    return found
 
 
-def _write(given: Namespace, comparison: Comparison, pairs: Sequence[MatchedPair]) -> None:
-    """Write the files that are asked for, each as a whole; the picture first, whose library may be absent.
-
-    Raises:
-        LmmsEvalError: a file cannot be written, or the library for pictures is absent.
-    """
+def _contents(files: Mapping[str, str], comparison: Comparison, pairs: Sequence[MatchedPair]) -> dict[str, Content]:
+    """Contents of the files by their names; flips are made line by line as they are written."""
     from lmms_eval.compare.files import comparison_csv, comparison_json, flips_json
     from lmms_eval.compare.flips import flips_of
+    from lmms_eval.compare.forest import forest_plot
     from lmms_eval.compare.table import comparison_markdown
 
-    written = []
-    if given.plot is not None:
-        from lmms_eval.compare.forest import forest_plot
-
-        forest_plot(comparison, Path(given.plot))
-        written.append(given.plot)
-    lines: dict[str, Callable[[], Iterable[str]]] = {
-        "flips": lambda: flips_json(flips_of(pairs)),
-        "json": lambda: [comparison_json(comparison)],
-        "csv": lambda: [comparison_csv(comparison)],
-        "markdown": lambda: [comparison_markdown(comparison)],
+    makers: dict[str, Callable[[str], Content]] = {
+        "json": lambda _: [comparison_json(comparison)],
+        "csv": lambda _: [comparison_csv(comparison)],
+        "markdown": lambda _: [comparison_markdown(comparison)],
+        "plot": lambda file: forest_plot(comparison, Path(file).suffix),
+        "flips": lambda _: flips_json(flips_of(pairs)),
     }
-    for option, make in lines.items():
-        file = getattr(given, option)
-        if file is not None and (option, file) != ("json", STANDARD_OUTPUT):
-            _write_lines(Path(file), make())
-            written.append(file)
-    if written:
-        complain(f"written: {', '.join(written)}")
-
-
-def _write_lines(path: Path, lines: Iterable[str]) -> None:
-    from lmms_eval.storage.atomic import replacing
-    from lmms_eval.utils.redaction import mask_known
-
-    try:
-        with replacing(path) as file:
-            for line in lines:
-                file.write(mask_known(line).encode("utf-8", "replace"))
-    except OSError as error:
-        raise LmmsEvalError(f"cannot write {path}: {error.strerror or error}") from error
+    return {file: makers[option](file) for option, file in files.items()}

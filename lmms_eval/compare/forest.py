@@ -4,33 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from pathlib import Path
 
 from lmms_eval.compare.verdicts import Comparison, Difference, PairComparison, Verdict
-from lmms_eval.errors import DataError
-from lmms_eval.plots.figure import save_as
+from lmms_eval.plots.figure import picture
 from lmms_eval.plots.forest import ForestPanel, ForestRow, Look, forest_panels
 
 _LOOKS: dict[Verdict, Look] = {"better": "up", "worse": "down", "equivalent": "same", "cannot tell": "open"}
 PERCENT = "percent"
 
 
-def forest_plot(comparison: Comparison, path: Path) -> Path:
-    """Write the plot as PNG or SVG, by the file's ending.
+def forest_plot(comparison: Comparison, ending: str) -> bytes:
+    """Draw the plot as PNG or SVG, by the ending of its file.
 
     Each pair of runs has a panel for its shares (in percent points) and one for each other metric, whose units differ.
 
     Raises:
         UsageError: another ending.
         PlotUnavailable: matplotlib is not installed.
-        DataError: the file cannot be written.
     """
     panels = [panel for pair in comparison.pairs for panel in _panels(pair, comparison.margin)]
-    figure = forest_panels(f"Differences with their {100 * (1 - comparison.alpha):g} % intervals", panels)
-    try:
-        return save_as(figure, path)
-    except OSError as error:
-        raise DataError(f"the plot cannot be written to {path}: {error.strerror or error}") from error
+    return picture(
+        forest_panels(f"Differences with their {100 * (1 - comparison.alpha):g} % intervals", panels), ending
+    )
 
 
 def _panels(pair: PairComparison, margin: float | None) -> Iterator[ForestPanel]:

@@ -102,7 +102,7 @@ def check_gate(run: RunRows, base: RunRows, policy: Policy) -> GateResult:
     checks: list[Check] = []
     taken: set[str] = set()
     for rule in policy.rules:
-        checks += _checks_of(rule, list(found.values()), (run, base), policy.alpha, taken)
+        checks += _checks_of(rule, list(found.values()), (pair.first, pair.second), policy.alpha, taken)
     count = len(checks)
     checks = [_early(check, found, policy.alpha / count) for check in checks]
     return GateResult(run.name, base.name, policy.alpha, policy.correction, tuple(_decide(checks, policy)))

@@ -56,7 +56,7 @@ def gate_json(result: GateResult) -> str:
     )
 
 
-def gate_junit(result: GateResult) -> bytes:
+def gate_junit(result: GateResult) -> str:
     """Write JUnit XML: a fall is a failure, what cannot be told an error."""
     fell = sum(check.outcome == "fell" for check in result.checks)
     unknown = sum(check.outcome == "cannot tell" for check in result.checks)
@@ -76,7 +76,7 @@ def gate_junit(result: GateResult) -> bytes:
         else:
             ET.SubElement(case, "system-out").text = text
     ET.indent(suites)
-    return b'<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(suites, encoding="unicode").encode() + b"\n"
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(suites, encoding="unicode")}\n'
 
 
 def why(check: Check) -> str:

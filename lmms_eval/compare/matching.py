@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmms_eval.compare.options import CompareOptions
-from lmms_eval.compare.pairing import Shared, renamed_metrics, renamed_tasks, share, shared_columns, shared_tasks
+from lmms_eval.compare.pairing import (
+    Shared,
+    joined_tasks,
+    renamed_metrics,
+    renamed_tasks,
+    share,
+    shared_columns,
+    shared_tasks,
+)
+from lmms_eval.compare.readers.result_facts import scale_of
 from lmms_eval.compare.runs import Column, RunRows
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.stats.interval import ANY_NUMBER
@@ -81,7 +90,7 @@ def match_runs(runs: Sequence[RunRows], options: CompareOptions) -> list[Matched
     """
     if len(runs) < 2:
         raise UsageError("compare: name at least two runs: lmms-eval compare RUN RUN [RUN ...]")
-    named = renamed_tasks(runs, options.task_names)
+    named = joined_tasks(renamed_tasks(runs, options.task_names))
     if absent := [task for task in options.tasks if not any(task in run.tasks for run in named)]:
         known = ", ".join(list(dict.fromkeys(task for run in named for task in run.tasks))[:10])
         raise UsageError(f"--tasks: no run has {', '.join(absent)}; they have: {known}")
@@ -110,16 +119,17 @@ def _pairs(runs: Sequence[RunRows], reference: str) -> list[tuple[RunRows, RunRo
 
 
 def _match(first: RunRows, second: RunRows, options: CompareOptions) -> MatchedPair:
-    columns, notes, documents = [], [], 0
+    columns, notes = [], []
     names = first.name, second.name
     for task in shared_tasks(first, second):
         shared = share(first.tasks[task], second.tasks[task], names)
-        documents += len(shared.first_rows)
         pairs = [
             pair
             for pair in shared_columns(shared.first, shared.second)
             if pair[0].metric in options.metrics or not options.metrics
         ]
+        if not options.metrics:
+            pairs = [pair for pair in pairs if not _is_count(*pair)] or pairs
         if not len(shared.first_rows):
             notes.append(f"{task}: {names[0]} and {names[1]} have no document in common")
         elif not pairs:
@@ -133,6 +143,19 @@ def _match(first: RunRows, second: RunRows, options: CompareOptions) -> MatchedP
             more = f" and {len(alone) - 5} more" if len(alone) > 5 else ""
             notes.append(f"only {run.name} has {', '.join(alone[:5])}{more}")
     return MatchedPair(first, second, columns, tuple(notes))
+
+
+def _is_count(first: Column, second: Column) -> bool:
+    """Tell bookkeeping from scores: all documents of both runs have one value, and the task's number is another.
+
+    So it is of numbers of documents or queries, to which each adds 1: there is nothing to compare.
+    """
+    import numpy as np
+
+    seen = np.concatenate([one.scores[~np.isnan(one.scores)] for one in (first, second)])
+    numbers = [one.reported for one in (first, second) if one.reported is not None]
+    is_constant = len(seen) > 0 and bool((seen == seen[0]).all())
+    return is_constant and bool(numbers) and not any(scale_of(float(seen[0]), number) for number in numbers)
 
 
 def _no_metric(shared: Shared, names: tuple[str, str]) -> str:

@@ -146,6 +146,28 @@ def renamed_tasks(runs: Sequence[RunRows], names: Mapping[str, str]) -> list[Run
     ]
 
 
+def joined_tasks(runs: Sequence[RunRows]) -> list[RunRows]:
+    """Give one name to the tasks of runs that have a single one, called after its file, that no other run has."""
+
+    def is_alone(run: RunRows) -> bool:
+        (task, rows), *more = run.tasks.items()
+        return not more and rows.is_called_after_file and sum(task in other.tasks for other in runs) == 1
+
+    alone = [run.name for run in runs if run.tasks and is_alone(run)]
+    found = []
+    wanted = ""
+    for run in runs:
+        task = next(iter(run.tasks), "")
+        if run.name in alone:
+            wanted = wanted or task
+            if task != wanted:
+                note = f"{task} is compared with {wanted}: each file holds one task, called after the file"
+                rows = replace(run.tasks[task], task=wanted)
+                run = replace(run, tasks={wanted: rows}, notes=(*run.notes, note))
+        found.append(run)
+    return found
+
+
 def _name_of(task: str, run: RunRows, names: Mapping[str, str]) -> str:
     return next((wanted for wanted, other in names.items() if other == task and wanted not in run.tasks), task)
 

@@ -79,6 +79,8 @@ class TaskRows:
     """The value of a column (``METRIC,FILTER``) in that row as the task gave it, for aggregations that need more than
     its number."""
     early_stop: EarlyStop | None = None
+    is_called_after_file: bool = False
+    """Nothing but the name of the file says which task it is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,12 @@ _METADATA: dict[str, dict[str, Any]] = {"png": {"Software": None}, "svg": {"Date
 
 class PlotUnavailable(UsageError):
     """matplotlib is not installed."""
+
+
+def check_available() -> None:
+    """Find out, without its import, whether matplotlib is there. Raises ``PlotUnavailable`` if it is not."""
+    if find_spec("matplotlib") is None:
+        raise PlotUnavailable(f"the plot cannot be drawn: {INSTALL}")
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -47,11 +55,24 @@ def save_as(figure: Figure, path: Path) -> Path:
         UsageError: neither ``.png`` nor ``.svg``.
         OSError: the file cannot be written.
     """
+    content = picture(figure, path.suffix)
+    with replacing(path) as file:
+        file.write(content)
+    return path
+
+
+def picture(figure: Figure, ending: str) -> bytes:
+    """Draw a picture in the format of a file's ending, PNG with 150 dots an inch.
+
+    Raises:
+        UsageError: neither ``.png`` nor ``.svg``.
+    """
     import matplotlib as mpl
 
-    kind = path.suffix.lower().removeprefix(".")
+    kind = ending.lower().removeprefix(".")
     if kind not in _METADATA:
-        raise UsageError(f"{path}: a plot is written as .png or .svg; give a name with one of these endings")
-    with mpl.rc_context({"svg.hashsalt": "lmms_eval"}), replacing(path) as file:
-        figure.savefig(file, format=kind, dpi=150, metadata=_METADATA[kind])
-    return path
+        raise UsageError(f"a plot is written as .png or .svg, not as {ending!r}; give a name with one of these endings")
+    drawn = io.BytesIO()
+    with mpl.rc_context({"svg.hashsalt": "lmms_eval"}):
+        figure.savefig(drawn, format=kind, dpi=150, metadata=_METADATA[kind])
+    return drawn.getvalue()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -124,16 +125,23 @@ def test_hostile_names_are_shown_as_text(tmp_path, capsys):
 
 def test_files_do_not_replace_what_is_read(tmp_path, capsys):
     base = _samples(tmp_path / "base", {"quiz": RIGHT})
+    run = _samples(tmp_path / "run", {"quiz": RIGHT})
     policy = _policy(tmp_path, "tasks: [quiz]\nmargin: 0.03\n")
-    assert main(["gate", "--policy", policy, str(base), str(base), "--json", policy]) == 2
-    assert main(["gate", "--policy", policy, str(base), str(base), "--json", "a", "--junit", "a"]) == 2
-    capsys.readouterr()
+    (samples,) = run.glob("*.jsonl")
+    for words, told in (
+        (["--json", policy], "policy.yaml is read"),
+        (["--json", "a", "--junit", "a"], "--junit writes the same file"),
+        (["--markdown", str(samples)], "that is a file of the run"),
+    ):
+        assert main(["gate", "--policy", policy, str(run), str(base), *words]) == 2
+        assert told in capsys.readouterr().err
 
 
 def test_task_of_several_metrics_needs_a_name(tmp_path, capsys):
     base = _samples(tmp_path / "base", {"quiz": RIGHT})
     (file,) = base.glob("*.jsonl")
     file.write_text(file.read_text().replace('"acc"', '"f": 0.5, "acc"'))
+    shutil.copytree(base, tmp_path / "run")
     policy = _policy(tmp_path, "tasks: [quiz]\nmargin: 0.03\n")
-    assert main(["gate", "--policy", policy, str(base), str(base)]) == 2
+    assert main(["gate", "--policy", policy, str(tmp_path / "run"), str(base)]) == 2
     assert "name one of them" in capsys.readouterr().err

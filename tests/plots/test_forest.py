@@ -8,7 +8,7 @@ pytest.importorskip("matplotlib")
 
 from lmms_eval.compare.forest import forest_plot
 from lmms_eval.compare.verdicts import Bounds, Comparison, Difference, PairComparison, Pairing
-from lmms_eval.errors import DataError, UsageError
+from lmms_eval.errors import UsageError
 from lmms_eval.plots.forest import MOST_ROWS, ForestPanel, ForestRow, forest_panels, plain
 
 
@@ -62,11 +62,11 @@ def test_panels_of_one_axis_share_their_limits_and_others_do_not():
 
 @pytest.mark.filterwarnings("ignore:Glyph")  # matplotlib's own font lacks East Asian ones
 @pytest.mark.parametrize("text", ["$x^2$", "\\frac{1", "$", "a\x1b[31mb", "\u202eabc", "x" * 500, "$$\\bad{", "日本"])
-def test_hostile_names_are_drawn_as_text(tmp_path, text):
+def test_hostile_names_are_drawn_as_text(text):
     pair = PairComparison(text, text, [_difference(text)])
-    path = forest_plot(Comparison([text], [pair], 0.01), tmp_path / "plot.svg")
-    ET.parse(path)
-    assert "\x1b" not in path.read_text("utf-8")
+    svg = forest_plot(Comparison([text], [pair], 0.01), ".svg")
+    ET.fromstring(svg)
+    assert b"\x1b" not in svg
     assert len(plain(text)) < 60
 
 
@@ -75,21 +75,14 @@ def _difference(name: str = "quiz", **facts) -> Difference:
     return Difference(name, "acc", "none", 0.5, 0.49, 0.01, p=0.4, pairing=Pairing(100), **{**usual, **facts})
 
 
-def test_comparison_is_drawn_in_percent_points_and_other_units_apart(tmp_path):
+def test_comparison_is_drawn_in_percent_points_and_other_units_apart():
     pair = PairComparison("a", "b", [_difference(), _difference("level", unit="", interval=None, no_interval="n = 1")])
-    for ending in ("png", "svg"):
-        path = forest_plot(Comparison(["a", "b"], [pair], None), tmp_path / f"plot.{ending}")
-        assert path.stat().st_size > 1000
-    text = path.read_text("utf-8")
-    assert text.startswith("<?xml")
-    assert forest_plot(Comparison(["a", "b"], [], None), tmp_path / "none.png").is_file()
+    found = [forest_plot(Comparison(["a", "b"], [pair], None), ending) for ending in (".png", ".svg")]
+    assert [content[:5] for content in found] == [b"\x89PNG\r", b"<?xml"]
+    assert forest_plot(Comparison(["a", "b"], [], None), ".PNG").startswith(b"\x89PNG")
 
 
-def test_other_endings_and_places_that_cannot_be_written_are_said(tmp_path):
+def test_other_endings_are_said():
     comparison = Comparison(["a", "b"], [PairComparison("a", "b", [_difference()])], None)
     with pytest.raises(UsageError, match=r"\.png or \.svg"):
-        forest_plot(comparison, tmp_path / "plot.pdf")
-    (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="cannot be written"):
-        forest_plot(comparison, tmp_path / "file" / "plot.png")
-    assert [one.name for one in tmp_path.iterdir()] == ["file"]
+        forest_plot(comparison, ".pdf")

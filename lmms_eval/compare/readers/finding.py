@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 from lmms_eval.compare.readers import evalscope, harness_runs, inspect_logs, plain_tables, vlmevalkit
@@ -26,27 +27,76 @@ ENDINGS = frozenset({".jsonl", ".json", ".eval", ".xlsx", ".tsv", ".csv"})
 
 
 def read_runs(paths: Sequence[str]) -> tuple[RunRows, ...]:
-    """Read runs of any format; their names are unique, ``#2`` being added to the second of two that are alike.
+    """Read runs of any format; their names are unique: those of one model have their folder or date stamp behind it.
 
     Args:
         paths: files or folders.
 
     Raises:
         DataError: a path is missing, of no known format, damaged, or a folder of several runs.
-        UsageError: an optional package is needed and not installed.
+        UsageError: a run is named twice, or an optional package is needed and not installed.
     """
-    runs = [_read(Path(path).expanduser()) for path in paths]
-    counts: dict[str, int] = {}
-    named = []
-    taken = {run.name for run in runs}
+    places = [Path(path).expanduser() for path in paths]
+    for number, place in enumerate(places):
+        if place.resolve() in [one.resolve() for one in places[:number]]:
+            raise UsageError(f"{place} is named twice: that is one run; name different ones")
+    runs = [_read(place) for place in places]
+    for one, other in combinations(runs, 2):
+        if _is_same(one, other):
+            raise UsageError(f"{one.source} and {other.source}: that is one run; name different ones")
+    return tuple(replace(run, name=name) for run, name in zip(runs, _unique_names(runs), strict=True))
+
+
+def _is_same(one: RunRows, other: RunRows) -> bool:
+    """Tell whether a run was named by its folder and by a file or folder in it."""
+    inner, outer = (Path(run.source).resolve() for run in (one, other))
+    is_inside = inner.is_relative_to(outer) or outer.is_relative_to(inner)
+    return is_inside and one.results is not None and one.results == other.results
+
+
+def _unique_names(runs: Sequence[RunRows]) -> list[str]:
+    """Names to which those that are alike have added where their paths differ."""
+    names = [run.name for run in runs]
+    alike = [number for number, name in enumerate(names) if names.count(name) > 1]
+    for name in dict.fromkeys(names[number] for number in alike):
+        of_name = [number for number in alike if runs[number].name == name]
+        labels = _differing([Path(runs[number].source) for number in of_name])
+        for number, label in zip(of_name, labels, strict=True):
+            names[number] = f"{name}@{label}"
+    for number, name in enumerate(names):
+        count = 2
+        while names[number] in names[:number]:
+            names[number] = f"{name}#{count}"
+            count += 1
+    return names
+
+
+def _differing(paths: Sequence[Path]) -> list[str]:
+    """The parts of paths in which they differ: the first ones where those tell all apart; of files their date stamp."""
+    parts = [path.resolve().parts for path in paths]
+    shortest = min(map(len, parts))
+    same = next((n for n in range(shortest) if len({one[n] for one in parts}) > 1), shortest)
+    own = [one[same:] or (one[-1],) for one in parts]
+    firsts = [one[:1] for one in own]
+    if len(set(firsts)) == len(firsts):
+        own = firsts
+    else:
+        while all(len(one) > 1 for one in own) and len({one[-1] for one in own}) == 1:
+            own = [one[:-1] for one in own]
+    return ["/".join((*one[:-1], harness_runs.date_stamp(one[-1]) or one[-1])) for one in own]
+
+
+def run_with_file(file: Path, runs: Sequence[str]) -> str | None:
+    """Return the run that an existing file is a part of; ``None`` if it is part of none.
+
+    Of a folder all files are the run's; beside a file those that are named like results or samples.
+    """
     for run in runs:
-        counts[run.name] = number = counts.get(run.name, 0) + 1
-        name = run.name
-        while number > 1 and (name := f"{run.name}#{number}") in taken:
-            number += 1
-        taken.add(name)
-        named.append(replace(run, name=name))
-    return tuple(named)
+        place = Path(run).expanduser().resolve()
+        is_inside = file.is_relative_to(place) if place.is_dir() else file == place
+        if file.exists() and (is_inside or harness_runs.is_of_run(file, place)):
+            return run
+    return None
 
 
 def _read(path: Path) -> RunRows:

@@ -103,7 +103,9 @@ def read_samples_file(path: Path) -> RunRows:
             results = Results.read(beside) if beside.is_file() else Results({})
             name = results.model or path.stem
             return _run(name, path, [read_samples(path, task, results.facts(task))], results, ())
-    return _run(path.stem, path, [read_samples(path, path.stem)], Results({}), ())
+    read = read_samples(path, path.stem)
+    read = replace(read, rows=replace(read.rows, is_called_after_file=True))
+    return _run(path.stem, path, [read], Results({}), ())
 
 
 def read_record(folder: Path) -> RunRows:
@@ -155,6 +157,24 @@ def find_run(folder: Path) -> Path | None:
         more = f"; and {len(runs) - SHOWN} more" if len(runs) > SHOWN else ""
         raise DataError(f"{folder} holds {len(runs)} runs: name one of them: {listed}{more}")
     return runs[0].path if runs else None
+
+
+def is_of_run(file: Path, run: Path) -> bool:
+    """Tell whether a file is named like one of the same run: the record beside it, results or samples of its date."""
+    if run.is_dir():
+        return run.parent.name == RUNS and file.parent == run.parent.parent and bool(_dates(file))
+    return file.is_relative_to(run.parent / RUNS) or (file.parent == run.parent and bool(_dates(file) & _dates(run)))
+
+
+def date_stamp(name: str) -> str | None:
+    """Find the date stamp in the name of a results or samples file."""
+    return min(_dates(Path(name)), default=None)
+
+
+def _dates(path: Path) -> set[str]:
+    found = {naming.date(path.name) for naming in _NAMINGS}
+    found |= {task[0] for naming in _NAMINGS if (task := naming.task(path.name)) is not None}
+    return {date for date in found if date is not None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
@@ -49,7 +49,7 @@ def read_table(path: Path) -> RunRows:
     for row in table.rows():
         name = row.values.get("task") or path.stem
         if name not in tasks:
-            tasks[name] = _Task(TaskBuilder(name), table, path.stem, id_column)
+            tasks[name] = _Task(TaskBuilder(name), table, path.stem, id_column, not row.values.get("task"))
         tasks[name].add(row)
     return RunRows(
         name=path.stem,
@@ -69,6 +69,7 @@ class _Task:
     default: str
     """Name of the task where a row has none."""
     id_column: str
+    is_called_after_file: bool
     metrics: dict[str, set[int]] = field(default_factory=dict)
     """Rows that have a score, by metric."""
 
@@ -115,12 +116,13 @@ class _Task:
             for number, values in self._values():
                 yield number, {name: text for name, text in values.items() if name not in _KNOWN}
 
-        return self.builder.rows(
+        rows = self.builder.rows(
             Lookups(
                 cache(lambda: metadata_of(len(self.builder.ids), fields())),
                 (lambda row: answers().get(row)) if "answer" in self.table.columns else (lambda _: None),
             )
         )
+        return replace(rows, is_called_after_file=self.is_called_after_file)
 
     def _values(self) -> Iterator[tuple[int, Mapping[str, str]]]:
         for row in self.table.rows():

@@ -143,13 +143,13 @@ def test_a_format_is_recognised_by_content_whatever_the_name(tmp_path: Path) -> 
     assert kinds == ["table", "lmms-eval family"]
 
 
-def test_runs_of_one_name_are_numbered_around_names_that_are_taken(tmp_path: Path) -> None:
-    names = ["a/run.csv", "b/run.csv", "c/run#2.csv", "d/run.csv"]
+def test_runs_of_one_name_are_told_apart_around_names_that_are_taken(tmp_path: Path) -> None:
+    names = ["a/run.csv", "b/run.csv", "c/run@b.csv", "d/run.csv"]
     for name in names:
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_text("id,score\na,1\n")
     found = [run.name for run in read_runs([str(tmp_path / name) for name in names])]
-    assert found[0] == "run" and found[2] == "run#2" and len(set(found)) == 4
+    assert found[0] == "run@a" and found[3] == "run@d" and "run@b" in found[1:3] and len(set(found)) == 4
 
 
 def test_files_of_several_runs_in_a_folder_are_told_apart(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from lmms_eval.compare.readers import read_runs
 from lmms_eval.compare.runs import EarlyStop
 from lmms_eval.engine.order import RandomOrder
 from lmms_eval.engine.plan import TaskPlan
-from lmms_eval.errors import DataError
+from lmms_eval.errors import DataError, UsageError
 from lmms_eval.storage.lines import sealed
 from lmms_eval.utils.numbers import ScoreRange
 from tests.engine.fakes import FakeTask
@@ -269,9 +269,22 @@ def test_an_early_end_is_told(tmp_path: Path) -> None:
     assert run.tasks["quiz"].early_stop == EarlyStop(4, 9, "random-0", "halfwidth<=0.01")
 
 
-def test_names_are_unique(tmp_path: Path) -> None:
-    paths = [str(write_run(tmp_path / name, samples(), results())) for name in "abc"]
-    assert [run.name for run in read_runs(paths)] == ["org/model", "org/model#2", "org/model#3"]
+def test_runs_of_one_model_are_told_apart_by_folder_or_date_stamp(tmp_path: Path) -> None:
+    paths = [str(write_run(tmp_path / name / "m", samples(), results(run_key=name))) for name in ("a", "b", "b/c")]
+    assert [run.name for run in read_runs(paths[:2])] == ["org/model@a", "org/model@b"]
+    assert [run.name for run in read_runs(paths)] == ["org/model@a", "org/model@b", "org/model@b/c"]
+    other = write_run(tmp_path / "a" / "m", samples(), results(run_key="d"), "20240102_000000")
+    assert [run.name for run in read_runs([paths[0], str(other)])] == [
+        "org/model@20240101_000000",
+        "org/model@20240102_000000",
+    ]
+
+
+def test_a_run_is_named_once(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "a" / "m", samples(), results())
+    for names in ([path, path], [path, tmp_path / "a" / "m" / ".." / "m" / path.name], [path.parent, tmp_path / "a"]):
+        with pytest.raises(UsageError, match="that is one run; name different ones"):
+            read_runs(list(map(str, names)))
 
 
 def test_a_broken_line_is_named(tmp_path: Path) -> None:

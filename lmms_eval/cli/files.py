@@ -1,0 +1,74 @@
+"""Files that a command writes: checked before anything is computed, put in place when all of them are made."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from lmms_eval.errors import LmmsEvalError, UsageError
+
+STANDARD_OUTPUT = "-"
+
+Content = bytes | Iterable[str]
+"""Bytes as they are, or texts, in which known secrets are masked."""
+
+
+def check_files(files: Mapping[str, str], inputs: Sequence[str], runs: Sequence[str]) -> None:
+    """Refuse places that cannot be written, and files that would replace what is read or one another.
+
+    Args:
+        files: by option the file that it writes.
+        inputs: other files that the command reads.
+        runs: files or folders of the runs that it reads, none of whose files is replaced.
+
+    Raises:
+        UsageError: the message names the option.
+    """
+    from lmms_eval.compare.readers import run_with_file
+
+    taken = {Path(name).resolve(): f"{name} is read" for name in inputs}
+    for option, name in files.items():
+        path = Path(name).resolve()
+        if (run := run_with_file(path, runs)) is not None:
+            raise UsageError(f"--{option} {name}: that is a file of the run {run}; choose another place")
+        if (why := taken.get(path) or _obstacle(path)) is not None:
+            raise UsageError(f"--{option} {name}: {why}")
+        taken[path] = f"--{option} writes the same file"
+
+
+def _obstacle(path: Path) -> str | None:
+    """Say why nothing can be written there; ``None`` if it can be, as far as can be seen."""
+    if path.is_dir():
+        return "that is a folder"
+    if path.exists() and not path.is_file():
+        return "that is no plain file"
+    folder = next(folder for folder in path.parents if folder.exists())
+    if not folder.is_dir():
+        return f"{folder} is no folder"
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return f"the folder {folder} cannot be written into"
+    return None
+
+
+def write_files(contents: Mapping[str, Content]) -> None:
+    """Write all files, and put them in place together: if one cannot be written, none is changed.
+
+    Raises:
+        LmmsEvalError: a file cannot be written.
+    """
+    from lmms_eval.storage.atomic import replacing
+    from lmms_eval.utils.redaction import mask_known
+
+    here = ""
+    try:
+        with ExitStack() as opened:
+            for here, content in contents.items():
+                file = opened.enter_context(replacing(Path(here)))
+                if isinstance(content, bytes):
+                    file.write(content)
+                else:
+                    file.writelines(mask_known(text).encode("utf-8", "replace") for text in content)
+    except OSError as error:
+        raise LmmsEvalError(f"cannot write {error.filename or here}: {error.strerror or error}") from error
