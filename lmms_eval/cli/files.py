@@ -30,6 +30,8 @@ def check_files(files: Mapping[str, str], inputs: Sequence[str], runs: Sequence[
 
     taken = {Path(name).resolve(): f"{name} is read" for name in inputs}
     for option, name in files.items():
+        if name == STANDARD_OUTPUT:
+            raise UsageError(f"--{option} -: only --json can be printed; name a file")
         path = Path(name).resolve()
         if (run := run_with_file(path, runs)) is not None:
             raise UsageError(f"--{option} {name}: that is a file of the run {run}; choose another place")

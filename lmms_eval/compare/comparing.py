@@ -21,6 +21,7 @@ MOST_CELLS = 1_000
 """Values of a metadata column that still divide documents rather than name them."""
 FEW = 30
 """Documents of a cell below which it is marked."""
+_MOST_TOLD = 3
 ABSENT = "(none)"
 """Name of the cell of documents without a value."""
 
@@ -52,7 +53,7 @@ def compare_pairs_of(pairs: Sequence[MatchedPair], runs: Sequence[str], options:
         rows = [(column, find_difference(column, options)) for column in pair.columns]
         found.append(_with_headlines([row for _, row in rows if row is not None], pair, options))
         notes += [
-            f"{column.task}: no document has a {column.metric} both in {pair.first.name} and in {pair.second.name}"
+            f"{column.task}: no document has {column.metric} both in {pair.first.name} and in {pair.second.name}"
             for column, row in rows
             if row is None and (np.isfinite(column.first).any() or np.isfinite(column.second).any())
         ]
@@ -78,6 +79,23 @@ def compare_pairs_of(pairs: Sequence[MatchedPair], runs: Sequence[str], options:
         ranks={name: ranks for name, ranks in ranking.ranks.items() if name in wanted},
         notes=tuple(dict.fromkeys(notes)),
         alpha=options.alpha,
+    )
+
+
+def refuse_untold(comparison: Comparison, pairs: Sequence[MatchedPair]) -> None:
+    """Refuse a comparison of whole runs that tells nothing.
+
+    Raises:
+        UsageError: no row has an interval, as of one document or of constant scores.
+    """
+    rows = [row for pair in comparison.pairs for row in pair.rows]
+    is_told = any(row.interval is not None for row in rows)
+    if is_told or any(column.shared.stopped_early for pair in pairs for column in pair.columns):
+        return
+    told = [f"{row.name} {row.metric}: {row.no_interval} ({row.pairing.paired:,} documents)" for row in rows]
+    more = f" and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
+    raise UsageError(
+        f"no difference has an interval, so nothing can be told of these runs: {'; '.join(told[:_MOST_TOLD])}{more}"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import asdict
 from xml.etree import ElementTree as ET
 
@@ -16,19 +17,19 @@ _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 _WORDS = {"held": "HELD", "fell": "FELL", "cannot tell": "CANNOT TELL"}
 
 
-def gate_table(result: GateResult) -> str:
-    """Lay out the checks as a Markdown table that shows names as they are."""
+def gate_table(result: GateResult, shown: Callable[[str], str] = str) -> str:
+    """Lay out the checks as a table; ``shown`` makes names and reasons fit for where it is shown."""
     columns = {
         "Outcome": [_WORDS[check.outcome] for check in result.checks],
-        "Task": [escaped(check.name) for check in result.checks],
-        "Metric": [escaped(check.metric) for check in result.checks],
+        "Task": [shown(check.name) for check in result.checks],
+        "Metric": [shown(check.metric) for check in result.checks],
         "RUN": [_number(check.run) for check in result.checks],
         "BASE": [_number(check.base) for check in result.checks],
         "Difference": [_number(check.difference) for check in result.checks],
-        f"{1 - 2 * result.alpha:.4g} interval": [_interval(check) for check in result.checks],
+        f"{100 * (1 - 2 * result.alpha):.4g} % interval": [_interval(check) for check in result.checks],
         "Margin": [f"{check.margin:g}" for check in result.checks],
         "N": [str(check.documents) for check in result.checks],
-        "Why": [escaped(why(check)) for check in result.checks],
+        "Why": [shown(why(check)) for check in result.checks],
     }
     return markdown_table([Column(name, tuple(cells), is_text=True) for name, cells in columns.items()])
 
@@ -46,7 +47,7 @@ def gate_markdown(result: GateResult) -> str:
     note = (
         f"One-sided tests at {result.alpha:g}, p of a fall corrected: {result.correction}. Differences: RUN less BASE."
     )
-    return f"## {escaped(headline(result))}\n\n{gate_table(result)}\n{note}\n"
+    return f"## {escaped(headline(result))}\n\n{gate_table(result, escaped)}\n{note}\n"
 
 
 def gate_json(result: GateResult) -> str:

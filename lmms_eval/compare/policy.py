@@ -54,6 +54,8 @@ class Policy(_Strict):
     def _without_values(cls, value: object) -> object:
         """Take a list of names, and names without keys, for patterns that state nothing."""
         if isinstance(value, list):
+            if not all(isinstance(name, str) for name in value):
+                raise ValueError("give names or patterns of tasks")
             value = dict.fromkeys(value)
         return {key: one or {} for key, one in value.items()} if isinstance(value, dict) else value
 
@@ -98,10 +100,12 @@ def read_policy(path: Path) -> Policy:
     """
     try:
         content = load_bounded(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"policy {path} cannot be read: {error}") from error
+    except OSError as error:
+        raise ConfigError(f"policy {path} cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"policy {path} cannot be read: no text in UTF-8") from error
     except yaml.YAMLError as error:
-        raise ConfigError(f"policy {path} is no YAML: {error}") from error
+        raise ConfigError(f"policy {path} is no YAML: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict):
         raise ConfigError(f"policy {path}: give keys and values, at least tasks and margin")
     try:
@@ -125,5 +129,9 @@ def _told(error: ValidationError) -> Iterable[str]:
             yield f"unknown key {'.'.join(where)!r}; {hint}"
         elif one["type"] == "missing":
             yield f"the key {'.'.join(where)!r} is missing"
+        elif one["type"] in ("dict_type", "model_type"):
+            yield f"{'.'.join(where)}: give {'keys and values' if len(where) > 1 else 'names or patterns of tasks'}"
+        elif one["type"] == "too_short":
+            yield f"{'.'.join(where)}: name at least one task"
         else:
             yield f"{'.'.join(where)}: {one['msg']}"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -188,3 +189,21 @@ def test_control_characters_never_reach_the_terminal(samples: Write, capsys: pyt
 def test_one_run_alone(samples: Write, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", samples("a", right(30))]) == 2
     assert "at least two runs" in capsys.readouterr().err
+
+
+def test_the_table_and_the_options_of_the_page_are_as_they_stand(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "compare.md").read_text("utf-8")
+    (table,) = re.findall(r"```\n(id,score,cluster,category\n.*?)```", page, re.DOTALL)
+    for name, text in (("a", table), ("b", table.replace("q1,1", "q1,0.2").replace("q2,0.5", "q2,0.9"))):
+        (tmp_path / f"{name}.csv").write_text(text + "".join(f"p{n},0.{n},v{n},reading\n" for n in range(9)))
+    words = [str(tmp_path / "a.csv"), str(tmp_path / "b.csv"), "--by", "category"]
+    assert main(["compare", *words]) == 0
+    assert "by category" in capsys.readouterr().out
+    for command in ("compare", "gate"):
+        assert main([command, "--help"]) == 0
+    known = set(re.findall(r"--[a-z_]+", capsys.readouterr().out)) | {"--until", "--baseline"}
+    commands, _, _ = page.partition("```\nlmms-eval --model")[2].partition("```")
+    known |= set(re.findall(r"--[a-z_]+", commands))
+    assert set(re.findall(r"(?<![-\w])--[a-z_]+", page)) <= known

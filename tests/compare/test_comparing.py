@@ -9,6 +9,7 @@ import pytest
 
 from lmms_eval.compare.comparing import compare_runs
 from lmms_eval.compare.options import CompareOptions
+from lmms_eval.compare.runs import TaskRows
 from lmms_eval.compare.verdicts import Difference
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.stats.differences import PairOptions, compare_pairs
@@ -185,7 +186,7 @@ def test_what_cannot_be_compared_is_an_error() -> None:
         rows(task([1.0], ids=["x"]), task([1.0], ids=["y"]))
     with pytest.raises(UsageError, match=r"no metric in common \(a: acc,none; b: f1,none\)"):
         rows(task([1.0]), task([column([1.0], "f1")]))
-    with pytest.raises(UsageError, match="nothing can be compared: quiz: no document has a acc both"):
+    with pytest.raises(UsageError, match="nothing can be compared: quiz: no document has acc both"):
         rows(task([None, 1.0]), task([1.0, None]))
     with pytest.raises(UsageError, match="at least two runs"):
         compare_runs([run("a", task([1.0]))], CompareOptions())
@@ -200,7 +201,7 @@ def test_a_task_that_cannot_be_compared_is_a_note_where_others_can() -> None:
     ]
     compared = compare_runs(runs, CompareOptions(**FAST))
     assert [row.name for row in compared.pairs[0].rows] == ["quiz"]
-    assert "x: no document has a acc both in a and in b" in compared.notes
+    assert "x: no document has acc both in a and in b" in compared.notes
     assert "only a has v" in compared.notes
 
 
@@ -290,3 +291,16 @@ def test_clusters_widen_the_interval() -> None:
     (plain,) = rows(task([column(list(shift), **scores)]), second)
     widths = [row.interval.high - row.interval.low for row in (clustered, plain) if row.interval]
     assert widths[0] > 1.8 * widths[1]
+
+
+def test_numbers_of_documents_are_no_tests() -> None:
+    def told(count: float, whole: float) -> TaskRows:
+        columns = [column([1.0, 0.0, 1.0], reported=2 / 3), column([count] * 3, "scored", reported=whole)]
+        return task(columns)
+
+    assert [row.metric for row in rows(told(1.0, 3.0), told(1.0, 3.0))] == ["acc"]
+    assert [row.metric for row in rows(told(1.0, 3.0), told(1.0, 3.0), metrics={"scored": "scored"})] == ["scored"]
+    for first, second in (((1.0, 1.0), (1.0, 1.0)), ((1.0, 100.0), (1.0, 100.0)), ((1.0, 3.0), (0.5, 1.5))):
+        assert [row.metric for row in rows(told(*first), told(*second))] == ["acc", "scored"]
+    only = task([column([1.0] * 3, "scored", reported=3.0)])
+    assert [row.metric for row in rows(only, only)] == ["scored"]

@@ -102,15 +102,17 @@ def run_with_file(file: Path, runs: Sequence[str]) -> str | None:
 def _read(path: Path) -> RunRows:
     if not path.exists():
         raise DataError(f"{path}: no such file or folder")
+    if not path.is_dir() and not path.is_file():
+        raise DataError(f"{path}: no plain file; runs are read more than once")
     try:
-        if path.is_dir():
-            return _read_folder(path)
+        found = _read_folder(path) if path.is_dir() else _read_file(path)
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
-    found = _read_file(path)
     if found is None:
         needs = "; ".join(known.needs for known in FORMATS)
         raise UsageError(f"{path}: of no known format; looked for: {needs}")
+    if not any(rows.ids for rows in found.tasks.values()):
+        raise DataError(f"{path} holds no document")
     return found
 
 

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lmms_eval.cli.main import main
 from lmms_eval.compare.readers import read_runs
 from lmms_eval.errors import DataError, UsageError
 
@@ -62,6 +65,18 @@ def second():
 for log in eval([first(), second()], model="mockllm/model", log_dir="logs", display="none"):
     for ending in ("eval", "json"):
         write_eval_log(log, f"{log.eval.task}.{ending}")
+
+@solver
+def says_otherwise():
+    async def solve(state, generate):
+        state.output = ModelOutput.from_content("mockllm/other", "other")
+        return state
+    return solve
+
+other = second()
+other.solver = says_otherwise()
+(log,) = eval(other, model="mockllm/other", log_dir="logs", display="none")
+write_eval_log(log, "other.eval")
 """
 
 
@@ -124,3 +139,25 @@ def test_without_the_library_it_says_what_to_install(tmp_path: Path, monkeypatch
     monkeypatch.setattr(importlib, "import_module", absent)
     with pytest.raises(UsageError, match=r'pip install "lmms_eval\[inspect\]"'):
         read_runs([str(path)])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_two_logs_are_compared_and_one_with_another_harness(
+    logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flips = tmp_path / "flips.jsonl"
+    assert main(["compare", str(logs / "second.eval"), str(logs / "other.eval"), "--flips", str(flips)]) == 0
+    out = capsys.readouterr().out
+    assert "mockllm/model (first) against mockllm/other (second)" in out
+    assert re.search(r"\|second\|match ↑\s*\|66.67%\|33.33%\|\+33.33 pp \[", out)
+    found = [json.loads(line) for line in flips.read_text().splitlines()]
+    assert sorted((one["id"], one["better"], one["first"]["answer"], one["second"]["answer"]) for one in found) == [
+        ("s0", "first", "said", "other"),
+        ("s1", "second", "said", "other"),
+        ("s2", "first", "said", "other"),
+    ]
+    table = tmp_path / "mine.csv"
+    table.write_text("id,score\ns0,1\ns1,1\ns2,1\n")
+    words = [str(table), str(logs / "second.json"), "--task", "second=mine", "--metric", "match=score"]
+    assert main(["compare", *words]) == 0
+    assert re.search(r"\|second\|match ↑\|100.00%\|66.67%\|\+33.33 pp \[", capsys.readouterr().out)
