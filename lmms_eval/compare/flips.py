@@ -64,8 +64,8 @@ def flips_of(pairs: Sequence[MatchedPair]) -> Iterator[Flip]:
             surprise = surprises(column, list(scores.values()))
             better = column.better() > 0
             for place in _order(column, surprise).tolist():
-                side = "first" if better[place] else "second"
-                yield _flip(pair, column, place, _Change(side, round(float(surprise[place]), 4)), scores)
+                change = _Change("first" if better[place] else "second", round(float(surprise[place]), 4))
+                yield _flip(pair, column, place, change, scores)
 
 
 def flip_lines(pairs: Sequence[MatchedPair], most: int = 3) -> Iterator[str]:

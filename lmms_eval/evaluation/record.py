@@ -228,8 +228,11 @@ def _begin(config: RunConfig, collected: Collected, folder: RunFolder, base: Pat
 
 def _number_facts(task: Task) -> dict[str, Any]:
     described = task.describe()
-    facts = {key: described[key] for key in ("metric_list", "score_key", "cluster_key") if key in described}
-    return {**facts, "higher_is_better": {metric.name: metric.higher_is_better for metric in task.metrics}}
+    facts: dict[str, Any] = {"higher_is_better": {metric.name: metric.higher_is_better for metric in task.metrics}}
+    for key in ("metric_list", "score_key", "cluster_key"):
+        if key in described:
+            facts[key] = described[key]
+    return facts
 
 
 def _earlier(folder: RunFolder, key: str) -> Mapping[str, Any]:

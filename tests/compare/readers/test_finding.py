@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lmms_eval.compare.readers import read_runs
 from lmms_eval.errors import DataError, UsageError
 
-FEW = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW = settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | TEXT,
