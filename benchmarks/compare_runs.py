@@ -40,15 +40,20 @@ def write_run(path: Path, documents: int, metrics: int, seed: int) -> None:
             file.write(json.dumps(line) + "\n")
 
 
-def measure(words: list[str]) -> tuple[float, float, int]:
-    """Run a command with its output thrown away; return seconds, peak memory in MB and the exit code."""
+def measure(words: list[str]) -> dict[str, float]:
+    """Run a command with its output thrown away; return its time, processor time, peak memory and exit code."""
     begin = time.perf_counter()
     with open(os.devnull, "w") as nowhere:
         process = os.posix_spawn(
             words[0], words, dict(os.environ), file_actions=[(os.POSIX_SPAWN_DUP2, nowhere.fileno(), 1)]
         )
         _, status, usage = os.wait4(process, 0)
-    return time.perf_counter() - begin, usage.ru_maxrss / 1024, os.waitstatus_to_exitcode(status)
+    return {
+        "seconds": round(time.perf_counter() - begin, 2),
+        "processor_seconds": round(usage.ru_utime + usage.ru_stime, 2),
+        "megabytes": round(usage.ru_maxrss / 1024),
+        "exit_code": os.waitstatus_to_exitcode(status),
+    }
 
 
 def main() -> None:
@@ -74,8 +79,7 @@ def main() -> None:
             ("flips", [f"--flips={folder / 'flips'}"]),
             ("by application", ["--by", "application"]),
         ):
-            seconds, megabytes, code = measure([*compare, *more])
-            found[name] = {"seconds": round(seconds, 2), "megabytes": round(megabytes), "exit_code": code}
+            found[name] = measure([*compare, *more])
         facts = {"documents": given.documents, "metrics": given.metrics, "draws": given.draws}
         print(json.dumps({**facts, "commands": found}, indent=2))
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import weakref
 
 import numpy as np
 import pytest
@@ -92,6 +94,20 @@ def test_equivalence_of_right_or_wrong_scores() -> None:
     assert equivalence_p(compare_pairs([0.5, 0.5], [0.5, 0.5]), 0.1) is None
     with pytest.raises(UsageError, match="above 0"):
         equivalence_p(same, 0.0)
+
+
+def test_the_correction_looks_at_no_object_of_the_process() -> None:
+    class Cycle:
+        def __init__(self) -> None:
+            self.own = self
+
+    seen = weakref.ref(Cycle())
+    gc.disable()
+    try:
+        assert holm([0.01, None, 0.5]) == [0.02, None, 0.5]
+        assert seen() is not None and gc.get_freeze_count() == 0
+    finally:
+        gc.enable()
 
 
 def test_multiplicity() -> None:
