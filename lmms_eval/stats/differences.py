@@ -240,7 +240,7 @@ def _interval(units: _Units, options: PairOptions) -> Interval | NoInterval:
 
 
 def _counts(units: int, options: PairOptions) -> Iterable[NDArray[float64]]:
-    """How often each unit is drawn; for groups made of many units, which are as many in every comparison, kept."""
+    """Counts of each unit in each redraw; those of groups, which are as many in every comparison, are kept."""
     if units != GROUPS or options.draws > _MOST_KEPT:
         return count_blocks(units, options.draws, options.seed)
     return (counts.astype("float64") for counts in _group_counts(options.draws, options.seed))
