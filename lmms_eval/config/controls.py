@@ -10,3 +10,8 @@ CONTROLS = ("no-media", "blank-media", "shuffled-media", "choices-only")
 def controls_of(ablate: str | None) -> tuple[str, ...]:
     """The parts of ``ablate``, each once."""
     return tuple(dict.fromkeys(comma_list(ablate)))
+
+
+def control_name(task: str, control: str) -> str:
+    """Return the name under which a control runs: ``TASK@CONTROL``."""
+    return f"{task}@{control}"

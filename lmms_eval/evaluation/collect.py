@@ -18,16 +18,15 @@ from lmms_eval.api.model import Model, lmms
 from lmms_eval.api.task import Selection, TaskOptions
 from lmms_eval.config import RunConfig, answer_options
 from lmms_eval.config.resolve import option_table
+from lmms_eval.engine.early import Sampling
 from lmms_eval.engine.plan import TaskPlan, plan_task, run_key
 from lmms_eval.engine.team import Place
 from lmms_eval.errors import DataError, LmmsEvalError, ModelError
 from lmms_eval.evaluation.checking import check_integrity
-from lmms_eval.evaluation.controls import with_controls
 from lmms_eval.evaluation.inputs import Collected, ModelChoice, Start
 from lmms_eval.evaluation.judge import build_judge, judge_key
 from lmms_eval.evaluation.loading import load_tasks, with_files
 from lmms_eval.evaluation.pricing import tariffs_of
-from lmms_eval.evaluation.sampling import sampling_of
 from lmms_eval.judges.providers import Judge
 from lmms_eval.models.building import BuildOptions, adapt_model, ignored_arguments
 from lmms_eval.models.legacy import LegacyAdapter
@@ -118,7 +117,7 @@ def collect(
     tariffs = tariffs_of(config)
     selection, plans = plan_run(config, registry, choice, place, start)
     baselines = _baselines(config, plans, place)
-    sampling = None if start.recorded else sampling_of(config, selection, plans, place.rank == 0)
+    sampling = None if start.recorded else _sampling(config, selection, plans, place)
     judge = _open_judge(config, plans, place, opened)
     model = start.recorded.model if start.recorded else _answering(config, registry, choice, plans, place, opened)
     is_resumable = _is_known(config, choice, model)
@@ -166,7 +165,20 @@ def _planned(config: RunConfig, choice: ModelChoice, selection: Selection) -> tu
     plans = tuple(plan_task(task, config.limit, config.offset) for task in selection.tasks)
     kept = with_files(selection, plans) if choice.opens_media else selection
     plans = tuple(plan for plan in plans if plan.task in kept.tasks)
+    if not config.ablate and config.permute_choices is None:
+        return kept, plans
+    from lmms_eval.evaluation.controls import with_controls
+
     return kept, with_controls(config, plans, choice.legacy)
+
+
+def _sampling(config: RunConfig, selection: Selection, plans: tuple[TaskPlan, ...], place: Place) -> Sampling | None:
+    """The random order and the rules by which the run ends early; ``None`` for costliest first."""
+    if config.order != "random" and not config.until:
+        return None
+    from lmms_eval.evaluation.sampling import sampling_of
+
+    return sampling_of(config, selection, plans, place.rank == 0)
 
 
 def _selected(config: RunConfig, registry: ModelRegistry, options: TaskOptions, start: Start) -> Selection:

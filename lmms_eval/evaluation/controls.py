@@ -13,11 +13,11 @@ from loguru import logger
 from lmms_eval.api.messages import AUDIO_SUFFIXES, IMAGE_SUFFIXES
 from lmms_eval.api.task import Task
 from lmms_eval.config import RunConfig
-from lmms_eval.config.controls import controls_of
+from lmms_eval.config.controls import control_name, controls_of
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.errors import UsageError
 from lmms_eval.tasks.controls.changes import media_of
-from lmms_eval.tasks.controls.control import ControlTask, control_name
+from lmms_eval.tasks.controls.control import ControlTask
 from lmms_eval.tasks.controls.derangement import derangement
 from lmms_eval.tasks.selection import with_changed_documents
 from lmms_eval.tasks.yaml.choices import NO_QUESTION, ROTATION

@@ -19,7 +19,9 @@ from lmms_eval.config import RunConfig, check_config, resolved_cli_args
 from lmms_eval.config.environment import variables_without_effect
 from lmms_eval.engine.aggregate import AggregateOptions
 from lmms_eval.engine.budget import Limits
+from lmms_eval.engine.early import Sampling
 from lmms_eval.engine.evaluate import EngineOptions, RunResult, evaluate
+from lmms_eval.engine.order import RandomOrder
 from lmms_eval.engine.scoring import WorkerOptions
 from lmms_eval.engine.share import Share
 from lmms_eval.engine.store import RunStore
@@ -32,7 +34,6 @@ from lmms_eval.evaluation.inputs import Collected, Start, this_command
 from lmms_eval.evaluation.judge import open_setup
 from lmms_eval.evaluation.launch import this_team
 from lmms_eval.evaluation.record import open_record
-from lmms_eval.evaluation.sampling import recorded_sampling
 from lmms_eval.evaluation.writing import write_results
 from lmms_eval.results.samples import json_text
 from lmms_eval.storage.run_folder import check_output_path
@@ -148,7 +149,9 @@ class Run:
                     requests = plan.task.exchange(plan.doc_ids[0], 0).open()
                     logger.info("{}: prompt of document {}:\n{}", plan.task.name, plan.doc_ids[0], requests[0].context)
         share = None if team is None else Share(team, record.shares_files)
-        sampling = collected.sampling if collected.asks else recorded_sampling(config, record.early_stops)
+        sampling = collected.sampling
+        if record.early_stops and not collected.asks:
+            sampling = Sampling(RandomOrder(config.seed[0] or 0), recorded=record.early_stops)
         options = replace(options, cache=cache, judge=judge, sampling=sampling, limits=_limits(config, collected))
         result = evaluate(collected.plans, collected.selection, collected.model, store, options, share)
         if result is None:

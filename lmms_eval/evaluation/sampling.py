@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from loguru import logger
 
@@ -29,15 +28,8 @@ class _NoInterval(Exception):
     """No interval can be given while the run goes on; the text says why."""
 
 
-def recorded_sampling(config: RunConfig, stops: Mapping[str, Mapping[str, Any]]) -> Sampling | None:
-    """The documents of a recorded run that is only scored again; ``None`` where all of them count."""
-    return Sampling(RandomOrder(_seed(config)), recorded=stops) if stops else None
-
-
-def sampling_of(
-    config: RunConfig, selection: Selection, plans: Sequence[TaskPlan], is_first: bool = True
-) -> Sampling | None:
-    """The order of the documents, the number that is shown, and the rules; ``None`` for costliest first.
+def sampling_of(config: RunConfig, selection: Selection, plans: Sequence[TaskPlan], is_first: bool = True) -> Sampling:
+    """The random order of the documents, the number that is shown, and the rules.
 
     ``is_first``: this process decides; the others only send it the numbers of what they finish.
 
@@ -45,8 +37,6 @@ def sampling_of(
         UsageError: a rule names no task or group of the run, or its number has no interval before the end.
         ConfigError, DataError: a baseline cannot be found or read.
     """
-    if config.order != "random" and not config.until:
-        return None
     plans = [plan for plan in plans if plan.requested and not plan.task.control_of]
     try:
         if config.predict_only:

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from lmms_eval import stats
 from lmms_eval.api.task import Task
+from lmms_eval.config.controls import control_name
 from lmms_eval.results.controls import Controls, Gap, Rotated
 from lmms_eval.results.table import GapCells, TableRow, interval_text
-from lmms_eval.tasks.controls.control import control_name
 
 WITHOUT = {
     "no-media": "without its pictures, videos and sounds",

@@ -10,12 +10,11 @@ from typing import Any
 
 from lmms_eval import stats
 from lmms_eval.api.task import Group
+from lmms_eval.config.controls import control_name
 from lmms_eval.engine.aggregate import MetricResult, TaskResult
 from lmms_eval.engine.store import RunStore
 from lmms_eval.results.baseline import Row
 from lmms_eval.results.chance import Chance, chance_of
-from lmms_eval.stats.differences import PairOptions, compare_pairs
-from lmms_eval.tasks.controls.control import control_name
 from lmms_eval.tasks.yaml.choices import ROTATION
 from lmms_eval.utils.numbers import ScoreRange
 
@@ -282,6 +281,8 @@ def _gap(tasks: Sequence[tuple[_Scores, _Scores]]) -> Gap | None:
         clusters += [] if names is None else [None if name is None else f"{number} {name}" for name in names]
     has_clusters = any(plain.named(documents) is not None for (plain, _), documents in zip(tasks, shared, strict=True))
     within = tasks[0][0].within if len(tasks) == 1 else stats.ANY_NUMBER
+    from lmms_eval.stats.differences import PairOptions, compare_pairs
+
     found = compare_pairs(first, second, clusters if has_clusters else None, PairOptions(within=within))
     return Gap(math.fsum(second) / n, math.fsum(first) / n, found.value, found.interval, found.p, n)
 

@@ -303,7 +303,7 @@ def test_the_live_number_is_that_of_the_plain_task_alone(tmp_path: Path, monkeyp
         found.append(sampling_of(*arguments))
         return found[-1]
 
-    monkeypatch.setattr("lmms_eval.evaluation.collect.sampling_of", noted)
+    monkeypatch.setattr("lmms_eval.evaluation.sampling.sampling_of", noted)
     report = evaluated(tmp_path, Looker(), ablate="no-media,blank-media", order="random")
     assert report.exit_code == 0 and {"probe", "probe@no-media"} <= set(report.results["results"])
     (sampling,) = found

@@ -228,7 +228,7 @@ def test_several_macro_means_are_shown_as_one_over_all_strata(start: Any, monkey
         found.append(sampling_of(*arguments))
         return found[-1]
 
-    monkeypatch.setattr("lmms_eval.evaluation.collect.sampling_of", noted)
+    monkeypatch.setattr("lmms_eval.evaluation.sampling.sampling_of", noted)
     start(tasks="macro,few", order="random", limit=7)  # of the first seven documents three topics
     start(tasks="macro,vote_a", order="random")
     first, second = found

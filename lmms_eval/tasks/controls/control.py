@@ -10,17 +10,11 @@ from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.messages import ChatMessages, visual_to_content
 from lmms_eval.api.request import Request, Response
 from lmms_eval.api.task import Answer, Exchange, ScoredDoc, Task
+from lmms_eval.config.controls import control_name
 from lmms_eval.tasks.controls.changes import BlankMedia, Change, ListedChoices, NoMedia, OtherMedia, Part, media_of
 from lmms_eval.tasks.yaml.prompts import as_turns, dump
 
-MARK = "@"
-"""Stands between a task's name and that of its control."""
 Doc = Mapping[str, Any]
-
-
-def control_name(task: str, control: str) -> str:
-    """Return the name under which a control runs: ``TASK@CONTROL``."""
-    return f"{task}{MARK}{control}"
 
 
 @dataclass(frozen=True, slots=True)
