@@ -48,6 +48,8 @@ COMMANDS = {
         Command("compare", "which of two or more runs is better, how sure that is, and what would tell", "compare"),
         Command("gate", "may this run replace that one? by a policy, for CI systems", "gate"),
         Command("power", "how many documents a comparison needs", "power"),
+        Command("show", "a run again: its table, a task's breakdown, one sample, samples that fit", "show"),
+        Command("export", "the samples of a run as one file: Parquet, CSV, JSON lines, Excel", "export"),
         Command("score", "score or judge a finished run again", "score"),
         Command("cache", "look into, prune or check a response cache", "cache"),
         Command("megabench", "score MEGA-Bench submissions, derive the leaderboard's numbers", "megabench"),

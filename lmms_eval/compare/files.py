@@ -14,9 +14,7 @@ import orjson
 
 from lmms_eval.compare.flips import Flip
 from lmms_eval.compare.verdicts import Comparison, Difference, PairComparison
-
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""A cell of text that begins so is a formula for spreadsheets."""
+from lmms_eval.utils.spreadsheet import no_formula
 
 
 def comparison_json(comparison: Comparison) -> str:
@@ -93,7 +91,7 @@ def _line(pair: PairComparison, row: Difference, by: str) -> dict[str, Any]:
 
 def _cell(value: Any) -> Any:
     if isinstance(value, str):
-        return f"'{value}" if value.lstrip(" ").startswith(_FORMULA) else value
+        return no_formula(value)
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

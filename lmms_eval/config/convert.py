@@ -10,7 +10,9 @@ from typing import Any
 from lmms_eval.config.until import stopping_rules
 from lmms_eval.errors import ConfigError, UsageError
 from lmms_eval.utils.arguments import parse_seed_list, simple_parse_args_string
+from lmms_eval.utils.document_ids import ids_text
 from lmms_eval.utils.redaction import redact
+from lmms_eval.utils.where import parse_where
 
 log = logging.getLogger(__name__)
 _ARGUMENT_OPTIONS = (
@@ -170,6 +172,19 @@ def _resume(value: Any) -> Any:
     return {"true": True, "false": False}.get(value.lower(), value) if isinstance(value, str) else value
 
 
+def _ids(value: Any) -> Any:
+    """Numbers of documents in their shortest form; what a file holds, so that the run is the same after an edit."""
+    if isinstance(value, list | tuple):
+        value = ",".join(str(part) for part in value)
+    return value if value is None else ids_text(str(value))
+
+
+def _where(value: Any) -> Any:
+    if isinstance(value, str):
+        parse_where(value)
+    return value
+
+
 def _count_or_switch(value: Any) -> Any:
     """A switch that may have a number."""
     if not isinstance(value, str):
@@ -190,4 +205,6 @@ _CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "resume": _resume,
     "until": _rules,
     "dry_run": _count_or_switch,
+    "ids": _ids,
+    "where": _where,
 }

@@ -104,6 +104,8 @@ class OptionArguments(TypedDict, total=False):
     media_workers: int | None
     ablate: Names
     permute_choices: int | None
+    ids: int | str | Sequence[int] | None
+    where: str | None
     git_commit: str | None
     git_branch: str | None
     dry_run: bool | int | None

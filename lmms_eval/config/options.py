@@ -287,6 +287,18 @@ class RunConfig(DerivedOptions):
         None, TASKS, "controls beside each task: no-media, blank-media, shuffled-media, choices-only", metavar="X,..."
     )
     permute_choices: int | None = run(None, TASKS, "rotations of the choices in which a question is asked", metavar="N")
+    ids: str | None = option(
+        None,
+        TASKS,
+        "only these documents: numbers and ranges, or TASK:1,2;TASK2:5, or a file of them; --limit counts among them",
+        metavar="FILE|N,N-N",
+    )
+    where: str | None = option(
+        None,
+        TASKS,
+        "only documents whose columns fit, such as \"subject == 'Art' and year < 2000\"; --limit counts among them",
+        metavar="EXPRESSION",
+    )
     git_commit: str | None = run(
         None,
         OUTPUT,

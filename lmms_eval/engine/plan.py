@@ -38,16 +38,20 @@ class TaskPlan:
         return len(self.doc_ids)
 
 
-def plan_task(task: Task, limit: float | None, offset: int) -> TaskPlan:
+def plan_task(task: Task, limit: float | None, offset: int, chosen: Sequence[int] | None = None) -> TaskPlan:
     """``limit``: None or -1 all, 0 < x < 1 a share of this task rounded up, >= 1 a count; from ``offset`` on.
 
-    Of a task that draws a sample, both count among the documents drawn.
+    Of a task that draws a sample, both count among the documents drawn; so they do among those that are ``chosen``
+    (rising; ``None``: all).
 
     Raises:
         UsageError: the offset lies beyond the task's documents.
     """
     whole = len(task)
     asked: Sequence[int] = range(whole) if task.sample is None else drawn(task.sample, whole)
+    if chosen is not None:
+        among = set(asked)
+        asked = [doc_id for doc_id in chosen if doc_id in among]
     total = len(asked)
     if offset >= total > 0 and offset:
         raise UsageError(f"--offset {offset}: task {task.name!r} has only {total} documents")

@@ -162,7 +162,12 @@ def plan_run(
 def _planned(config: RunConfig, choice: ModelChoice, selection: Selection) -> tuple[Selection, tuple[TaskPlan, ...]]:
     """The documents of each task and of its controls, without the tasks whose files are not here where the model opens
     media."""
-    plans = tuple(plan_task(task, config.limit, config.offset) for task in selection.tasks)
+    chosen: Mapping[str, Sequence[int]] = {}
+    if config.ids is not None or config.where is not None:
+        from lmms_eval.evaluation.choosing import choose_documents
+
+        selection, chosen = choose_documents(config, selection)
+    plans = tuple(plan_task(task, config.limit, config.offset, chosen.get(task.name)) for task in selection.tasks)
     kept = with_files(selection, plans) if choice.opens_media else selection
     plans = tuple(plan for plan in plans if plan.task in kept.tasks)
     if not config.ablate and config.permute_choices is None:

@@ -68,7 +68,7 @@ def _present(selection: Selection, absent: Mapping[str, AbsentDataError]) -> Sel
             raise first
         raise AbsentDataError(f"none of {len(absent)} tasks can be run: {_why(absent)}")
     logger.warning("{} of {} tasks are left out: {}", len(absent), len(selection.tasks), _why(absent))
-    return _without(selection, absent)
+    return without(selection, absent)
 
 
 def _why(absent: Mapping[str, AbsentDataError]) -> str:
@@ -80,7 +80,7 @@ def _why(absent: Mapping[str, AbsentDataError]) -> str:
     return "; ".join(f"{len(found)} {kind} ({found[0]}{', ...' if len(found) > 1 else ''})" for kind, found in parts)
 
 
-def _without(selection: Selection, absent: Mapping[str, Any]) -> Selection:
+def without(selection: Selection, absent: Mapping[str, Any]) -> Selection:
     """The selection without some tasks, and without the groups that are empty then."""
     gone = set(absent)
     groups = list(selection.groups)

@@ -78,6 +78,8 @@ def write_results(
         files=tuple(written),
         model_asked=str(collected.model.identity().get("model", "")),
         tariffs=collected.tariffs,
+        ids=config.ids,
+        where=config.where,
     )
     lines = [*control_lines(controls), *baseline_lines(paired), *notes(result, shown)]
     if config.show_config:

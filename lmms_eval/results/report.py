@@ -44,12 +44,17 @@ class ReportFacts:
     """The model's name on its server, where it has one."""
     tariffs: Tariffs | None = None
     """Prices, where the user gives a table."""
+    ids: str | None = None
+    where: str | None = None
+    """The documents that were chosen (``--ids``, ``--where``)."""
 
 
 def header(facts: ReportFacts) -> str:
+    chosen = {"ids": facts.ids, "where": facts.where}
     return (
         f"{facts.model} ({facts.model_args}), gen_kwargs: ({facts.gen_kwargs}), limit: {facts.limit}, "
         f"offset: {facts.offset}, num_fewshot: {facts.num_fewshot}, batch_size: {facts.batch_size}"
+        + "".join(f", {name}: {text[:MAX_NAME]}" for name, text in chosen.items() if text)
     )
 
 

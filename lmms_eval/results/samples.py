@@ -75,6 +75,23 @@ def sample_rows(result: TaskResult, store: RunStore) -> Iterator[dict[str, Any]]
                 yield _row(record, score, result.task.output_type in ("loglikelihood", "multiple_choice"))
 
 
+def record_rows(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Rows of one document's record in the journal, one for each pipeline, as the samples file would hold them.
+
+    The journal does not name the kind of the task's requests: values of likelihood are known by their form.
+
+    Raises:
+        KeyError, TypeError, AttributeError, IndexError: it is no record of a document.
+    """
+    if "failed" in record:
+        yield _failed_row(record)
+        return
+    value = record["answers"][0]["value"]
+    is_likelihood = isinstance(value, list | tuple) and all(isinstance(item, list | tuple) for item in value)
+    for score in record["scores"]:
+        yield _row(record, score, is_likelihood)
+
+
 def _row(record: Mapping[str, Any], score: Mapping[str, Any], is_likelihood: bool) -> dict[str, Any]:
     answers = record["answers"]
     first = answers[0]

@@ -244,6 +244,16 @@ def _is_alive(owner: Owner, heartbeat_age_s: float) -> bool:
     return not (started and owner.started) or started == owner.started
 
 
+def has_live_owner(path: Path) -> bool:
+    """Tell whether a live process owns a run's folder; nothing is changed there."""
+    file = path / "owner.json"
+    try:
+        owner, age = _owner(file.read_bytes()), abs(time.time() - file.stat().st_mtime)
+    except OSError:
+        return False
+    return owner is not None and _is_alive(owner, age)
+
+
 def check_output_path(path: Path) -> None:
     """Refuse an output path that cannot become a folder, before anything is asked.
 

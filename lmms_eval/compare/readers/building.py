@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.api.outcome import Status
 from lmms_eval.compare.runs import Answer, Column, TaskRows
-from lmms_eval.stats import item_number
 
 if TYPE_CHECKING:
     from numpy import float64
@@ -19,21 +18,9 @@ if TYPE_CHECKING:
 
 NO_FILTER = "none"
 """Pipeline of what names none."""
-MOST_VALUES = 1000
-LONGEST_VALUE = 200
-"""A column with more values than this, or with longer ones, divides no documents."""
 _STATUSES: tuple[Status, ...] = ("scored", "unscored", "failed")
 """From the one that wins, where a document has several lines."""
 _ABSENT = len(_STATUSES)
-
-
-def finite(value: Any, score_key: str = "score") -> float | None:
-    """Return the number that a value, or its field ``score_key``, stands for; ``None`` if it is none or not finite."""
-    try:
-        number = item_number(value, score_key)
-        return float(number) if number is not None and math.isfinite(number) else None
-    except OverflowError:  # an integer beyond all floats
-        return None
 
 
 def id_text(value: Any) -> str:
@@ -42,15 +29,6 @@ def id_text(value: Any) -> str:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise TypeError(f"no id of a document: {value!r:.80}")
-    return str(value)
-
-
-def label(value: Any) -> str | None:
-    """Return the text of a cluster or of a value of metadata; ``None`` where there is none."""
-    if value is None or isinstance(value, Mapping | list) or value == "":
-        return None
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
     return str(value)
 
 
@@ -157,43 +135,3 @@ class RepeatedScores:
     def give(self, builder: TaskBuilder) -> None:
         for (metric, row), numbers in self._numbers.items():
             builder.score(row, metric, NO_FILTER, math.fsum(numbers) / len(numbers))
-
-
-class MetadataColumns:
-    """Columns of text by which documents can be divided: a few values, each of several documents."""
-
-    def __init__(self, rows: int) -> None:
-        self._rows = rows
-        self._values: dict[str, list[str | None]] = {}
-        self._known: dict[str, dict[str, str]] = {}
-        self._dropped: set[str] = set()
-
-    def add(self, row: int, name: str, value: Any) -> None:
-        if name in self._dropped:
-            return
-        text = label(value)
-        if text is None:
-            return
-        known = self._known.setdefault(name, {})
-        text = known.setdefault(text, text)
-        if len(text) > LONGEST_VALUE or len(known) > MOST_VALUES:
-            self._dropped.add(name)
-            del self._known[name]
-            self._values.pop(name, None)
-            return
-        if name not in self._values:
-            self._values[name] = [None] * self._rows
-        self._values[name][row] = text
-
-    def found(self) -> dict[str, Sequence[str | None]]:
-        """Return the columns of which a value belongs to two documents or more, on average."""
-        return {name: values for name, values in self._values.items() if 2 * len(self._known[name]) <= self._rows}
-
-
-def metadata_of(rows: int, fields: Iterator[tuple[int, Mapping[str, Any]]]) -> dict[str, Sequence[str | None]]:
-    """Collect the columns of metadata from each row's fields."""
-    columns = MetadataColumns(rows)
-    for row, values in fields:
-        for name, value in values.items():
-            columns.add(row, str(name), value)
-    return columns.found()

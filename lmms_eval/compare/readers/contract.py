@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.compare.readers.json_lines import load_json
 from lmms_eval.compare.runs import RunRows
 from lmms_eval.errors import DataError
+from lmms_eval.results.run_reader.json_lines import load_json
 
 LONGEST_LINE = 1 << 26
 """Bytes of a first line that are looked at: longer ones are of no known format."""

@@ -9,20 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.api.outcome import Status
-from lmms_eval.compare.readers.building import (
-    NO_FILTER,
-    Lookups,
-    RepeatedScores,
-    TaskBuilder,
-    finite,
-    id_text,
-    metadata_of,
-)
+from lmms_eval.compare.readers.building import NO_FILTER, Lookups, RepeatedScores, TaskBuilder, id_text
 from lmms_eval.compare.readers.contract import Format, Looked
-from lmms_eval.compare.readers.json_lines import LinesAt, read_json_lines
-from lmms_eval.compare.readers.samples import plain_text
 from lmms_eval.compare.runs import Answer, RunRows
 from lmms_eval.errors import DataError
+from lmms_eval.results.run_reader.json_lines import LinesAt, read_json_lines
+from lmms_eval.results.run_reader.metadata import metadata_of
+from lmms_eval.results.run_reader.sample import finite, plain_text
 
 KIND = "evalscope"
 _SCORED = frozenset({"success", "fallback", "degraded"})

@@ -11,6 +11,7 @@ from lmms_eval.compare.readers import evalscope, harness_runs, inspect_logs, pla
 from lmms_eval.compare.readers.contract import Format, Looked
 from lmms_eval.compare.runs import RunRows
 from lmms_eval.errors import DataError, UsageError
+from lmms_eval.results.run_reader.finding import SHOWN, find_run
 
 FORMATS: tuple[Format, ...] = (
     harness_runs.RESULTS,
@@ -123,7 +124,7 @@ def _read_file(path: Path) -> RunRows | None:
 
 
 def _read_folder(folder: Path) -> RunRows:
-    found = harness_runs.find_run(folder)
+    found = find_run(folder)
     if found is not None:
         run = harness_runs.read_record(found) if found.is_dir() else harness_runs.read_results(found)
         return replace(run, source=str(folder))
@@ -141,9 +142,7 @@ def _joined(folder: Path, runs: Sequence[RunRows]) -> RunRows:
     """Join files that hold a task each of one model's run. Raises ``DataError`` if they are of several runs."""
     tasks = [name for run in runs for name in run.tasks]
     if len({(run.name, run.kind) for run in runs}) > 1 or len(set(tasks)) < len(tasks):
-        listed = "; ".join(
-            f"{Path(run.source).name} ({run.name}: {', '.join(run.tasks):.80})" for run in runs[: harness_runs.SHOWN]
-        )
+        listed = "; ".join(f"{Path(run.source).name} ({run.name}: {', '.join(run.tasks):.80})" for run in runs[:SHOWN])
         raise DataError(f"{folder} holds several runs: name the files of one of them: {listed}")
     return replace(
         runs[0],

@@ -11,20 +11,13 @@ from types import ModuleType
 from typing import Any
 
 from lmms_eval.api.outcome import Status
-from lmms_eval.compare.readers.building import (
-    NO_FILTER,
-    Lookups,
-    RepeatedScores,
-    TaskBuilder,
-    finite,
-    id_text,
-    metadata_of,
-)
+from lmms_eval.compare.readers.building import NO_FILTER, Lookups, RepeatedScores, TaskBuilder, id_text
 from lmms_eval.compare.readers.contract import Format, Looked
 from lmms_eval.compare.readers.result_facts import scale_of
-from lmms_eval.compare.readers.samples import plain_text
 from lmms_eval.compare.runs import Answer, Column, RunRows
 from lmms_eval.errors import DataError, UsageError
+from lmms_eval.results.run_reader.metadata import metadata_of
+from lmms_eval.results.run_reader.sample import finite, plain_text
 
 KIND = "inspect_ai"
 _NO_ANSWER = "N"

@@ -8,11 +8,13 @@ from functools import cache
 from pathlib import Path
 
 from lmms_eval.api.outcome import Status
-from lmms_eval.compare.readers.building import NO_FILTER, Lookups, TaskBuilder, finite, metadata_of
+from lmms_eval.compare.readers.building import NO_FILTER, Lookups, TaskBuilder
 from lmms_eval.compare.readers.contract import Format, Looked
 from lmms_eval.compare.readers.tables import WORKBOOK, Table, TableRow, number_of, open_table
 from lmms_eval.compare.runs import Answer, RunRows, TaskRows
 from lmms_eval.errors import DataError
+from lmms_eval.results.run_reader.metadata import metadata_of
+from lmms_eval.results.run_reader.sample import finite
 
 KIND = "table"
 _IDS = ("id", "doc_id", "sample_id", "index")

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.compare.readers.building import finite
 from lmms_eval.compare.readers.samples import SampleFacts
 from lmms_eval.compare.runs import Column, EarlyStop, TaskRows
-from lmms_eval.metrics.table import AGGREGATIONS, METRICS
+from lmms_eval.metrics.table import AGGREGATIONS
+from lmms_eval.results.run_reader.document import (
+    aggregation_of,
+    group_leaves,
+    metric_range,
+    model_of,
+    part_of,
+    sample_keys,
+)
+from lmms_eval.results.run_reader.finding import run_mark
+from lmms_eval.results.run_reader.sample import finite
 from lmms_eval.stats import MANY
 from lmms_eval.storage.json_files import read_json
 from lmms_eval.utils.numbers import ScoreRange
@@ -51,25 +60,21 @@ class Results:
     @property
     def run_key(self) -> str:
         """Mark of this run among others in its folder: a hash, else the model's arguments."""
-        if self.is_own:
-            return str(self.content["run_key"])
-        return repr((self.model, self._part("config").get("model_args"), sorted(self.tasks)))
+        return run_mark(self.content)
 
     @property
     def model(self) -> str:
         """The model's name, or what else tells it from others."""
-        named = (self.content.get(key) for key in ("model_name", "model_name_sanitized", "model_source"))
-        return next((name for name in named if isinstance(name, str) and name), "")
+        return model_of(self.content)
 
     def facts(self, task: str) -> SampleFacts:
         """Tell how the samples of a task are to be read."""
-        config = self._of(task, "configs")
-        metrics = self._of(task, "higher_is_better")
-        score_key, cluster_key = config.get("score_key"), config.get("cluster_key")
+        keys = sample_keys(self.content, task)
+        cluster_key = self._of(task, "configs").get("cluster_key")
         return SampleFacts(
-            score_key=score_key if isinstance(score_key, str) else "score",
+            score_key=keys.score_key,
             cluster_key=cluster_key if isinstance(cluster_key, str) else None,
-            metrics=frozenset(metrics) | self._returned(task) if metrics else None,
+            metrics=frozenset(keys.metrics) if keys.metrics else None,
         )
 
     def early_stop(self, task: str) -> EarlyStop | None:
@@ -88,29 +93,13 @@ class Results:
     @property
     def groups(self) -> dict[str, tuple[str, ...]]:
         """Leaves by group that has a number of its own."""
-        return {name: tuple(dict.fromkeys(self._leaves(name, ()))) for name in self._part("groups")}
-
-    def _leaves(self, name: str, above: tuple[str, ...]) -> Iterator[str]:
-        children = self._part("group_subtasks").get(name)
-        if not isinstance(children, list) or not children or name in above:
-            if name not in above and name in self.tasks:
-                yield name
-            return
-        for child in children:
-            yield from self._leaves(str(child), (*above, name))
+        return group_leaves(self.content)
 
     def _part(self, key: str) -> Mapping[str, Any]:
-        part = self.content.get(key)
-        return part if isinstance(part, Mapping) else {}
+        return part_of(self.content, key)
 
     def _of(self, task: str, key: str) -> Mapping[str, Any]:
-        part = self._part(key).get(task)
-        return part if isinstance(part, Mapping) else {}
-
-    def _returned(self, task: str) -> frozenset[str]:
-        """Metrics that documents had, declared or not."""
-        counts = self._of(task, "outcomes").get("n")
-        return frozenset(name.rpartition(",")[0] for name in counts) if isinstance(counts, Mapping) else frozenset()
+        return part_of(self.content, key, task)
 
     def _column(self, rows: TaskRows, column: Column) -> Column:
         import numpy as np
@@ -125,7 +114,7 @@ class Results:
             scale = scale_of(math.fsum(known) / len(known), reported) if can_be_mean and len(known) else 0.0
         elif self.is_own and not self._is_mean(rows.task, column.metric):
             scale = 0.0
-        within = self._range(rows.task, column.metric)
+        within = metric_range(self.content, rows.task, column.metric)
         if within is not None and scale > 0:
             within = ScoreRange(within.low / scale, within.high / scale)
         if within is not None and len(known) and not (known.min() in within and known.max() in within):
@@ -139,21 +128,9 @@ class Results:
             scale=scale,
         )
 
-    def _metric(self, task: str, metric: str) -> Mapping[str, Any]:
-        """Return the entry of a metric in the task's list; one that states nothing where there is none."""
-        entries = self._of(task, "configs").get("metric_list")
-        for entry in entries if isinstance(entries, list) else ():
-            if isinstance(entry, Mapping) and entry.get("metric") == metric:
-                return entry
-        return {}
-
-    def _aggregation(self, task: str, metric: str) -> str:
-        known = METRICS.get(metric)
-        return str(self._metric(task, metric).get("aggregation") or (known.aggregation if known else ""))
-
     def _is_mean(self, task: str, metric: str) -> bool:
         """Tell whether the aggregation takes a mean, as far as its name says."""
-        name = self._aggregation(task, metric)
+        name = aggregation_of(self.content, task, metric)
         return name not in AGGREGATIONS or AGGREGATIONS[name].is_mean
 
     def _can_be_mean(self, rows: TaskRows, column: Column) -> bool:
@@ -162,7 +139,7 @@ class Results:
         One that sees facts of a document beside its score may group by them, and equal the mean by chance where there
         are few documents or all scores are alike (the rule by which the run itself gave errors).
         """
-        if self._aggregation(rows.task, column.metric) in AGGREGATIONS:
+        if aggregation_of(self.content, rows.task, column.metric) in AGGREGATIONS:
             return self._is_mean(rows.task, column.metric)
         facts = self.facts(rows.task)
         known = [row for row, score in enumerate(column.scores) if not math.isnan(score)]
@@ -170,17 +147,6 @@ class Results:
         if not isinstance(value, Mapping) or {facts.score_key, facts.cluster_key}.issuperset(value):
             return True
         return len(known) >= MANY and len(set(column.scores[known])) > 1
-
-    def _range(self, task: str, metric: str) -> ScoreRange | None:
-        """Return the range that the task states, else that of a built-in metric whose mean is taken."""
-        if not self.is_own:  # the family has metrics of the same names on other scales
-            return None
-        stated = self._metric(task, metric).get("range")
-        if isinstance(stated, list) and len(stated) == 2:
-            low, high = finite(stated[0]), finite(stated[1])
-            return ScoreRange(-math.inf if low is None else low, math.inf if high is None else high)
-        known = METRICS.get(metric)
-        return known.score_range if known and self._aggregation(task, metric) == "mean" else None
 
 
 def scale_of(mean: float, whole: float) -> float:

@@ -9,31 +9,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from lmms_eval.api.outcome import Status
-from lmms_eval.compare.readers.building import (
-    NO_FILTER,
-    Lookups,
-    TaskBuilder,
-    finite,
-    id_text,
-    label,
-    metadata_of,
-)
-from lmms_eval.compare.readers.json_lines import LinesAt, read_json_lines
+from lmms_eval.compare.readers.building import NO_FILTER, Lookups, TaskBuilder, id_text
 from lmms_eval.compare.runs import Answer, TaskRows
 from lmms_eval.errors import DataError
+from lmms_eval.results.run_reader.json_lines import FileSamples, SampleLines
+from lmms_eval.results.run_reader.metadata import metadata_of
+from lmms_eval.results.run_reader.sample import OWN_KEYS, cluster_of, finite, plain_text, prompt_of, sample_fields
 
-OWN_KEYS = frozenset(
-    {
-        *("doc_id", "target", "resps", "filtered_resps", "raw_resps", "parts", "token_counts", "doc_hash", "doc"),
-        *("input", "input_media", "sent_media", "filter", "status", "reason", "error", "judge", "drew"),
-        *("finish_reason", "elapsed", "request_id"),
-        *("arguments", "metrics", "prompt_hash", "target_hash"),
-    }
-)
-"""Keys of samples that are no metrics; those in the last line only lm-eval writes."""
 RIGHT_OR_WRONG = frozenset({"acc", "accuracy", "exact_match"})
 """Metrics that a line without any score of its own has by comparing answer and target."""
 _NOWHERE = -1
@@ -81,20 +64,25 @@ def is_sample(record: Mapping[str, Any]) -> bool:
 
 
 def read_samples(path: Path, task: str, facts: SampleFacts = SampleFacts()) -> ReadTask:
-    """Read the samples of one task.
+    """Read a samples file (``read_lines``)."""
+    return read_lines(FileSamples(path), task, facts)
+
+
+def read_lines(source: SampleLines, task: str, facts: SampleFacts = SampleFacts()) -> ReadTask:
+    """Read the samples of one task, from a file or from the journals of a run.
 
     A line without a filter belongs to every pipeline; of several lines of a document and pipeline the first that was
     scored counts. Lines without any metric have ``exact_match``, the equality of answer and target.
 
     Raises:
-        DataError: the file cannot be read, or a line is no sample.
+        DataError: they cannot be read, or a line is no sample.
     """
-    file = _SamplesFile(path, task, facts)
+    file = _Samples(source, task, facts)
     file.read()
     found = file.task()
     if found.rows.columns or found.is_own or facts.wanted or not found.rows.ids:
         return found
-    compared = read_samples(path, task, replace(facts, wanted=(Wanted("exact_match", NO_FILTER),)))
+    compared = read_lines(source, task, replace(facts, wanted=(Wanted("exact_match", NO_FILTER),)))
     note = f"{task}: the lines have no metric: exact_match is the equality of answer and target"
     return replace(compared, notes=(*compared.notes, note))
 
@@ -129,25 +117,24 @@ def _compared(value: Any, score_key: str) -> float | None:
 
 
 @dataclass(slots=True)
-class _SamplesFile:
-    """One file while it is read, and the offsets of its lines afterwards."""
+class _Samples:
+    """Lines while they are read, and the offsets of its lines afterwards."""
 
-    path: Path
+    source: SampleLines
     name: str
     facts: SampleFacts
     places: dict[str, array[int]] = field(default_factory=dict)
     """By pipeline the offset of each row's line; -1 where it has none, less than that where its line is unscored."""
     is_own: bool = False
     builder: TaskBuilder = field(init=False)
-    lines: LinesAt = field(init=False)
 
     def read(self) -> None:
-        self.builder, self.lines = TaskBuilder(self.name), LinesAt(self.path)
-        for line in read_json_lines(self.path):
+        self.builder = TaskBuilder(self.name)
+        for line in self.source.lines():
             try:
                 self._add(line.record, line.offset)
             except (KeyError, TypeError, ValueError) as error:
-                raise DataError(f"{self.path}, line {line.number}: not a samples line ({error!r})") from error
+                raise DataError(f"{self.source.where}, line {line.number}: not a samples line ({error!r})") from error
 
     def task(self) -> ReadTask:
         self.builder.states_filter = "" not in self.places
@@ -228,7 +215,7 @@ class _SamplesFile:
         if not found:
             return None
         place = next((place for place in found if place >= 0), found[0])
-        return self.lines.record(place if place >= 0 else _unscored(place))
+        return self.source.at(place if place >= 0 else _unscored(place))
 
     def _answer(self, row: int) -> Answer | None:
         sample = self._line(row)
@@ -241,56 +228,16 @@ class _SamplesFile:
 
     def _metadata(self) -> dict[str, Any]:
         rows = {name: number for number, name in enumerate(self.builder.ids)}
-        lines = ((rows.get(id_text(line.record["doc_id"]), -1), line.record) for line in read_json_lines(self.path))
+        lines = ((rows.get(id_text(line.record["doc_id"]), -1), line.record) for line in self.source.lines())
         return metadata_of(
             len(rows), ((row, sample_fields(sample, self.facts.score_key)) for row, sample in lines if row >= 0)
         )
 
 
-def cluster_of(key: str, values: Collection[Any], doc: Any) -> str | None:
-    """Find a document's cluster in the values of its metrics, else in its own fields."""
-    for value in (*values, doc):
-        if isinstance(value, Mapping) and value.get(key) is not None:
-            return label(value[key])
-    return None
-
-
-def sample_fields(sample: Mapping[str, Any], score_key: str) -> dict[str, Any]:
-    """Return the fields of a document, and those of its metrics' values under names that are free."""
-    doc = sample.get("doc")
-    fields = dict(doc) if isinstance(doc, Mapping) else {}
-    for metric, value in sample.items():
-        if metric not in OWN_KEYS and isinstance(value, Mapping):
-            for key, item in value.items():
-                if key != score_key:
-                    fields.setdefault(key, item)
-    return fields
-
-
 def answer_of(sample: Mapping[str, Any]) -> Answer:
     """Take the answer out of a sample's line."""
     said = sample.get("filtered_resps", sample.get("resps", sample.get("raw_resps")))
-    return Answer(plain_text(said), plain_text(sample.get("target")), plain_text(_prompt(sample)))
-
-
-def _prompt(sample: Mapping[str, Any]) -> Any:
-    """Ours and lmms-eval's have ``input``; lm-eval's the arguments of each request, by name or in a list."""
-    found = sample.get("input", sample.get("arguments"))
-    for _ in range(3):
-        if isinstance(found, Mapping) and found:
-            found = next(iter(found.values()))
-        elif isinstance(found, list) and found:
-            found = found[0]
-    return found
-
-
-def plain_text(value: Any) -> str:
-    """Return a text as it is, one in a list of its own without the list, anything else as JSON."""
-    while isinstance(value, list) and len(value) == 1:
-        value = value[0]
-    if value is None or isinstance(value, str):
-        return value or ""
-    return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode("utf-8")
+    return Answer(plain_text(said), plain_text(sample.get("target")), plain_text(prompt_of(sample)))
 
 
 def _text(value: Any) -> str | None:

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 import orjson
 
@@ -16,7 +16,7 @@ from lmms_eval.errors import DataError
 
 @dataclass(frozen=True, slots=True)
 class JsonLine:
-    """An object, the number of its line from 1 on, and the offset of its first byte."""
+    """An object, the number of its line from 1 on, and its place: in a file the offset of the first byte."""
 
     number: int
     offset: int
@@ -29,15 +29,75 @@ def read_json_lines(path: Path) -> Iterator[JsonLine]:
     Raises:
         DataError: the file cannot be read, or a line holds no JSON object.
     """
+    for number, offset, line in _raw_lines(path):
+        yield JsonLine(number, offset, _record(line, path, number))
+
+
+def _raw_lines(path: Path) -> Iterator[tuple[int, int, bytes]]:
+    """Number, offset and bytes of the lines that are not blank."""
     offset = 0
     try:
         with open(path, "rb") as file:
             for number, line in enumerate(file, 1):
                 start, offset = offset, offset + len(line)
                 if line.strip():
-                    yield JsonLine(number, start, _record(line, path, number))
+                    yield number, start, line
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+class FileSamples:
+    """The lines of a samples file; a place is the offset of a line.
+
+    Args:
+        path: the file.
+        is_strict: a line that is no JSON object is an error; else it is passed over and counted.
+    """
+
+    def __init__(self, path: Path, is_strict: bool = True) -> None:
+        self.path, self.is_strict = path, is_strict
+        self.where = str(path)
+        self._at = LinesAt(path)
+        self.damaged = 0
+        """Lines that the last reading passed over."""
+
+    def lines(self) -> Iterator[JsonLine]:
+        """Go through the lines. Raises ``DataError`` as ``read_json_lines``."""
+        if self.is_strict:
+            yield from read_json_lines(self.path)
+            return
+        self.damaged = 0
+        for number, offset, data in _raw_lines(self.path):
+            try:
+                record = load_json(data)
+            except ValueError:
+                record = None
+            if isinstance(record, dict):
+                yield JsonLine(number, offset, record)
+            else:
+                self.damaged += 1
+
+    def at(self, place: int) -> dict[str, Any]:
+        """Read the line at a place. Raises ``DataError``."""
+        return self._at.record(place)
+
+
+class SampleLines(Protocol):
+    """Lines of a samples file, wherever they come from, each found again by its place."""
+
+    @property
+    def where(self) -> str:
+        """The file or folder, for messages."""
+        ...
+
+    @property
+    def damaged(self) -> int:
+        """Lines that the last reading passed over."""
+        ...
+
+    def lines(self) -> Iterator[JsonLine]: ...
+
+    def at(self, place: int) -> dict[str, Any]: ...
 
 
 class LinesAt:

@@ -1,0 +1,133 @@
+"""``lmms-eval show``: a run's table again, a task's breakdown, one sample, samples that fit."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from lmms_eval.cli.arguments import CommandParser, command_parser
+from lmms_eval.cli.choosing import add_choice_flags, choice_of
+from lmms_eval.cli.output import complain, emit
+from lmms_eval.errors import UsageError
+
+if TYPE_CHECKING:
+    from lmms_eval.results.run_reader.run import Choice, Run
+
+MOST_LINES = 50
+
+
+def run(arguments: Sequence[str]) -> int:
+    given = _parser().parse_args(list(arguments))
+    from lmms_eval.results.run_reader.run import load
+
+    if given.doc and (given.where or given.ids or given.audit):
+        raise UsageError("show RUN TASK DOC shows one sample: leave --where, --ids and --audit out")
+    found = load(given.run)
+    if given.task:
+        found.task(given.task)
+    chosen = choice_of(given, found)
+    for note in found.notes:
+        complain(note)
+    if given.doc:
+        _show_sample(given, found)
+    elif given.audit:
+        _show_audit(given, found, chosen)
+    elif given.where or given.ids or given.limit is not None:
+        _show_samples(given, found, chosen)
+    elif given.task:
+        _show_breakdown(given, found)
+    else:
+        _show_run(given, found)
+    return 0
+
+
+def _show_run(given: Namespace, found: Run) -> None:
+    if given.json:
+        from lmms_eval.results.run_reader.sample import json_cell
+
+        facts = {"model": found.name, "date": found.date, "state": found.state, "command": found.command}
+        emit(json_cell({**facts, "source": str(found.source), "notes": found.notes, "results": found.document}))
+        return
+    lines = [f"{found.name}, {found.date or 'no date'}, {found.state}: {found.source}"]
+    if found.state not in ("complete", "unknown") and found.command:
+        lines.append(f"the command that continues it: {found.command}")
+    table = found.table or "\n".join(f"{name}: {len(task)} samples" for name, task in found.tasks.items())
+    emit([*lines, "", table])
+
+
+def _show_breakdown(given: Namespace, found: Run) -> None:
+    from lmms_eval.results.breakdown import breakdown, breakdown_text
+    from lmms_eval.results.run_reader.sample import json_cell
+
+    made = breakdown(found, found.task(given.task), given.metric)
+    emit(json_cell(asdict(made)) if given.json else breakdown_text(made))
+
+
+def _show_sample(given: Namespace, found: Run) -> None:
+    from lmms_eval.results.run_reader.sample import json_cell
+    from lmms_eval.results.sample_text import sample_text
+
+    sample = found.task(given.task).sample(given.doc, given.filter)
+    if given.json:
+        emit(json_cell(sample.record))
+        return
+    emit(sample_text(sample))
+    from lmms_eval.cli.pictures import show_pictures
+
+    show_pictures(sample.media)
+
+
+def _show_samples(given: Namespace, found: Run, chosen: Choice) -> None:
+    from lmms_eval.results.run_reader.columns import row_of
+    from lmms_eval.results.run_reader.sample import json_cell
+    from lmms_eval.results.sample_text import samples_table
+
+    tasks = [found.task(given.task)] if given.task else list(found.tasks.values())
+    matching = (sample for task in tasks for sample in task.samples(chosen))
+    limit = MOST_LINES if given.limit is None else given.limit
+    first = list(islice(matching, limit))
+    scores = [sample.score for sample in first]
+    more = 0
+    for sample in matching:
+        more += 1
+        scores.append(sample.score)
+    if given.json:
+        emit(json_cell(row_of(sample)) for sample in first)
+    elif first:
+        emit(samples_table(first))
+    known = [score for score in scores if score is not None]
+    mean = f", mean score {sum(known) / len(known):.4f} over {len(known)}" if known else ""
+    left = f", of which {len(first)} are shown (--limit)" if more else ""
+    complain(f"{len(scores)} samples{left}{mean}")
+
+
+def _show_audit(given: Namespace, found: Run, chosen: Choice) -> None:
+    from lmms_eval.results.audit import audit, audit_text
+    from lmms_eval.results.run_reader.sample import json_cell
+
+    tasks = [found.task(given.task)] if given.task else list(found.tasks.values())
+    audits = [audit(task, chosen) for task in tasks]
+    emit(json_cell([asdict(one) for one in audits]) if given.json else audit_text(audits))
+
+
+def _parser() -> CommandParser:
+    parser = command_parser("show")
+    parser.add_argument("run", metavar="RUN", help="output folder, results file, samples file, or .runs/KEY")
+    parser.add_argument("task", nargs="?", default="", metavar="TASK", help="its breakdown by metadata")
+    parser.add_argument("doc", nargs="?", default="", metavar="DOC", help="one sample")
+    add_choice_flags(parser)
+    parser.add_argument("--limit", type=_count, metavar="N", help=f"samples that are listed (default: {MOST_LINES})")
+    parser.add_argument("--metric", default="", metavar="NAME", help="of the breakdown; default: the task's first")
+    parser.add_argument("--filter", metavar="NAME", help="filter pipeline of the sample; default: the first")
+    parser.add_argument("--audit", action="store_true", help="how answers were parsed, and what other rules would give")
+    parser.add_argument("--json", action="store_true", help="JSON in place of text; of samples a line for each")
+    return parser
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError(text)
+    return int(text)

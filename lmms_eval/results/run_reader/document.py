@@ -1,0 +1,83 @@
+"""Facts that a results document, of ours or of the family, tells of its tasks and groups."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from lmms_eval.metrics.table import METRICS
+from lmms_eval.results.run_reader.sample import SampleKeys, finite
+from lmms_eval.utils.numbers import ScoreRange
+
+
+def part_of(document: Mapping[str, Any], key: str, task: str | None = None) -> Mapping[str, Any]:
+    """Return a mapping in the document, or in it that of a task; empty where there is none."""
+    part = document.get(key)
+    if task is not None and isinstance(part, Mapping):
+        part = part.get(task)
+    return part if isinstance(part, Mapping) else {}
+
+
+def sample_keys(document: Mapping[str, Any], task: str) -> SampleKeys:
+    """Tell how the samples of a task are to be read: its metrics, declared or not, in the order of its list."""
+    config = part_of(document, "configs", task)
+    stated = config.get("metric_list")
+    listed = [entry.get("metric") for entry in stated if isinstance(entry, Mapping)] if isinstance(stated, list) else []
+    declared = part_of(document, "higher_is_better", task)
+    returned = [name.rpartition(",")[0] for name in part_of(part_of(document, "outcomes", task), "n")]
+    names = [name for name in (*listed, *declared, *returned) if isinstance(name, str) and name]
+    score_key = config.get("score_key")
+    known = {*declared, *returned}
+    return SampleKeys(
+        score_key=score_key if isinstance(score_key, str) else "score",
+        metrics=tuple(dict.fromkeys(name for name in names if name in known)) if declared else (),
+    )
+
+
+def aggregation_of(document: Mapping[str, Any], task: str, metric: str) -> str:
+    """Return the name of a metric's aggregation; empty where nobody says it."""
+    known = METRICS.get(metric)
+    return str(_metric(document, task, metric).get("aggregation") or (known.aggregation if known else ""))
+
+
+def metric_range(document: Mapping[str, Any], task: str, metric: str) -> ScoreRange | None:
+    """Return the range that the task states, else that of a built-in metric whose mean is taken."""
+    if "run_key" not in document:  # the family has metrics of the same names on other scales
+        return None
+    stated = _metric(document, task, metric).get("range")
+    if isinstance(stated, list) and len(stated) == 2:
+        low, high = finite(stated[0]), finite(stated[1])
+        return ScoreRange(-math.inf if low is None else low, math.inf if high is None else high)
+    known = METRICS.get(metric)
+    return known.score_range if known and aggregation_of(document, task, metric) == "mean" else None
+
+
+def _metric(document: Mapping[str, Any], task: str, metric: str) -> Mapping[str, Any]:
+    """Return the entry of a metric in the task's list; one that states nothing where there is none."""
+    entries = part_of(document, "configs", task).get("metric_list")
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, Mapping) and entry.get("metric") == metric:
+            return entry
+    return {}
+
+
+def group_leaves(document: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Return the leaf tasks of each group that has a number of its own."""
+    return {name: tuple(dict.fromkeys(_leaves(document, name, ()))) for name in part_of(document, "groups")}
+
+
+def _leaves(document: Mapping[str, Any], name: str, above: tuple[str, ...]) -> Iterator[str]:
+    children = part_of(document, "group_subtasks").get(name)
+    if not isinstance(children, list) or not children or name in above:
+        if name not in above and name in part_of(document, "configs"):
+            yield name
+        return
+    for child in children:
+        yield from _leaves(document, str(child), (*above, name))
+
+
+def model_of(document: Mapping[str, Any]) -> str:
+    """Return the model's name, or what else tells it from others."""
+    named = (document.get(key) for key in ("model_name", "model_name_sanitized", "model_source"))
+    return next((name for name in named if isinstance(name, str) and name), "")

@@ -1,0 +1,110 @@
+"""Numbers of documents as people write them (``--ids``): ``1,2,5-9``, a file of them, or ``TASK:1,2;TASK2:5``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from lmms_eval.errors import UsageError
+
+MOST_BYTES = 1 << 26
+"""Of a file of numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """Documents from the first to the last number of each pair, both included; rising, apart from each other."""
+
+    pairs: tuple[tuple[int, int], ...]
+
+    def __contains__(self, doc_id: object) -> bool:
+        return isinstance(doc_id, int) and any(first <= doc_id <= last for first, last in self.pairs)
+
+    def among(self, total: int) -> Iterator[int]:
+        """Go through the numbers below ``total``."""
+        for first, last in self.pairs:
+            yield from range(first, min(last + 1, total))
+
+    def __str__(self) -> str:
+        return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in self.pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentIds:
+    """Documents of all tasks, or of each task that is named."""
+
+    everywhere: Ranges | None
+    by_task: Mapping[str, Ranges]
+
+    def of(self, task: str) -> Ranges:
+        """Return the documents of a task; none where other tasks are named."""
+        return self.by_task.get(task, Ranges(())) if self.everywhere is None else self.everywhere
+
+    def __str__(self) -> str:
+        if self.everywhere is not None:
+            return str(self.everywhere)
+        return ";".join(f"{task}:{ranges}" for task, ranges in self.by_task.items())
+
+
+def ids_text(text: str) -> str:
+    """Return ``--ids`` in its shortest form; of a file what it holds, so that it is the same after an edit of the file.
+
+    Raises:
+        UsageError: neither numbers nor a file of them.
+    """
+    return str(parse_ids(_of_file(text)))
+
+
+def parse_ids(text: str) -> DocumentIds:
+    """Read numbers of documents. Raises ``UsageError``."""
+    parts = [part for line in text.splitlines() for part in line.split(";") if part.strip()]
+    if not parts:
+        raise UsageError("--ids: no number of a document; write 1,2,5-9, TASK:1,2;TASK2:5, or a file of them")
+    named: dict[str, list[str]] = {}
+    for part in parts:
+        task, mark, numbers = part.rpartition(":")
+        if not numbers.strip(" ,\t") or (mark and not task.strip()):
+            raise UsageError(f"--ids: {part[:80]!r} is no TASK:NUMBERS; write 1,2,5-9, TASK:1,2;TASK2:5, or a file")
+        named.setdefault(task.strip() if mark else "", []).append(numbers)
+    if "" in named and len(named) > 1:
+        raise UsageError("--ids: some numbers stand behind a task and some do not: name the task of all")
+    ranges = {task: _ranges(",".join(numbers)) for task, numbers in named.items()}
+    return DocumentIds(ranges.get(""), {task: found for task, found in ranges.items() if task})
+
+
+def _of_file(text: str) -> str:
+    path = Path(text).expanduser()
+    try:
+        if not path.is_file():
+            return text
+        if path.stat().st_size > MOST_BYTES:
+            raise UsageError(f"--ids {text}: the file is larger than {MOST_BYTES} bytes")
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        if "\n" in text or "," in text:  # no name of a file, and too long for one
+            return text
+        raise UsageError(f"--ids {text}: the file cannot be read: {error}") from error
+
+
+def _ranges(text: str) -> Ranges:
+    pairs = sorted(_pair(word) for word in text.replace(",", " ").split())
+    joined: list[tuple[int, int]] = []
+    for first, last in pairs:
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = (joined[-1][0], max(last, joined[-1][1]))
+        else:
+            joined.append((first, last))
+    return Ranges(tuple(joined))
+
+
+def _pair(word: str) -> tuple[int, int]:
+    first, mark, last = word.partition("-")
+    numbers = (first, last) if mark else (first, first)
+    if not all(_is_number(number) for number in numbers) or int(numbers[0]) > int(numbers[1]):
+        raise UsageError(f"--ids: {word[:80]!r} is no number of a document, no range such as 5-9, and no file")
+    return int(numbers[0]), int(numbers[1])
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 15

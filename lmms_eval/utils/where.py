@@ -1,0 +1,322 @@
+"""Expressions that choose samples: ``application == 'Perception' and score < 1``.
+
+A language of its own, read by a tokenizer and recursive descent: nothing of a text is ever run. Grammar::
+
+    choice     = both { "or" both }
+    both       = negation { "and" negation }
+    negation   = "not" negation | "(" choice ")" | comparison
+    comparison = column ( operator value | ["not"] "in" "(" value { "," value } ")" | "is" ["not"] "missing" )
+    operator   = "==" | "!=" | "<" | "<=" | ">" | ">=" | "contains" | "startswith" | "endswith"
+    value      = number | text | "true" | "false" | column
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import operator
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lmms_eval.errors import UsageError
+
+Lookup = Callable[[str], Any]
+"""The value of a column; ``None`` where it is missing."""
+MAX_DEPTH = 50
+"""Brackets and ``not`` within each other."""
+MAX_LENGTH = 10_000
+"""Characters of an expression."""
+_TOKEN = re.compile(
+    r"(?P<number>[-+]?\.?\d[\w.+-]*)|(?P<name>[^\W\d][\w.@/-]*)|`(?P<quoted>[^`]+)`"
+    r"|'(?P<single>[^']*)'|\"(?P<double>[^\"]*)\"|(?P<sign>==|!=|<=|>=|[<>(),])"
+)
+_ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+_TEXT_TESTS: Mapping[str, Callable[[str, str], bool]] = {
+    "contains": operator.contains, "startswith": str.startswith, "endswith": str.endswith,
+}  # fmt: skip
+_WORDS = frozenset({"and", "or", "not", "in", "is", "missing", "true", "false", *_TEXT_TESTS})
+
+
+class WhereError(UsageError):
+    """An expression that cannot be read, or a column that does not exist; ``position`` counts characters from 1."""
+
+    def __init__(self, text: str, position: int, problem: str) -> None:
+        near = text[position - 1 : position + 19]
+        place = f"at character {position} ({near!r})" if near else "at its end"
+        super().__init__(f"--where: {place}: {problem}")
+        self.position = position
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    name: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """A comparison of a column with values; false where one of the two sides is missing."""
+
+    column: _Column
+    word: str
+    values: tuple[Any, ...]
+
+    def holds(self, lookup: Lookup) -> bool:
+        found = _known(lookup(self.column.name))
+        if self.word == "missing":
+            return found is None
+        if found is None:
+            return False
+        values = (_known(lookup(value.name)) if isinstance(value, _Column) else value for value in self.values)
+        return any(value is not None and _compare(self.word, found, value) for value in values)
+
+
+@dataclass(frozen=True, slots=True)
+class _Not:
+    part: _Part
+
+    def holds(self, lookup: Lookup) -> bool:
+        return not self.part.holds(lookup)
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    parts: tuple[_Part, ...]
+    is_choice: bool
+
+    def holds(self, lookup: Lookup) -> bool:
+        return (any if self.is_choice else all)(part.holds(lookup) for part in self.parts)
+
+
+_Part = _Test | _Not | _Joined
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """An expression that has been read."""
+
+    text: str
+    _part: _Part
+    _columns: tuple[_Column, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns that it needs."""
+        return tuple(dict.fromkeys(column.name for column in self._columns))
+
+    def holds(self, lookup: Lookup) -> bool:
+        """Tell whether a sample is chosen; a comparison with a missing value is false."""
+        return self._part.holds(lookup)
+
+    def check(self, known: Collection[str], refused: Mapping[str, str] | None = None) -> None:
+        """Check that all columns exist.
+
+        Args:
+            known: names of those that do.
+            refused: reasons by name of others, which cannot be used here.
+
+        Raises:
+            WhereError: one does not; it names the nearest that does.
+        """
+        for column in self._columns:
+            if column.name not in known:
+                if refused and column.name in refused:
+                    raise WhereError(self.text, column.position, f"{column.name!r} is {refused[column.name]}")
+                near = difflib.get_close_matches(column.name, list(known), 1, 0.4)
+                hint = f"; nearest: {near[0]}" if near else f"; there are: {', '.join(sorted(known))[:300]}"
+                raise WhereError(self.text, column.position, f"no column {column.name!r}{hint}")
+
+
+def parse_where(text: str) -> Where:
+    """Read an expression. Raises ``WhereError`` with the position of the mistake."""
+    if len(text) > MAX_LENGTH:
+        raise WhereError(text, MAX_LENGTH + 1, f"an expression has {MAX_LENGTH} characters at most")
+    return _Reader(text).read()
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    kind: str
+    """``number``, ``name``, ``quoted``, ``text``, ``sign`` or ``end``."""
+    text: str
+    position: int
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    place = 0
+    while place < len(text):
+        if text[place].isspace():
+            place += 1
+            continue
+        found = _TOKEN.match(text, place)
+        if found is None:
+            problem = "write == for equality" if text[place] == "=" else "a column, number, text or operator is needed"
+            problem = "this quote is not closed" if text[place] in "'\"`" else problem
+            raise WhereError(text, place + 1, problem)
+        kind = str(found.lastgroup)
+        if kind == "number" and (_number(found[0]) is None or "_" in found[0]):
+            raise WhereError(text, place + 1, "this is no number; texts stand in quotes")
+        yield _Token("text" if kind in ("single", "double") else kind, found[kind], place + 1)
+        place = found.end()
+    yield _Token("end", "", len(text) + 1)
+
+
+@dataclass(slots=True)
+class _Reader:
+    text: str
+    columns: list[_Column] = field(default_factory=list)
+    tokens: list[_Token] = field(init=False)
+    place: int = 0
+    depth: int = 0
+
+    def __post_init__(self) -> None:
+        self.tokens = list(_tokens(self.text))
+
+    @property
+    def next(self) -> _Token:
+        return self.tokens[self.place]
+
+    def read(self) -> Where:
+        part = self.choice()
+        if self.next.kind != "end":
+            raise self.error("'and', 'or' or the end is needed here")
+        return Where(self.text, part, tuple(self.columns))
+
+    def error(self, problem: str) -> WhereError:
+        return WhereError(self.text, self.next.position, problem)
+
+    def takes(self, *words: str) -> str:
+        """Take the next token if it is one of these words or signs."""
+        token = self.next
+        word = token.text.lower() if token.kind == "name" else token.text
+        if token.kind not in ("name", "sign") or word not in words:
+            return ""
+        self.place += 1
+        return word
+
+    def need(self, word: str) -> None:
+        if not self.takes(word):
+            raise self.error(f"{word!r} is needed here")
+
+    def choice(self) -> _Part:
+        parts = [self.both()]
+        while self.takes("or"):
+            parts.append(self.both())
+        return parts[0] if len(parts) == 1 else _Joined(tuple(parts), is_choice=True)
+
+    def both(self) -> _Part:
+        parts = [self.negation()]
+        while self.takes("and"):
+            parts.append(self.negation())
+        return parts[0] if len(parts) == 1 else _Joined(tuple(parts), is_choice=False)
+
+    def negation(self) -> _Part:
+        if self.depth >= MAX_DEPTH:
+            raise self.error(f"more than {MAX_DEPTH} brackets and negations within each other")
+        self.depth += 1
+        found: _Part
+        if self.takes("not"):
+            found = _Not(self.negation())
+        elif self.takes("("):
+            found = self.choice()
+            self.need(")")
+        else:
+            found = self.comparison()
+        self.depth -= 1
+        return found
+
+    def comparison(self) -> _Part:
+        column = self.column()
+        if self.takes("is"):
+            is_not = self.takes("not")
+            self.need("missing")
+            return _Not(_Test(column, "missing", ())) if is_not else _Test(column, "missing", ())
+        if self.takes("not"):
+            self.need("in")
+            return _Joined((_Not(_Test(column, "missing", ())), _Not(self.among(column))), is_choice=False)
+        if self.takes("in"):
+            return self.among(column)
+        word = self.takes("==", "!=", *_ORDERS, *_TEXT_TESTS)
+        if not word:
+            raise self.error("a comparison is needed here: ==, !=, <, <=, >, >=, in (...), contains, is missing")
+        return _Test(column, word, (self.value(),))
+
+    def among(self, column: _Column) -> _Test:
+        self.need("(")
+        values = [self.value()]
+        while self.takes(","):
+            values.append(self.value())
+        self.need(")")
+        return _Test(column, "==", tuple(values))
+
+    def column(self) -> _Column:
+        token = self.next
+        if token.kind != "quoted" and (token.kind != "name" or token.text.lower() in _WORDS):
+            raise self.error("the name of a column is needed here (`...` if it holds spaces)")
+        self.place += 1
+        self.columns.append(_Column(token.text, token.position))
+        return self.columns[-1]
+
+    def value(self) -> Any:
+        token = self.next
+        if token.kind == "text":
+            self.place += 1
+            return token.text
+        if token.kind == "number":
+            self.place += 1
+            return float(token.text)
+        if word := self.takes("true", "false"):
+            return word == "true"
+        return self.column()
+
+
+def _known(value: Any) -> Any:
+    """Return the value; ``None`` for one that is not there: NaN too."""
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _compare(word: str, found: Any, value: Any) -> bool:
+    if word == "==":
+        return _equal(found, value)
+    if word == "!=":
+        return not _equal(found, value)
+    if word in _TEXT_TESTS:
+        if word == "contains" and isinstance(found, list | tuple):
+            return any(_equal(one, value) for one in found)
+        return _TEXT_TESTS[word](_text(found), _text(value))
+    if isinstance(found, str) and isinstance(value, str):
+        return _ORDERS[word](found, value)
+    left, right = _number(found), _number(value)
+    return left is not None and right is not None and _ORDERS[word](left, right)
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Tell whether two values are alike; a number is like the text that shows it (ids of documents are texts)."""
+    if isinstance(one, bool | int | float) and isinstance(other, bool | int | float):
+        return one == other
+    return _text(one) == _text(other)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    try:
+        return str(value)
+    except (ValueError, RecursionError):  # an integer of more digits than Python writes; a list nested too deeply
+        return ""
+
+
+def _number(value: Any) -> float | int | None:
+    if isinstance(value, bool | int | float):
+        return value
+    try:
+        number = float(value) if isinstance(value, str) and len(value) < 400 else math.nan
+    except ValueError:
+        return None
+    return None if math.isnan(number) else number

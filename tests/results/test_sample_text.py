@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from lmms_eval.results.run_reader.sample import Sample
+from lmms_eval.results.sample_text import sample_text, samples_table
+from tests.results.run_reader.runs import FAILED, sample
+
+
+def test_one_sample_tells_everything_in_order() -> None:
+    video = {"type": "video", "path": "/m/v.mp4", "width": 4, "height": 3, "times": [0, 1.5]}
+    record = sample(1, sent_media=[video], judge=[{"name": "q", "reply": "right", "score": 1}], drew=True)
+    text = sample_text(Sample("quiz", record))
+    pieces = [
+        "quiz, document 1: scored, filter none", "--- prompt\nquestion 1",
+        "--- media\nvideo: /m/v.mp4, 4 x 3, frames at 0 s, 1.5 s", "--- answer\n<think></think>said 1",
+        "--- parsed answer\nsaid 1", "--- target\nright", 'acc: 1.0\ngraded: {"score":0.25,"kind":"y"}',
+        "--- judge\nname: q\nreply: right\nscore: 1", "11 tokens in, 2 tokens out, 0.50 s, ended by stop, scoring drew",
+        "topic: a",
+    ]  # fmt: skip
+    places = [text.find(piece) for piece in pieces]
+    assert -1 not in places
+    assert places == sorted(places)
+
+
+def test_a_failed_sample_tells_its_reason() -> None:
+    assert "--- reason\ntimeout" in sample_text(Sample("quiz", FAILED))
+    assert "answer" not in sample_text(Sample("quiz", FAILED))
+
+
+def test_a_table_of_samples_is_one_line_each_and_escapes() -> None:
+    text = samples_table(
+        [Sample("quiz", sample(1, filtered_resps="a|b\n\x1b[2J<x>" + "y" * 200)), Sample("quiz", FAILED)]
+    )
+    assert len(text.splitlines()) == 4
+    assert "\x1b" not in text
+    assert "y" * 70 not in text

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmms_eval.errors import UsageError
+from lmms_eval.utils.document_ids import ids_text, parse_ids
+
+
+@pytest.mark.parametrize(
+    ("text", "shortest"),
+    [
+        ("1,2,5-9", "1-2,5-9"),
+        ("9,5-8, 7", "5-9"),
+        ("3\n4\n\n10", "3-4,10"),
+        ("quiz:1,2;other:5", "quiz:1-2;other:5"),
+        ("a:b:1;a:b:2", "a:b:1-2"),
+    ],
+)
+def test_numbers_and_ranges(text: str, shortest: str) -> None:
+    assert ids_text(text) == shortest
+    assert ids_text(shortest) == shortest
+
+
+def test_a_file_is_read_once_and_for_all(tmp_path: Path) -> None:
+    (tmp_path / "ids.txt").write_text("4\n2\n3\n")
+    assert ids_text(str(tmp_path / "ids.txt")) == "2-4"
+
+
+def test_documents_of_a_task() -> None:
+    ids = parse_ids("quiz:1,8-20;other:5")
+    assert list(ids.of("quiz").among(10)) == [1, 8, 9]
+    assert list(ids.of("third").among(10)) == []
+    assert list(parse_ids("1-2").of("third").among(10)) == [1, 2]
+    assert 9 in ids.of("quiz")
+    assert 21 not in ids.of("quiz")
+
+
+@pytest.mark.parametrize("text", ["", "x", "5-", "-5", "9-5", "1,,x", "no/such/file", "quiz:1;2", "²", "1" * 5000])
+def test_what_is_no_number_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="--ids"):
+        ids_text(text)
+
+
+@given(st.text(alphabet="0123456789-,:; \nab", max_size=30))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    try:
+        found = str(parse_ids(text))
+    except UsageError:
+        return
+    assert str(parse_ids(found)) == found
