@@ -78,6 +78,9 @@ class TaskRows:
     raw: Callable[[str, int], Any] = field(default=lambda _column, _row: None)
     """The value of a column (``METRIC,FILTER``) in that row as the task gave it, for aggregations that need more than
     its number."""
+    lines: Callable[[int], Sequence[Mapping[str, Any]]] = field(default=lambda _: ())
+    """All that a run of ours or of the family holds of the row of that number, as lines of a samples file: one for each
+    filter pipeline. Empty where a run is of another format."""
     early_stop: EarlyStop | None = None
     is_called_after_file: bool = False
     """Nothing but the name of the file says which task it is."""

@@ -39,6 +39,7 @@ class Lookups:
     metadata: Callable[[], Mapping[str, Sequence[str | None]]] = field(default=dict)
     answer: Callable[[int], Answer | None] = field(default=lambda _: None)
     raw: Callable[[str, int], Any] = field(default=lambda _column, _row: None)
+    lines: Callable[[int], Sequence[Mapping[str, Any]]] = field(default=lambda _: ())
 
 
 class TaskBuilder:
@@ -113,6 +114,7 @@ class TaskBuilder:
             metadata=lookups.metadata,
             answer=lookups.answer,
             raw=lookups.raw,
+            lines=lookups.lines,
         )
 
     def _padded(self, scores: array[float]) -> NDArray[float64]:

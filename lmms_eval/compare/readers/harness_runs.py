@@ -15,6 +15,7 @@ from lmms_eval.errors import DataError
 from lmms_eval.results.naming import RUNS
 from lmms_eval.results.run_reader.finding import NAMINGS, read_state, samples_beside
 from lmms_eval.results.run_reader.journals import JOURNALS, Journals
+from lmms_eval.results.run_reader.json_lines import FileSamples
 from lmms_eval.utils import model_name_from_args
 
 OWN, LMMS_EVAL, LM_EVAL = "lmms_eval", "lmms-eval family", "lm_eval"
@@ -29,8 +30,11 @@ def is_samples(looked: Looked) -> bool:
     return is_sample(looked.record)
 
 
-def read_results(path: Path) -> RunRows:
+def read_results(path: Path, keeps_rest: bool = False) -> RunRows:
     """Read the run that a results file tells of: from the samples beside it, else from the run's record.
+
+    Args:
+        keeps_rest: what cannot be read is noted, and the rest is read; no sample at all is no error.
 
     Raises:
         DataError: neither is there, or one of them cannot be read.
@@ -39,18 +43,27 @@ def read_results(path: Path) -> RunRows:
     journals = Journals(path.parent / RUNS / results.run_key) if results.is_own else None
     found: list[ReadTask] = []
     missing = []
+    damaged: list[str] = []
     for task in results.tasks:
         samples = samples_beside(path, task)
         if samples is not None:
-            found.append(read_samples(samples, task, results.facts(task)))
+            lines = FileSamples(samples, is_strict=not keeps_rest)
+            try:
+                found.append(read_lines(lines, task, results.facts(task)))
+            except DataError as error:
+                if not keeps_rest:
+                    raise
+                damaged.append(str(error))
+            if lines.damaged:
+                damaged.append(f"{samples}: {lines.damaged} damaged lines are passed over")
         elif journals is not None and task in journals.tasks:
             found.append(_from_journal(journals, task, results))
         else:
             missing.append(task)
-    if not found:
+    if not found and not keeps_rest:
         journal = f" nor its journal {RUNS}/{results.run_key}/{JOURNALS}" if journals is not None else ""
         raise DataError(f"{path}: neither samples of this run beside it (--log_samples){journal}")
-    notes = journals.notes if journals is not None else ()
+    notes = (*damaged, *(journals.notes if journals is not None else ()))
     if missing:
         notes += (f"without samples, and so left out: {', '.join(missing)}",)
     return _run(results.model or path.stem, path, found, results, notes)

@@ -138,7 +138,7 @@ class _Samples:
 
     def task(self) -> ReadTask:
         self.builder.states_filter = "" not in self.places
-        lookups = Lookups(cache(self._metadata), self._answer, self._raw)
+        lookups = Lookups(cache(self._metadata), self._answer, self._raw, self._lines)
         return ReadTask(self.builder.rows(lookups), self.builder.notes, self.is_own)
 
     def _add(self, sample: dict[str, Any], offset: int) -> None:
@@ -214,7 +214,14 @@ class _Samples:
         ]
         if not found:
             return None
-        place = next((place for place in found if place >= 0), found[0])
+        return self._read(next((place for place in found if place >= 0), found[0]))
+
+    def _lines(self, row: int) -> list[dict[str, Any]]:
+        """Read the lines of a row, one for each pipeline."""
+        found = [places[row] for places in self.places.values() if row < len(places) and places[row] != _NOWHERE]
+        return [self._read(place) for place in found]
+
+    def _read(self, place: int) -> dict[str, Any]:
         return self.source.at(place if place >= 0 else _unscored(place))
 
     def _answer(self, row: int) -> Answer | None:

@@ -1,0 +1,65 @@
+"""``lmms-eval report``: runs as pages that open from disk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from lmms_eval.cli.arguments import CommandParser, command_parser
+from lmms_eval.cli.output import complain, emit
+
+_MOST_PROBLEMS = 8
+
+
+def run(arguments: Sequence[str]) -> int:
+    given = _parser().parse_args(list(arguments))
+    from lmms_eval.utils.logging import configure_logging
+
+    configure_logging(given.verbosity)
+    from lmms_eval.viewer.options import ReportOptions
+    from lmms_eval.viewer.report import write_report
+
+    options = ReportOptions(
+        media="none" if given.no_media else given.media,
+        only_failed=given.only == "failed",
+        limit=given.limit,
+        redact=frozenset(given.redact),
+        single_file=given.single_file,
+    )
+    out = Path(given.out or ("report.html" if given.single_file else "report"))
+    report = write_report(given.runs, out, options)
+    for problem in report.problems[:_MOST_PROBLEMS]:
+        complain(problem)
+    if len(report.problems) > _MOST_PROBLEMS:
+        complain(f"and {len(report.problems) - _MOST_PROBLEMS} more: they stand on the report's first page")
+    if report.missing_media:
+        complain(f"{report.missing_media} pictures, videos or sounds are not shown: the samples say why")
+    emit(f"{report.runs} runs, {report.samples} samples: open {report.page}")
+    return 0
+
+
+def _parser() -> CommandParser:
+    parser = command_parser("report")
+    parser.add_argument("runs", nargs="+", metavar="DIR", help="output folder, results or samples file, foreign file")
+    parser.add_argument("--out", default="", metavar="FOLDER", help="default: report (with --single_file: report.html)")
+    media = parser.add_mutually_exclusive_group()
+    media.add_argument(
+        "--media",
+        default="thumbnails",
+        choices=("thumbnails", "full"),
+        metavar="KIND",
+        help="full: also the original pictures; default: %(default)s",
+    )
+    media.add_argument("--no_media", action="store_true", help="no pictures, frames or sounds")
+    parser.add_argument("--only", choices=("failed",), metavar="failed", help="only samples that failed")
+    parser.add_argument("--limit", type=int, metavar="N", help="samples of each task at most")
+    parser.add_argument(
+        "--redact", action="append", default=[], metavar="KEY", help="leave out what stands under this key; repeatable"
+    )
+    parser.add_argument(
+        "--single_file", action="store_true", help="one HTML file that holds everything: for small runs"
+    )
+    from lmms_eval.config.options import LEVELS
+
+    parser.add_argument("--verbosity", default="WARNING", type=str.upper, choices=LEVELS, metavar="LEVEL")
+    return parser

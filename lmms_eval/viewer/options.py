@@ -1,0 +1,33 @@
+"""Choices of a report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from lmms_eval.errors import UsageError
+
+Media = Literal["thumbnails", "full", "none"]
+"""Pictures in a report: small ones, the originals beside them, or none of any medium."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportOptions:
+    """Selection of what a report holds.
+
+    Raises:
+        UsageError: the limit is none.
+    """
+
+    media: Media = "thumbnails"
+    only_failed: bool = False
+    """Only samples that failed."""
+    limit: int | None = None
+    """Samples of each task at most."""
+    redact: frozenset[str] = frozenset()
+    """Keys of samples, documents and settings whose values are left out."""
+    single_file: bool = False
+
+    def __post_init__(self) -> None:
+        if self.limit is not None and self.limit < 1:
+            raise UsageError(f"--limit {self.limit}: give a number of samples from 1 on")

@@ -1,0 +1,83 @@
+"""The runs of a report, read with what is left of them: what cannot be read is said, and the rest is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lmms_eval.compare.readers import harness_runs, read_runs
+from lmms_eval.compare.readers.contract import Looked
+from lmms_eval.compare.readers.result_facts import Results
+from lmms_eval.compare.readers.samples import SampleFacts
+from lmms_eval.compare.runs import RunRows
+from lmms_eval.errors import DataError
+from lmms_eval.results.naming import RUNS
+from lmms_eval.results.run_reader.finding import find_runs, read_state
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRun:
+    """One run of a report."""
+
+    rows: RunRows
+    document: Mapping[str, Any]
+    """The results document; empty where there is none."""
+    state: Mapping[str, Any]
+    """What the run's record says of itself; empty where there is none."""
+    folders: tuple[Path, ...]
+    """Paths of pictures that the model made are relative to one of them."""
+    problems: tuple[str, ...] = ()
+    """Sentences about what could not be read."""
+
+    def facts(self, task: str) -> SampleFacts:
+        """Tell how the samples of a task are to be read."""
+        return Results(self.document).facts(task)
+
+
+def read_report_runs(paths: Sequence[str]) -> tuple[ReportRun, ...]:
+    """Read all runs in files and folders, damaged ones too.
+
+    Raises:
+        DataError: a path is missing, or holds nothing of a run.
+        UsageError: a file is of no known format, or needs a package that is not installed.
+    """
+    return tuple(run for path in paths for run in _runs_of(Path(path).expanduser()))
+
+
+def _runs_of(path: Path) -> Iterator[ReportRun]:
+    if not path.exists():
+        raise DataError(f"{path}: no such file or folder")
+    if path.is_dir() and (found := find_runs(path)):
+        for run in found:
+            yield _record(run.path) if run.path.is_dir() else _finished(run.path)
+    elif path.is_file() and harness_runs.is_results(Looked(path)):
+        yield _finished(path)
+    else:
+        yield _other(path)
+
+
+def _finished(path: Path) -> ReportRun:
+    document = Results.read(path)
+    record = path.parent / RUNS / document.run_key
+    state = read_state(record) if document.is_own else {}
+    rows = harness_runs.read_results(path, keeps_rest=True)
+    return ReportRun(rows, document.content, state, (path.parent, record), rows.notes)
+
+
+def _record(folder: Path) -> ReportRun:
+    state = read_state(folder)
+    folders = (folder.parent.parent, folder)
+    try:
+        rows = harness_runs.read_record(folder)
+    except DataError as error:
+        empty = RunRows(name=folder.name, source=str(folder), kind=harness_runs.OWN, tasks={})
+        return ReportRun(empty, {}, state, folders, (str(error),))
+    return ReportRun(rows, {}, state, folders, rows.notes)
+
+
+def _other(path: Path) -> ReportRun:
+    (rows,) = read_runs([str(path)])
+    folder = path if path.is_dir() else path.parent
+    return ReportRun(rows, rows.results or {}, {}, (folder,), rows.notes)

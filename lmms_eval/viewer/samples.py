@@ -1,0 +1,206 @@
+"""The samples of one task: an index of columns, by which a page lists and filters, and the texts in pieces."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from lmms_eval.compare.readers.samples import answer_of
+from lmms_eval.compare.runs import TaskRows
+from lmms_eval.errors import DataError
+from lmms_eval.results.run_reader.metadata import MetadataColumns
+from lmms_eval.results.run_reader.sample import finite, sample_fields
+from lmms_eval.utils.redaction import REDACTED
+from lmms_eval.viewer.chunks import Chunks
+from lmms_eval.viewer.media import Item, MediaStore, media_of, pictures_in
+from lmms_eval.viewer.options import ReportOptions
+from lmms_eval.viewer.runs import ReportRun
+
+PER_TEXT, PER_INDEX = 200, 20_000
+"""Samples in a piece of texts, and of the index."""
+ANSWER, TARGET = 80, 48
+"""Characters of answer and reference in the index."""
+ERROR = 160
+_STATUS = {"scored": 0, "unscored": 1, "failed": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFacts:
+    """Facts of the index from which breakdowns and histograms are made; one entry for each sample that is shown."""
+
+    rows: Sequence[int]
+    """Numbers of the samples among the task's rows."""
+    latencies: Sequence[float | None]
+    tokens_in: Sequence[int | None]
+    tokens_out: Sequence[int | None]
+    finish: Sequence[str]
+    reasons: Sequence[str]
+    metadata: Mapping[str, Sequence[str | None]]
+
+
+@dataclass(slots=True)
+class TaskWriter:
+    """Writer of the pieces of one task, ``index-KEY-N`` and ``text-KEY-N``."""
+
+    run: ReportRun
+    task: TaskRows
+    key: str
+    options: ReportOptions
+    media: MediaStore
+    problems: list[str] = field(default_factory=list)
+    _index: dict[str, list[Any]] = field(default_factory=dict)
+    _metadata: MetadataColumns = field(init=False)
+
+    def write(self, chunks: Chunks) -> TaskFacts:
+        """Write all pieces.
+
+        Raises:
+            LmmsEvalError: a file cannot be written.
+        """
+        rows = [row for row in range(len(self.task.ids)) if self._is_wanted(row)][: self.options.limit]
+        self._metadata = MetadataColumns(len(rows))
+        self._index = {name: [] for name in ("id", "status", "finish", "reason", "latency", "in", "out", "answer")}
+        self._index |= {"target": [], "thumb": []}
+        score_key = self.run.facts(self.task.task).score_key
+        remaining = iter(enumerate(rows))
+        for number in range(-(-len(rows) // PER_TEXT)):
+            block = [(place, row, self._lines(row)) for place, row in islice(remaining, PER_TEXT)]
+            media = [self._media(lines) for _, _, lines in block]
+            for (place, row, lines), futures in zip(block, media, strict=True):
+                self._add(place, row, lines, score_key, [future.result() for future in futures.sent])
+            samples = [self._sample(row, lines, found) for (_, row, lines), found in zip(block, media, strict=True)]
+            chunks.write(f"text-{self.key}-{number}", samples)
+        metadata = self._metadata.found()
+        for number in range(max(1, -(-len(rows) // PER_INDEX))):
+            chunks.write(f"index-{self.key}-{number}", self._part(rows, metadata, number))
+        columns = self._index
+        return TaskFacts(
+            rows, columns["latency"], columns["in"], columns["out"], columns["finish"], columns["reason"], metadata
+        )
+
+    def _is_wanted(self, row: int) -> bool:
+        return not self.options.only_failed or self.task.statuses[row] == "failed"
+
+    def _lines(self, row: int) -> list[dict[str, Any]]:
+        """Read the lines of a sample, those of a foreign run in the form of ours, without what is to be left out."""
+        try:
+            lines = list(self.task.lines(row)) or self._foreign(row)
+        except DataError as error:
+            self.problems.append(str(error))
+            lines = [{"doc_id": self.task.ids[row], "error": str(error)}]
+        return [redacted(line, self.options.redact) for line in lines]
+
+    def _foreign(self, row: int) -> list[dict[str, Any]]:
+        answer = self.task.answer(row)
+        line: dict[str, Any] = {"doc_id": self.task.ids[row], "status": self.task.statuses[row]}
+        if answer is not None:
+            line |= {"filtered_resps": answer.text, "target": answer.target, "input": answer.prompt}
+        numbers = {column.metric: column.scores[row].item() for column in self.task.columns.values()}
+        return [line | {metric: number for metric, number in numbers.items() if not math.isnan(number)}]
+
+    def _media(self, lines: Sequence[Mapping[str, Any]]) -> _SampleMedia:
+        line, folders = lines[0], self.run.folders
+        made = {str(one.get("path")): one for one in pictures_in(line.get("parts"))}
+        return _SampleMedia(
+            [self.media.add(one, folders) for one in media_of(line)],
+            {path: self.media.add(one, folders) for path, one in made.items()},
+        )
+
+    def _sample(self, row: int, lines: Sequence[Mapping[str, Any]], media: _SampleMedia) -> dict[str, Any]:
+        sample: dict[str, Any] = {"id": self.task.ids[row], "lines": lines}
+        if media.sent:
+            sample["media"] = [future.result() for future in media.sent]
+        if media.made:
+            sample["made"] = {path: future.result() for path, future in media.made.items()}
+        return sample
+
+    def _add(
+        self, place: int, row: int, lines: Sequence[Mapping[str, Any]], score_key: str, media: Sequence[Item]
+    ) -> None:
+        line = lines[0]
+        answer = answer_of(line)
+        error = line.get("error") or line.get("reason") or ""
+        shown = media[-1] if media else {}  # solved examples come before the question
+        frames = shown.get("frames")
+        found = {
+            "id": self.task.ids[row],
+            "status": _STATUS[self.task.statuses[row]],
+            "finish": _joined(line.get("finish_reason")),
+            "reason": str(error)[:ERROR],
+            "latency": _seconds(line.get("elapsed")),
+            "in": _tokens(line, "input_tokens"),
+            "out": _tokens(line, "output_tokens"),
+            "answer": answer.text[:ANSWER],
+            "target": answer.target[:TARGET],
+            "thumb": (frames[0]["src"] if frames else shown.get("src", "")) if shown.get("kind") != "audio" else "",
+        }
+        for name, value in found.items():
+            self._index[name].append(value)
+        for name, value in sample_fields(line, score_key).items():
+            self._metadata.add(place, str(name), value)
+
+    def _part(self, rows: Sequence[int], metadata: Mapping[str, Sequence[str | None]], number: int) -> dict[str, Any]:
+        """Make one piece of the index: columns, texts of few values by their numbers in a list."""
+        part = slice(number * PER_INDEX, (number + 1) * PER_INDEX)
+        columns: dict[str, Any] = {name: values[part] for name, values in self._index.items()}
+        for name in ("finish", "reason"):
+            columns[name] = _coded(columns[name])
+        if self.options.single_file:
+            columns["thumb"] = []  # the pictures are in the texts, once
+        scores = {
+            name: [_rounded(column.scores[row]) for row in rows[part]]
+            for name, column in self.task.columns.items()
+            if not all(math.isnan(score) for score in column.scores)
+        }
+        coded = {name: _coded(values[part]) for name, values in metadata.items()}
+        return {"count": len(columns["id"]), **columns, "scores": scores, "metadata": coded}
+
+
+@dataclass(frozen=True, slots=True)
+class _SampleMedia:
+    sent: Sequence[Future[Item]]
+    made: Mapping[str, Future[Item]]
+
+
+def redacted(value: Any, keys: frozenset[str]) -> Any:
+    """Return a value of JSON in which what stands under one of the keys is left out, at any depth."""
+    if not keys:
+        return value
+    if isinstance(value, Mapping):
+        return {key: REDACTED if str(key) in keys else redacted(item, keys) for key, item in value.items()}
+    return [redacted(item, keys) for item in value] if isinstance(value, list) else value
+
+
+def _coded(values: Sequence[Any]) -> dict[str, Any]:
+    known: dict[Any, int] = {}
+    codes = [known.setdefault(value, len(known)) for value in values]
+    return {"values": list(known), "codes": codes}
+
+
+def _rounded(score: float) -> float | None:
+    return None if math.isnan(score) else round(float(score), 6)
+
+
+def _joined(value: Any) -> str:
+    """Reasons why generation ended, of several answers each once."""
+    return ", ".join(dict.fromkeys(str(item) for item in _items(value)))
+
+
+def _seconds(value: Any) -> float | None:
+    """Mean seconds of the answers."""
+    known = [number for item in _items(value) if (number := finite(item)) is not None]
+    return round(math.fsum(known) / len(known), 4) if known else None
+
+
+def _tokens(line: Mapping[str, Any], key: str) -> int | None:
+    counts = _items(line.get("token_counts"))
+    known = [item[key] for item in counts if isinstance(item, Mapping) and isinstance(item.get(key), int)]
+    return sum(known) if known else None
+
+
+def _items(value: Any) -> Iterator[Any]:
+    yield from (item for item in (value if isinstance(value, list) else [value]) if item is not None)

@@ -1,0 +1,238 @@
+// Charts by Chart.js: bars with intervals, histograms, lines with intervals, radar. Every number stands in a table too.
+import {
+  BarController,
+  BarElement,
+  CategoryScale,
+  Chart,
+  Filler,
+  LinearScale,
+  LineController,
+  LineElement,
+  PointElement,
+  RadarController,
+  RadialLinearScale,
+  Tooltip,
+  type ChartConfiguration,
+  type Plugin,
+} from "chart.js";
+import { useEffect, useRef } from "preact/hooks";
+
+import { number, plain } from "./text";
+import { useTheme } from "./theme";
+import type { Cell, Histogram } from "./types";
+
+Chart.register(BarController, BarElement, CategoryScale, Filler, LinearScale, LineController, LineElement, PointElement);
+Chart.register(RadarController, RadialLinearScale, Tooltip);
+Chart.defaults.animation = false;
+Chart.defaults.maintainAspectRatio = false;
+Chart.defaults.font.family = "system-ui, sans-serif";
+
+const token = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+interface WithIntervals {
+  intervals?: ([number, number] | null)[];
+}
+
+/** Whiskers over bars and points, along the axis of values. */
+const whiskers: Plugin = {
+  id: "whiskers",
+  afterDatasetsDraw(chart) {
+    const { ctx } = chart;
+    const flat = chart.options.indexAxis === "y";
+    chart.data.datasets.forEach((dataset, place) => {
+      const scale = chart.scales[flat ? "x" : "y"];
+      const intervals = (dataset as WithIntervals).intervals;
+      if (!scale || !intervals) return;
+      ctx.save();
+      ctx.strokeStyle = token("--ink");
+      ctx.lineWidth = 1.25;
+      chart.getDatasetMeta(place).data.forEach((element, item) => {
+        const interval = intervals[item];
+        if (!interval) return;
+        const [low, high] = interval.map((value) => scale.getPixelForValue(value)) as [number, number];
+        const at = flat ? element.y : element.x;
+        ctx.beginPath();
+        for (const [fromX, fromY, toX, toY] of [
+          [low, at, high, at],
+          [low, at - 3, low, at + 3],
+          [high, at - 3, high, at + 3],
+        ] as const) {
+          if (flat) {
+            ctx.moveTo(fromX, fromY);
+            ctx.lineTo(toX, toY);
+          } else {
+            ctx.moveTo(fromY, fromX);
+            ctx.lineTo(toY, toX);
+          }
+        }
+        ctx.stroke();
+      });
+      ctx.restore();
+    });
+  },
+};
+
+function Canvas({ config, height, label }: { config: () => ChartConfiguration; height: number; label: string }) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const theme = useTheme();
+  useEffect(() => {
+    if (!canvas.current) return;
+    Chart.defaults.color = token("--quiet");
+    Chart.defaults.borderColor = token("--line");
+    const chart = new Chart(canvas.current, config());
+    return () => chart.destroy();
+  }, [config, theme]);
+  return (
+    <div class="chart" style={{ height: `${height}px` }}>
+      <canvas ref={canvas} role="img" aria-label={plain(label)} />
+    </div>
+  );
+}
+
+export interface Bar extends Cell {
+  name: string;
+}
+
+const FEW = 10;
+/** Numbers that rest on few documents are shaded. */
+export const isFew = (cell: { n: number }): boolean => cell.n < FEW;
+
+const interval = (cell: Cell): [number, number] | null =>
+  cell.low !== null && cell.high !== null ? [cell.low, cell.high] : null;
+
+const reach = (cells: Cell[]): { min?: number; max?: number } => {
+  const values = cells.flatMap((cell) => [cell.value, cell.low, cell.high]).filter((value): value is number => value !== null);
+  if (!values.length) return {};
+  const low = Math.min(...values);
+  const high = Math.max(...values);
+  return { min: low >= 0 ? 0 : undefined, max: low >= 0 && high <= 1 ? 1 : low >= 0 && high <= 100 && high > 10 ? 100 : undefined };
+};
+
+export function Bars({ bars, label }: { bars: Bar[]; label: string }) {
+  const config = (): ChartConfiguration => ({
+    type: "bar",
+    data: {
+      labels: bars.map((bar) => shortened(plain(bar.name))),
+      datasets: [
+        {
+          data: bars.map((bar) => bar.value),
+          backgroundColor: bars.map((bar) => token(isFew(bar) ? "--bar-few" : "--bar")),
+          borderRadius: 2,
+          barPercentage: 0.75,
+          categoryPercentage: 0.9,
+          intervals: bars.map(interval),
+        } as never,
+      ],
+    },
+    options: {
+      indexAxis: "y",
+      scales: { x: { ...reach(bars), grid: { color: token("--line") } }, y: { grid: { display: false }, ticks: { autoSkip: false } } },
+      plugins: {
+        tooltip: {
+          callbacks: {
+            label: (item) => {
+              const bar = bars[item.dataIndex];
+              return bar ? `${number(bar.value)}  (${number(bar.low)} – ${number(bar.high)}), n = ${bar.n}` : "";
+            },
+          },
+        },
+      },
+    },
+    plugins: [whiskers],
+  });
+  return <Canvas config={useStable(config, bars)} height={36 + 24 * bars.length} label={label} />;
+}
+
+const shortened = (text: string): string => (text.length > 28 ? `${text.slice(0, 27)}…` : text);
+
+/** Keeps a function while what it is made from stays the same. */
+function useStable<T>(make: () => T, from: unknown): () => T {
+  const kept = useRef<{ make: () => T; from: unknown }>({ make, from });
+  if (kept.current.from !== from) kept.current = { make, from };
+  return kept.current.make;
+}
+
+export function HistogramChart({ histogram, unit }: { histogram: Histogram; unit: string }) {
+  const config = (): ChartConfiguration => ({
+    type: "bar",
+    data: {
+      labels: histogram.counts.map((_, place) => number(histogram.edges[place] ?? 0, 3)),
+      datasets: [{ data: histogram.counts, backgroundColor: token("--bar"), barPercentage: 1, categoryPercentage: 0.96 }],
+    },
+    options: {
+      scales: {
+        x: { title: { display: true, text: unit }, grid: { display: false }, ticks: { maxTicksLimit: 8, maxRotation: 0 } },
+        y: { beginAtZero: true, ticks: { precision: 0, maxTicksLimit: 5 } },
+      },
+      plugins: {
+        tooltip: {
+          callbacks: {
+            title: ([item]) =>
+              item ? `${number(histogram.edges[item.dataIndex] ?? 0, 3)} – ${number(histogram.edges[item.dataIndex + 1] ?? 0, 3)} ${unit}` : "",
+          },
+        },
+      },
+    },
+  });
+  return <Canvas config={useStable(config, histogram)} height={150} label={`Distribution in ${unit}`} />;
+}
+
+export interface Series {
+  name: string;
+  cells: (Cell | null)[];
+}
+
+const SERIES = ["--bar", "--second", "--third", "--fourth", "--fifth"];
+
+export function Curve({ labels, series, label }: { labels: string[]; series: Series[]; label: string }) {
+  const config = (): ChartConfiguration => ({
+    type: "line",
+    data: {
+      labels: labels.map(plain),
+      datasets: series.map((one, place) => ({
+        label: plain(one.name),
+        data: one.cells.map((cell) => cell?.value ?? null),
+        borderColor: token(SERIES[place % SERIES.length] ?? "--bar"),
+        backgroundColor: token(SERIES[place % SERIES.length] ?? "--bar"),
+        borderWidth: 2,
+        pointRadius: 3.5,
+        spanGaps: true,
+        intervals: one.cells.map((cell) => cell && interval(cell)),
+      })) as never,
+    },
+    options: {
+      scales: { y: reach(series.flatMap((one) => one.cells.filter((cell): cell is Cell => cell !== null))), x: { grid: { display: false } } },
+    },
+    plugins: [whiskers],
+  });
+  return <Canvas config={useStable(config, series)} height={240} label={label} />;
+}
+
+export function Radar({ labels, series, label }: { labels: string[]; series: Series[]; label: string }) {
+  const config = (): ChartConfiguration => ({
+    type: "radar",
+    data: {
+      labels: labels.map((name) => shortened(plain(name))),
+      datasets: series.map((one, place) => ({
+        label: plain(one.name),
+        data: one.cells.map((cell) => cell?.value ?? null),
+        borderColor: token(SERIES[place % SERIES.length] ?? "--bar"),
+        backgroundColor: `${token(SERIES[place % SERIES.length] ?? "--bar")}33`,
+        borderWidth: 2,
+        pointRadius: 3,
+        fill: true,
+      })) as never,
+    },
+    options: {
+      scales: {
+        r: {
+          beginAtZero: true,
+          grid: { color: token("--line") },
+          angleLines: { color: token("--line") },
+          ticks: { backdropColor: "transparent", maxTicksLimit: 5 },
+        },
+      },
+    },
+  });
+  return <Canvas config={useStable(config, series)} height={340} label={label} />;
+}

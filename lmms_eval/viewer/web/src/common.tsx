@@ -1,0 +1,152 @@
+// Small parts that several pages share.
+import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+
+import { load } from "./chunks";
+import { number, Text } from "./text";
+import type { Cell, Warning } from "./types";
+
+export type Loaded<T> = { content?: T; error?: string };
+
+export function useLoaded<T>(name: string): Loaded<T> {
+  const [state, set] = useState<Loaded<T> & { name?: string }>({});
+  useEffect(() => {
+    let current = true;
+    load<T>(name).then(
+      (content) => current && set({ content, name }),
+      (error: Error) => current && set({ error: error.message, name }),
+    );
+    return () => {
+      current = false;
+    };
+  }, [name]);
+  return state.name === name ? state : {};
+}
+
+export function Waiting({ error }: { error?: string }) {
+  return error ? (
+    <p class="problem" role="alert">
+      <Text>{error}</Text>
+    </p>
+  ) : (
+    <p class="quiet" role="status">
+      Loading …
+    </p>
+  );
+}
+
+export function Section({ title, children, id }: { title: string; children: ComponentChildren; id?: string }) {
+  return (
+    <section id={id}>
+      <h2>{title}</h2>
+      {children}
+    </section>
+  );
+}
+
+/** A number with its interval below it. */
+export function Score({ cell }: { cell: Cell & { withheld?: string; partial?: number | null } }) {
+  if (cell.value === null)
+    return (
+      <span class="score" title={cell.withheld}>
+        {cell.withheld ? "withheld" : "–"}
+      </span>
+    );
+  const interval = cell.low !== null && cell.high !== null ? `${number(cell.low)} – ${number(cell.high)}` : cell.method;
+  return (
+    <span class="score">
+      <b>{number(cell.value)}</b>
+      <small>{interval}</small>
+    </span>
+  );
+}
+
+const GRAVE = new Set(["problem", "state", "withheld", "failed"]);
+
+export function Warnings({ warnings, most = 6 }: { warnings: Warning[]; most?: number }) {
+  const [all, show] = useState(false);
+  if (!warnings.length) return null;
+  const shown = all ? warnings : warnings.slice(0, most);
+  return (
+    <ul class="warnings">
+      {shown.map((one) => (
+        <li class={GRAVE.has(one.kind) ? "grave" : "mild"}>
+          {one.task && (
+            <>
+              <b>
+                <Text>{one.task}</Text>
+              </b>
+              {": "}
+            </>
+          )}
+          <Text>{one.text}</Text>
+        </li>
+      ))}
+      {warnings.length > shown.length && (
+        <li class="more">
+          <button class="link" onClick={() => show(true)}>
+            and {warnings.length - shown.length} more
+          </button>
+        </li>
+      )}
+    </ul>
+  );
+}
+
+export interface Column<T> {
+  name: string;
+  title?: string;
+  value: (row: T) => string | number | null;
+  cell?: (row: T) => ComponentChildren;
+  class?: string;
+}
+
+/** A table that is sorted by clicking a heading. */
+export function SortedTable<T>(props: {
+  rows: T[];
+  columns: Column<T>[];
+  label: string;
+  rowClass?: (row: T) => string;
+}) {
+  const [sort, set] = useState<{ column: number; down: boolean } | null>(null);
+  const rows = [...props.rows];
+  const by = sort && props.columns[sort.column];
+  if (sort && by) rows.sort((a, b) => compare(by.value(a), by.value(b), sort.down));
+  const click = (column: number) => set(sort?.column === column ? { column, down: !sort.down } : { column, down: false });
+  return (
+    <div class="scroll" role="region" aria-label={props.label} tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            {props.columns.map((column, place) => (
+              <th
+                class={column.class}
+                aria-sort={sort?.column === place ? (sort.down ? "descending" : "ascending") : "none"}
+              >
+                <button class="heading" title={column.title} onClick={() => click(place)}>
+                  {column.name}
+                  <span aria-hidden="true">{sort?.column === place ? (sort.down ? " ↓" : " ↑") : ""}</span>
+                </button>
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr class={props.rowClass?.(row)}>
+              {props.columns.map((column) => (
+                <td class={column.class}>{column.cell ? column.cell(row) : <Text>{column.value(row)}</Text>}</td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+export function compare(a: string | number | null, b: string | number | null, down: boolean): number {
+  if (a === null || b === null) return a === b ? 0 : a === null ? 1 : -1; // what is absent comes last either way
+  const order = typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true });
+  return down ? -order : order;
+}

@@ -1,0 +1,114 @@
+import "./style.css";
+
+import { render } from "preact";
+import { useEffect, useState } from "preact/hooks";
+
+import { useLoaded, Waiting } from "./common";
+import { Home } from "./home";
+import { address, ALL, useRoute, type Route } from "./route";
+import { RunPage } from "./run";
+import { SamplePage } from "./sample";
+import { isTyping, SamplesPage } from "./samples";
+import { plain, Text } from "./text";
+import { applyTheme, switchTheme, useTheme } from "./theme";
+import type { Report } from "./types";
+
+function App() {
+  const { content, error } = useLoaded<Report>("runs");
+  const route = useRoute();
+  const [help, setHelp] = useState(false);
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent) => {
+      if (event.key === "Escape" && isTyping(event)) (event.target as HTMLElement).blur();
+      if (isTyping(event) || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (event.key === "?") setHelp((shown) => !shown);
+      if (event.key === "Escape") setHelp(false);
+      if (event.key === "/") {
+        event.preventDefault();
+        document.getElementById("search")?.focus();
+      }
+    };
+    window.addEventListener("keydown", pressed);
+    return () => window.removeEventListener("keydown", pressed);
+  }, []);
+  useEffect(() => {
+    document.title = plain([route.doc, route.task === ALL ? "" : route.task, route.run, "lmms-eval"].filter(Boolean).join(" · "));
+    window.scrollTo(0, 0);
+  }, [route.run, route.task, route.doc]);
+  return (
+    <>
+      <Top route={route} />
+      {content ? <Page report={content} route={route} /> : <main><Waiting error={error} /></main>}
+      {help && <Help close={() => setHelp(false)} />}
+    </>
+  );
+}
+
+function Page({ report, route }: { report: Report; route: Route }) {
+  if (route.run === undefined) return <Home report={report} />;
+  const run = report.runs.find((one) => one.name === route.run);
+  if (!run) return <main><Waiting error={`the report holds no run ${route.run}`} /></main>;
+  if (route.task === undefined) return <RunPage key={run.number} run={run} />;
+  if (route.doc === undefined) return <SamplesPage run={run} route={route} />;
+  return <SamplePage run={run} route={route} />;
+}
+
+function Top({ route }: { route: Route }) {
+  const theme = useTheme();
+  return (
+    <header class="top">
+      <nav aria-label="Where">
+        <a href="#/">Report</a>
+        {route.run !== undefined && (
+          <a href={address([route.run])}>
+            <Text>{route.run}</Text>
+          </a>
+        )}
+        {route.task !== undefined && (
+          <a href={address([route.run, route.task], route.doc === undefined ? undefined : route.params)}>
+            <Text>{route.task === ALL ? "all tasks" : route.task}</Text>
+          </a>
+        )}
+        {route.doc !== undefined && (
+          <span>
+            <Text>{route.doc}</Text>
+          </span>
+        )}
+      </nav>
+      <button onClick={switchTheme} aria-label={`Switch to ${theme === "dark" ? "light" : "dark"}`}>
+        {theme === "dark" ? "Light" : "Dark"}
+      </button>
+    </header>
+  );
+}
+
+const KEYS: [string, string][] = [
+  ["j / k", "next, previous sample"],
+  ["Enter", "open the sample"],
+  ["u / Esc", "back to the list"],
+  ["/", "search in texts"],
+  ["g", "grid or list"],
+  ["?", "this help"],
+];
+
+function Help({ close }: { close: () => void }) {
+  return (
+    <div class="help" role="dialog" aria-label="Keys">
+      <dl class="facts">
+        {KEYS.map(([key, text]) => (
+          <>
+            <dt>
+              <kbd>{key}</kbd>
+            </dt>
+            <dd>{text}</dd>
+          </>
+        ))}
+      </dl>
+      <button onClick={close}>Close</button>
+    </div>
+  );
+}
+
+applyTheme();
+const root = document.getElementById("app");
+if (root) render(<App />, root);

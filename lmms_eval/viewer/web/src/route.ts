@@ -1,0 +1,51 @@
+// The address holds what is shown: `#/RUN`, `#/RUN/TASK?filters` (TASK `*`: all), `#/RUN/TASK/DOC?filters`.
+import { useEffect, useState } from "preact/hooks";
+
+export interface Route {
+  run?: string;
+  task?: string;
+  doc?: string;
+  params: URLSearchParams;
+}
+
+export const ALL = "*";
+
+export function parse(hash: string): Route {
+  const [path = "", query = ""] = hash.replace(/^#\/?/, "").split(/\?(.*)/s);
+  const [run, task, doc] = path.split("/").map(decoded);
+  return { run: run || undefined, task: task || undefined, doc: doc || undefined, params: new URLSearchParams(query) };
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+export function address(parts: (string | undefined)[], params?: URLSearchParams): string {
+  const path = parts.filter((part) => part !== undefined).map((part) => encodeURIComponent(part as string)).join("/");
+  const query = params?.toString();
+  return `#/${path}${query ? `?${query}` : ""}`;
+}
+
+export const go = (hash: string): void => {
+  location.hash = hash;
+};
+
+/** Changes the address without a step in the history: while a filter is typed. */
+export function replace(hash: string): void {
+  history.replaceState(null, "", hash);
+  window.dispatchEvent(new HashChangeEvent("hashchange"));
+}
+
+export function useRoute(): Route {
+  const [hash, set] = useState(location.hash);
+  useEffect(() => {
+    const changed = () => set(location.hash);
+    window.addEventListener("hashchange", changed);
+    return () => window.removeEventListener("hashchange", changed);
+  }, []);
+  return parse(hash);
+}

@@ -1,0 +1,31 @@
+// Search in prompts, answers and references: piece by piece over the texts, in the order of the samples.
+import { load } from "./chunks";
+import type { Table } from "./table";
+import { told } from "./text";
+import type { Sample } from "./types";
+
+const SEARCHED = ["input", "target", "filtered_resps", "resps", "raw_resps", "judge", "error", "reason"];
+
+export const textOf = (sample: Sample): string =>
+  sample.lines.flatMap((line) => SEARCHED.map((key) => told(line[key]))).join("\n").toLowerCase();
+
+export interface Progress {
+  done: number;
+  matches: Set<number>;
+}
+
+/** Yields as pieces are searched; ends early when the caller stops asking. */
+export async function* search(table: Table, query: string): AsyncGenerator<Progress> {
+  const wanted = query.toLowerCase();
+  const matches = new Set<number>();
+  let row = 0;
+  while (row < table.count) {
+    const task = table.tasks[table.task[row] ?? 0];
+    const place = table.place[row] ?? 0;
+    if (!task) return;
+    const samples = await load<Sample[]>(`text-${task.key}-${Math.floor(place / task.per_text)}`);
+    samples.forEach((sample, at) => textOf(sample).includes(wanted) && matches.add(row + at));
+    row += samples.length;
+    yield { done: row, matches: new Set(matches) };
+  }
+}

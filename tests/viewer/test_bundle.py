@@ -1,0 +1,32 @@
+"""The committed bundle is what its sources give."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import lmms_eval.viewer
+
+VIEWER = Path(lmms_eval.viewer.__file__).parent
+
+
+def test_the_bundle_is_what_the_sources_give(tmp_path: Path) -> None:
+    if shutil.which("node") is None:
+        pytest.skip("the bundle is built with Node, which is not here")
+    if not (VIEWER / "web/node_modules/esbuild").is_dir():
+        pytest.skip("the bundle is built with packages that `make viewer` installs")
+    subprocess.run(["node", "build.mjs", str(tmp_path)], cwd=VIEWER / "web", check=True, capture_output=True)
+    for name in ("app.js", "app.css"):
+        assert (tmp_path / name).read_bytes() == (VIEWER / "bundle" / name).read_bytes(), "run `make viewer`"
+
+
+def test_the_bundle_asks_for_nothing_from_elsewhere() -> None:
+    style = (VIEWER / "bundle/app.css").read_text()
+    assert "url(" not in style
+    assert "@import" not in style
+    script = (VIEWER / "bundle/app.js").read_text()
+    for word in ("fetch(", "XMLHttpRequest", "WebSocket", "sendBeacon", "eval(", "new Function"):
+        assert word not in script

@@ -1,0 +1,205 @@
+"""The pages of a report in headless Chromium, opened from disk: no network, no error, no dialog."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from lmms_eval.viewer.options import ReportOptions
+from lmms_eval.viewer.report import write_report
+from tests.viewer.conftest import HOSTILE, Watched
+
+LIST = "#/baseline%232/quiz"
+INJECT = """() => {
+    const tries = {
+        textContent: "window.ran = 1",
+        src: "data:text/javascript,window.ran=1",
+    };
+    for (const [name, value] of Object.entries(tries)) {
+        const script = document.createElement("script");
+        try { script[name] = value; document.body.append(script); } catch (error) { console.log(String(error)); }
+    }
+    try { document.body.innerHTML += "<img src=x onerror='ran=1'>"; } catch (error) { console.log(String(error)); }
+}"""
+
+
+@pytest.fixture(scope="module")
+def report(quiz_runs: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("report") / "report"
+    write_report([str(run) for run in quiz_runs], out, ReportOptions())
+    return out
+
+
+def rows(page: Any) -> list[str]:
+    return [row.inner_text() for row in page.query_selector_all(".list a.row")]
+
+
+def status(page: Any, text: str) -> None:
+    page.wait_for_function("text => document.querySelector('[role=status]')?.innerText === text", arg=text)
+
+
+def test_first_page_holds_runs_with_intervals_and_a_matrix(report: Path, watched: Watched) -> None:
+    page = watched.open(report)
+    assert page.inner_text("h1") == "2 runs"
+    runs = page.inner_text("section:has-text('Runs') table")
+    assert "baseline#2" in runs
+    assert "strategy=constant,text=A" in runs
+    assert "0.2899\n0.1962 – 0.4057" in runs  # 20 of 69, Wilson's interval
+    matrix = page.inner_text("table.matrix")
+    assert "quiz" in matrix
+    assert "0.2899" in matrix
+    page.click("th:has-text('Numbers') button")
+    assert page.inner_text("tbody tr:first-child a").startswith("baseline#2")  # the lower number comes first
+
+
+def test_page_of_a_run_divides_by_metadata(report: Path, watched: Watched) -> None:
+    page = watched.open(report, "#/baseline%232")
+    page.wait_for_selector(".breakdown canvas")
+    text = page.inner_text(".breakdown:has(h3 bdi:text-is('level'))")
+    assert "0.1667\n0.0730 – 0.3356" not in text
+    assert "\t24" in text  # fifteen documents and the nine hostile ones
+    assert "Command that continues the run" in page.inner_text("main")
+    page.click(".breakdown:has(h3 bdi:text-is('level')) tbody a >> nth=1")
+    status(page, "15 of 69 samples")
+
+
+def test_filters_and_order_stand_in_the_address(report: Path, watched: Watched) -> None:
+    page = watched.open(report, LIST)
+    status(page, "69 samples")
+    page.click("button:has-text('Filters')")
+    page.select_option("label:has-text('kind') select", "odd")
+    status(page, "30 of 69 samples")
+    page.fill("input[aria-label='Score, from']", "1")
+    status(page, "10 of 69 samples")
+    page.fill("label:has-text('Answer is') input", "b")
+    status(page, "0 of 69 samples")
+    page.click("button:text-is('Clear')")
+    page.click(".row.head button:has-text('exact_match')")
+    assert "sort=s.exact_match" in page.url
+    page.reload()
+    page.wait_for_selector(".list a.row")
+    assert "0" in rows(page)[0]
+    status(page, "69 samples")
+
+
+def test_search_reads_prompts_and_references(report: Path, watched: Watched) -> None:
+    page = watched.open(report, LIST)
+    page.keyboard.press("/")
+    page.keyboard.type("WHAT IS 41")
+    status(page, "1 of 69 samples")
+    assert rows(page)[0].startswith("41")
+    page.fill("#search", "no such words")
+    page.wait_for_selector("text=No sample fits these filters.")
+
+
+def test_keys_move_and_open(report: Path, watched: Watched) -> None:
+    page = watched.open(report, f"{LIST}?m.kind=odd")
+    page.wait_for_selector(".list a.row")
+    for key in ("j", "j", "k", "Enter"):
+        page.keyboard.press(key)
+    page.wait_for_selector("text=2 of 30")
+    assert page.url.endswith("/quiz/3?m.kind=odd")
+    page.keyboard.press("j")
+    page.wait_for_selector("text=3 of 30")
+    assert page.inner_text("h1") == "5"
+    page.keyboard.press("u")
+    status(page, "30 of 69 samples")
+    page.keyboard.press("?")
+    assert "next, previous sample" in page.inner_text("[role=dialog]")
+    page.keyboard.press("Escape")
+    page.wait_for_selector("[role=dialog]", state="detached")
+
+
+def test_one_sample_by_its_address(report: Path, watched: Watched) -> None:
+    page = watched.open(report, f"{LIST}/7")
+    page.wait_for_selector(".sample")
+    assert "exact_match\n0" in page.inner_text(".sample")
+    page = watched.open(report, "#/baseline/quiz/7")
+    page.wait_for_selector(".sample")
+    text = page.inner_text(".sample")
+    assert "What is 7 and one?" in text
+    assert "exact_match\n1" in text
+    picture = page.wait_for_selector("figure img")
+    assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") == 512
+    page.click("summary:text-is('Raw JSON')")
+    with page.expect_download() as download:
+        page.click("button:text-is('Download')")
+    assert json.loads(Path(download.value.path()).read_text())["doc_id"] == 7
+
+
+def test_grid_of_pictures(report: Path, watched: Watched) -> None:
+    page = watched.open(report, "#/baseline/quiz?view=grid")
+    page.wait_for_selector(".tile img")
+    assert page.evaluate("document.querySelectorAll('.tile').length") > 6
+
+
+@pytest.mark.parametrize("place", range(len(HOSTILE)))
+def test_hostile_text_is_text(report: Path, watched: Watched, place: int) -> None:
+    page = watched.open(report, f"#/baseline/quiz/{60 + place}")
+    page.wait_for_selector(".sample")
+    text = page.inner_text(".sample")
+    for hidden in "\u202e\u202c\x1b\x07\u2066\u2069\u200b":
+        assert hidden not in text
+    if place == 6:
+        assert "safeU+202EevilU+202C U+001B[31mredU+0007" in text
+    else:
+        assert HOSTILE[place] in text
+    assert page.query_selector("#app script, #app iframe, #app svg, #app style, #app i, #app u") is None
+
+
+def test_hostile_values_of_metadata_are_labels(report: Path, watched: Watched) -> None:
+    page = watched.open(report, "#/baseline")
+    page.wait_for_selector(".breakdown")
+    assert "<b onclick=alert(10)>key</b>" in page.inner_text("main")
+    assert "<i>one</i>" in page.inner_text("main")
+    for address in (
+        "#/baseline/quiz?q=%3Cscript%3Ealert(1)",
+        "#/%3Cimg%20src%3Dx%3E",
+        f"#/baseline/quiz/{quote('<svg onload=alert(1)>')}",
+    ):
+        watched.open(report, address).wait_for_timeout(300)
+
+
+def test_scripts_without_the_nonce_do_not_run(report: Path, chromium: Any) -> None:
+    page = chromium.new_page()
+    messages: list[str] = []
+    page.on("console", lambda message: messages.append(message.text))
+    page.goto(f"{(report / 'index.html').as_uri()}#/")
+    page.wait_for_selector("h1")
+    page.evaluate(INJECT)
+    assert page.evaluate("window.ran === undefined")
+    assert sum("requires 'Trusted" in message for message in messages) >= 3
+    page.close()
+
+
+def test_narrow_pages_do_not_scroll_sideways(report: Path, watched: Watched) -> None:
+    watched.page.set_viewport_size({"width": 400, "height": 800})
+    for address in ("#/", "#/baseline%232", LIST, f"{LIST}/7", f"{LIST}?view=grid"):
+        page = watched.open(report, address)
+        page.wait_for_timeout(200)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), address
+
+
+def test_dark_and_light(report: Path, watched: Watched) -> None:
+    page = watched.open(report)
+    ground = "getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(ground) == "rgb(255, 255, 255)"
+    page.click("button:text-is('Dark')")
+    assert page.evaluate(ground) == "rgb(21, 24, 28)"
+    page.reload()
+    page.wait_for_selector("button:text-is('Light')")
+
+
+def test_a_single_file_holds_everything(quiz_runs: tuple[Path, Path], tmp_path: Path, watched: Watched) -> None:
+    out = tmp_path / "one.html"
+    write_report([str(quiz_runs[0])], out, ReportOptions(single_file=True, limit=64))
+    assert [path.name for path in tmp_path.iterdir()] == ["one.html"]
+    page = watched.open(out, "#/baseline/quiz/60")
+    page.wait_for_selector(".sample")
+    assert HOSTILE[0] in page.inner_text(".sample")
+    picture = page.wait_for_selector("figure img")
+    assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") == 40

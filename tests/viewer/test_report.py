@@ -1,0 +1,174 @@
+"""What a report holds, and what it says of runs that are damaged."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmms_eval.cli.main import main
+from lmms_eval.errors import DataError, UsageError
+from lmms_eval.viewer.chunks import json_of
+from lmms_eval.viewer.options import ReportOptions
+from lmms_eval.viewer.report import Report, write_report
+
+
+def content(out: Path, name: str) -> Any:
+    text = (out / "data" / f"{name}.js").read_text()
+    found = re.fullmatch(r'lmmsChunk\("([a-z0-9-]+)",(".*")\);\n', text, re.DOTALL)
+    assert found
+    assert found[1] == name
+    return json.loads(json.loads(found[2]))
+
+
+def report_of(out: Path, *runs: Path, **options: Any) -> Report:
+    return write_report([str(run) for run in runs], out, ReportOptions(**options))
+
+
+def only_run(out: Path) -> dict[str, Any]:
+    (run,) = content(out, "runs")["runs"]
+    return run
+
+
+def warnings(out: Path) -> list[str]:
+    return [one["text"] for one in only_run(out)["warnings"]]
+
+
+def test_the_command_writes_a_folder_that_needs_nothing_else(quiz_runs, tmp_path, capsys) -> None:
+    out = tmp_path / "report"
+    assert main(["report", *map(str, quiz_runs), "--out", str(out)]) == 0
+    assert capsys.readouterr().out == f"2 runs, 138 samples: open {out / 'index.html'}\n"
+    assert {path.name for path in out.iterdir()} == {"index.html", "app.js", "app.css", "data", "media"}
+    first, second = content(out, "runs")["runs"]
+    assert (first["name"], second["name"]) == ("baseline", "baseline#2")
+    (row,) = second["rows"]
+    assert (row["metric"], row["n"], round(row["value"], 4)) == ("exact_match", 69, 0.2899)
+    assert second["command"].startswith("lmms-eval ")
+    assert len(content(out, "text-1-0-0")) == 69
+    index = content(out, "index-0-0-0")
+    assert index["scores"]["exact_match,none"] == [1.0] * 69
+    assert set(index["metadata"]["kind"]["values"]) >= {"even", "odd"}
+    page = (out / "index.html").read_text()
+    assert "http" not in page.replace("http-equiv", "")
+    assert re.search(r"script-src 'nonce-[\w-]{24}';", page)
+
+
+def test_breakdowns_have_numbers_with_intervals(quiz_runs, tmp_path) -> None:
+    report_of(tmp_path / "r", quiz_runs[1], media="none")
+    parts = {one["column"]: one for one in content(tmp_path / "r", "run-0")["tasks"]["quiz"]["breakdowns"]}
+    cells = {cell["name"]: cell for cell in parts["level"]["metrics"]["exact_match,none"]}
+    assert {name: cell["n"] for name, cell in cells.items()} == {"0": 24, "1": 15, "2": 15, "3": 15}
+    assert cells["1"]["value"] == pytest.approx(1 / 3)
+    assert (round(cells["1"]["low"], 4), round(cells["1"]["high"], 4)) == (0.1518, 0.5829)  # Wilson's of 5 of 15
+    assert sum(cell["value"] * cell["n"] for cell in cells.values()) == pytest.approx(20)
+
+
+def test_thumbnails_are_small_and_made_once(quiz_runs, tmp_path) -> None:
+    from PIL import Image
+
+    report = report_of(tmp_path / "r", quiz_runs[0])
+    assert report.missing_media == 0
+    files = list((tmp_path / "r/media").iterdir())
+    assert len(files) == 7  # six pictures and the one that all hostile documents show
+    assert {max(Image.open(file).size) for file in files} == {512, 40}
+    report_of(tmp_path / "full", quiz_runs[0], media="full")
+    assert sum(file.suffix == ".png" for file in (tmp_path / "full/media").iterdir()) == 7
+    report_of(tmp_path / "none", quiz_runs[0], media="none")
+    assert not (tmp_path / "none/media").exists()
+
+
+def test_samples_are_limited_and_values_left_out(quiz_runs, tmp_path) -> None:
+    report_of(tmp_path / "r", quiz_runs[1], limit=5, redact=frozenset({"question", "input", "kind"}))
+    samples = content(tmp_path / "r", "text-0-0-0")
+    assert [sample["id"] for sample in samples] == ["0", "1", "2", "3", "4"]
+    assert {sample["lines"][0]["input"] for sample in samples} == {"[REDACTED]"}
+    assert content(tmp_path / "r", "index-0-0-0")["metadata"]["kind"]["values"] == ["[REDACTED]"]
+    everything = "".join(file.read_text() for file in (tmp_path / "r/data").iterdir())
+    assert "What is 1 and one?" not in everything
+    assert report_of(tmp_path / "failed", quiz_runs[1], only_failed=True).samples == 0
+    with pytest.raises(UsageError, match="--limit 0"):
+        ReportOptions(limit=0)
+
+
+def test_no_other_folder_is_written_to(quiz_runs, tmp_path) -> None:
+    (tmp_path / "letters.txt").write_text("mine")
+    with pytest.raises(UsageError, match="holds something else than a report"):
+        report_of(tmp_path, quiz_runs[0])
+    with pytest.raises(DataError, match="no such file or folder"):
+        report_of(tmp_path / "r", tmp_path / "absent")
+    report_of(tmp_path / "r", quiz_runs[0], limit=1)
+    report_of(tmp_path / "r", quiz_runs[0], limit=2)  # a report is replaced
+    assert len(content(tmp_path / "r", "text-0-0-0")) == 2
+    report_of(tmp_path / "r", quiz_runs[1], media="none")
+    assert not list((tmp_path / "r/media").iterdir())
+
+
+def copied(run: Path, to: Path) -> Path:
+    shutil.copytree(run, to)
+    return to
+
+
+def test_a_journal_that_a_kill_has_torn_is_read_as_far_as_it_goes(quiz_runs, tmp_path) -> None:
+    run = copied(quiz_runs[1], tmp_path / "run")
+    for file in [*run.glob("*_samples_*"), *run.glob("*_results.json")]:
+        file.unlink()
+    (journal,) = run.glob(".runs/*/scores-0.jsonl")
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(lines[:40]) + lines[40][:30])
+    report = report_of(tmp_path / "r", run)
+    assert report.samples == 40
+    assert any("1 torn or damaged lines of the journal are passed over" in text for text in warnings(tmp_path / "r"))
+    sample = content(tmp_path / "r", "text-0-0-0")[7]["lines"][0]
+    number = sample["doc_id"]  # the journal holds documents in the order in which they were finished
+    said = (sample["input"], sample["filtered_resps"], sample["exact_match"])
+    assert said == (f"What is {number} and one?", "A", float(number % 3 == 0))
+
+
+def test_damaged_samples_are_told_and_the_journal_is_read(quiz_runs, tmp_path) -> None:
+    run = copied(quiz_runs[1], tmp_path / "run")
+    (samples,) = run.glob("*_samples_*")
+    samples.write_bytes(samples.read_bytes()[:-40])
+    assert report_of(tmp_path / "r", run).samples == 69
+    assert any("line 69: no JSON" in text for text in warnings(tmp_path / "r"))
+    shutil.rmtree(run / ".runs")
+    assert report_of(tmp_path / "without", run).samples == 0
+    assert any("without samples, and so left out: quiz" in text for text in warnings(tmp_path / "without"))
+    assert only_run(tmp_path / "without")["rows"][0]["n"] == 69
+
+
+def test_pictures_that_are_gone_are_told(quiz_runs, tmp_path) -> None:
+    run = copied(quiz_runs[0], tmp_path / "run")
+    (samples,) = run.glob("*_samples_*")
+    samples.write_text(samples.read_text().replace("picture1.png", "gone.png"))
+    assert report_of(tmp_path / "r", run).missing_media == 1
+    media = content(tmp_path / "r", "text-0-0-0")[1]["media"]
+    assert re.fullmatch(r"no file .*gone\.png", media[0]["missing"])
+    assert content(tmp_path / "r", "text-0-0-0")[0]["media"][0]["src"].startswith("media/")
+
+
+def test_runs_of_other_harnesses(tmp_path) -> None:
+    table = tmp_path / "others.csv"
+    table.write_text("id,score,answer,target\n" + "".join(f"{n},{n % 2},a{n},t{n}\n" for n in range(10)))
+    assert report_of(tmp_path / "r", table).samples == 10
+    (row,) = only_run(tmp_path / "r")["rows"]
+    assert (row["value"], row["n"]) == (0.5, 10)
+    line = content(tmp_path / "r", "text-0-0-0")[3]["lines"][0]
+    assert (line["filtered_resps"], line["target"], line["score"]) == ("a3", "t3", 1.0)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(codec=None)),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(JSON)
+def test_any_value_becomes_json_that_browsers_read(value) -> None:
+    json.loads(json_of(value).encode("utf-8"), parse_constant=lambda name: pytest.fail(name))
