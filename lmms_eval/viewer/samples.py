@@ -19,6 +19,7 @@ from lmms_eval.viewer.chunks import Chunks
 from lmms_eval.viewer.media import Item, MediaStore, media_of, pictures_in
 from lmms_eval.viewer.options import ReportOptions
 from lmms_eval.viewer.runs import ReportRun
+from lmms_eval.viewer.shapes import shapes_of
 
 PER_TEXT, PER_INDEX = 200, 20_000
 """Samples in a piece of texts, and of the index."""
@@ -113,7 +114,10 @@ class TaskWriter:
     def _sample(self, row: int, lines: Sequence[Mapping[str, Any]], media: _SampleMedia) -> dict[str, Any]:
         sample: dict[str, Any] = {"id": self.task.ids[row], "lines": lines}
         if media.sent:
-            sample["media"] = [future.result() for future in media.sent]
+            sample["media"] = items = [future.result() for future in media.sent]
+            # The question's picture is the last one: solved examples come before it.
+            if shapes := shapes_of(lines[0], items[-1].get("width"), items[-1].get("height")):
+                sample["shapes"] = shapes
         if media.made:
             sample["made"] = {path: future.result() for path, future in media.made.items()}
         return sample

@@ -196,6 +196,7 @@ export function Curve({ labels, series, label }: { labels: string[]; series: Ser
         backgroundColor: token(SERIES[place % SERIES.length] ?? "--bar"),
         borderWidth: 2,
         pointRadius: 3.5,
+        borderDash: place === 0 ? [] : [6, 4],
         spanGaps: true,
         intervals: one.cells.map((cell) => cell && interval(cell)),
       })) as never,
@@ -205,8 +206,23 @@ export function Curve({ labels, series, label }: { labels: string[]; series: Ser
     },
     plugins: [whiskers],
   });
-  return <Canvas config={useStable(config, series)} height={240} label={label} />;
+  return (
+    <>
+      <Canvas config={useStable(config, series)} height={240} label={label} />
+      <Legend names={series.map((one) => one.name)} />
+    </>
+  );
 }
+
+const Legend = ({ names }: { names: string[] }) => (
+  <p class="legend">
+    {names.map((name, place) => (
+      <span>
+        <i class={`series${place % SERIES.length}`} aria-hidden="true" /> {plain(name)}
+      </span>
+    ))}
+  </p>
+);
 
 export function Radar({ labels, series, label }: { labels: string[]; series: Series[]; label: string }) {
   const config = (): ChartConfiguration => ({
@@ -227,6 +243,7 @@ export function Radar({ labels, series, label }: { labels: string[]; series: Ser
       scales: {
         r: {
           beginAtZero: true,
+          suggestedMax: 100,
           grid: { color: token("--line") },
           angleLines: { color: token("--line") },
           ticks: { backdropColor: "transparent", maxTicksLimit: 5 },

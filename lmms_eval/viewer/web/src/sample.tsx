@@ -4,12 +4,12 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
 
 import { useLoaded, Waiting } from "./common";
-import { MediumView } from "./media";
+import { MediumView, Shapes } from "./media";
 import { address, go, type Route } from "./route";
 import { isTyping, rowAddress, Status, useListed, type Listed } from "./samples";
 import { STATUSES } from "./table";
 import { count, number, seconds, Text, told } from "./text";
-import type { Json, JsonObject, Medium, RunEntry, Sample, TaskEntry } from "./types";
+import type { Json, JsonObject, Medium, RunEntry, Sample, Shape, TaskEntry } from "./types";
 
 /** Keys of lines that are no metrics; docs/results.md tells what they hold. */
 const OWN = new Set([
@@ -80,7 +80,7 @@ function SampleView({ sample, status }: { sample: Sample; status: number }) {
       <div class="sample">
         <div>
           <Block title="Prompt">
-            <Prompt text={told(line.input)} media={sample.media ?? []} />
+            <Prompt text={told(line.input)} media={sample.media ?? []} shapes={sample.shapes ?? []} />
           </Block>
           <Document doc={line.doc} />
         </div>
@@ -136,17 +136,24 @@ const Pre = ({ children, grave }: { children: unknown; grave?: boolean }) => (
 const MARK = /<(?:image|video|audio)(?:[ _-]?\d{1,4})?>/g;
 
 /** The prompt with its media at their marks, where there is a mark for each; else the media come first. */
-function Prompt({ text, media }: { text: string; media: Medium[] }) {
+function Prompt({ text, media, shapes }: { text: string; media: Medium[]; shapes: Shape[] }) {
   const marks = [...text.matchAll(MARK)];
+  const view = (medium: Medium, place: number) => (
+    <MediumView medium={medium}>{shapes.length > 0 && place === media.length - 1 && <Shapes shapes={shapes} />}</MediumView>
+  );
+  const legend = shapes.length > 0 && (
+    <p class="quiet">
+      Over the last picture: <span class="reference">reference</span>, <span class="answer">answer (dashed)</span>.
+    </p>
+  );
   if (!media.length) return <Pre>{text}</Pre>;
   if (marks.length !== media.length)
     return (
       <>
         <div class="media">
-          {media.map((medium) => (
-            <MediumView medium={medium} />
-          ))}
+          {media.map(view)}
         </div>
+        {legend}
         {text && <Pre>{text}</Pre>}
       </>
     );
@@ -155,12 +162,17 @@ function Prompt({ text, media }: { text: string; media: Medium[] }) {
   marks.forEach((mark, place) => {
     const before = text.slice(end, mark.index).trim();
     if (before) pieces.push(<Pre>{before}</Pre>);
-    pieces.push(<MediumView medium={media[place] as Medium} />);
+    pieces.push(view(media[place] as Medium, place));
     end = mark.index + mark[0].length;
   });
   const rest = text.slice(end).trim();
   if (rest) pieces.push(<Pre>{rest}</Pre>);
-  return <div class="messages">{pieces}</div>;
+  return (
+    <div class="messages">
+      {pieces}
+      {legend}
+    </div>
+  );
 }
 
 function Answers({ sample, line }: { sample: Sample; line: JsonObject }) {

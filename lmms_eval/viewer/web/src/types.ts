@@ -146,9 +146,16 @@ export interface Medium {
   missing?: string;
 }
 
+export interface Shape {
+  of: "answer" | "reference";
+  at: number[];
+  label: string;
+}
+
 export interface Sample {
   id: string;
   lines: JsonObject[];
   media?: Medium[];
   made?: Record<string, Medium>;
+  shapes?: Shape[];
 }

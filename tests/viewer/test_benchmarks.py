@@ -1,0 +1,98 @@
+"""The breakdowns of the four benchmarks, as their results documents state them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmms_eval.cli.main import main
+from lmms_eval.viewer.options import ReportOptions
+from lmms_eval.viewer.report import write_report
+from tests.viewer.conftest import Watched
+
+
+def keyword(score: float, count: int) -> dict[str, Any]:
+    return {"count": count, "score": score, "ci95": [score - 0.1, score + 0.1], "fixed": score, "small_n": count < 10}
+
+
+PARTS: dict[str, Any] = {
+    "megabench_breakdown": {
+        "full": {
+            "gaps": ["core: 3 of 440 tasks"],
+            "intervals": {
+                "model_summary": {"core": {"num_eval_tasks": 3, "score": 0.512, "ci95": [0.4, 0.6], "fixed": 0.5}},
+                "keyword_stats": {"skills": {"Planning": keyword(0.25, 4)}, "app": {"Coding": keyword(0.75, 31)}},
+            },
+        }
+    },
+    "mmie_report": {
+        "mmie": {
+            "gaps": [],
+            "categories": {"SA": {"official": 4.125, "interval": [3.5, 4.75], "scored": 24}},
+            "tasks": {"mmie": {"repeats": {"askings": 3, "n": 20, "weighted_kappa": 0.625, "krippendorff_alpha": 0.5}}},
+        }
+    },
+    "general_bench_report": {
+        "general_bench": {
+            "levels": {"2": 4.35, "3": 3.5},
+            "tasks": [
+                {"task": f"{name}_x", "measure": "acc", "status": "scored", "official": value, "strict": value,
+                 "stderr": 1.0, "unit": "percent", "answered": 20, "expected": 20}
+                for name, value in (("image_comprehension", 40), ("video_comprehension", 30), ("nlp", 62.5))
+            ],
+        }
+    },
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def reports(quiz_runs: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report of a MileBench run, and of one whose document holds the parts of the other benchmarks."""
+    folder = tmp_path_factory.mktemp("benchmarks")
+    arguments = ["--model", "baseline", "--model_args", "strategy=constant,text=A", "--tasks", "milebench_demo"]
+    assert main(["eval", *arguments, "--output_path", str(folder / "mile"), "--log_samples"]) == 0
+    shutil.copytree(quiz_runs[0], folder / "quiz")
+    (results,) = (folder / "quiz").glob("*_results.json")
+    results.write_text(json.dumps(json.loads(results.read_text()) | PARTS))
+    write_report([str(folder / "mile"), str(folder / "quiz")], folder / "report", ReportOptions(media="none"))
+    return folder / "report"
+
+
+def test_milebench_has_a_curve_and_needle_grids(reports: Path, watched: Watched) -> None:
+    page = watched.open(reports, "#/baseline")
+    section = page.wait_for_selector("section:has(h2:has-text('MileBench'))")
+    text = section.inner_text()
+    assert "Score by number of pictures" in text
+    assert "29.46\n11.45 – 57.44" in text
+    assert "TextNeedleInAHaystack: depth of the needle by number of pictures" in text
+    assert page.query_selector("section canvas[aria-label='Score by number of pictures']")
+
+
+def test_the_other_benchmarks(reports: Path, watched: Watched) -> None:
+    page = watched.open(reports, "#/baseline%232")
+    section = page.wait_for_selector("section:has(h2:has-text('MEGA-Bench'))")
+    assert "0.5120\n0.4000 – 0.6000" in section.inner_text()
+    page.select_option("label:has-text('Dimension') select", "app")
+    page.wait_for_selector("td:has-text('Coding')")
+    judge = page.inner_text("section:has(h2:has-text('MMIE'))")
+    assert "4.1250\n3.5000 – 4.7500" in judge
+    assert "weighted kappa 0.6250" in judge
+    general = page.inner_text("section:has(h2:has-text('General-Bench'))")
+    assert "Level 2: 4.3500 · Level 3: 3.5000" in general
+    assert "image comprehension 40 (1)" in general
+
+
+def test_boxes_are_drawn_over_the_picture(tmp_path: Path, watched: Watched) -> None:
+    arguments = ["--model", "baseline", "--tasks", "megabench_demo", "--output_path", str(tmp_path / "out")]
+    assert main(["eval", *arguments, "--log_samples"]) == 0
+    write_report([str(tmp_path / "out")], tmp_path / "r", ReportOptions())
+    page = watched.open(tmp_path / "r", "#/baseline/megabench_demo/30")
+    box = page.wait_for_selector("svg rect.answer", state="attached").bounding_box()
+    picture = page.query_selector("figure img").bounding_box()
+    assert box["x"] == pytest.approx(picture["x"] + 0.1 * picture["width"], abs=3)
+    assert box["width"] == pytest.approx(0.2 * picture["width"], abs=6)
+    assert page.evaluate("document.querySelectorAll('svg rect.reference').length") == 2
