@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.errors import MediaError
-from lmms_eval.media import Sampling, load_audio, load_rgb, read_frames, resolve, shrink
+from lmms_eval.media import Bounds, Sampling, fit, load_audio, load_rgb, read_frames, resolve
 from lmms_eval.media.audio import encode_wav
 from lmms_eval.viewer.chunks import write_file
 from lmms_eval.viewer.options import Media
@@ -25,7 +25,10 @@ MOST_FRAMES = 24
 """Frames of a video that are shown, evenly taken from those that the model saw."""
 MOST_SECONDS = 300.0
 """Of a sound that is kept."""
-QUALITY = 72
+MOST_BYTES = 24_000
+"""Of a picture: ten thousand of them stay below 250 MB."""
+_STEPS = ((SIDE, 72), (SIDE, 50), (384, 50), (256, 40))
+"""Sides and qualities of WebP, of which the first counts whose picture is small enough, else the last."""
 _PICTURES = {"JPEG": "jpg", "PNG": "png", "WEBP": "webp", "GIF": "gif"}
 """Formats that browsers show, as Pillow calls them, with the endings of their files."""
 _THREADS = 8
@@ -84,7 +87,7 @@ class MediaStore:
             return item | {"missing": str(error)}
 
     def _picture(self, path: Path) -> Item:
-        image = shrink(load_rgb(resolve(path)), max_side=SIDE)
+        image = load_rgb(resolve(path), bounds=Bounds(max_side=SIDE))
         return {"src": self._save(_webp(image)), **(self._original(path) if self.mode == "full" else {})}
 
     def _original(self, path: Path) -> Item:
@@ -107,7 +110,7 @@ class MediaStore:
         times = dict(zip(seen, stated, strict=False)) if isinstance(stated, list) else {}
         frames = []
         for number, array in zip(found.indices, found.array, strict=True):
-            image = shrink(Image.fromarray(array), max_side=FRAME_SIDE)
+            image = fit(Image.fromarray(array), Bounds(max_side=FRAME_SIDE))
             time = times.get(number, number / found.fps if found.fps else None)
             frames.append({"src": self._save(_webp(image)), "time": time})
         return {"frames": frames, "frames_seen": len(seen) or len(frames)}
@@ -164,6 +167,11 @@ def _path(medium: Mapping[str, Any], folders: Sequence[Path]) -> Path:
 
 
 def _webp(image: Any) -> bytes:
-    data = io.BytesIO()
-    image.save(data, "WEBP", quality=QUALITY, method=2)
-    return data.getvalue()
+    found = b""
+    for side, quality in _STEPS:
+        data = io.BytesIO()
+        fit(image, Bounds(max_side=side)).save(data, "WEBP", quality=quality, method=1)
+        found = data.getvalue()
+        if len(found) <= MOST_BYTES:
+            break
+    return found

@@ -19,7 +19,7 @@ def test_the_bundle_is_what_the_sources_give(tmp_path: Path) -> None:
     if not (VIEWER / "web/node_modules/esbuild").is_dir():
         pytest.skip("the bundle is built with packages that `make viewer` installs")
     subprocess.run(["node", "build.mjs", str(tmp_path)], cwd=VIEWER / "web", check=True, capture_output=True)
-    for name in ("app.js", "app.css"):
+    for name in ("app.js", "app.css", "LICENSES.txt"):
         assert (tmp_path / name).read_bytes() == (VIEWER / "bundle" / name).read_bytes(), "run `make viewer`"
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from lmms_eval.cli.main import main
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.viewer.chunks import json_of
+from lmms_eval.viewer.media import MOST_BYTES, MediaStore
 from lmms_eval.viewer.options import ReportOptions
 from lmms_eval.viewer.report import Report, write_report
 
@@ -77,10 +78,23 @@ def test_thumbnails_are_small_and_made_once(quiz_runs, tmp_path) -> None:
     files = list((tmp_path / "r/media").iterdir())
     assert len(files) == 7  # six pictures and the one that all hostile documents show
     assert {max(Image.open(file).size) for file in files} == {512, 40}
+    assert all(file.stat().st_size <= MOST_BYTES for file in files)
     report_of(tmp_path / "full", quiz_runs[0], media="full")
     assert sum(file.suffix == ".png" for file in (tmp_path / "full/media").iterdir()) == 7
     report_of(tmp_path / "none", quiz_runs[0], media="none")
     assert not (tmp_path / "none/media").exists()
+
+
+def test_pictures_that_do_not_compress_are_made_smaller(tmp_path) -> None:
+    from PIL import Image
+
+    Image.effect_noise((2000, 1500), 90).save(tmp_path / "noise.png")
+    store = MediaStore(tmp_path / "media", "thumbnails")
+    item = store.add({"type": "image", "path": str(tmp_path / "noise.png")}, ()).result()
+    store.close()
+    file = tmp_path / item["src"]
+    assert file.stat().st_size <= MOST_BYTES
+    assert max(Image.open(file).size) >= 256
 
 
 def test_samples_are_limited_and_values_left_out(quiz_runs, tmp_path) -> None:
