@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from lmms_eval.compare.readers.building import finite
+from lmms_eval.results.run_reader.sample import finite
 
 MOST = 64
 """Shapes of an answer that are drawn."""

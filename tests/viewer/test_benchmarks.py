@@ -96,3 +96,18 @@ def test_boxes_are_drawn_over_the_picture(tmp_path: Path, watched: Watched) -> N
     assert box["x"] == pytest.approx(picture["x"] + 0.1 * picture["width"], abs=3)
     assert box["width"] == pytest.approx(0.2 * picture["width"], abs=6)
     assert page.evaluate("document.querySelectorAll('svg rect.reference').length") == 2
+
+
+def test_frames_of_a_video_with_their_times_and_a_sound(tmp_path: Path, watched: Watched) -> None:
+    names = "megabench_demo,general_bench_demo_audio_comprehension_speech_command"
+    arguments = ["--model", "baseline", "--tasks", names, "--output_path", str(tmp_path / "out"), "--log_samples"]
+    assert main(["eval", *arguments]) == 0
+    write_report([str(tmp_path / "out")], tmp_path / "r", ReportOptions())
+    page = watched.open(tmp_path / "r", "#/baseline/megabench_demo/40")
+    page.wait_for_selector(".strip img")
+    assert page.inner_text(".strip span:first-child").strip() == "0 s"
+    assert "frames that were seen" in page.inner_text("figure.video")
+    page = watched.open(tmp_path / "r", "#/baseline/general_bench_demo_audio_comprehension_speech_command/0")
+    sound = page.wait_for_selector("audio", state="attached")
+    seconds = "sound => new Promise(done => { sound.onloadedmetadata = () => done(sound.duration); sound.load(); })"
+    assert sound.evaluate(seconds) > 0

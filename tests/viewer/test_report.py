@@ -144,12 +144,14 @@ def test_a_journal_that_a_kill_has_torn_is_read_as_far_as_it_goes(quiz_runs, tmp
     assert said == (f"What is {number} and one?", "A", float(number % 3 == 0))
 
 
-def test_damaged_samples_are_told_and_the_journal_is_read(quiz_runs, tmp_path) -> None:
+def test_damaged_samples_are_told_and_the_rest_is_shown(quiz_runs, tmp_path) -> None:
     run = copied(quiz_runs[1], tmp_path / "run")
     (samples,) = run.glob("*_samples_*")
     samples.write_bytes(samples.read_bytes()[:-40])
-    assert report_of(tmp_path / "r", run).samples == 69
-    assert any("line 69: no JSON" in text for text in warnings(tmp_path / "r"))
+    assert report_of(tmp_path / "r", run).samples == 68
+    assert any("1 damaged lines are passed over" in text for text in warnings(tmp_path / "r"))
+    samples.unlink()
+    assert report_of(tmp_path / "journal", run).samples == 69
     shutil.rmtree(run / ".runs")
     assert report_of(tmp_path / "without", run).samples == 0
     assert any("without samples, and so left out: quiz" in text for text in warnings(tmp_path / "without"))
