@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lmms_eval.compare.readers import unique_names
 from lmms_eval.errors import UsageError
 from lmms_eval.viewer.chunks import Chunks, FolderChunks, PageChunks, forget_others, write_file
 from lmms_eval.viewer.media import MediaStore
@@ -81,11 +82,9 @@ def _check_place(out: Path, options: ReportOptions) -> None:
 
 
 def _write_runs(runs: Sequence[ReportRun], chunks: Chunks, options: ReportOptions, media: MediaStore) -> _Written:
-    names: Counter[str] = Counter()
     entries, samples, problems = [], 0, []
-    for number, run in enumerate(runs):
-        names[run.rows.name] += 1
-        name = run.rows.name if names[run.rows.name] == 1 else f"{run.rows.name}#{names[run.rows.name]}"
+    names = unique_names([run.rows for run in runs])
+    for number, (run, name) in enumerate(zip(runs, names, strict=True)):
         tasks: list[dict[str, Any]] = []
         details: dict[str, Any] = {}
         torn: list[str] = []

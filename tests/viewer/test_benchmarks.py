@@ -63,7 +63,7 @@ def reports(quiz_runs: tuple[Path, Path], tmp_path_factory: pytest.TempPathFacto
 
 
 def test_milebench_has_a_curve_and_needle_grids(reports: Path, watched: Watched) -> None:
-    page = watched.open(reports, "#/baseline")
+    page = watched.open(reports, "#/baseline%40mile")
     section = page.wait_for_selector("section:has(h2:has-text('MileBench'))")
     text = section.inner_text()
     assert "Score by number of pictures" in text
@@ -73,7 +73,7 @@ def test_milebench_has_a_curve_and_needle_grids(reports: Path, watched: Watched)
 
 
 def test_the_other_benchmarks(reports: Path, watched: Watched) -> None:
-    page = watched.open(reports, "#/baseline%232")
+    page = watched.open(reports, "#/baseline%40quiz")
     section = page.wait_for_selector("section:has(h2:has-text('MEGA-Bench'))")
     assert "0.5120\n0.4000 – 0.6000" in section.inner_text()
     page.select_option("label:has-text('Dimension') select", "app")

@@ -13,7 +13,7 @@ from lmms_eval.viewer.options import ReportOptions
 from lmms_eval.viewer.report import write_report
 from tests.viewer.conftest import HOSTILE, Watched
 
-LIST = "#/baseline%232/quiz"
+LIST = "#/baseline%40letter/quiz"
 INJECT = """() => {
     const tries = {
         textContent: "window.ran = 1",
@@ -46,21 +46,20 @@ def test_first_page_holds_runs_with_intervals_and_a_matrix(report: Path, watched
     page = watched.open(report)
     assert page.inner_text("h1") == "2 runs"
     runs = page.inner_text("section:has-text('Runs') table")
-    assert "baseline#2" in runs
+    assert "baseline@letter" in runs
     assert "strategy=constant,text=A" in runs
     assert "0.2899\n0.1962 – 0.4057" in runs  # 20 of 69, Wilson's interval
     matrix = page.inner_text("table.matrix")
     assert "quiz" in matrix
     assert "0.2899" in matrix
     page.click("th:has-text('Numbers') button")
-    assert page.inner_text("tbody tr:first-child a").startswith("baseline#2")  # the lower number comes first
+    assert page.inner_text("tbody tr:first-child a").startswith("baseline@letter")  # the lower number comes first
 
 
 def test_page_of_a_run_divides_by_metadata(report: Path, watched: Watched) -> None:
-    page = watched.open(report, "#/baseline%232")
+    page = watched.open(report, "#/baseline%40letter")
     page.wait_for_selector(".breakdown canvas")
     text = page.inner_text(".breakdown:has(h3 bdi:text-is('level'))")
-    assert "0.1667\n0.0730 – 0.3356" not in text
     assert "\t24" in text  # fifteen documents and the nine hostile ones
     assert "Command that continues the run" in page.inner_text("main")
     page.click(".breakdown:has(h3 bdi:text-is('level')) tbody a >> nth=1")
@@ -118,7 +117,7 @@ def test_one_sample_by_its_address(report: Path, watched: Watched) -> None:
     page = watched.open(report, f"{LIST}/7")
     page.wait_for_selector(".sample")
     assert "exact_match\n0" in page.inner_text(".sample")
-    page = watched.open(report, "#/baseline/quiz/7")
+    page = watched.open(report, "#/baseline%40gold/quiz/7")
     page.wait_for_selector(".sample")
     text = page.inner_text(".sample")
     assert "What is 7 and one?" in text
@@ -132,14 +131,14 @@ def test_one_sample_by_its_address(report: Path, watched: Watched) -> None:
 
 
 def test_grid_of_pictures(report: Path, watched: Watched) -> None:
-    page = watched.open(report, "#/baseline/quiz?view=grid")
+    page = watched.open(report, "#/baseline%40gold/quiz?view=grid")
     page.wait_for_selector(".tile img")
     assert page.evaluate("document.querySelectorAll('.tile').length") > 6
 
 
 @pytest.mark.parametrize("place", range(len(HOSTILE)))
 def test_hostile_text_is_text(report: Path, watched: Watched, place: int) -> None:
-    page = watched.open(report, f"#/baseline/quiz/{60 + place}")
+    page = watched.open(report, f"#/baseline%40gold/quiz/{60 + place}")
     page.wait_for_selector(".sample")
     text = page.inner_text(".sample")
     for hidden in "\u202e\u202c\x1b\x07\u2066\u2069\u200b":
@@ -152,14 +151,14 @@ def test_hostile_text_is_text(report: Path, watched: Watched, place: int) -> Non
 
 
 def test_hostile_values_of_metadata_are_labels(report: Path, watched: Watched) -> None:
-    page = watched.open(report, "#/baseline")
+    page = watched.open(report, "#/baseline%40gold")
     page.wait_for_selector(".breakdown")
     assert "<b onclick=alert(10)>key</b>" in page.inner_text("main")
     assert "<i>one</i>" in page.inner_text("main")
     for address in (
-        "#/baseline/quiz?q=%3Cscript%3Ealert(1)",
+        "#/baseline%40gold/quiz?q=%3Cscript%3Ealert(1)",
         "#/%3Cimg%20src%3Dx%3E",
-        f"#/baseline/quiz/{quote('<svg onload=alert(1)>')}",
+        f"#/baseline%40gold/quiz/{quote('<svg onload=alert(1)>')}",
     ):
         watched.open(report, address).wait_for_timeout(300)
 
@@ -178,7 +177,7 @@ def test_scripts_without_the_nonce_do_not_run(report: Path, chromium: Any) -> No
 
 def test_narrow_pages_do_not_scroll_sideways(report: Path, watched: Watched) -> None:
     watched.page.set_viewport_size({"width": 400, "height": 800})
-    for address in ("#/", "#/baseline%232", LIST, f"{LIST}/7", f"{LIST}?view=grid"):
+    for address in ("#/", "#/baseline%40letter", LIST, f"{LIST}/7", f"{LIST}?view=grid"):
         page = watched.open(report, address)
         page.wait_for_timeout(200)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), address

@@ -47,7 +47,7 @@ def test_the_command_writes_a_folder_that_needs_nothing_else(quiz_runs, tmp_path
     assert capsys.readouterr().out == f"2 runs, 138 samples: open {out / 'index.html'}\n"
     assert {path.name for path in out.iterdir()} == {"index.html", "app.js", "app.css", "data", "media"}
     first, second = content(out, "runs")["runs"]
-    assert (first["name"], second["name"]) == ("baseline", "baseline#2")
+    assert (first["name"], second["name"]) == ("baseline@gold", "baseline@letter")
     (row,) = second["rows"]
     assert (row["metric"], row["n"], round(row["value"], 4)) == ("exact_match", 69, 0.2899)
     assert second["command"].startswith("lmms-eval ")

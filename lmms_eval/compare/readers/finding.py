@@ -45,7 +45,7 @@ def read_runs(paths: Sequence[str]) -> tuple[RunRows, ...]:
     for one, other in combinations(runs, 2):
         if _is_same(one, other):
             raise UsageError(f"{one.source} and {other.source}: that is one run; name different ones")
-    return tuple(replace(run, name=name) for run, name in zip(runs, _unique_names(runs), strict=True))
+    return tuple(replace(run, name=name) for run, name in zip(runs, unique_names(runs), strict=True))
 
 
 def _is_same(one: RunRows, other: RunRows) -> bool:
@@ -55,8 +55,8 @@ def _is_same(one: RunRows, other: RunRows) -> bool:
     return is_inside and one.results is not None and one.results == other.results
 
 
-def _unique_names(runs: Sequence[RunRows]) -> list[str]:
-    """Names to which those that are alike have added where their paths differ."""
+def unique_names(runs: Sequence[RunRows]) -> list[str]:
+    """Return names of which those that are alike have added where their paths differ."""
     names = [run.name for run in runs]
     alike = [number for number, name in enumerate(names) if names.count(name) > 1]
     for name in dict.fromkeys(names[number] for number in alike):
