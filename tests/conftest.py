@@ -33,11 +33,22 @@ def _no_secret_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redaction, "_known", redaction._Known())
 
 
+_OWN_LOGGER = logging.getLogger("lmms_eval")
+_LOGGING = _OWN_LOGGER.handlers[:], _OWN_LOGGER.level, _OWN_LOGGER.propagate
+"""As it was before any test."""
+
+
 @pytest.fixture(autouse=True)
 def _own_logging_and_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Commands that a test runs in its own process set up logging and export VERBOSITY: both are put back."""
+    """Commands that a test, or a fixture of several tests, runs in this process set up logging and export VERBOSITY:
+    each test begins without."""
     monkeypatch.setenv("VERBOSITY", "INFO")
-    own = logging.getLogger("lmms_eval")
-    before = own.handlers[:], own.level, own.propagate
+    _restore_logging()
     yield
-    own.handlers[:], own.level, own.propagate = before
+    _restore_logging()
+
+
+def _restore_logging() -> None:
+    handlers, level, propagate = _LOGGING
+    _OWN_LOGGER.handlers[:], _OWN_LOGGER.propagate = handlers, propagate
+    _OWN_LOGGER.setLevel(level)  # also forgets what loggers below remember of it

@@ -50,7 +50,7 @@ def test_the_command_writes_a_folder_that_needs_nothing_else(quiz_runs, tmp_path
     assert (first["name"], second["name"]) == ("baseline@gold", "baseline@letter")
     (row,) = second["rows"]
     assert (row["metric"], row["n"], round(row["value"], 4)) == ("exact_match", 69, 0.2899)
-    assert second["command"].startswith("lmms-eval ")
+    assert second["command"].startswith("lmms-eval")
     assert len(content(out, "text-1-0-0")) == 69
     index = content(out, "index-0-0-0")
     assert index["scores"]["exact_match,none"] == [1.0] * 69
