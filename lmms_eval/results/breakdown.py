@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from lmms_eval.engine.early import NO_EARLY_INTERVAL
 from lmms_eval.results.run_reader.document import metric_range, part_of
 from lmms_eval.results.run_reader.metadata import metadata_of
 from lmms_eval.results.run_reader.run import Choice, Run, RunTask
@@ -96,8 +97,18 @@ def breakdown(run: Run, task: RunTask, metric: str = "", chosen: Choice | None =
                 _cell(name, one, [n for n, value in zip(numbers, values, strict=True) if value == one], within)
                 for one in found
             )
+    if reason := _no_plain_interval(run, task.name):
+        cells = [replace(cell, low=None, high=None, no_interval=reason) for cell in cells]
     note = _note(run, task.name, f"{metric},{pipeline}", cells[0].mean) if chosen is None else ""
     return Breakdown(task.name, metric, pipeline or "", tuple(cells), dict(outcomes), note)
+
+
+def _no_plain_interval(run: Run, task: str) -> str:
+    """Tell why intervals of independent documents, whose number was settled beforehand, do not hold; empty if they
+    do."""
+    if part_of(run.document, "early_stop", task):
+        return NO_EARLY_INTERVAL
+    return "clusters" if part_of(run.document, "configs", task).get("cluster_key") else ""
 
 
 def _first_metric(sample: Sample) -> str:

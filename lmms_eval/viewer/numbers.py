@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lmms_eval.compare.runs import Column, TaskRows
+from lmms_eval.engine.early import NO_EARLY_INTERVAL
 from lmms_eval.results.run_reader.sample import finite
 from lmms_eval.stats import ANY_NUMBER, Interval, Spread, score_interval
 from lmms_eval.utils.numbers import ScoreRange
@@ -91,6 +92,11 @@ def breakdowns(task: TaskRows, facts: TaskFacts) -> list[Plain]:
             str(column): [{"name": part, **_cell_of(column, rows[part])} for part in parts] for column in columns
         }
         found.append({"column": name, "metrics": metrics})
+    reason = NO_EARLY_INTERVAL if task.early_stop is not None else "clusters" if task.clusters is not None else ""
+    if reason:  # the rule for independent documents, whose number was settled beforehand, does not hold
+        cells = [cell for one in found for parts in one["metrics"].values() for cell in parts]
+        for cell in cells:
+            cell.update(low=None, high=None, method=reason)
     return found
 
 

@@ -47,6 +47,20 @@ def test_another_metric_and_fewer_samples(tmp_path: Path) -> None:
     assert math.isclose(found.cells[0].mean or 0, sum(range(0, 80, 4)) / 4 / 20)
 
 
+@pytest.mark.parametrize(
+    ("part", "reason"),
+    [
+        ({"early_stop": {"quiz": {"asked": 80, "of": 200}}}, "stopped early"),
+        ({"configs": {"quiz": {"cluster_key": "video"}}}, "clusters"),
+    ],
+)
+def test_no_interval_where_the_plain_one_does_not_hold(tmp_path: Path, part: dict, reason: str) -> None:
+    run = load(write_run(tmp_path, rows(), document() | part))
+    cells = breakdown(run, run.task("quiz")).cells
+    assert {(cell.low, cell.high, cell.no_interval) for cell in cells} == {(None, None, reason)}
+    assert cells[0].mean == 0.5
+
+
 def test_a_number_that_is_no_mean_is_told(tmp_path: Path) -> None:
     run = load(write_run(tmp_path, rows(), document(results={"quiz": {"acc,none": 0.75}})))
     assert "own number is 0.7500" in breakdown(run, run.task("quiz")).note

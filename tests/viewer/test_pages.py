@@ -14,6 +14,8 @@ from lmms_eval.viewer.report import write_report
 from tests.viewer.conftest import HOSTILE, Watched
 
 LIST = "#/baseline%40letter/quiz"
+LISTENS_MS = 500
+"""A page listens to keys when it has been painted, shortly after its text can be found."""
 INJECT = """() => {
     const tries = {
         textContent: "window.ran = 1",
@@ -87,6 +89,7 @@ def test_filters_and_order_stand_in_the_address(report: Path, watched: Watched) 
 
 def test_search_reads_prompts_and_references(report: Path, watched: Watched) -> None:
     page = watched.open(report, LIST)
+    page.wait_for_timeout(LISTENS_MS)
     page.keyboard.press("/")
     page.keyboard.type("WHAT IS 41")
     status(page, "1 of 69 samples")
@@ -98,15 +101,19 @@ def test_search_reads_prompts_and_references(report: Path, watched: Watched) -> 
 def test_keys_move_and_open(report: Path, watched: Watched) -> None:
     page = watched.open(report, f"{LIST}?m.kind=odd")
     page.wait_for_selector(".list a.row")
+    page.wait_for_timeout(LISTENS_MS)
     for key in ("j", "j", "k", "Enter"):
         page.keyboard.press(key)
     page.wait_for_selector("text=2 of 30")
     assert page.url.endswith("/quiz/3?m.kind=odd")
+    page.wait_for_timeout(LISTENS_MS)
     page.keyboard.press("j")
     page.wait_for_selector("text=3 of 30")
     assert page.inner_text("h1") == "5"
+    page.wait_for_timeout(LISTENS_MS)
     page.keyboard.press("u")
     status(page, "30 of 69 samples")
+    page.wait_for_timeout(LISTENS_MS)
     page.keyboard.press("?")
     assert "next, previous sample" in page.inner_text("[role=dialog]")
     page.keyboard.press("Escape")
