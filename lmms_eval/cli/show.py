@@ -109,7 +109,7 @@ def _show_audit(given: Namespace, found: Run, chosen: Choice) -> None:
     from lmms_eval.results.run_reader.sample import json_cell
 
     tasks = [found.task(given.task)] if given.task else list(found.tasks.values())
-    audits = [audit(task, chosen) for task in tasks]
+    audits = [one for task in tasks for one in audit(found, task, chosen)]
     emit(json_cell([asdict(one) for one in audits]) if given.json else audit_text(audits))
 
 

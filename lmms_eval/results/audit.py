@@ -1,29 +1,26 @@
-"""Audit of answer extraction: how answers were read, and how far a score depends on the rule that read them.
-
-Rules are what tasks keep in their metrics' values: the step that decided (MileBench), the outcome of a judge's reply
-(MMIE), the letter or text that was found (MMMU, BLINK), a draw at random. Scores by another rule stand beside the
-official one as ``METRIC_fixed`` or ``METRIC_reference``, or as the field ``fixed`` of its value (MEGA-Bench).
-"""
+"""Audit of answer extraction: how answers were read, and how far a score depends on the rule that read them."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lmms_eval.results.run_reader.run import Choice, RunTask
-from lmms_eval.results.run_reader.sample import Sample, finite
+from lmms_eval.engine.early import NO_EARLY_INTERVAL
+from lmms_eval.results.run_reader.document import metric_range, part_of
+from lmms_eval.results.run_reader.reading import OtherScore, reading_of
+from lmms_eval.results.run_reader.run import Choice, Run, RunTask
+from lmms_eval.results.run_reader.sample import OWN_KEYS, Sample, cluster_of
+from lmms_eval.results.table import interval_text
+from lmms_eval.stats import Interval
+from lmms_eval.stats.differences import PairOptions, compare_pairs
+from lmms_eval.stats.interval import range_of_scores
 from lmms_eval.utils.markdown import Column, escaped, markdown_table
 
-RULES = ("rule", "step", "outcome", "fixed_rule", "fixed_step")
-"""Fields of a metric's value that name the rule by which the answer was read."""
-FOUND = ("extracted", "fixed_extracted", "parsed_pred", "pred_parsed", "parsed", "extraction", "pred_answer")
-"""Fields of a metric's value that hold what was read from the answer."""
-OTHER_RULES = ("_fixed", "_reference", "_strict", "_official")
-"""Endings of metrics that score the same answers by another rule."""
-_NO_RULE = frozenset({"none", "unparsed", "unreadable", "no answer", ""})
+CHOSEN = "chosen samples"
+"""Reason for which a difference has no interval: which samples count may depend on their scores."""
 _SHOWN = 12
 
 
@@ -36,15 +33,26 @@ class OtherRule:
     n: int
     mean: float
     other_mean: float
-    differing: int
-    """Documents whose two scores differ."""
+    higher: int
+    """Documents whose score by the other rule is higher."""
+    lower: int
+    low: float | None = None
+    """95 % interval of the difference of the means, paired by document."""
+    high: float | None = None
+    method: str = ""
+    """Of the interval; why there is none."""
+
+    @property
+    def differing(self) -> int:
+        return self.higher + self.lower
 
 
 @dataclass(slots=True)
 class Audit:
-    """Counts of a task's samples by the way in which their answers were read, each filter pipeline for itself."""
+    """Counts of a task's samples through one filter pipeline by the way in which their answers were read."""
 
     task: str
+    filter: str = ""
     answers: int = 0
     """Samples with an answer: those that did not fail."""
     blank: int = 0
@@ -59,91 +67,110 @@ class Audit:
     drawn: int = 0
     """Answers whose score was drawn at random, since they name no choice."""
     rules: dict[str, Counter[str]] = field(default_factory=dict)
-    """Answers by the rule that decided, for each field of ``RULES`` (and filter pipelines, where there are several)."""
+    """Answers by the rule that decided, for each field of ``RULES``."""
     others: tuple[OtherRule, ...] = ()
 
 
-def audit(task: RunTask, chosen: Choice | None = None) -> Audit:
-    """Audit the samples of a task. Raises ``DataError`` if one cannot be read."""
-    found = Audit(task.name)
-    pairs: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    for sample in task.samples(chosen):
-        if sample.status == "failed":
-            continue
+@dataclass(slots=True)
+class _Pairs:
+    """Numbers of one metric by two rules, and the clusters of their documents."""
+
+    scores: list[OtherScore] = field(default_factory=list)
+    clusters: list[str | None] = field(default_factory=list)
+
+
+class Auditor:
+    """Counter of samples of one task as they come.
+
+    Args:
+        task: the task's name.
+        facts: the results document, or what a record tells in its place.
+        chosen: a choice left samples out.
+    """
+
+    def __init__(self, task: str, facts: Mapping[str, Any], chosen: bool = False) -> None:
+        self.task, self.facts, self.chosen = task, facts, chosen
+        cluster_key = part_of(facts, "configs", task).get("cluster_key")
+        self._cluster_key = cluster_key if isinstance(cluster_key, str) else ""
+        self._audits: dict[str, Audit] = {}
+        self._pairs: dict[str, dict[tuple[str, str], _Pairs]] = {}
+
+    def see(self, sample: Sample) -> None:
+        """Count a sample. One that names no pipeline, since it waits to be scored, counts for the first."""
+        reading = reading_of(sample)
+        if reading is None:
+            return
+        pipeline = sample.filter or next(iter(self._audits), "")
+        found = self._audits.setdefault(pipeline, Audit(self.task, pipeline))
         found.answers += 1
         found.blank += sample.outcome == "blank"
         found.filtered += sample.outcome == "filtered"
         found.truncated += sample.outcome == "truncated"
         found.drawn += sample.drew
-        _note_reading(found, sample)
-        for name, beside, number, other in _other_rules(sample):
-            if number is not None and other is not None:
-                pairs.setdefault((name, beside), []).append((number, other))
-    found.others = tuple(_compared(*names, numbers) for names, numbers in pairs.items())
-    return found
+        found.told += reading.kind != "not told"
+        found.unparsed += reading.kind == "unparsed"
+        found.ambiguous += reading.kind == "ambiguous"
+        for name, rule in reading.rules.items():
+            found.rules.setdefault(name, Counter())[rule] += 1
+        for score in reading.others:
+            pairs = self._pairs.setdefault(pipeline, {}).setdefault((score.metric, score.other), _Pairs())
+            pairs.scores.append(score)
+            pairs.clusters.append(self._cluster(sample))
+
+    def audits(self) -> tuple[Audit, ...]:
+        """Return the counts of each pipeline; of a task without answers those of none."""
+        for pipeline, found in self._audits.items():
+            pairs = self._pairs.get(pipeline, {})
+            found.others = tuple(self._compared(*names, numbers) for names, numbers in pairs.items())
+        return tuple(self._audits.values()) or (Audit(self.task),)
+
+    def _cluster(self, sample: Sample) -> str | None:
+        if not self._cluster_key:
+            return None
+        values = [value for name, value in sample.record.items() if name not in OWN_KEYS]
+        return cluster_of(self._cluster_key, values, sample.doc)
+
+    def _compared(self, metric: str, other: str, pairs: _Pairs) -> OtherRule:
+        first = [score.number for score in pairs.scores]
+        second = [score.other_number for score in pairs.scores]
+        moved = [score for score in pairs.scores if not score.is_same]
+        higher = sum(score.other_number > score.number for score in moved)
+        mean, other_mean = (math.fsum(numbers) / len(numbers) for numbers in (first, second))
+        low, high, method = self._interval(metric, first, second, pairs.clusters)
+        return OtherRule(metric, other, len(first), mean, other_mean, higher, len(moved) - higher, low, high, method)
+
+    def _interval(
+        self, metric: str, first: Sequence[float], second: Sequence[float], clusters: Sequence[str | None]
+    ) -> tuple[float | None, float | None, str]:
+        """Interval of the other rule's gain by the project's rule for pairs, with its method; else why there is none.
+
+        Scores by the other rule must be on the same scale: a range that holds the official ones alone is not taken.
+        """
+        if part_of(self.facts, "early_stop", self.task):
+            return None, None, NO_EARLY_INTERVAL
+        if self.chosen:
+            return None, None, CHOSEN
+        within = range_of_scores([*first, *second], metric_range(self.facts, self.task, metric))
+        found = compare_pairs(second, first, clusters if self._cluster_key else None, PairOptions(within=within))
+        if isinstance(found.interval, Interval):
+            return found.interval.low, found.interval.high, found.interval.method
+        return None, None, found.interval.reason
 
 
-def _note_reading(found: Audit, sample: Sample) -> None:
-    values = _facts(sample)
-    rules = {name: values[name] for name in RULES if isinstance(values.get(name), str)}
-    for name, rule in rules.items():
-        found.rules.setdefault(name, Counter())[rule] += 1
-    read = next((values[name] for name in FOUND if values.get(name) is not None), None)
-    if not rules and not any(name in values for name in FOUND):
-        return
-    found.told += 1
-    is_empty = bool(_NO_RULE & set(rules.values())) if rules else _is_nothing(read)
-    found.unparsed += is_empty
-    found.ambiguous += not is_empty and _is_several(read)
-
-
-def _facts(sample: Sample) -> dict[str, Any]:
-    """Fields of all values of the sample's metrics; of one name the first."""
-    found: dict[str, Any] = {}
-    for value in sample.metrics.values():
-        if isinstance(value, Mapping):
-            for key, item in value.items():
-                found.setdefault(key, item)
-    return found
-
-
-def _is_nothing(read: Any) -> bool:
-    while isinstance(read, list | tuple) and len(read) == 1:
-        read = read[0]
-    return read is None or (isinstance(read, str | list | tuple | dict) and not read)
-
-
-def _is_several(read: Any) -> bool:
-    """Tell whether more than one thing was read; a repeat's list in a list counts as its only one."""
-    while isinstance(read, list | tuple) and len(read) == 1:
-        read = read[0]
-    return isinstance(read, list | tuple) and len({str(one) for one in read}) > 1
-
-
-def _other_rules(sample: Sample) -> Iterator[tuple[str, str, float | None, float | None]]:
-    """Metrics with another rule's: their names and numbers."""
-    metrics = sample.metrics
-    beside = [(name, f"{name}{end}") for name in metrics for end in OTHER_RULES if f"{name}{end}" in metrics]
-    for name, other in beside:
-        yield name, other, sample.number(name), sample.number(other)
-    for name, value in metrics.items():
-        if not beside and isinstance(value, Mapping) and "fixed" in value:
-            number = sample.number(name)  # MEGA-Bench: without a number of its own the other rule changes nothing
-            yield name, f"{name}.fixed", number, number if value["fixed"] is None else finite(value["fixed"])
-
-
-def _compared(metric: str, other: str, numbers: Sequence[tuple[float, float]]) -> OtherRule:
-    n = len(numbers)
-    mean, other_mean = (math.fsum(pair[side] for pair in numbers) / n for side in (0, 1))
-    differing = sum(not math.isclose(*pair, rel_tol=1e-9, abs_tol=1e-12) for pair in numbers)
-    return OtherRule(metric, other, n, mean, other_mean, differing)
+def audit(run: Run, task: RunTask, chosen: Choice | None = None) -> tuple[Audit, ...]:
+    """Audit the samples of a task, for each filter pipeline. Raises ``DataError`` if one cannot be read."""
+    auditor = Auditor(task.name, run.facts, chosen is not None and chosen.where is not None)
+    for sample in task.samples(chosen):
+        auditor.see(sample)
+    return auditor.audits()
 
 
 def audit_text(audits: Sequence[Audit]) -> str:
     """Write audits as Markdown tables: shares by task, rules, scores by the other rule."""
     parts = [markdown_table(_shares(audits))]
+    names_of = _names(audits)
     rules = [
-        (one.task, name, rule, count, found.total())
+        (names_of[id(one)], name, rule, count, found.total())
         for one in audits
         for name, found in one.rules.items()
         for rule, count in found.most_common(_SHOWN)
@@ -155,7 +182,7 @@ def audit_text(audits: Sequence[Audit]) -> str:
         columns = [Column(head, tuple(map(escaped, cells)), is_text=True) for head, cells in texts.items()]
         columns += [Column("Answers", tuple(map(str, counts))), Column("Share", tuple(shares), is_text=True)]
         parts.append(markdown_table(columns))
-    others = [(one.task, other) for one in audits for other in one.others]
+    others = [(names_of[id(one)], other) for one in audits for other in one.others]
     if others:
         parts.append(markdown_table(_moves(others)))
     return "\n".join(parts).rstrip("\n")
@@ -173,18 +200,27 @@ def _moves(others: Sequence[tuple[str, OtherRule]]) -> list[Column]:
         column("Mean", lambda other: f"{other.mean:.4f}"),
         column("By the other", lambda other: f"{other.other_mean:.4f}"),
         column("Moves by", lambda other: f"{other.other_mean - other.mean:+.4f}"),
+        column("CI95", lambda other: interval_text(other.low, other.high, other.method)),
         column("Differing", lambda other: str(other.differing)),
     ]
 
 
+def _names(audits: Sequence[Audit]) -> dict[int, str]:
+    """Names of audits by their identity: the task's, with the pipeline where it has several."""
+    tasks = Counter(one.task for one in audits)
+    return {id(one): f"{one.task}, {one.filter}" if tasks[one.task] > 1 else one.task for one in audits}
+
+
 def _shares(audits: Sequence[Audit]) -> list[Column]:
+    names = _names(audits)
+
     def column(heading: str, name: str, of: str = "answers") -> Column:
         cells = [(getattr(one, name), getattr(one, of)) for one in audits]
         shown = tuple(f"{count} ({count / total:.1%})" if total else "not told" for count, total in cells)
         return Column(heading, shown, is_text=True)
 
     return [
-        Column("Task", tuple(escaped(one.task) for one in audits), is_text=True),
+        Column("Task", tuple(escaped(names[id(one)]) for one in audits), is_text=True),
         Column("Answers", tuple(str(one.answers) for one in audits)),
         column("Blank", "blank"),
         column("Filtered", "filtered"),

@@ -14,7 +14,8 @@ from lmms_eval.results.run_reader.metadata import metadata_of
 from lmms_eval.results.run_reader.run import Choice, Run, RunTask
 from lmms_eval.results.run_reader.sample import Sample
 from lmms_eval.results.table import interval_text
-from lmms_eval.stats import ANY_NUMBER, MANY, Interval, Spread, score_interval
+from lmms_eval.stats import MANY, Interval, Spread, score_interval
+from lmms_eval.stats.interval import range_of_scores
 from lmms_eval.utils.markdown import Column, escaped, markdown_table
 from lmms_eval.utils.numbers import ScoreRange
 
@@ -87,7 +88,7 @@ def breakdown(run: Run, task: RunTask, metric: str = "", chosen: Choice | None =
         if (number := sample.number(metric)) is not None and sample.status == "scored":
             numbers.append(number)
             fields.append(sample.fields)
-    within = _within(numbers, metric_range(run.document, task.name, metric))
+    within = range_of_scores(numbers, metric_range(run.facts, task.name, metric))
     columns = metadata_of(len(fields), enumerate(fields))
     cells = [_cell("", "", numbers, within)]
     for name, values in columns.items():
@@ -106,23 +107,14 @@ def breakdown(run: Run, task: RunTask, metric: str = "", chosen: Choice | None =
 def _no_plain_interval(run: Run, task: str) -> str:
     """Tell why intervals of independent documents, whose number was settled beforehand, do not hold; empty if they
     do."""
-    if part_of(run.document, "early_stop", task):
+    if part_of(run.facts, "early_stop", task):
         return NO_EARLY_INTERVAL
-    return "clusters" if part_of(run.document, "configs", task).get("cluster_key") else ""
+    return "clusters" if part_of(run.facts, "configs", task).get("cluster_key") else ""
 
 
 def _first_metric(sample: Sample) -> str:
     names = sample.keys.metrics or tuple(sample.metrics)
     return next((name for name in names if sample.number(name) is not None), "")
-
-
-def _within(numbers: Sequence[float], stated: ScoreRange | None) -> ScoreRange:
-    """Return the range of documents' scores; one that does not hold them is of the whole."""
-    if stated is not None and numbers and min(numbers) in stated and max(numbers) in stated:
-        return stated
-    if stated is None and numbers and set(numbers) <= {0.0, 1.0}:
-        return ScoreRange(0.0, 1.0)
-    return ANY_NUMBER
 
 
 def _cell(by: str, value: str, numbers: Sequence[float], within: ScoreRange) -> Cell:

@@ -122,6 +122,15 @@ class Spread:
         return cls(math.sqrt(total), freedom, 1 / math.fsum(sizes), is_mean=are_means, silent=math.fsum(silent))
 
 
+def range_of_scores(scores: Sequence[float], stated: ScoreRange | None) -> ScoreRange:
+    """Return the range of documents' scores: the one that is stated, unless it is of the whole and does not hold them;
+    without one that of right-or-wrong scores, where all are such."""
+    if stated is not None and scores and min(scores) in stated and max(scores) in stated:
+        return stated
+    is_right_or_wrong = stated is None and scores and set(scores) <= {0.0, 1.0}
+    return ScoreRange(0.0, 1.0) if is_right_or_wrong else ANY_NUMBER
+
+
 def score_interval(
     value: float, spread: Spread, within: ScoreRange = ANY_NUMBER, level: float = 0.95
 ) -> Interval | NoInterval:

@@ -108,8 +108,7 @@ def read_record(folder: Path) -> RunRows:
 
 def _from_journal(journals: Journals, task: str, results: Results) -> ReadTask:
     """Read a task from the journals; of one that has ended early the documents that count."""
-    stop = results.early_stop(task)
-    lines = journals.samples(task) if stop is None else journals.samples(task, stop.asked, stop.order)
+    lines = journals.counted(task, results.content)
     return read_lines(lines, task, replace(results.facts(task), metrics=None))  # a journal holds nothing else
 
 

@@ -17,6 +17,7 @@ from lmms_eval.results.run_reader.document import (
     metric_range,
     model_of,
     part_of,
+    record_facts,
     sample_keys,
 )
 from lmms_eval.results.run_reader.finding import run_mark
@@ -41,12 +42,7 @@ class Results:
     @classmethod
     def of_record(cls, state: Mapping[str, Any]) -> Results:
         """Take from ``run.json`` what it tells of the numbers of a run that has no results yet."""
-        told = state.get("tasks")
-        if not isinstance(told, Mapping):
-            return cls({})
-        higher = {name: one.get("higher_is_better") for name, one in told.items() if isinstance(one, Mapping)}
-        content = {"configs": told, "higher_is_better": higher, "early_stop": state.get("early_stops")}
-        return cls({**content, "run_key": state.get("key")})
+        return cls(record_facts(state))
 
     @property
     def tasks(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from lmms_eval.results.run_reader.reading import PREFIX, reading_columns
 from lmms_eval.results.run_reader.sample import OWN_KEYS, Sample, json_cell
 
 if TYPE_CHECKING:
@@ -51,10 +52,12 @@ def value_of(sample: Sample, name: str) -> Any:
 
     Columns are, in this order: those of ``FIXED`` and ``tokens`` (in and out together), metrics by name (their number
     where they have one), ``METRIC.KEY``, ``doc.KEY``, and by their own names the fields of the document and of the
-    metrics' values.
+    metrics' values. ``audit.NAME`` tells how the answer was read (``reading_columns``).
     """
     if name in _FIXED:
         return _FIXED[name](sample)
+    if name.startswith(PREFIX) and name not in sample.record:
+        return reading_columns(sample).get(name)
     if name == "tokens":
         tokens = sample.tokens
         return None if tokens.input is None and tokens.output is None else (tokens.input or 0) + (tokens.output or 0)
@@ -72,7 +75,7 @@ def value_of(sample: Sample, name: str) -> Any:
 
 def column_names(sample: Sample) -> set[str]:
     """Return the names by which a sample's values can be asked for."""
-    names = {*FIXED, "tokens", *sample.metrics, *sample.fields}
+    names = {*FIXED, "tokens", *sample.metrics, *sample.fields, *reading_columns(sample)}
     names |= {f"doc.{key}" for key in sample.doc}
     for metric, value in sample.metrics.items():
         if isinstance(value, Mapping):

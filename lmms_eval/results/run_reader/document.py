@@ -19,6 +19,16 @@ def part_of(document: Mapping[str, Any], key: str, task: str | None = None) -> M
     return part if isinstance(part, Mapping) else {}
 
 
+def record_facts(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Make of ``run.json`` what it tells of a run that has no results yet, in the form of a results document."""
+    told = state.get("tasks")
+    if not isinstance(told, Mapping):
+        return {}
+    higher = {name: part_of(told, name).get("higher_is_better") for name in told}
+    early = part_of(state, "early_stops")
+    return {"configs": told, "higher_is_better": higher, "early_stop": early, "run_key": state.get("key")}
+
+
 def sample_keys(document: Mapping[str, Any], task: str) -> SampleKeys:
     """Tell how the samples of a task are to be read: its metrics, declared or not, in the order of its list."""
     config = part_of(document, "configs", task)

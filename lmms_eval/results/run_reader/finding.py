@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from lmms_eval.results.naming import RUNS
 from lmms_eval.results.run_reader.document import model_of
 from lmms_eval.storage.json_files import read_json
 from lmms_eval.storage.lines import unsealed
+from lmms_eval.storage.run_folder import has_live_owner
 
 STATE = "run.json"
 SHOWN = 12
@@ -86,30 +87,45 @@ def run_mark(document: Mapping[str, Any]) -> str:
     return repr((model_of(document), arguments, sorted(tasks) if isinstance(tasks, Mapping) else []))
 
 
-def find_run(folder: Path) -> Path | None:
-    """Find the run in a folder: its newest results file, or the record of one that has none.
-
-    Raises:
-        DataError: there are several runs.
-    """
-    runs = find_runs(folder)
-    if len(runs) > 1:
-        listed = "; ".join(f"{run.path.relative_to(folder)} ({run.about:.80})" for run in runs[:SHOWN])
-        more = f"; and {len(runs) - SHOWN} more" if len(runs) > SHOWN else ""
-        raise DataError(f"{folder} holds {len(runs)} runs: name one of them: {listed}{more}")
-    return runs[0].path if runs else None
-
-
 @dataclass(frozen=True, slots=True)
 class FoundRun:
     """A results file, or the folder of a record, and a few words about it."""
 
     path: Path
     about: str
+    note: str = ""
+    """What was left out beside it."""
+
+
+def find_run(folder: Path) -> FoundRun | None:
+    """Find the run in a folder: its results file, or the record of one that has none.
+
+    A finished run stands before unfinished ones beside it, which its note names.
+
+    Raises:
+        DataError: there are several runs.
+    """
+    runs = find_runs(folder)
+    finished = [run for run in runs if run.path.is_file()]
+    if len(runs) > 1 and len(finished) != 1:
+        raise DataError(f"{folder} holds {len(runs)} runs: name one of them: {_listed(runs, folder)}")
+    if len(runs) > 1:
+        left = [run for run in runs if run.path.is_dir()]
+        note = f"{folder} holds unfinished runs too, which are left out; name one to read it: {_listed(left, folder)}"
+        return replace(finished[0], note=note)
+    return runs[0] if runs else None
+
+
+def _listed(runs: Sequence[FoundRun], folder: Path) -> str:
+    listed = "; ".join(f"{run.path.relative_to(folder)} ({run.about:.80})" for run in runs[:SHOWN])
+    return listed + (f"; and {len(runs) - SHOWN} more" if len(runs) > SHOWN else "")
 
 
 def find_runs(folder: Path) -> list[FoundRun]:
-    """Find the runs in a folder and one folder below: results files (of a run the newest), else records.
+    """Find the runs in a folder and one folder below: results files (of a run the newest), and records without one.
+
+    Beside results a record is a run of its own if it was begun after all of them, or if its process is alive: older
+    ones were given up.
 
     Raises:
         DataError: a results file cannot be read.
@@ -117,16 +133,23 @@ def find_runs(folder: Path) -> list[FoundRun]:
     if (folder / STATE).is_file():
         return [FoundRun(folder, "")]
     inner = [folder, *sorted(item for item in folder.iterdir() if item.is_dir() and item.name != RUNS)]
-    finished: dict[str, FoundRun] = {}
-    for place in inner:
-        for path in sorted(path for path in place.glob("*.json") if results_date(path.name) is not None):
-            document = read_json(path)
-            tasks = document.get("configs") if isinstance(document, dict) else None
-            if isinstance(tasks, dict) and tasks:
-                finished[f"{place}/{run_mark(document)}"] = FoundRun(path, ", ".join(tasks))  # the newest is last
-    records = [
-        FoundRun(state.parent, f"state {read_state(state.parent).get('state', 'unknown')}")
-        for place in inner
-        for state in sorted((place / RUNS).glob(f"*/{STATE}"))
-    ]
-    return list(finished.values()) or records
+    return [run for place in inner for run in _finished(place)] + [run for place in inner for run in _unfinished(place)]
+
+
+def _finished(place: Path) -> list[FoundRun]:
+    found: dict[str, FoundRun] = {}
+    for path in sorted(path for path in place.glob("*.json") if results_date(path.name) is not None):
+        document = read_json(path)
+        tasks = document.get("configs") if isinstance(document, dict) else None
+        if isinstance(tasks, dict) and tasks:
+            found[run_mark(document)] = FoundRun(path, ", ".join(tasks))  # the newest is last
+    return list(found.values())
+
+
+def _unfinished(place: Path) -> Iterator[FoundRun]:
+    dates = {results_date(path.name) or "" for path in place.glob("*.json")} - {""}
+    for file in sorted((place / RUNS).glob(f"*/{STATE}")):
+        state = read_state(file.parent)
+        stamp = str(state.get("stamp") or "")
+        if not dates or (stamp not in dates and (stamp > max(dates) or has_live_owner(file.parent))):
+            yield FoundRun(file.parent, f"state {state.get('state', 'unknown')}, begun {stamp or 'at an unknown time'}")

@@ -12,6 +12,7 @@ from typing import Any
 from lmms_eval.api.request import task_of
 from lmms_eval.engine.order import place_in
 from lmms_eval.errors import DataError, JournalError
+from lmms_eval.results.run_reader.document import part_of
 from lmms_eval.results.run_reader.json_lines import JsonLine
 from lmms_eval.results.samples import record_rows
 from lmms_eval.storage import codec
@@ -84,6 +85,20 @@ class Journals:
                 raise DataError(f"{self.folder}: {task} stopped early: {error}") from error
         places = [(documents[number].file, documents[number].offset) for number in counted]
         return JournalSamples(self.files, places)
+
+    def counted(self, task: str, facts: Mapping[str, Any]) -> JournalSamples:
+        """Return the documents that count, of a task that has ended early the first ones.
+
+        Args:
+            task: the task.
+            facts: the results document, or what a record tells in its place.
+
+        Raises:
+            DataError: the order of the early end is no random one.
+        """
+        stop = part_of(facts, "early_stop", task)
+        asked = stop.get("asked")
+        return self.samples(task, asked if isinstance(asked, int) else None, str(stop.get("order", "")))
 
     def unscored(self) -> dict[str, UnscoredSamples]:
         """Read the responses and return, by task, the documents that were answered and are not scored yet.

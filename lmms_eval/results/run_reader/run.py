@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from array import array
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from lmms_eval.errors import DataError, UsageError
 from lmms_eval.results.family_table import make_table
 from lmms_eval.results.naming import RUNS
 from lmms_eval.results.run_reader.columns import column_names, data_frame, value_of
-from lmms_eval.results.run_reader.document import group_leaves, model_of, part_of, sample_keys
+from lmms_eval.results.run_reader.document import group_leaves, model_of, part_of, record_facts, sample_keys
 from lmms_eval.results.run_reader.finding import NAMINGS, STATE, find_run, read_state, results_date, samples_beside
 from lmms_eval.results.run_reader.journals import JOURNALS, Journals
 from lmms_eval.results.run_reader.json_lines import FileSamples, SampleLines, load_json
@@ -179,6 +179,13 @@ class Run:
     """The folder of its journals."""
 
     @property
+    def facts(self) -> Mapping[str, Any]:
+        """The results document; of a run that has none yet what its record tells in its place."""
+        if self.document or self.record is None:
+            return self.document
+        return record_facts(read_state(self.record))
+
+    @property
     def table(self) -> str:
         """The table of results, as it was printed; empty where the run has no results yet."""
         if not self.document:
@@ -234,12 +241,15 @@ def load(run: str | Path) -> Run:
                 f"{path}: no run in this folder; looked for *_results.json, results_*.json and {RUNS}/*/{STATE}, here "
                 "and one folder below"
             )
-        path = found
+        read = _read(found.path)
+        return replace(read, notes=(*read.notes, found.note)) if found.note else read
+    return _read(path)
+
+
+def _read(path: Path) -> Run:
     if path.is_dir():
         return _of_record(path)
-    if path.suffix == ".jsonl":
-        return _of_samples(path)
-    return _of_results(path)
+    return _of_samples(path) if path.suffix == ".jsonl" else _of_results(path)
 
 
 def _of_results(path: Path) -> Run:
@@ -260,7 +270,7 @@ def _of_results(path: Path) -> Run:
         if file is not None:
             tasks[name] = RunTask(name, sample_keys(document, name), (FileSamples(file, is_strict=False),))
         elif journals is not None and is_newest and name in journals.tasks:
-            tasks[name] = RunTask(name, sample_keys(document, name), (journals.samples(name),))
+            tasks[name] = RunTask(name, sample_keys(document, name), (journals.counted(name, document),))
         else:
             missing.append(name)
     notes = journals.notes if journals is not None else ()
@@ -285,6 +295,7 @@ def _of_results(path: Path) -> Run:
 def _of_record(folder: Path) -> Run:
     """Read the record of a run; one that has ended by its results file, where that is still there."""
     state = read_state(folder)
+    facts = record_facts(state)
     if state.get("state") not in (None, "running") and folder.parent.name == RUNS:
         results = folder.parent.parent / f"{state.get('stamp')}_results.json"
         if results.is_file():
@@ -293,11 +304,10 @@ def _of_record(folder: Path) -> Run:
     waiting = journals.unscored()
     tasks = {}
     for name in dict.fromkeys((*journals.tasks, *waiting)):
-        lines: list[SampleLines] = [journals.samples(name)]
-        lines += [waiting[name]] if name in waiting else []
-        score_key = part_of(part_of(state, "tasks"), name).get("score_key")
-        keys = SampleKeys(score_key) if isinstance(score_key, str) else SampleKeys()
-        tasks[name] = RunTask(name, keys, tuple(lines))
+        lines: list[SampleLines] = [journals.counted(name, facts)]
+        if name in waiting and not part_of(facts, "early_stop", name):
+            lines.append(waiting[name])
+        tasks[name] = RunTask(name, SampleKeys(sample_keys(facts, name).score_key), tuple(lines))
     arguments = part_of(state, "arguments")
     named = model_name_from_args(argument_text(arguments.get("model_args") or "")) or arguments.get("model")
     notes = journals.notes if tasks else (*journals.notes, f"{folder}: nothing has been answered yet ({JOURNALS})")

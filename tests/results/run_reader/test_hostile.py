@@ -50,9 +50,10 @@ def test_any_samples_file_is_read_or_refused(lines: list[bytes]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = write_run(Path(folder), [])
         (Path(folder) / f"{STAMP}_samples_quiz.jsonl").write_bytes(b"\n".join(lines))
-        task = load(path).task("quiz")
+        run = load(path)
+        task = run.task("quiz")
         assert len(task) == len(list(task.samples()))
-        assert audit_text([audit(task)])
+        assert audit_text(audit(run, task))
         assert breakdown_text(breakdown(load(path), task))
 
 

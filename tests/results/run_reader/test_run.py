@@ -11,9 +11,12 @@ import pytest
 
 from lmms_eval.api.request import Response, ResponseError, Usage
 from lmms_eval.api.task import PipelineScore
+from lmms_eval.engine.order import RandomOrder
+from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.engine.records import response_record
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.results import load
+from lmms_eval.results.breakdown import breakdown
 from lmms_eval.results.run_reader.run import Choice, command_of
 from lmms_eval.storage.journal import JournalWriter
 from lmms_eval.storage.lines import sealed
@@ -113,6 +116,27 @@ def test_an_unfinished_run_is_read_from_its_journals(tmp_path: Path) -> None:
     assert run.table == ""
 
 
+@pytest.mark.parametrize("has_results", [True, False])
+def test_documents_beyond_an_early_end_do_not_count(tmp_path: Path, has_results: bool) -> None:
+    order = RandomOrder(3)
+    plan = TaskPlan(QUIZ, tuple(range(10)), original=10)
+    asked = order.of(plan)
+    stop = {"quiz": {"rule": "halfwidth<=0.01", "order": order.name(plan), "asked": 4, "of": 10}}
+    facts = {"tasks": {"quiz": {"metric_list": [{"metric": "acc"}]}}, "early_stops": stop}
+    record = write_record(tmp_path / ".runs" / KEY, *map(finished, asked[:6]), state="complete", **facts)
+    writer = JournalWriter(record / "responses-0.jsonl")
+    writer.append(response_record(Response(f"quiz/{asked[7]}/0/0/0", text="waits"), "prompt"))
+    writer.close()
+    if has_results:
+        write_run(tmp_path, [], document(early_stop=stop))
+        (tmp_path / f"{STAMP}_samples_quiz.jsonl").unlink()
+    run = load(tmp_path)
+    assert bool(run.document) == has_results
+    assert [one.doc_id for one in run.samples()] == [str(doc_id) for doc_id in sorted(asked[:4])]
+    cells = breakdown(run, run.task("quiz")).cells
+    assert {cell.no_interval for cell in cells} == {"stopped early"}
+
+
 def test_a_run_without_samples_is_read_from_its_journal(tmp_path: Path) -> None:
     path = write_run(tmp_path, [])
     (tmp_path / f"{STAMP}_samples_quiz.jsonl").unlink()
@@ -201,6 +225,24 @@ def test_samples_are_chosen(tmp_path: Path, where: str | None, ids: str | None, 
     run = load(write_run(tmp_path))
     choice = Choice(parse_ids(ids) if ids else None, parse_where(where) if where else None)
     assert [one.doc_id for one in run.samples(choice)] == chosen
+
+
+def test_samples_are_chosen_by_how_they_were_read(tmp_path: Path) -> None:
+    read = ("A", "", ["A", "B"])
+    rows = [sample(number, acc={"score": 0.0, "parsed_pred": said}) for number, said in enumerate(read)]
+    rows += [sample(5, acc=0.0, acc_fixed=1.0, drew=True), FAILED]
+    names = {"higher_is_better": {"quiz": {"acc": True, "acc_fixed": True}}}
+    run = load(write_run(tmp_path, rows, document(**names)))
+
+    def chosen(text: str) -> list[str]:
+        where = parse_where(text)
+        run.check(where)
+        return [one.doc_id for one in run.samples(Choice(where=where))]
+
+    kinds = ("read", "unparsed", "ambiguous", "not told")
+    assert [chosen(f"audit.reading == '{kind}'") for kind in kinds] == [["0"], ["1"], ["2"], ["5"]]
+    assert chosen("audit.by.acc_fixed == 'higher' and audit.drawn is not missing") == ["5"]
+    assert chosen("audit.answer == 'truncated'") == ["2"]
 
 
 def test_columns_that_no_sample_has_are_refused(tmp_path: Path) -> None:
