@@ -19,12 +19,17 @@ def add_choice_flags(parser: CommandParser) -> None:
 
 def choice_of(given: Namespace, run: Run) -> Choice:
     """Read the flags. Raises ``UsageError`` for a mistake in one, or a column that no sample has."""
+    choice = read_choice(given)
+    if choice.where is not None:
+        run.check(choice.where)
+    return choice
+
+
+def read_choice(given: Namespace) -> Choice:
+    """Read the flags, whose columns nobody has checked yet. Raises ``UsageError`` for a mistake in one."""
     from lmms_eval.results.run_reader.run import Choice
     from lmms_eval.utils.document_ids import ids_text, parse_ids
     from lmms_eval.utils.where import parse_where
 
     ids = None if given.ids is None else parse_ids(ids_text(given.ids))
-    where = None if given.where is None else parse_where(given.where)
-    if where is not None:
-        run.check(where)
-    return Choice(ids, where)
+    return Choice(ids, None if given.where is None else parse_where(given.where))

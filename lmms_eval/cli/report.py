@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lmms_eval.cli.arguments import CommandParser, command_parser
+from lmms_eval.cli.choosing import add_choice_flags, read_choice
 from lmms_eval.cli.output import complain, emit
 
 _MOST_PROBLEMS = 8
@@ -22,6 +23,7 @@ def run(arguments: Sequence[str]) -> int:
     options = ReportOptions(
         media="none" if given.no_media else given.media,
         only_failed=given.only == "failed",
+        choice=read_choice(given),
         limit=given.limit,
         redact=frozenset(given.redact),
         single_file=given.single_file,
@@ -52,6 +54,7 @@ def _parser() -> CommandParser:
     )
     media.add_argument("--no_media", action="store_true", help="no pictures, frames or sounds")
     parser.add_argument("--only", choices=("failed",), metavar="failed", help="only samples that failed")
+    add_choice_flags(parser)
     parser.add_argument("--limit", type=int, metavar="N", help="samples of each task at most")
     parser.add_argument(
         "--redact", action="append", default=[], metavar="KEY", help="leave out what stands under this key; repeatable"

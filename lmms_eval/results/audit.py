@@ -66,9 +66,13 @@ class Audit:
     """Among them those from which several things were."""
     drawn: int = 0
     """Answers whose score was drawn at random, since they name no choice."""
-    rules: dict[str, Counter[str]] = field(default_factory=dict)
+    rules: dict[str, dict[str, int]] = field(default_factory=dict)
     """Answers by the rule that decided, for each field of ``RULES``."""
     others: tuple[OtherRule, ...] = ()
+
+    def frequent(self, name: str) -> list[tuple[str, int]]:
+        """Return rules with their answers, the most frequent first."""
+        return sorted(self.rules[name].items(), key=lambda one: -one[1])
 
 
 @dataclass(slots=True)
@@ -111,7 +115,8 @@ class Auditor:
         found.unparsed += reading.kind == "unparsed"
         found.ambiguous += reading.kind == "ambiguous"
         for name, rule in reading.rules.items():
-            found.rules.setdefault(name, Counter())[rule] += 1
+            counts = found.rules.setdefault(name, {})
+            counts[rule] = counts.get(rule, 0) + 1
         for score in reading.others:
             pairs = self._pairs.setdefault(pipeline, {}).setdefault((score.metric, score.other), _Pairs())
             pairs.scores.append(score)
@@ -170,10 +175,10 @@ def audit_text(audits: Sequence[Audit]) -> str:
     parts = [markdown_table(_shares(audits))]
     names_of = _names(audits)
     rules = [
-        (names_of[id(one)], name, rule, count, found.total())
+        (names_of[id(one)], name, rule, count, sum(counts.values()))
         for one in audits
-        for name, found in one.rules.items()
-        for rule, count in found.most_common(_SHOWN)
+        for name, counts in one.rules.items()
+        for rule, count in one.frequent(name)[:_SHOWN]
     ]
     if rules:
         tasks, names, chosen, counts, totals = zip(*rules, strict=True)

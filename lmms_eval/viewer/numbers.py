@@ -9,6 +9,7 @@ from typing import Any
 
 from lmms_eval.compare.runs import Column, TaskRows
 from lmms_eval.engine.early import NO_EARLY_INTERVAL
+from lmms_eval.results.audit import CHOSEN
 from lmms_eval.results.run_reader.sample import finite
 from lmms_eval.stats import ANY_NUMBER, Interval, Spread, score_interval
 from lmms_eval.utils.numbers import ScoreRange
@@ -93,6 +94,7 @@ def breakdowns(task: TaskRows, facts: TaskFacts) -> list[Plain]:
         }
         found.append({"column": name, "metrics": metrics})
     reason = NO_EARLY_INTERVAL if task.early_stop is not None else "clusters" if task.clusters is not None else ""
+    reason = reason or (CHOSEN if facts.is_chosen else "")
     if reason:  # the rule for independent documents, whose number was settled beforehand, does not hold
         cells = [cell for one in found for parts in one["metrics"].values() for cell in parts]
         for cell in cells:

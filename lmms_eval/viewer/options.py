@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from lmms_eval.errors import UsageError
+from lmms_eval.results.run_reader.run import Choice
 
 Media = Literal["thumbnails", "full", "none"]
 """Pictures in a report: small ones, the originals beside them, or none of any medium."""
@@ -22,6 +23,8 @@ class ReportOptions:
     media: Media = "thumbnails"
     only_failed: bool = False
     """Only samples that failed."""
+    choice: Choice = field(default_factory=Choice)
+    """Only samples that ``--ids`` and ``--where`` choose."""
     limit: int | None = None
     """Samples of each task at most."""
     redact: frozenset[str] = frozenset()

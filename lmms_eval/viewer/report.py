@@ -18,6 +18,7 @@ from lmms_eval.viewer.options import ReportOptions
 from lmms_eval.viewer.page import SCRIPT, STYLE, bundle, folder_page, single_page
 from lmms_eval.viewer.runs import ReportRun, read_report_runs
 from lmms_eval.viewer.samples import PER_INDEX, PER_TEXT, TaskFacts, TaskWriter, redacted
+from lmms_eval.viewer.selection import check_columns, options_told
 
 PAGE, DATA, MEDIA = "index.html", "data", "media"
 
@@ -47,7 +48,7 @@ def write_report(paths: Sequence[str], out: Path, options: ReportOptions) -> Rep
         LmmsEvalError: a file cannot be written.
     """
     _check_place(out, options)
-    runs = read_report_runs(paths)
+    runs = check_columns(read_report_runs(paths), options.choice.where)
     chunks = PageChunks() if options.single_file else FolderChunks(out / DATA)
     media = MediaStore(None if options.single_file else out / MEDIA, options.media)
     try:
@@ -88,11 +89,13 @@ def _write_runs(runs: Sequence[ReportRun], chunks: Chunks, options: ReportOption
         tasks: list[dict[str, Any]] = []
         details: dict[str, Any] = {}
         torn: list[str] = []
+        audits: list[Mapping[str, Any]] = []
         for place, task in enumerate(run.rows.tasks.values()):
             writer = TaskWriter(run, task, f"{number}-{place}", options, media)
             facts = writer.write(chunks)
             torn += writer.problems[:1]
             samples += len(facts.rows)
+            audits += facts.audits
             tasks.append(_task_entry(run, task.task, writer.key, facts))
             details[task.task] = _task_details(run, task.task, facts)
         rows = result_rows(run)
@@ -101,6 +104,8 @@ def _write_runs(runs: Sequence[ReportRun], chunks: Chunks, options: ReportOption
         entry["warnings"] = [*({"kind": "problem", "task": "", "text": text} for text in torn), *entry["warnings"]]
         entries.append(redacted(entry, options.redact))
         document = {key: value for key, value in run.document.items() if key not in ("results", "intervals")}
+        entry["selection"] = _selection(run, tasks, options)
+        chunks.write(f"audit-{number}", redacted(audits, options.redact))
         chunks.write(
             f"run-{number}",
             redacted({"tasks": details, "document": document, "state": dict(run.state)}, options.redact),
@@ -156,11 +161,15 @@ def _run_entry(run: ReportRun, number: int, name: str, rows: Sequence[Mapping[st
     }
 
 
+def _selection(run: ReportRun, tasks: Sequence[Mapping[str, Any]], options: ReportOptions) -> dict[str, Any]:
+    of = sum(len(task.ids) for task in run.rows.tasks.values())
+    return {"how": options_told(options), "shown": sum(task["samples"] for task in tasks), "of": of}
+
+
 def _told(options: ReportOptions) -> dict[str, Any]:
     return {
         "media": options.media,
-        "only_failed": options.only_failed,
-        "limit": options.limit,
+        "chosen": options_told(options),
         "redact": sorted(options.redact),
         "single_file": options.single_file,
     }

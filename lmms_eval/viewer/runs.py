@@ -14,7 +14,9 @@ from lmms_eval.compare.readers.samples import SampleFacts
 from lmms_eval.compare.runs import RunRows
 from lmms_eval.errors import DataError
 from lmms_eval.results.naming import RUNS
+from lmms_eval.results.run_reader.document import record_facts, sample_keys
 from lmms_eval.results.run_reader.finding import find_runs, read_state
+from lmms_eval.results.run_reader.sample import SampleKeys
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +33,19 @@ class ReportRun:
     problems: tuple[str, ...] = ()
     """Sentences about what could not be read."""
 
+    @property
+    def told(self) -> Mapping[str, Any]:
+        """The results document; of a run that has none yet what its record tells in its place."""
+        return self.document or record_facts(self.state)
+
     def facts(self, task: str) -> SampleFacts:
         """Tell how the samples of a task are to be read."""
-        return Results(self.document).facts(task)
+        return Results(self.told).facts(task)
+
+    def keys(self, task: str) -> SampleKeys:
+        """Tell by which keys samples of a task are typed; a record names not all metrics of its journals."""
+        keys = sample_keys(self.told, task)
+        return keys if self.document else SampleKeys(keys.score_key)
 
 
 def read_report_runs(paths: Sequence[str]) -> tuple[ReportRun, ...]:

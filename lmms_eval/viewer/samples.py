@@ -12,13 +12,16 @@ from typing import Any
 from lmms_eval.compare.readers.samples import answer_of
 from lmms_eval.compare.runs import TaskRows
 from lmms_eval.errors import DataError
+from lmms_eval.results.audit import Auditor
 from lmms_eval.results.run_reader.metadata import MetadataColumns
 from lmms_eval.results.run_reader.sample import finite, sample_fields
 from lmms_eval.utils.redaction import REDACTED
+from lmms_eval.viewer.audit import TaskAudit
 from lmms_eval.viewer.chunks import Chunks
 from lmms_eval.viewer.media import Item, MediaStore, media_of, pictures_in
 from lmms_eval.viewer.options import ReportOptions
 from lmms_eval.viewer.runs import ReportRun
+from lmms_eval.viewer.selection import Selection, lines_of
 from lmms_eval.viewer.shapes import shapes_of
 
 PER_TEXT, PER_INDEX = 200, 20_000
@@ -41,6 +44,9 @@ class TaskFacts:
     finish: Sequence[str]
     reasons: Sequence[str]
     metadata: Mapping[str, Sequence[str | None]]
+    audits: Sequence[Mapping[str, Any]] = ()
+    is_chosen: bool = False
+    """An expression has chosen the samples, perhaps by their scores."""
 
 
 @dataclass(slots=True)
@@ -55,6 +61,7 @@ class TaskWriter:
     problems: list[str] = field(default_factory=list)
     _index: dict[str, list[Any]] = field(default_factory=dict)
     _metadata: MetadataColumns = field(init=False)
+    _audit: TaskAudit = field(init=False)
 
     def write(self, chunks: Chunks) -> TaskFacts:
         """Write all pieces.
@@ -62,7 +69,10 @@ class TaskWriter:
         Raises:
             LmmsEvalError: a file cannot be written.
         """
-        rows = [row for row in range(len(self.task.ids)) if self._is_wanted(row)][: self.options.limit]
+        selection = Selection(self.run, self.task, self.options, self.problems)
+        rows = selection.rows()
+        auditor = Auditor(self.task.task, self.run.told, self.options.choice.where is not None)
+        self._audit = TaskAudit(auditor, self.run.keys(self.task.task), self.options.redact)
         self._metadata = MetadataColumns(len(rows))
         self._index = {name: [] for name in ("id", "status", "finish", "reason", "latency", "in", "out", "answer")}
         self._index |= {"target": [], "thumb": []}
@@ -77,31 +87,22 @@ class TaskWriter:
             chunks.write(f"text-{self.key}-{number}", samples)
         metadata = self._metadata.found()
         for number in range(max(1, -(-len(rows) // PER_INDEX))):
-            chunks.write(f"index-{self.key}-{number}", self._part(rows, metadata, number))
+            chunks.write(f"index-{self.key}-{number}", self._part(rows, metadata | self._audit.columns(rows), number))
         columns = self._index
         return TaskFacts(
-            rows, columns["latency"], columns["in"], columns["out"], columns["finish"], columns["reason"], metadata
-        )
-
-    def _is_wanted(self, row: int) -> bool:
-        return not self.options.only_failed or self.task.statuses[row] == "failed"
+            rows, columns["latency"], columns["in"], columns["out"], columns["finish"], columns["reason"], metadata,
+            self._audit.found(), self.options.choice.where is not None,
+        )  # fmt: skip
 
     def _lines(self, row: int) -> list[dict[str, Any]]:
         """Read the lines of a sample, those of a foreign run in the form of ours, without what is to be left out."""
         try:
-            lines = list(self.task.lines(row)) or self._foreign(row)
+            lines = lines_of(self.task, row)
+            self._audit.see(row, lines)
         except DataError as error:
             self.problems.append(str(error))
             lines = [{"doc_id": self.task.ids[row], "error": str(error)}]
         return [redacted(line, self.options.redact) for line in lines]
-
-    def _foreign(self, row: int) -> list[dict[str, Any]]:
-        answer = self.task.answer(row)
-        line: dict[str, Any] = {"doc_id": self.task.ids[row], "status": self.task.statuses[row]}
-        if answer is not None:
-            line |= {"filtered_resps": answer.text, "target": answer.target, "input": answer.prompt}
-        numbers = {column.metric: column.scores[row].item() for column in self.task.columns.values()}
-        return [line | {metric: number for metric, number in numbers.items() if not math.isnan(number)}]
 
     def _media(self, lines: Sequence[Mapping[str, Any]]) -> _SampleMedia:
         line, folders = lines[0], self.run.folders

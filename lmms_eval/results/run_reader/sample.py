@@ -24,6 +24,8 @@ OWN_KEYS = frozenset(
     }
 )
 """Keys of samples that are no metrics; those in the last line only lm-eval writes."""
+_ANSWER_KEYS = frozenset({"resps", "raw_resps", "filtered_resps"})
+"""A line of another harness may hold none of them: the answer is then not known."""
 _STATUSES: Mapping[str, Status] = {"scored": "scored", "unscored": "unscored", "failed": "failed"}
 
 
@@ -76,7 +78,7 @@ class Sample:
         reasons = reasons if isinstance(reasons, list) else [reasons]
         if "content_filter" in reasons:
             return "filtered"
-        if "parts" not in self.record and not self.raw.strip():
+        if "parts" not in self.record and not self.raw.strip() and not _ANSWER_KEYS.isdisjoint(self.record):
             return "blank"
         return "truncated" if "length" in reasons else self.status
 

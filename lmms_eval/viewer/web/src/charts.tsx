@@ -108,7 +108,13 @@ const reach = (cells: Cell[]): { min?: number; max?: number } => {
   return { min: low >= 0 ? 0 : undefined, max: low >= 0 && high <= 1 ? 1 : low >= 0 && high <= 100 && high > 10 ? 100 : undefined };
 };
 
-export function Bars({ bars, label }: { bars: Bar[]; label: string }) {
+/** Around zero, as far as the intervals reach: for differences, which may be small beside the whole scale. */
+const aroundZero = (cells: Cell[]): { suggestedMin: number; suggestedMax: number } => {
+  const values = cells.flatMap((cell) => [0, cell.value ?? 0, cell.low ?? 0, cell.high ?? 0]);
+  return { suggestedMin: Math.min(...values), suggestedMax: Math.max(...values) };
+};
+
+export function Bars({ bars, label, isDifference = false }: { bars: Bar[]; label: string; isDifference?: boolean }) {
   const config = (): ChartConfiguration => ({
     type: "bar",
     data: {
@@ -126,7 +132,7 @@ export function Bars({ bars, label }: { bars: Bar[]; label: string }) {
     },
     options: {
       indexAxis: "y",
-      scales: { x: { ...reach(bars), grid: { color: token("--line") } }, y: { grid: { display: false }, ticks: { autoSkip: false } } },
+      scales: { x: { ...(isDifference ? aroundZero(bars) : reach(bars)), grid: { color: token("--line") } }, y: { grid: { display: false }, ticks: { autoSkip: false } } },
       plugins: {
         tooltip: {
           callbacks: {

@@ -45,17 +45,17 @@ export function Section({ title, children, id }: { title: string; children: Comp
 }
 
 /** A number with its interval below it. */
-export function Score({ cell }: { cell: Cell & { withheld?: string; partial?: number | null } }) {
+export function Score({ cell, shown = number }: { cell: Cell & { withheld?: string; partial?: number | null }; shown?: (value: number) => string }) {
   if (cell.value === null)
     return (
       <span class="score" title={cell.withheld}>
         {cell.withheld ? "withheld" : "–"}
       </span>
     );
-  const interval = cell.low !== null && cell.high !== null ? `${number(cell.low)} – ${number(cell.high)}` : cell.method;
+  const interval = cell.low !== null && cell.high !== null ? `${shown(cell.low)} – ${shown(cell.high)}` : cell.method;
   return (
     <span class="score">
-      <b>{number(cell.value)}</b>
+      <b>{shown(cell.value)}</b>
       <small>{interval}</small>
     </span>
   );

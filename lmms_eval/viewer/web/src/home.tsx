@@ -184,8 +184,7 @@ export function Home({ report }: { report: Report }) {
   );
   const samples = report.runs.reduce((sum, run) => sum + run.tasks.reduce((part, task) => part + task.samples, 0), 0);
   const limits = [
-    report.options.only_failed && "only samples that failed",
-    report.options.limit && `at most ${count(report.options.limit)} samples of a task`,
+    report.options.chosen.length > 0 && `only samples by ${plain(report.options.chosen.join(" "))}`,
     report.options.media === "none" && "no media",
     report.options.redact.length > 0 && `left out: ${report.options.redact.map(plain).join(", ")}`,
   ].filter(Boolean);

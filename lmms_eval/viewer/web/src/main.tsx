@@ -3,6 +3,7 @@ import "./style.css";
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
+import { AuditPage, isAudit } from "./audit";
 import { useLoaded, Waiting } from "./common";
 import { Home } from "./home";
 import { address, ALL, useRoute, type Route } from "./route";
@@ -48,6 +49,7 @@ function Page({ report, route }: { report: Report; route: Route }) {
   if (route.run === undefined) return <Home report={report} />;
   const run = report.runs.find((one) => one.name === route.run);
   if (!run) return <main><Waiting error={`the report holds no run ${route.run}`} /></main>;
+  if (route.task === undefined && isAudit(route.params)) return <AuditPage key={run.number} run={run} />;
   if (route.task === undefined) return <RunPage key={run.number} run={run} />;
   if (route.doc === undefined) return <SamplesPage run={run} route={route} />;
   return <SamplePage run={run} route={route} />;

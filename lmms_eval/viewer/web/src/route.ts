@@ -1,4 +1,4 @@
-// The address holds what is shown: `#/RUN`, `#/RUN/TASK?filters` (TASK `*`: all), `#/RUN/TASK/DOC?filters`.
+// The address holds what is shown: `#/RUN`, `#/RUN?page=audit`, `#/RUN/TASK?filters` (TASK `*`: all), `#/RUN/TASK/DOC?filters`.
 import { useEffect, useState } from "preact/hooks";
 
 export interface Route {

@@ -2,10 +2,12 @@
 import { useMemo, useState } from "preact/hooks";
 
 import { Benchmarks } from "./benchmarks";
+import { auditAddress } from "./audit";
 import { Bars, HistogramChart, isFew } from "./charts";
 import { Score, Section, SortedTable, useLoaded, Waiting, Warnings, type Column } from "./common";
 import { cost, percent, State, total } from "./home";
 import { address, ALL } from "./route";
+import { Selection } from "./selection";
 import { count, number, plain, seconds, Text, told } from "./text";
 import type { Breakdown, Histogram, JsonObject, Outcomes, Part, ResultRow, RunDetails, RunEntry, TaskDetails, TaskEntry } from "./types";
 
@@ -22,6 +24,9 @@ export function RunPage({ run }: { run: RunEntry }) {
       <p>
         <a class="button" href={address([run.name, run.tasks.length === 1 ? run.tasks[0]?.name : ALL])}>
           Samples ({count(run.tasks.reduce((sum, task) => sum + task.samples, 0))})
+        </a>{" "}
+        <a class="button" href={auditAddress(run.name)}>
+          How answers were read
         </a>
       </p>
       <Warnings warnings={run.warnings} />
@@ -87,6 +92,7 @@ function Tasks({ run, details }: { run: RunEntry; details: RunDetails }) {
   if (!run.tasks.length) return null;
   return (
     <Section title="Breakdowns">
+      <Selection run={run} what="Breakdowns and distributions are over these; results and outcomes are those of the whole run." />
       {run.tasks.length > 1 && (
         <label class="field">
           Task{" "}

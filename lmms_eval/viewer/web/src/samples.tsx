@@ -5,6 +5,7 @@ import { Filters } from "./filters";
 import { Picture } from "./media";
 import { address, ALL, go, replace, type Route } from "./route";
 import { search, type Progress } from "./search";
+import { Selection } from "./selection";
 import { chosen, mainScore, readTable, STATUSES, type Table } from "./table";
 import { count, number, plain, seconds, Text } from "./text";
 import type { RunEntry } from "./types";
@@ -75,6 +76,7 @@ export function SamplesPage({ run, route }: { run: RunEntry; route: Route }) {
       <h1>
         <Text>{task === ALL ? "All tasks" : task}</Text>
       </h1>
+      <Selection run={run} />
       {!known && <Waiting error={`the run ${run.name} has no task of this name`} />}
       {known && !listed && <Waiting error={error} />}
       {known && listed && <List key={task} listed={listed} route={route} />}

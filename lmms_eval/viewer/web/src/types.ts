@@ -69,12 +69,14 @@ export interface RunEntry {
   warnings: Warning[];
   notes: string[];
   tasks: TaskEntry[];
+  /** Options by which samples were chosen, none where all are shown. */
+  selection: { how: string[]; shown: number; of: number };
 }
 
 export interface Report {
   written: number;
   runs: RunEntry[];
-  options: { media: string; only_failed: boolean; limit: number | null; redact: string[]; single_file: boolean };
+  options: { media: string; chosen: string[]; redact: string[]; single_file: boolean };
 }
 
 export interface Histogram {
