@@ -116,6 +116,8 @@ def process_results(
         "num_demo": int(bool(row.example.text or row.example.media)),
     }
     missing = "; ".join(f"{field}: {reason}" for field, reason in outcome.not_evaluated.items())
+    if outcome.reading is not None:
+        value |= outcome.reading.as_dict()
     if not missing and any(metric.runs_programs for metric in spec.metrics.values()):
         value["sandbox"] = sandbox_record.sandbox_record()
     return {"submission": record, "macro_mean": value, "scored": Unscored(missing) if missing else 1.0}

@@ -24,6 +24,15 @@ _MASKED_DOUBLE, _MASKED_SINGLE = "__DOUBLE_QUOTE__", "__SINGLE_QUOTE__"
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerPart:
+    """The part of a reply that holds its answer."""
+
+    text: str
+    is_marked: bool
+    """It follows ``Answer:``; else it is the whole reply."""
+
+
+@dataclass(frozen=True, slots=True)
 class _Noted:
     value: Any
 
@@ -36,14 +45,18 @@ def read_structure(text: str, *, whole_answer: bool = False) -> Any:
     ``{}``. With ``whole_answer`` all that follows the marker is read. A structure may come out as a list that holds
     tuples, a set or a dictionary with any keys.
     """
-    answer = (_ANSWER_REST if whole_answer else _ANSWER_LINE).search(text)
-    text = (answer.group(1) if answer else text).strip()
-    text = extract_json_fence(text).text
+    text = extract_json_fence(answer_part(text, whole_answer=whole_answer).text).text
     for span in reversed(deque(_spans(text), maxlen=MAX_SPANS)):  # the last one counts
         noted = _read_span(span)
         if noted is not None:
             return noted.value
     return [] if text.startswith("[") else {}
+
+
+def answer_part(text: str, *, whole_answer: bool = False) -> AnswerPart:
+    """The part that ``read_structure`` reads, without blanks at its ends."""
+    answer = (_ANSWER_REST if whole_answer else _ANSWER_LINE).search(text)
+    return AnswerPart((answer.group(1) if answer else text).strip(), answer is not None)
 
 
 def _spans(text: str) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from lmms_eval.tasks.megabench.conversions.fences import FenceMode, extract_fence
 from lmms_eval.tasks.megabench.conversions.literals import unwrap_string
-from lmms_eval.tasks.megabench.conversions.structures import read_structure
+from lmms_eval.tasks.megabench.conversions.structures import AnswerPart, read_structure
 
 _MARKER = "Answer:"
 _WORD_MARKER = re.compile(r"\bAnswer:")
@@ -107,7 +107,10 @@ def parse_answer(reply: str, mode: FenceMode, *, single_line: bool = False) -> s
     ``single_line``: the true answer has one line, so prose after a first paragraph that looks like an answer is cut
     (``plain`` mode only).
     """
-    fenced = extract_fence(_marked_answer(reply, mode), mode)
+    marked = marked_answer(reply).text
+    if mode != "plain":
+        marked = _tidy_blank_lines(marked, keep_last_blanks=mode == "verbatim")
+    fenced = extract_fence(marked.strip() if mode == "plain" else marked, mode)
     text = fenced.text
     if mode == "plain" and single_line and not fenced.found:
         lines, paragraph = text.split("\n", 2), text.split("\n\n", 1)[0].strip()
@@ -124,7 +127,7 @@ def parse_answer(reply: str, mode: FenceMode, *, single_line: bool = False) -> s
     return str(unwrap_string(text))
 
 
-def _marked_answer(reply: str, mode: FenceMode) -> str:
+def marked_answer(reply: str) -> AnswerPart:
     """The text after the first marker at the start of a word, up to the next asterisk if one stands before the marker.
 
     The whole text without such a marker.
@@ -137,9 +140,7 @@ def _marked_answer(reply: str, mode: FenceMode) -> str:
     if marker is not None:
         end = text.find("*", marker.end()) if text[: marker.start()].endswith("*") else -1
         text = text[marker.end() : end if end >= 0 else None]
-    if mode == "plain":
-        return text.strip()
-    return _tidy_blank_lines(text, keep_last_blanks=mode == "verbatim")
+    return AnswerPart(text, marker is not None)
 
 
 def _tidy_blank_lines(text: str, *, keep_last_blanks: bool) -> str:

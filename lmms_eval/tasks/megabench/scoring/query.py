@@ -17,6 +17,7 @@ from lmms_eval.tasks.megabench.metrics.values import Scored
 from lmms_eval.tasks.megabench.outside_data import OutsideData
 from lmms_eval.tasks.megabench.scoring.aggregation import AGGREGATIONS, NO_SCORE
 from lmms_eval.tasks.megabench.scoring.parsers import PARSERS, AnswerShape, Parsed, is_repaired, parse_repaired
+from lmms_eval.tasks.megabench.scoring.reading import ReplyReading, read_reply
 from lmms_eval.tasks.megabench.scoring.task_spec import TaskSpec
 
 
@@ -44,6 +45,8 @@ class QueryScore:
     """Errors by field; the field scored 0. The empty name stands for the aggregate."""
     fixed: FixedScore | None = None
     """The score without faults of the official evaluator; ``None`` where they change nothing."""
+    reading: ReplyReading | None = None
+    """The way in which the reply was parsed; no part of a result file."""
 
     def as_dict(self) -> dict[str, Any]:
         """The ``scores`` entry of a result file."""
@@ -114,7 +117,9 @@ def score_query(
             judged = _Judged(spec, answer, context, (verdicts or {}).get(name), metric.reads_text)
         response = parsed if name in spec.auxiliary else response_of(metric, parsed, name)
         outcomes[name] = _score_field(partial(metric.load, data), response, target, metric.gives_info, judged)
-    official = _collect(outcomes, spec)
+    fields = [field for field in answer if field in spec.metrics]
+    reading = read_reply(reply or "", parsed, spec.parser, fields)
+    official = replace(_collect(outcomes, spec), reading=reading)
     if official.query is None:
         return official
     return replace(official, fixed=_fixed(official, parsed, reply or "", _Sample(answer, spec, context, data)))
