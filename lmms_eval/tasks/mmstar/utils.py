@@ -47,8 +47,9 @@ def process_results(doc: Doc, results: Sequence[str]) -> dict[str, Any]:
     """Score the answer's letter 1 or 0, under the category and under ``average``."""
     if doc["category"] not in CATEGORIES:
         _warn_of(doc["category"])
-    right = extract_mcq_answer(results[0], CHOICES) == doc["answer"].strip().upper()
-    scored = {"question_id": doc["index"], "l2_category": doc["l2_category"], "score": float(right)}
+    said = extract_mcq_answer(results[0], CHOICES)
+    told = {"question_id": doc["index"], "l2_category": doc["l2_category"], "extracted": said}
+    scored = {**told, "score": float(said == doc["answer"].strip().upper())}
     return {doc["category"]: scored, "average": scored}
 
 

@@ -57,7 +57,9 @@ def doc_to_gold(doc: Doc) -> str:
 def process_results(doc: Doc, results: Sequence[str]) -> dict[str, Any]:
     """Score the first capital letter from A to D that stands alone."""
     found = _LETTER.search(results[0])
-    return _scored(doc, LETTERS.index(found[1]) if found else UNREAD)
+    scored = _scored(doc, LETTERS.index(found[1]) if found else UNREAD)
+    scored["accuracy"]["extracted"] = found[1] if found else ""
+    return scored
 
 
 def process_likelihoods(doc: Doc, results: Sequence[tuple[float, bool]]) -> dict[str, Any]:

@@ -82,7 +82,7 @@ def process_results(doc: Doc, results: Sequence[str]) -> dict[str, Any]:
         log.warning("vstar_bench: unknown category %r", doc["category"])
 
     def compared(found: str | None) -> dict[str, Any]:
-        told = {"question_id": doc["question_id"], "category": doc["category"], "prediction": found}
+        told = {"question_id": doc["question_id"], "category": doc["category"], "prediction": found, "extracted": found}
         return {**told, "score": float(found == doc["label"]), "ground_truth": doc["label"]}
 
     official, strict = compared(letter(results[0])), compared(letter(results[0], _STRICT_LETTER))

@@ -8,6 +8,8 @@ import pytest
 from PIL import Image
 
 from lmms_eval.errors import MediaError
+from lmms_eval.results.run_reader.reading import reading_of
+from lmms_eval.results.run_reader.sample import Sample
 from lmms_eval.tasks.mmstar import utils
 
 DOC = {"index": 1, "question": "<image 1> Which?", "answer": " b ", "category": "math", "l2_category": "geometry"}
@@ -20,6 +22,14 @@ DOC = {"index": 1, "question": "<image 1> Which?", "answer": " b ", "category": 
 def test_the_letter_counts_for_the_category_and_the_average(answer: str, score: float) -> None:
     scored = utils.process_results(DOC, [answer])
     assert {name: row["score"] for name, row in scored.items()} == {"math": score, "average": score}
+
+
+@pytest.mark.parametrize(("answer", "kind"), [("I say (B)", "read"), ("hmm", "unparsed")])
+def test_an_audit_sees_what_was_read(answer: str, kind: str) -> None:
+    line = {"doc_id": 0, "filtered_resps": answer, **utils.process_results(DOC, [answer])}
+    reading = reading_of(Sample("mmstar", line))
+    assert reading is not None
+    assert reading.kind == kind
 
 
 def test_a_category_in_another_spelling_is_warned_about(caplog: pytest.LogCaptureFixture) -> None:

@@ -24,7 +24,9 @@ DOC: dict[str, Any] = {
      ("x" * 100_000, -1), ("<think>B", 1)],
 )  # fmt: skip
 def test_the_first_capital_that_stands_alone_counts(answer: str, read: int) -> None:
-    assert process_results(DOC, [answer])["accuracy"]["pred_id"] == read
+    made = process_results(DOC, [answer])["accuracy"]
+    assert made["pred_id"] == read
+    assert made["extracted"] == ("" if read < 0 else "ABCD"[read])
 
 
 def test_a_fourth_option_has_a_letter_of_its_own() -> None:

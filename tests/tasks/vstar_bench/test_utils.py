@@ -38,6 +38,7 @@ def test_a_letter_is_found_by_several_forms(answer: str, official: str | None, s
     assert letter(answer) == official
     made = process_results(DOC, [answer])
     assert made["vstar_overall_acc_fixed"]["prediction"] == strict
+    assert made["vstar_overall_acc"]["extracted"] == official
 
 
 def test_options_get_lines_of_their_own() -> None:
