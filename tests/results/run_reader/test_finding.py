@@ -9,7 +9,7 @@ import pytest
 from lmms_eval.compare.readers import read_runs
 from lmms_eval.errors import DataError
 from lmms_eval.results import load
-from lmms_eval.results.run_reader.finding import find_run, find_runs
+from lmms_eval.results.run_reader.finding import find_run, find_runs, samples_beside
 from lmms_eval.storage.run_folder import RunFolder
 from tests.engine.fakes import FakeTask
 from tests.engine.journaled import values_of
@@ -72,3 +72,8 @@ def test_several_unfinished_ones_are_named(tmp_path: Path) -> None:
         record(tmp_path, key, NEWER)
     with pytest.raises(DataError, match=rf"2 runs: name one of them: \.runs/{'e' * 16} .*; \.runs/{'f' * 16} "):
         find_run(tmp_path)
+
+
+@pytest.mark.parametrize("task", ["/", "../x", ""])
+def test_tasks_whose_names_are_no_names_of_files_have_no_samples(tmp_path: Path, task: str) -> None:
+    assert samples_beside(write_run(tmp_path), task) is None
