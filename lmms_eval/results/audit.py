@@ -10,7 +10,7 @@ from typing import Any
 
 from lmms_eval.engine.early import NO_EARLY_INTERVAL
 from lmms_eval.results.run_reader.document import metric_range, part_of
-from lmms_eval.results.run_reader.reading import OtherScore, reading_of
+from lmms_eval.results.run_reader.reading import OtherScore, Reading, reading_of
 from lmms_eval.results.run_reader.run import Choice, Run, RunTask
 from lmms_eval.results.run_reader.sample import OWN_KEYS, Sample, cluster_of
 from lmms_eval.results.table import interval_text
@@ -99,17 +99,18 @@ class Auditor:
         self._audits: dict[str, Audit] = {}
         self._pairs: dict[str, dict[tuple[str, str], _Pairs]] = {}
 
-    def see(self, sample: Sample) -> None:
-        """Count a sample. One that names no pipeline, since it waits to be scored, counts for the first."""
+    def see(self, sample: Sample) -> Reading | None:
+        """Count a sample and return its reading. One that names no pipeline, since it waits to be scored, counts for
+        the first."""
         reading = reading_of(sample)
         if reading is None:
-            return
+            return None
         pipeline = sample.filter or next(iter(self._audits), "")
         found = self._audits.setdefault(pipeline, Audit(self.task, pipeline))
         found.answers += 1
-        found.blank += sample.outcome == "blank"
-        found.filtered += sample.outcome == "filtered"
-        found.truncated += sample.outcome == "truncated"
+        found.blank += reading.outcome == "blank"
+        found.filtered += reading.outcome == "filtered"
+        found.truncated += reading.outcome == "truncated"
         found.drawn += sample.drew
         found.told += reading.kind != "not told"
         found.unparsed += reading.kind == "unparsed"
@@ -121,6 +122,7 @@ class Auditor:
             pairs = self._pairs.setdefault(pipeline, {}).setdefault((score.metric, score.other), _Pairs())
             pairs.scores.append(score)
             pairs.clusters.append(self._cluster(sample))
+        return reading
 
     def audits(self) -> tuple[Audit, ...]:
         """Return the counts of each pipeline; of a task without answers those of none."""

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from lmms_eval.results.audit import Audit, Auditor
-from lmms_eval.results.run_reader.reading import PREFIX, reading_columns
+from lmms_eval.results.run_reader.reading import PREFIX, columns_of
 from lmms_eval.results.run_reader.sample import Sample, SampleKeys
 
 NOT_TOLD = "not told"
@@ -28,8 +28,8 @@ class TaskAudit:
         """Count the lines of a row, one for each filter pipeline."""
         for line in lines:
             sample = Sample(self.auditor.task, _without(line, self.redact), self.keys)
-            self.auditor.see(sample)
-            for name, value in reading_columns(sample).items():
+            reading = self.auditor.see(sample)
+            for name, value in (columns_of(sample, reading) if reading else {}).items():
                 self._columns.setdefault((sample.filter, name), {})[row] = value
 
     def columns(self, rows: Sequence[int]) -> dict[str, list[str | None]]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from lmms_eval.results.run_reader.sample import Sample, finite
+from lmms_eval.results.run_reader.sample import Outcome, Sample, finite
 
 Kind = Literal["read", "unparsed", "ambiguous", "not told"]
 """``unparsed``: nothing was found; ``ambiguous``: several things were; ``not told``: the task keeps nothing of it."""
@@ -50,15 +50,18 @@ class Reading:
     rules: Mapping[str, str]
     """By field of ``RULES``."""
     others: tuple[OtherScore, ...]
+    outcome: Outcome
+    """That of the sample: whether the answer is blank, filtered or truncated."""
 
 
 def reading_of(sample: Sample) -> Reading | None:
     """Tell how a sample's answer was read; ``None`` where it failed, and has none."""
     if sample.status == "failed":
         return None
-    values = _facts(sample)
+    metrics = sample.metrics
+    values = _facts(metrics)
     rules = {name: values[name][:LONGEST_RULE] for name in RULES if isinstance(values.get(name), str)}
-    return Reading(_kind(values, rules), rules, tuple(_others(sample)))
+    return Reading(_kind(values, rules), rules, tuple(_others(sample, metrics)), sample.outcome)
 
 
 def reading_columns(sample: Sample) -> dict[str, str]:
@@ -68,11 +71,14 @@ def reading_columns(sample: Sample) -> dict[str, str]:
     and ``audit.by.METRIC`` (the other rule's score is ``higher``, ``lower`` or the ``same``).
     """
     found = reading_of(sample)
-    if found is None:
-        return {}
+    return {} if found is None else columns_of(sample, found)
+
+
+def columns_of(sample: Sample, found: Reading) -> dict[str, str]:
+    """Return ``reading_columns`` of a sample whose reading is known."""
     columns: dict[str, str] = {"reading": found.kind}
-    if sample.outcome in ("blank", "filtered", "truncated"):
-        columns["answer"] = sample.outcome
+    if found.outcome in ("blank", "filtered", "truncated"):
+        columns["answer"] = found.outcome
     if sample.drew:
         columns["drawn"] = "drawn"
     columns |= {f"rule.{name}": rule for name, rule in found.rules.items()}
@@ -91,10 +97,10 @@ def _kind(values: Mapping[str, Any], rules: Mapping[str, str]) -> Kind:
     return "ambiguous" if _is_several(read) else "read"
 
 
-def _facts(sample: Sample) -> dict[str, Any]:
-    """Fields of all values of the sample's metrics; of one name the first."""
+def _facts(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of all values of a sample's metrics; of one name the first."""
     found: dict[str, Any] = {}
-    for value in sample.metrics.values():
+    for value in metrics.values():
         if isinstance(value, Mapping):
             for key, item in value.items():
                 found.setdefault(key, item)
@@ -114,8 +120,7 @@ def _is_several(read: Any) -> bool:
     return isinstance(read, list | tuple) and len({str(one) for one in read}) > 1
 
 
-def _others(sample: Sample) -> Iterator[OtherScore]:
-    metrics = sample.metrics
+def _others(sample: Sample, metrics: Mapping[str, Any]) -> Iterator[OtherScore]:
     beside = [(name, f"{name}{end}") for name in metrics for end in OTHER_RULES if f"{name}{end}" in metrics]
     for name, other in beside:
         number, other_number = sample.number(name), sample.number(other)
