@@ -27,6 +27,7 @@ def run(arguments: Sequence[str]) -> int:
         limit=given.limit,
         redact=frozenset(given.redact),
         single_file=given.single_file,
+        compare=not given.no_compare,
     )
     out = Path(given.out or ("report.html" if given.single_file else "report"))
     report = write_report(given.runs, out, options)
@@ -62,6 +63,7 @@ def _parser() -> CommandParser:
     parser.add_argument(
         "--single_file", action="store_true", help="one HTML file that holds everything: for small runs"
     )
+    parser.add_argument("--no_compare", action="store_true", help="do not compare the runs with each other")
     from lmms_eval.config.options import LEVELS
 
     parser.add_argument("--verbosity", default="WARNING", type=str.upper, choices=LEVELS, metavar="LEVEL")

@@ -73,7 +73,7 @@ def flip_lines(pairs: Sequence[MatchedPair], most: int = 3) -> Iterator[str]:
     runs = runs_of(pairs)
     for pair in pairs:
         for column in pair.columns:
-            surprise = surprises(column, list(_other_scores(column, _others(pair, runs)).values()))
+            surprise = surprises_among(pair, column, runs)
             places = _order(column, surprise)
             if len(places):
                 better = column.better()
@@ -83,6 +83,11 @@ def flip_lines(pairs: Sequence[MatchedPair], most: int = 3) -> Iterator[str]:
                     for one, place in zip(ids, places[:most], strict=False)
                 )
                 yield f"{column.task} {column.metric}: {len(places):,} documents changed, most surprisingly {named}"
+
+
+def surprises_among(pair: MatchedPair, column: PairedColumn, runs: Sequence[RunRows]) -> Values:
+    """Compute ``surprises`` of a column of a pair, beside all other runs of the comparison."""
+    return surprises(column, list(_other_scores(column, _others(pair, runs)).values()))
 
 
 def _others(pair: MatchedPair, runs: Sequence[RunRows]) -> list[RunRows]:

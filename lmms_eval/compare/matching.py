@@ -47,6 +47,8 @@ class PairedColumn:
     is_mean: bool
     """The task's own number is the mean of these scores (or a multiple of it)."""
     notes: tuple[str, ...] = ()
+    second_filter: str = ""
+    """What the second run calls the filter pipeline, where it has another name."""
 
     @property
     def is_share(self) -> bool:
@@ -90,11 +92,20 @@ def match_runs(runs: Sequence[RunRows], options: CompareOptions) -> list[Matched
     """
     if len(runs) < 2:
         raise UsageError("compare: name at least two runs: lmms-eval compare RUN RUN [RUN ...]")
+    return [match_pair(first, second, options) for first, second in pairs_of(chosen_runs(runs, options), options)]
+
+
+def chosen_runs(runs: Sequence[RunRows], options: CompareOptions) -> list[RunRows]:
+    """Give tasks and metrics the names of the comparison, and leave out the tasks that were not chosen.
+
+    Raises:
+        UsageError: a name that no run has.
+    """
     named = joined_tasks(renamed_tasks(runs, options.task_names))
     if absent := [task for task in options.tasks if not any(task in run.tasks for run in named)]:
         known = ", ".join(list(dict.fromkeys(task for run in named for task in run.tasks))[:10])
         raise UsageError(f"--tasks: no run has {', '.join(absent)}; they have: {known}")
-    chosen = [
+    return [
         replace(
             run,
             tasks={
@@ -105,10 +116,15 @@ def match_runs(runs: Sequence[RunRows], options: CompareOptions) -> list[Matched
         )
         for run in named
     ]
-    return [_match(first, second, options) for first, second in _pairs(chosen, options.reference)]
 
 
-def _pairs(runs: Sequence[RunRows], reference: str) -> list[tuple[RunRows, RunRows]]:
+def pairs_of(runs: Sequence[RunRows], options: CompareOptions) -> list[tuple[RunRows, RunRows]]:
+    """List the pairs that are compared: all, or all others with the reference.
+
+    Raises:
+        UsageError: no run is the reference.
+    """
+    reference = options.reference
     if not reference:
         return list(itertools.combinations(runs, 2))
     found = [run for run in runs if run.name == reference]
@@ -118,31 +134,53 @@ def _pairs(runs: Sequence[RunRows], reference: str) -> list[tuple[RunRows, RunRo
     return [(run, found[0]) for run in runs if run is not found[0]]
 
 
-def _match(first: RunRows, second: RunRows, options: CompareOptions) -> MatchedPair:
+def match_pair(first: RunRows, second: RunRows, options: CompareOptions, *, keeps_rest: bool = False) -> MatchedPair:
+    """Find what two runs have in common.
+
+    Args:
+        first, second: the runs, with the names of the comparison.
+        options: metrics that are chosen; empty: all.
+        keeps_rest: a task whose documents differ is a note, and the other tasks are compared.
+
+    Raises:
+        UsageError: no common task, metric or document.
+        DataError: the same id means different documents.
+    """
     columns, notes = [], []
-    names = first.name, second.name
     for task in shared_tasks(first, second):
-        shared = share(first.tasks[task], second.tasks[task], names)
-        pairs = [
-            pair
-            for pair in shared_columns(shared.first, shared.second)
-            if pair[0].metric in options.metrics or not options.metrics
-        ]
-        if not options.metrics:
-            pairs = [pair for pair in pairs if not _is_count(*pair)] or pairs
-        if not len(shared.first_rows):
-            notes.append(f"{task}: {names[0]} and {names[1]} have no document in common")
-        elif not pairs:
-            notes.append(_no_metric(shared, names))
-        else:
-            columns += [_paired(task, shared, *pair, names) for pair in pairs]
+        try:
+            of_task, reason = _match_task(task, first, second, options)
+        except DataError as error:
+            if not keeps_rest:
+                raise
+            of_task, reason = [], str(error)
+        columns += of_task
+        notes += [reason] if reason else []
     if not columns:
-        raise UsageError(f"{names[0]} and {names[1]} cannot be compared: {'; '.join(notes)}")
+        raise UsageError(f"{first.name} and {second.name} cannot be compared: {'; '.join(notes)}")
     for run, other in ((first, second), (second, first)):
         if alone := [task for task in run.tasks if task not in other.tasks]:
             more = f" and {len(alone) - 5} more" if len(alone) > 5 else ""
             notes.append(f"only {run.name} has {', '.join(alone[:5])}{more}")
     return MatchedPair(first, second, columns, tuple(notes))
+
+
+def _match_task(task: str, first: RunRows, second: RunRows, options: CompareOptions) -> tuple[list[PairedColumn], str]:
+    """Pair the columns of a task; without any, a sentence says why."""
+    names = first.name, second.name
+    shared = share(first.tasks[task], second.tasks[task], names)
+    pairs = [
+        pair
+        for pair in shared_columns(shared.first, shared.second)
+        if pair[0].metric in options.metrics or not options.metrics
+    ]
+    if not options.metrics:
+        pairs = [pair for pair in pairs if not _is_count(*pair)] or pairs
+    if not len(shared.first_rows):
+        return [], f"{task}: {names[0]} and {names[1]} have no document in common"
+    if not pairs:
+        return [], _no_metric(shared, names)
+    return [_paired(task, shared, *pair, names) for pair in pairs], ""
 
 
 def _is_count(first: Column, second: Column) -> bool:
@@ -197,6 +235,7 @@ def _paired(task: str, shared: Shared, first: Column, second: Column, names: tup
         higher_is_better=directions.pop() if directions else True,
         is_mean=bool(first.scale and second.scale),
         notes=tuple(notes),
+        second_filter=second.filter if second.filter != first.filter else "",
     )
 
 

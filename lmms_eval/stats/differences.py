@@ -107,7 +107,7 @@ def compare_pairs(
     if n == 0:
         return PairedFinding(math.nan, 0, NoInterval("n = 0"), None, "", math.nan, 0, 0.0)
     units = _Units.of(left - right, clusters)
-    scale = _right_counts(left, right, options.within)
+    scale = right_counts(left, right, options.within)
     wins, losses = int(np.count_nonzero(left > right)), int(np.count_nonzero(left < right))
     if scale and clusters is None:
         p, test = mcnemar_exact(wins, losses), "mcnemar exact"
@@ -186,7 +186,7 @@ def _check(left: NDArray[float64], right: NDArray[float64], clusters: Sequence[s
         raise UsageError("paired comparison: a score is no finite number; leave out documents without a score")
 
 
-def _right_counts(left: NDArray[float64], right: NDArray[float64], within: ScoreRange) -> float:
+def right_counts(left: NDArray[float64], right: NDArray[float64], within: ScoreRange) -> float:
     """Return what a right answer counts where all scores are right or wrong (the ends of the range, or 0 and 1, or 0
     and 100), else 0."""
     import numpy as np

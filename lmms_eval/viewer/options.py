@@ -30,6 +30,8 @@ class ReportOptions:
     redact: frozenset[str] = frozenset()
     """Keys of samples, documents and settings whose values are left out."""
     single_file: bool = False
+    compare: bool = True
+    """Runs are compared with each other."""
 
     def __post_init__(self) -> None:
         if self.limit is not None and self.limit < 1:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from lmms_eval.compare.readers import unique_names
 from lmms_eval.errors import UsageError
 from lmms_eval.viewer.chunks import Chunks, FolderChunks, PageChunks, forget_others, write_file
+from lmms_eval.viewer.comparison import ComparisonWriter
 from lmms_eval.viewer.media import MediaStore
 from lmms_eval.viewer.numbers import breakdowns, histogram, outcome_counts, result_rows, warnings
 from lmms_eval.viewer.options import ReportOptions
@@ -85,8 +86,10 @@ def _check_place(out: Path, options: ReportOptions) -> None:
 def _write_runs(runs: Sequence[ReportRun], chunks: Chunks, options: ReportOptions, media: MediaStore) -> _Written:
     entries, samples, problems = [], 0, []
     names = unique_names([run.rows for run in runs])
+    shown: list[list[Sequence[int]]] = []
     for number, (run, name) in enumerate(zip(runs, names, strict=True)):
         tasks: list[dict[str, Any]] = []
+        shown.append([])
         details: dict[str, Any] = {}
         torn: list[str] = []
         audits: list[Mapping[str, Any]] = []
@@ -94,6 +97,7 @@ def _write_runs(runs: Sequence[ReportRun], chunks: Chunks, options: ReportOption
             writer = TaskWriter(run, task, f"{number}-{place}", options, media)
             facts = writer.write(chunks)
             torn += writer.problems[:1]
+            shown[-1].append(facts.rows)
             samples += len(facts.rows)
             audits += facts.audits
             tasks.append(_task_entry(run, task.task, writer.key, facts))
@@ -110,7 +114,12 @@ def _write_runs(runs: Sequence[ReportRun], chunks: Chunks, options: ReportOption
             f"run-{number}",
             redacted({"tasks": details, "document": document, "state": dict(run.state)}, options.redact),
         )
-    chunks.write("runs", {"written": time.time(), "runs": entries, "options": _told(options)})
+    compared = []
+    if options.compare and len(runs) > 1:
+        rows_of = [replace(run.rows, name=name) for run, name in zip(runs, names, strict=True)]
+        compared = ComparisonWriter(rows_of, shown, chunks).write()
+    content = {"written": time.time(), "runs": entries, "compared": compared, "options": _told(options)}
+    chunks.write("runs", content)
     return _Written(samples, problems)
 
 
@@ -172,4 +181,5 @@ def _told(options: ReportOptions) -> dict[str, Any]:
         "chosen": options_told(options),
         "redact": sorted(options.redact),
         "single_file": options.single_file,
+        "compare": options.compare,
     }

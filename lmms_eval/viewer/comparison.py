@@ -1,0 +1,188 @@
+"""The runs of a report against each other: the numbers of ``lmms-eval compare``, and the documents that two share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval.compare.comparing import compare_pairs_of
+from lmms_eval.compare.flips import surprises_among
+from lmms_eval.compare.matching import MatchedPair, PairedColumn, chosen_runs, match_pair, pairs_of, runs_of
+from lmms_eval.compare.options import CompareOptions
+from lmms_eval.compare.runs import RunRows
+from lmms_eval.compare.verdicts import Comparison, PairComparison
+from lmms_eval.errors import DataError, LmmsEvalError, UsageError
+from lmms_eval.stats.differences import right_counts
+from lmms_eval.viewer.chunks import Chunks
+
+if TYPE_CHECKING:
+    from numpy import intp, str_
+    from numpy.typing import NDArray
+
+    Places = NDArray[intp]
+
+MOST_RUNS = 5
+"""Runs of which every pair is compared; of more each is compared with the first."""
+UNPAIRED, NEITHER, ONLY_FIRST, ONLY_SECOND, BOTH = "-nfsb"
+"""Kinds of documents with right-or-wrong scores: by the runs that have them right."""
+EQUAL, FIRST_BETTER, SECOND_BETTER = "=><"
+"""Kinds of documents with other scores."""
+
+_NO_SCORES = "no document has a score in both runs"
+
+Plain = dict[str, Any]
+Shown = Sequence[Sequence[Sequence[int]]]
+"""Rows that the report shows, in its order: by run, by task of the run."""
+
+
+@dataclass(slots=True)
+class ComparisonWriter:
+    """Writer of the pieces ``compare``, ``compare-A-B`` (numbers of a pair) and ``pairs-A-B-N`` (documents of a task).
+
+    A and B are the numbers of runs in the report.
+    """
+
+    runs: Sequence[RunRows]
+    """With names that are unique."""
+    shown: Shown
+    chunks: Chunks
+    _numbers: dict[str, int] = field(init=False)
+    _options: CompareOptions = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._numbers = {run.name: number for number, run in enumerate(self.runs)}
+        self._options = CompareOptions(reference=self.runs[0].name if len(self.runs) > MOST_RUNS else "")
+
+    def write(self) -> list[tuple[int, int]]:
+        """Write all pieces; what cannot be compared is said in them.
+
+        Returns:
+            The pairs that are compared.
+
+        Raises:
+            LmmsEvalError: a file cannot be written.
+        """
+        pairs, refused = self._matched()
+        comparison, reason = self._compared(pairs)
+        entries = [*refused]
+        for place, pair in enumerate(pairs):
+            found = comparison.pairs[place] if comparison is not None else None
+            has_rows = found is not None and len(found.rows) > 0
+            if found is not None and has_rows:
+                self._write_pair(pair, found, runs_of(pairs))
+            entries.append(self._entry(pair.first, pair.second, pair.notes, "" if has_rows else reason or _NO_SCORES))
+        entries.sort(key=lambda entry: (entry["first"], entry["second"]))
+        self.chunks.write("compare", self._summary(comparison) | {"pairs": entries})
+        return [(entry["first"], entry["second"]) for entry in entries if not entry["reason"]]
+
+    def _matched(self) -> tuple[list[MatchedPair], list[Plain]]:
+        matched, refused = [], []
+        for first, second in pairs_of(chosen_runs(self.runs, self._options), self._options):
+            try:
+                matched.append(match_pair(first, second, self._options, keeps_rest=True))
+            except (DataError, UsageError) as error:
+                refused.append(self._entry(first, second, (), str(error)))
+        return matched, refused
+
+    def _compared(self, pairs: Sequence[MatchedPair]) -> tuple[Comparison | None, str]:
+        if not pairs:
+            return None, ""
+        try:
+            return compare_pairs_of(pairs, [run.name for run in self.runs], self._options), ""
+        except LmmsEvalError as error:
+            return None, str(error)
+
+    def _entry(self, first: RunRows, second: RunRows, notes: Sequence[str], reason: str) -> Plain:
+        numbers = self._numbers
+        return {"first": numbers[first.name], "second": numbers[second.name], "notes": list(notes), "reason": reason}
+
+    def _summary(self, comparison: Comparison | None) -> Plain:
+        found = comparison or Comparison((), (), None)
+        return {
+            "reference": self._numbers.get(self._options.reference),
+            "alpha": found.alpha,
+            "notes": found.notes,
+            "rows": sum(len(pair.rows) for pair in found.pairs),
+            "ranks": {row: [asdict(rank) for rank in ranks] for row, ranks in found.ranks.items()},
+        }
+
+    def _write_pair(self, pair: MatchedPair, found: PairComparison, among: Sequence[RunRows]) -> None:
+        name = f"{self._numbers[pair.first.name]}-{self._numbers[pair.second.name]}"
+        by_task: dict[str, list[PairedColumn]] = {}
+        for column in pair.columns:
+            by_task.setdefault(column.task, []).append(column)
+        tasks = []
+        for place, (task, columns) in enumerate(by_task.items()):
+            piece = f"pairs-{name}-{place}"
+            tasks.append({"task": task, "piece": piece, **self._write_documents(piece, pair, columns, among)})
+        self.chunks.write(f"compare-{name}", {"rows": [asdict(row) for row in found.rows], "tasks": tasks})
+
+    def _write_documents(
+        self, piece: str, pair: MatchedPair, columns: Sequence[PairedColumn], among: Sequence[RunRows]
+    ) -> Plain:
+        """Write the documents of a task that both runs have and the report shows; return their number and kinds."""
+        import numpy as np
+
+        shared = columns[0].shared
+        keys, places = [], []
+        for run, rows in ((pair.first, shared.first_rows), (pair.second, shared.second_rows)):
+            number, task = self._numbers[run.name], list(run.tasks).index(columns[0].task)
+            keys.append(f"{number}-{task}")
+            places.append(_places(self.shown[number][task], rows))
+        is_shown = (places[0] >= 0) & (places[1] >= 0)
+        count = int(is_shown.sum())
+        told, written = {}, {}
+        for column in columns:
+            kinds = kinds_of(column)
+            told[f"{column.metric},{column.filter}"] = {
+                "second": f"{column.metric},{column.second_filter or column.filter}",
+                "higher": column.higher_is_better,
+                "kinds": Counter(kinds.tolist()),
+            }
+            surprise = surprises_among(pair, column, among)[is_shown]
+            written[f"{column.metric},{column.filter}"] = {
+                "kinds": "".join(kinds[is_shown].tolist()),
+                # of the documents that changed alone, in their order
+                "surprise": [round(one, 3) for one in surprise[np.isfinite(surprise)].tolist()],
+            }
+        first, second = (_counted(side[is_shown].tolist()) for side in places)
+        self.chunks.write(piece, {"count": count, "first": first, "second": second, "columns": written})
+        return {"first": keys[0], "second": keys[1], "documents": len(is_shown), "shown": count, "columns": told}
+
+
+def kinds_of(column: PairedColumn) -> NDArray[str_]:
+    """Tell of each document that both runs have on which side it is right, or better; one letter each."""
+    import numpy as np
+
+    has, better = column.has_both, column.better()
+    first, second = column.first, column.second
+    kinds = np.full(len(has), UNPAIRED)
+    if column.higher_is_better and has.any() and right_counts(first[has], second[has], column.within):
+        # the lower of two values is the wrong one, also where all documents have the same
+        wrong = column.within.low if np.isfinite(column.within.low) else 0.0
+        kinds[has & (first == wrong) & (second == wrong)] = NEITHER
+        kinds[has & (first != wrong) & (second != wrong)] = BOTH
+        kinds[has & (better > 0)] = ONLY_FIRST
+        kinds[has & (better < 0)] = ONLY_SECOND
+        return kinds
+    for kind, where in ((EQUAL, better == 0), (FIRST_BETTER, better > 0), (SECOND_BETTER, better < 0)):
+        kinds[has & where] = kind
+    return kinds
+
+
+def _places(shown: Sequence[int], rows: Places) -> Places:
+    """Find the places in the report of rows of a task; -1: not shown."""
+    import numpy as np
+
+    if not len(shown):
+        return np.full(len(rows), -1, np.intp)
+    known = np.asarray(shown, np.intp)  # ascending
+    at = np.minimum(np.searchsorted(known, rows), len(known) - 1)
+    return np.where(known[at] == rows, at, -1)
+
+
+def _counted(places: list[int]) -> list[int] | None:
+    """Return places, or ``None`` where they are 0, 1, 2, ... as of most runs."""
+    return None if places == list(range(len(places))) else places
