@@ -50,6 +50,9 @@ class PairedColumn:
     second_filter: str = ""
     """What the second run calls the filter pipeline, where it has another name."""
 
+    def __str__(self) -> str:
+        return f"{self.metric},{self.filter}"
+
     @property
     def is_share(self) -> bool:
         """Scores from 0 to 1."""

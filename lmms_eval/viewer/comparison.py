@@ -136,13 +136,14 @@ class ComparisonWriter:
         told, written = {}, {}
         for column in columns:
             kinds = kinds_of(column)
-            told[f"{column.metric},{column.filter}"] = {
+            told[str(column)] = {
+                "first": str(column),
                 "second": f"{column.metric},{column.second_filter or column.filter}",
                 "higher": column.higher_is_better,
                 "kinds": Counter(kinds.tolist()),
             }
             surprise = surprises_among(pair, column, among)[is_shown]
-            written[f"{column.metric},{column.filter}"] = {
+            written[str(column)] = {
                 "kinds": "".join(kinds[is_shown].tolist()),
                 # of the documents that changed alone, in their order
                 "surprise": [round(one, 3) for one in surprise[np.isfinite(surprise)].tolist()],

@@ -27,14 +27,14 @@ Chart.defaults.animation = false;
 Chart.defaults.maintainAspectRatio = false;
 Chart.defaults.font.family = "system-ui, sans-serif";
 
-const token = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+export const token = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 interface WithIntervals {
   intervals?: ([number, number] | null)[];
 }
 
 /** Whiskers over bars and points, along the axis of values. */
-const whiskers: Plugin = {
+export const whiskers: Plugin = {
   id: "whiskers",
   afterDatasetsDraw(chart) {
     const { ctx } = chart;
@@ -72,7 +72,7 @@ const whiskers: Plugin = {
   },
 };
 
-function Canvas({ config, height, label }: { config: () => ChartConfiguration; height: number; label: string }) {
+export function Canvas({ config, height, label }: { config: () => ChartConfiguration; height: number; label: string }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const theme = useTheme();
   useEffect(() => {
@@ -152,7 +152,7 @@ export function Bars({ bars, label, isDifference = false }: { bars: Bar[]; label
 const shortened = (text: string): string => (text.length > 28 ? `${text.slice(0, 27)}…` : text);
 
 /** Keeps a function while what it is made from stays the same. */
-function useStable<T>(make: () => T, from: unknown): () => T {
+export function useStable<T>(make: () => T, from: unknown): () => T {
   const kept = useRef<{ make: () => T; from: unknown }>({ make, from });
   if (kept.current.from !== from) kept.current = { make, from };
   return kept.current.make;

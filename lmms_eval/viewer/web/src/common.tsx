@@ -8,19 +8,22 @@ import type { Cell, Warning } from "./types";
 
 export type Loaded<T> = { content?: T; error?: string };
 
-export function useLoaded<T>(name: string): Loaded<T> {
-  const [state, set] = useState<Loaded<T> & { name?: string }>({});
+export const useLoaded = <T,>(name: string): Loaded<T> => useMade<T>(name, () => load<T>(name));
+
+/** What is made from loaded pieces; `key` names it. */
+export function useMade<T>(key: string, make: () => Promise<T>): Loaded<T> {
+  const [state, set] = useState<Loaded<T> & { key?: string }>({});
   useEffect(() => {
     let current = true;
-    load<T>(name).then(
-      (content) => current && set({ content, name }),
-      (error: Error) => current && set({ error: error.message, name }),
+    make().then(
+      (content) => current && set({ content, key }),
+      (error: Error) => current && set({ error: error.message, key }),
     );
     return () => {
       current = false;
     };
-  }, [name]);
-  return state.name === name ? state : {};
+  }, [key]);
+  return state.key === key ? state : {};
 }
 
 export function Waiting({ error }: { error?: string }) {

@@ -94,7 +94,7 @@ interface FieldProps {
   change: Change;
 }
 
-function Choice({ label, name, values, params, change }: FieldProps & { values: string[] }) {
+export function Choice({ label, name, values, params, change }: FieldProps & { values: string[] }) {
   return (
     <label class="field">
       {label}

@@ -195,6 +195,13 @@ export function Home({ report }: { report: Report }) {
         {count(samples)} samples, written {new Date(report.written * 1000).toISOString().slice(0, 16).replace("T", " ")} UTC
         {limits.length ? ` · ${limits.join(" · ")}` : ""}
       </p>
+      {(report.compared?.length ?? 0) > 0 && (
+        <p>
+          <a class="button" href="#/:compare">
+            Compare
+          </a>
+        </p>
+      )}
       <Warnings warnings={warnings} />
       <Section title="Runs">
         <SortedTable rows={report.runs} columns={COLUMNS} label="Runs" />

@@ -5,11 +5,13 @@ import { useEffect, useState } from "preact/hooks";
 
 import { AuditPage, isAudit } from "./audit";
 import { useLoaded, Waiting } from "./common";
+import { ComparePage } from "./compare";
 import { Home } from "./home";
-import { address, ALL, useRoute, type Route } from "./route";
+import { address, ALL, pageAddress, useRoute, type Route } from "./route";
 import { RunPage } from "./run";
 import { SamplePage } from "./sample";
-import { isTyping, SamplesPage } from "./samples";
+import { isTyping } from "./keys";
+import { SamplesPage } from "./samples";
 import { plain, Text } from "./text";
 import { applyTheme, switchTheme, useTheme } from "./theme";
 import type { Report } from "./types";
@@ -46,6 +48,7 @@ function App() {
 }
 
 function Page({ report, route }: { report: Report; route: Route }) {
+  if (route.page === "compare") return <ComparePage report={report} route={route} />;
   if (route.run === undefined) return <Home report={report} />;
   const run = report.runs.find((one) => one.name === route.run);
   if (!run) return <main><Waiting error={`the report holds no run ${route.run}`} /></main>;
@@ -61,6 +64,7 @@ function Top({ route }: { route: Route }) {
     <header class="top">
       <nav aria-label="Where">
         <a href="#/">Report</a>
+        {route.page === "compare" && <a href={pageAddress("compare", route.params)}>Compare</a>}
         {route.run !== undefined && (
           <a href={address([route.run])}>
             <Text>{route.run}</Text>

@@ -1,7 +1,9 @@
-// The address holds what is shown: `#/RUN`, `#/RUN?page=audit`, `#/RUN/TASK?filters` (TASK `*`: all), `#/RUN/TASK/DOC?filters`.
+// The address holds what is shown: `#/RUN`, `#/RUN?page=audit`, `#/RUN/TASK?filters` (TASK `*`: all),
+// `#/RUN/TASK/DOC?filters`, and pages over several runs, `#/:PAGE?...`. Names of runs are written with their colons encoded, so none can be such a page.
 import { useEffect, useState } from "preact/hooks";
 
 export interface Route {
+  page?: string;
   run?: string;
   task?: string;
   doc?: string;
@@ -12,8 +14,10 @@ export const ALL = "*";
 
 export function parse(hash: string): Route {
   const [path = "", query = ""] = hash.replace(/^#\/?/, "").split(/\?(.*)/s);
+  const params = new URLSearchParams(query);
+  if (path.startsWith(":")) return { page: path.slice(1), params };
   const [run, task, doc] = path.split("/").map(decoded);
-  return { run: run || undefined, task: task || undefined, doc: doc || undefined, params: new URLSearchParams(query) };
+  return { run: run || undefined, task: task || undefined, doc: doc || undefined, params };
 }
 
 function decoded(part: string): string {
@@ -29,6 +33,11 @@ export function address(parts: (string | undefined)[], params?: URLSearchParams)
   const query = params?.toString();
   return `#/${path}${query ? `?${query}` : ""}`;
 }
+
+export const pageAddress = (page: string, params: URLSearchParams): string => {
+  const query = params.toString();
+  return `#/:${page}${query ? `?${query}` : ""}`;
+};
 
 export const go = (hash: string): void => {
   location.hash = hash;

@@ -1,12 +1,13 @@
 // One sample: what was asked, what came back, and how its score came about.
 import { diffWords } from "diff";
 import type { ComponentChildren } from "preact";
-import { useEffect, useMemo } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 
 import { useLoaded, Waiting } from "./common";
 import { MediumView, Shapes } from "./media";
 import { address, go, type Route } from "./route";
-import { isTyping, rowAddress, Status, useListed, type Listed } from "./samples";
+import { useKeys } from "./keys";
+import { rowAddress, Status, useListed, type Listed } from "./samples";
 import { STATUSES } from "./table";
 import { count, number, seconds, Text, told } from "./text";
 import type { Json, JsonObject, Medium, RunEntry, Sample, Shape, TaskEntry } from "./types";
@@ -38,32 +39,32 @@ function Loaded({ listed, row, task, route }: { listed: Listed; row: number; tas
     return at < 0 || next === undefined ? undefined : rowAddress(table, next, route.params);
   };
   const back = address([route.run, route.task], route.params);
-  useEffect(() => {
-    const pressed = (event: KeyboardEvent) => {
-      if (isTyping(event) || event.ctrlKey || event.metaKey || event.altKey) return;
-      const target = { j: step(1), k: step(-1), Escape: back, u: back }[event.key];
-      if (target) go(target);
-    };
-    window.addEventListener("keydown", pressed);
-    return () => window.removeEventListener("keydown", pressed);
-  });
   return (
     <main class="wide">
-      <nav class="steps" aria-label="Samples">
-        <a href={back}>List</a>
-        <Step to={step(-1)} name="Previous" />
-        <Step to={step(1)} name="Next" />
-        {at >= 0 && (
-          <span class="quiet">
-            {count(at + 1)} of {count(rows.length)}
-          </span>
-        )}
-      </nav>
+      <Steps back={back} step={step} at={at} of={rows.length} />
       <h1>
         <Text>{route.doc}</Text>
       </h1>
       {sample ? <SampleView key={row} sample={sample} status={table.status[row] ?? 0} /> : <Waiting error={error} />}
     </main>
+  );
+}
+
+/** The way through a list of samples, by links and by keys. */
+export function Steps({ back, step, at, of }: { back: string; step: (by: number) => string | undefined; at: number; of: number }) {
+  const to = (target: string | undefined) => () => target && go(target);
+  useKeys({ j: to(step(1)), k: to(step(-1)), Escape: to(back), u: to(back) });
+  return (
+    <nav class="steps" aria-label="Samples">
+      <a href={back}>List</a>
+      <Step to={step(-1)} name="Previous" />
+      <Step to={step(1)} name="Next" />
+      {at >= 0 && (
+        <span class="quiet">
+          {count(at + 1)} of {count(of)}
+        </span>
+      )}
+    </nav>
   );
 }
 
@@ -127,7 +128,7 @@ export function Block({ title, children }: { title: string; children: ComponentC
   );
 }
 
-const Pre = ({ children, grave }: { children: unknown; grave?: boolean }) => (
+export const Pre = ({ children, grave }: { children: unknown; grave?: boolean }) => (
   <pre class={`text ${grave ? "grave" : ""}`}>
     <Text>{children}</Text>
   </pre>
@@ -136,7 +137,7 @@ const Pre = ({ children, grave }: { children: unknown; grave?: boolean }) => (
 const MARK = /<(?:image|video|audio)(?:[ _-]?\d{1,4})?>/g;
 
 /** The prompt with its media at their marks, where there is a mark for each; else the media come first. */
-function Prompt({ text, media, shapes }: { text: string; media: Medium[]; shapes: Shape[] }) {
+export function Prompt({ text, media, shapes }: { text: string; media: Medium[]; shapes: Shape[] }) {
   const marks = [...text.matchAll(MARK)];
   const view = (medium: Medium, place: number) => (
     <MediumView medium={medium}>{shapes.length > 0 && place === media.length - 1 && <Shapes shapes={shapes} />}</MediumView>
@@ -183,12 +184,7 @@ function Answers({ sample, line }: { sample: Sample; line: JsonObject }) {
   return (
     <>
       <Block title="Answer">
-        <Parts parts={line.parts} made={sample.made ?? {}} />
-        {Array.isArray(line.filtered_resps) && line.filtered_resps.length > 1 ? (
-          <Rounds values={line.filtered_resps} />
-        ) : (
-          !line.parts && <Compared answer={parsed} target={target} />
-        )}
+        <Answer sample={sample} target={target} than="the reference" />
       </Block>
       <Block title="Reference">
         <Pre>{target}</Pre>
@@ -211,6 +207,21 @@ function Answers({ sample, line }: { sample: Sample; line: JsonObject }) {
   );
 }
 
+/** The parsed answer, with the words marked that the target does not have. */
+export function Answer({ sample, target, than }: { sample: Sample; target: string; than: string }) {
+  const line = sample.lines[0] ?? {};
+  return (
+    <>
+      <Parts parts={line.parts} made={sample.made ?? {}} />
+      {Array.isArray(line.filtered_resps) && line.filtered_resps.length > 1 ? (
+        <Rounds values={line.filtered_resps} />
+      ) : (
+        !line.parts && <Compared answer={told(line.filtered_resps)} target={target} than={than} />
+      )}
+    </>
+  );
+}
+
 const Rounds = ({ values }: { values: Json[] }) => (
   <ol class="rounds">
     {values.map((value) => (
@@ -223,8 +234,7 @@ const Rounds = ({ values }: { values: Json[] }) => (
 
 const LONGEST = 4000;
 
-/** The answer, with the words marked that the reference does not have. */
-function Compared({ answer, target }: { answer: string; target: string }) {
+function Compared({ answer, target, than }: { answer: string; target: string; than: string }) {
   const pieces = useMemo(() => (target && answer.length + target.length < LONGEST ? diffWords(target, answer) : []), [answer, target]);
   const common = pieces.some((piece) => !piece.added && !piece.removed && piece.value.trim());
   if (answer === "") return <p class="empty">The answer is empty.</p>;
@@ -232,7 +242,11 @@ function Compared({ answer, target }: { answer: string; target: string }) {
     return (
       <>
         <Pre>{answer}</Pre>
-        {answer === target && <p class="quiet">The same text as the reference.</p>}
+        {answer === target && (
+          <p class="quiet">
+            The same text as <Text>{than}</Text>.
+          </p>
+        )}
       </>
     );
   return (
@@ -260,7 +274,7 @@ function Parts({ parts, made }: { parts: Json | undefined; made: Record<string, 
   );
 }
 
-function Metrics({ line, several }: { line: JsonObject; several: boolean }) {
+export function Metrics({ line, several }: { line: JsonObject; several: boolean }) {
   const metrics = Object.entries(line).filter(([name]) => !OWN.has(name));
   if (!metrics.length) return <p class="quiet">No metric.</p>;
   return (
@@ -342,7 +356,7 @@ function Judge({ judge }: { judge: Json | undefined }) {
   );
 }
 
-function Document({ doc }: { doc: Json | undefined }) {
+export function Document({ doc }: { doc: Json | undefined }) {
   if (doc === null || typeof doc !== "object" || Array.isArray(doc)) return null;
   const fields = Object.entries(doc).filter(([, value]) => value !== null && value !== "");
   if (!fields.length) return null;

@@ -1,15 +1,16 @@
 // The list of samples: only the rows in sight are in the page, so that it stays smooth at 100,000.
-import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 
 import { Filters } from "./filters";
 import { Picture } from "./media";
-import { address, ALL, go, replace, type Route } from "./route";
+import { address, ALL, replace, type Route } from "./route";
 import { search, type Progress } from "./search";
 import { Selection } from "./selection";
 import { chosen, mainScore, readTable, STATUSES, type Table } from "./table";
 import { count, number, plain, seconds, Text } from "./text";
 import type { RunEntry } from "./types";
 import { Waiting } from "./common";
+import { VirtualList } from "./virtual";
 
 export interface Listed {
   table: Table;
@@ -114,95 +115,37 @@ function List({ listed, route }: { listed: Listed; route: Route }) {
 type Change = (changes: Record<string, string | null>) => void;
 
 function Scroller({ table, rows, params, change }: { table: Table; rows: number[]; params: URLSearchParams; change: Change }) {
-  const box = useRef<HTMLDivElement>(null);
-  const [view, setView] = useState({ top: 0, height: 600, width: 1000 });
-  const [selected, select] = useState(0);
-  const now = useRef(0); // keys come faster than the page is drawn
   const grid = params.get("view") === "grid";
-  const across = grid ? Math.max(1, Math.floor(view.width / TILE)) : 1;
-  const height = grid ? TILE : ROW;
-  const lines = Math.ceil(rows.length / across);
-
-  useLayoutEffect(() => {
-    const element = box.current;
-    if (!element) return;
-    const look = () => setView({ top: element.scrollTop, height: element.clientHeight, width: element.clientWidth });
-    look();
-    const watcher = new ResizeObserver(look);
-    watcher.observe(element);
-    element.addEventListener("scroll", look, { passive: true });
-    return () => {
-      watcher.disconnect();
-      element.removeEventListener("scroll", look);
-    };
-  }, []);
-
-  useEffect(() => {
-    const move = (by: number) => {
-      const next = Math.max(0, Math.min(rows.length - 1, now.current + by));
-      now.current = next;
-      select(next);
-      const top = Math.floor(next / across) * height;
-      const element = box.current;
-      if (element && (top < element.scrollTop || top + height > element.scrollTop + element.clientHeight - 40))
-        element.scrollTop = Math.max(0, top - element.clientHeight / 2);
-    };
-    const pressed = (event: KeyboardEvent) => {
-      if (isTyping(event) || event.ctrlKey || event.metaKey || event.altKey) return;
-      const keys: Record<string, () => void> = {
-        j: () => move(1),
-        k: () => move(-1),
-        ArrowDown: () => move(across),
-        ArrowUp: () => move(-across),
-        Enter: () => rows[now.current] !== undefined && go(rowAddress(table, rows[now.current] as number, params)),
-        g: () => change({ view: grid ? null : "grid" }),
-      };
-      if (event.key === "Enter" && event.target instanceof HTMLElement && event.target.closest("a,button,summary")) return;
-      const action = keys[event.key];
-      if (action) {
-        event.preventDefault();
-        action();
-      }
-    };
-    window.addEventListener("keydown", pressed);
-    return () => window.removeEventListener("keydown", pressed);
-  }, [rows, across, params, change]);
-
-  const first = Math.max(0, Math.floor(view.top / height) - 4);
-  const last = Math.min(lines, Math.ceil((view.top + view.height) / height) + 4);
-  const visible = rows.slice(first * across, last * across);
   const columns = columnsOf(table, params);
+  const row = (place: number): number => rows[place] ?? 0;
   return (
-    <div class={`list ${grid ? "tiles" : ""}`} ref={box} tabIndex={0} role="region" aria-label="Samples">
-      {!grid && <Heading columns={columns} params={params} change={change} />}
-      <div class="space" style={{ height: `${lines * height}px` }}>
-        <div class="window" style={{ transform: `translateY(${first * height}px)` }}>
-          {visible.map((row, at) => {
-            const place = first * across + at;
-            const isSelected = place === selected;
-            return grid ? (
-              <Tile table={table} row={row} params={params} selected={isSelected} />
-            ) : (
-              <a
-                key={row}
-                class={`row ${isSelected ? "selected" : ""}`}
-                href={rowAddress(table, row, params)}
-                style={{ gridTemplateColumns: template(columns) }}
-              >
-                {columns.map((column) => (
-                  <span class={column.class}>{column.cell(row)}</span>
-                ))}
-              </a>
-            );
-          })}
-        </div>
-      </div>
-    </div>
+    <VirtualList
+      count={rows.length}
+      height={grid ? TILE : ROW}
+      tile={grid ? TILE : undefined}
+      label="Samples"
+      heading={!grid && <Heading columns={columns} params={params} change={change} />}
+      address={(place) => rowAddress(table, row(place), params)}
+      keys={{ g: () => change({ view: grid ? null : "grid" }) }}
+      item={(place, selected) =>
+        grid ? (
+          <Tile table={table} row={row(place)} params={params} selected={selected} />
+        ) : (
+          <a
+            key={row(place)}
+            class={`row ${selected ? "selected" : ""}`}
+            href={rowAddress(table, row(place), params)}
+            style={{ gridTemplateColumns: template(columns) }}
+          >
+            {columns.map((column) => (
+              <span class={column.class}>{column.cell(row(place))}</span>
+            ))}
+          </a>
+        )
+      }
+    />
   );
 }
-
-export const isTyping = (event: KeyboardEvent): boolean =>
-  event.target instanceof HTMLElement && event.target.closest("input,select,textarea") !== null;
 
 export interface ListColumn {
   key: string;

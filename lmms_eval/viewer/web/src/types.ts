@@ -76,7 +76,9 @@ export interface RunEntry {
 export interface Report {
   written: number;
   runs: RunEntry[];
-  options: { media: string; chosen: string[]; redact: string[]; single_file: boolean };
+  /** Pairs of runs (numbers) that are compared. */
+  compared?: [number, number][];
+  options: { media: string; chosen: string[]; redact: string[]; single_file: boolean; compare?: boolean };
 }
 
 export interface Histogram {

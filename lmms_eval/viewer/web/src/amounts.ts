@@ -1,0 +1,22 @@
+// Numbers of a comparison as texts.
+import type { Difference } from "./pairs";
+import { number } from "./text";
+
+export const metricOf = (row: Difference): string => row.metric + (row.filter === "none" || !row.filter ? "" : `,${row.filter}`);
+export const labelOf = (row: Difference): string => `${row.name} ${metricOf(row)}`;
+export const percent = (level: number): string => `${Math.round(1000 * level) / 10} %`;
+
+/** A text without its middle where it is long: names of tasks and runs often begin alike. */
+export const cut = (text: string, most = 32): string =>
+  text.length > most ? `${text.slice(0, most / 4)}…${text.slice(text.length - (most - most / 4 - 1))}` : text;
+
+/** A number in the units of a row's scores, shares in percent. */
+export const share = (row: Difference, value: number): string => (row.unit === "percent" ? `${(100 * value).toFixed(2)} %` : number(value));
+
+/** A difference in percent points, or in the units of the scores; with its sign. */
+export function sized(row: Difference, value: number): string {
+  const size = row.unit === "percent" ? (100 * Math.abs(value)).toFixed(2) : number(Math.abs(value));
+  return `${value > 0 ? "+" : value < 0 ? "−" : ""}${size}`;
+}
+
+export const probability = (p: number | null): string => (p === null ? "–" : p < 1e-4 ? "<0.0001" : p.toFixed(4));

@@ -1,0 +1,176 @@
+// Numbers of a comparison: the differences as a table and as a forest plot, and all that is known of one of them.
+import { Section, SortedTable, type Column } from "./common";
+import { labelOf, metricOf, percent, probability, share, sized } from "./amounts";
+import { Forests } from "./forest";
+import { changedParams, keyOf, kindsOfRow, type Difference, type Pair, type Summary } from "./pairs";
+import { pageAddress } from "./route";
+import { count, plain, Text } from "./text";
+
+interface Shown {
+  pair: Pair;
+  row: Difference;
+}
+
+interface DifferencesProps {
+  summary: Summary;
+  pairs: Pair[];
+  row: Difference | undefined;
+  params: URLSearchParams;
+}
+
+export function Differences({ summary, pairs, row: chosen, params }: DifferencesProps) {
+  const rows = byNumber(pairs);
+  if (!rows.length) return null;
+  const several = pairs.length > 1;
+  const isChosen = ({ row }: Shown): boolean => chosen !== undefined && row.name === chosen.name && keyOf(row) === keyOf(chosen);
+  const plotted = several ? rows.filter(isChosen) : rows;
+  return (
+    <Section title="Differences">
+      <p class="quiet">
+        First − second, with {percent(1 - summary.alpha)} intervals; a verdict says what the first is. {!several && <PairNames pair={rows[0]?.pair} />}
+      </p>
+      <div class="forest">
+        <div class="plots">
+          {several && chosen && <h3>{plain(labelOf(chosen))}</h3>}
+          <Forests rows={plotted.map(({ pair, row }) => ({ row, lines: several ? [pair.first.name, `− ${pair.second.name}`] : [row.name, metricOf(row)] }))} />
+        </div>
+        <SortedTable rows={rows} columns={columns(several, params)} label="Differences" rowClass={(one) => (isChosen(one) ? "chosen" : "")} />
+      </div>
+    </Section>
+  );
+}
+
+/** Rows of all pairs, those of one number together. */
+function byNumber(pairs: Pair[]): Shown[] {
+  const groups = new Map<string, Shown[]>();
+  for (const pair of pairs)
+    for (const row of pair.rows) {
+      const key = JSON.stringify([row.name, keyOf(row)]);
+      groups.set(key, [...(groups.get(key) ?? []), { pair, row }]);
+    }
+  return [...groups.values()].flat();
+}
+
+const PairNames = ({ pair }: { pair?: Pair }) => (
+  <>
+    First: <Text>{pair?.first.name}</Text>; second: <Text>{pair?.second.name}</Text>.
+  </>
+);
+
+function columns(several: boolean, params: URLSearchParams): Column<Shown>[] {
+  const pair: Column<Shown> = {
+    name: "Pair",
+    value: ({ pair: { first, second } }) => `${first.name} − ${second.name}`,
+    cell: ({ pair: { first, second } }) => (
+      <>
+        <Text>{first.name}</Text>
+        <small class="line">
+          − <Text>{second.name}</Text>
+        </small>
+      </>
+    ),
+  };
+  return [
+    {
+      name: "Number",
+      value: ({ row }) => labelOf(row),
+      cell: ({ pair: of, row }) => (
+        <>
+          <TaskLink pair={of} row={row} params={params} />
+          <small class="line">
+            <Text>{metricOf(row)}</Text> <span title={row.higher_is_better ? "More is better" : "Less is better"}>{row.higher_is_better ? "↑" : "↓"}</span>
+          </small>
+        </>
+      ),
+    },
+    ...(several ? [pair] : []),
+    {
+      name: "Means",
+      title: "Of the first above that of the second, over the paired documents",
+      class: "number",
+      value: ({ row }) => row.first,
+      cell: ({ row }) => (
+        <>
+          {share(row, row.first)}
+          <small class="line">{share(row, row.second)}</small>
+        </>
+      ),
+    },
+    { name: "Difference", class: "number", value: ({ row }) => row.value, cell: ({ row }) => <Size row={row} /> },
+    { name: "Verdict", value: ({ row }) => row.verdict, cell: ({ row }) => <Verdict row={row} /> },
+    {
+      name: "p (Holm)",
+      title: "Corrected over all differences of this report",
+      class: "number",
+      value: ({ row }) => row.p_holm,
+      cell: ({ row }) => probability(row.p_holm),
+    },
+    { name: "N", title: "Paired documents", class: "number", value: ({ row }) => row.pairing.paired, cell: ({ row }) => count(row.pairing.paired) },
+  ];
+}
+
+function TaskLink({ pair, row, params }: { pair: Pair; row: Difference; params: URLSearchParams }) {
+  if (!kindsOfRow(pair, row)) return <Text>{row.name}</Text>;
+  return (
+    <a href={pageAddress("compare", changedParams(params, { task: row.name, metric: keyOf(row), flip: null, id: null, sort: null }))}>
+      <Text>{row.name}</Text>
+    </a>
+  );
+}
+
+export function Size({ row }: { row: Difference }) {
+  return (
+    <span class="score">
+      <b>
+        {sized(row, row.value)}
+        {row.unit === "percent" && " pp"}
+      </b>
+      <small title={row.interval?.method}>{row.interval ? `[${sized(row, row.interval.low)}, ${sized(row, row.interval.high)}]` : plain(row.no_interval)}</small>
+    </span>
+  );
+}
+
+const TONES = { better: "right", worse: "wrong", equivalent: "", "cannot tell": "quiet" } as const;
+
+export const Verdict = ({ row, short }: { row: Difference; short?: boolean }) => (
+  <span class={`verdict ${TONES[row.verdict]}`}>
+    {row.verdict}
+    {!short && row.needed !== null && <small class="line">n ≥ {count(row.needed)}</small>}
+  </span>
+);
+
+/** All that is known of one difference. */
+export function Facts({ row }: { row: Difference }) {
+  const { pairing, sensitivity } = row;
+  const left = [
+    [pairing.only_first, "only the first has"],
+    [pairing.only_second, "only the second has"],
+    [pairing.unscored[0] ?? 0, "unscored in the first"],
+    [pairing.unscored[1] ?? 0, "unscored in the second"],
+    [pairing.failed[0] ?? 0, "failed in the first"],
+    [pairing.failed[1] ?? 0, "failed in the second"],
+  ] as const;
+  const facts: [string, string][] = [
+    ["Paired documents", count(pairing.paired)],
+    ["Left out", left.filter(([documents]) => documents).map(([documents, text]) => `${count(documents)} ${text}`).join(", ") || "none"],
+    ["If these counted wrong", sensitivity ? `${sized(row, sensitivity.difference)} over ${count(sensitivity.n)} documents` : ""],
+    ["Interval", row.interval?.method ?? row.no_interval],
+    ["Test", row.p === null ? "" : `${row.test}, p = ${probability(row.p)} (Holm ${probability(row.p_holm)}, Benjamini–Hochberg ${probability(row.p_bh)})`],
+    ["Detectable", row.detectable === null ? "" : `${sized(row, row.detectable).replace("+", "")}${row.unit === "percent" ? " pp" : ""} with 80 % power`],
+    ["Notes", row.notes.join("; ")],
+  ];
+  return (
+    <dl class="facts">
+      {facts.map(([name, text]) =>
+        text ? (
+          <>
+            <dt>{name}</dt>
+            <dd>
+              <Text>{text}</Text>
+            </dd>
+          </>
+        ) : null,
+      )}
+    </dl>
+  );
+}

@@ -1,0 +1,222 @@
+// The list of documents that the compared runs share.
+import { Choice } from "./filters";
+import type { Change } from "./compare";
+import { Picture } from "./media";
+import { changedParams, isChanged, type Difference, type Documents } from "./pairs";
+import { pageAddress } from "./route";
+import { count, number, plain, Text } from "./text";
+import { VirtualList } from "./virtual";
+
+const ROW = 44;
+
+export const documentAddress = (documents: Documents, row: number, params: URLSearchParams): string =>
+  pageAddress("compare", changedParams(params, { doc: documents.tables[0]?.id[documents.places[0]?.[row] ?? -1] ?? "" }));
+
+interface ListProps {
+  documents: Documents;
+  row: Difference;
+  params: URLSearchParams;
+  change: Change;
+}
+
+export function DocumentList({ documents, row, params, change }: ListProps) {
+  const rows = chosenDocuments(documents, params);
+  const all = documents.places[0]?.length ?? 0;
+  return (
+    <>
+      <Filters documents={documents} row={row} params={params} change={change} />
+      <p class="quiet" role="status">
+        {rows.length === all ? `${count(all)} documents` : `${count(rows.length)} of ${count(all)} documents`}
+      </p>
+      {rows.length === 0 ? (
+        <p class="empty">No document fits these filters.</p>
+      ) : (
+        <VirtualList
+          count={rows.length}
+          height={ROW}
+          label="Documents"
+          heading={<Heading documents={documents} />}
+          address={(place) => documentAddress(documents, rows[place] ?? 0, params)}
+          item={(place, selected) => <Row key={rows[place]} documents={documents} row={rows[place] ?? 0} selected={selected} params={params} />}
+        />
+      )}
+    </>
+  );
+}
+
+/** Kinds by which documents are chosen, with the test of each; of several runs by who has a document right. */
+export function kindsOf(documents: Documents): Map<string, { text: string; fits: (row: number) => boolean }> {
+  const [first, ...others] = documents.runs.map((run) => plain(run.name));
+  const known = new Set(documents.kinds.flat());
+  const binary = ["b", "f", "s", "n"].some((kind) => known.has(kind));
+  const found = new Map<string, { text: string; fits: (row: number) => boolean }>();
+  const [only] = documents.kinds;
+  if (documents.kinds.length === 1 && only) {
+    const texts: [string, string][] = binary
+      ? [["f", `only ${first} right`], ["s", `only ${others[0]} right`], ["b", "both right"], ["n", "both wrong"]]
+      : [[">", `${first} better`], ["<", `${others[0]} better`], ["=", "equal"]];
+    found.set("changed", { text: "changed", fits: (row) => isChanged(only[row] ?? "") });
+    for (const [kind, text] of [...texts, ["-", "without a score on a side"] as const])
+      if (known.has(kind)) found.set(kind, { text, fits: (row) => only[row] === kind });
+    return found;
+  }
+  const at = (row: number): string[] => documents.kinds.map((kinds) => kinds[row] ?? "");
+  found.set("changed", { text: "they differ", fits: (row) => at(row).some(isChanged) });
+  if (!binary) {
+    found.set("=", { text: "all equal", fits: (row) => at(row).every((kind) => kind === "=") });
+    return found;
+  }
+  const right = (row: number): (boolean | null)[] => {
+    const kinds = at(row);
+    const mine = kinds.find((kind) => "bfsn".includes(kind) && kind);
+    return [mine === undefined ? null : mine === "b" || mine === "f", ...kinds.map((kind) => (kind && kind !== "-" ? kind === "b" || kind === "s" : null))];
+  };
+  const every = (wanted: (run: number) => boolean) => (row: number) => right(row).every((one, run) => one === wanted(run));
+  found.set("b", { text: "all right", fits: every(() => true) });
+  found.set("n", { text: "all wrong", fits: every(() => false) });
+  documents.runs.forEach((run, number) => {
+    found.set(`right ${run.number}`, { text: `only ${plain(run.name)} right`, fits: every((other) => other === number) });
+    found.set(`wrong ${run.number}`, { text: `only ${plain(run.name)} wrong`, fits: every((other) => other !== number) });
+  });
+  return found;
+}
+
+/** Rows of the documents that the address asks for: those that changed most surprisingly first. */
+export function chosenDocuments(documents: Documents, params: URLSearchParams): number[] {
+  const [table] = documents.tables;
+  const places = documents.places[0] ?? [];
+  if (!table) return [];
+  const tests: ((row: number) => boolean)[] = [];
+  const flip = params.get("flip");
+  if (flip) tests.push(kindsOf(documents).get(flip)?.fits ?? (() => false));
+  const id = params.get("id")?.toLowerCase();
+  if (id) tests.push((row) => (table.id[places[row] ?? -1] ?? "").toLowerCase().includes(id));
+  for (const [name, value] of params) {
+    const column = name.startsWith("m.") ? table.metadata.get(name.slice(2)) : undefined;
+    if (column && value !== "") tests.push((row) => column[places[row] ?? -1] === value);
+  }
+  const rows = places.map((_, row) => row).filter((row) => tests.every((test) => test(row)));
+  if (params.get("sort") === "id") return rows;
+  const bits = (row: number): number => documents.surprise[row] || -1;
+  return rows.sort((a, b) => bits(b) - bits(a) || a - b);
+}
+
+function Filters({ documents, params, change }: ListProps) {
+  const table = documents.tables[0];
+  const given = [...params.keys()].filter((name) => name.startsWith("m."));
+  const columns = [...(table?.metadata ?? [])].filter(([name, values]) => new Set(values).size > 1 || params.has(`m.${name}`));
+  return (
+    <div class="filters">
+      <div class="bar">
+        <label class="field">
+          Documents
+          <select value={params.get("flip") ?? ""} onChange={(event) => change({ flip: event.currentTarget.value })}>
+            <option value="">all</option>
+            {[...kindsOf(documents)].map(([kind, { text }]) => (
+              <option value={kind}>{text}</option>
+            ))}
+          </select>
+        </label>
+        <input
+          id="search"
+          type="search"
+          placeholder="Find an id  ( / )"
+          aria-label="Find an id"
+          value={params.get("id") ?? ""}
+          onInput={(event) => change({ id: event.currentTarget.value })}
+        />
+        {documents.kinds.length === 1 && (
+          <label class="field">
+            Order
+            <select value={params.get("sort") ?? ""} onChange={(event) => change({ sort: event.currentTarget.value })}>
+              <option value="">most surprising change first</option>
+              <option value="id">as the task has them</option>
+            </select>
+          </label>
+        )}
+      </div>
+      {columns.length > 0 && (
+        <details open={given.length > 0}>
+          <summary>Filters{given.length > 0 && ` (${given.length})`}</summary>
+          <div class="bar fields">
+            {columns.map(([name, values]) => (
+              <Choice label={plain(name)} name={`m.${name}`} values={known(values)} params={params} change={change} />
+            ))}
+          </div>
+        </details>
+      )}
+    </div>
+  );
+}
+
+const known = (values: (string | null)[]): string[] =>
+  [...new Set(values)].filter((value): value is string => value !== null).sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+
+const template = (documents: Documents): string =>
+  `minmax(64px, 120px) ${hasPictures(documents) ? "52px " : ""}repeat(${documents.runs.length}, minmax(0, 1fr))`;
+
+const hasPictures = (documents: Documents): boolean => documents.tables[0]?.thumb.some(Boolean) ?? false;
+
+const Heading = ({ documents }: { documents: Documents }) => (
+  <div class="row head" style={{ gridTemplateColumns: template(documents) }}>
+    <span>Id</span>
+    {hasPictures(documents) && <span />}
+    {documents.runs.map((run) => (
+      <span>
+        <Text>{run.name}</Text>
+      </span>
+    ))}
+  </div>
+);
+
+function Row({ documents, row, selected, params }: { documents: Documents; row: number; selected: boolean; params: URLSearchParams }) {
+  const [table] = documents.tables;
+  const place = documents.places[0]?.[row] ?? -1;
+  return (
+    <a
+      class={`row ${selected ? "selected" : ""}`}
+      href={documentAddress(documents, row, params)}
+      style={{ gridTemplateColumns: template(documents) }}
+    >
+      <span>
+        <Text>{table?.id[place]}</Text>
+      </span>
+      {hasPictures(documents) && (
+        <span>
+          <Picture src={table?.thumb[place]} />
+        </span>
+      )}
+      {documents.runs.map((_, run) => (
+        <Said documents={documents} row={row} run={run} />
+      ))}
+    </a>
+  );
+}
+
+/** Score and answer of a run in a list. */
+function Said({ documents, row, run }: { documents: Documents; row: number; run: number }) {
+  const table = documents.tables[run];
+  const place = documents.places[run]?.[row] ?? -1;
+  if (!table || place < 0) return <span class="quiet">–</span>;
+  return (
+    <span>
+      <ScoreOf documents={documents} row={row} run={run} /> <Text>{table.answer[place]}</Text>
+    </span>
+  );
+}
+
+/** The score of a run, coloured by the kind of the document: right or wrong, better or worse. */
+export function ScoreOf({ documents, row, run }: { documents: Documents; row: number; run: number }) {
+  const place = documents.places[run]?.[row] ?? -1;
+  const score = documents.tables[run]?.scores.get(documents.columns[run] ?? "")?.[place] ?? null;
+  return <b class={toneOf(documents, row, run)}>{number(score)}</b>;
+}
+
+function toneOf(documents: Documents, row: number, run: number): string {
+  const kinds = documents.kinds.map((one) => one[row] ?? "");
+  const kind = run === 0 ? (kinds.find((one) => one && one !== "-") ?? "") : (kinds[run - 1] ?? "");
+  if (kind === "b" || kind === (run === 0 ? "f" : "s")) return "right";
+  if (kind === "n" || kind === (run === 0 ? "s" : "f")) return "wrong";
+  if (documents.kinds.length > 1) return "";
+  return kind === (run === 0 ? ">" : "<") ? "right" : kind === (run === 0 ? "<" : ">") ? "wrong" : "";
+}

@@ -1,0 +1,219 @@
+// The documents behind one difference: how many changed, which, and the list of them.
+import { labelOf, share } from "./amounts";
+import { Section, SortedTable, Waiting } from "./common";
+import type { Change } from "./compare";
+import { Facts, Size, Verdict } from "./differences";
+import { DocumentList } from "./documents";
+import { changedParams, isRightOrWrong, keyOf, kindsOfRow, shownPairs, useDocuments, usePairs, type Difference, type Pair, type Summary } from "./pairs";
+import { pageAddress } from "./route";
+import { count, plain, Text } from "./text";
+import type { RunEntry } from "./types";
+
+interface FlipsProps {
+  summary: Summary;
+  runs: RunEntry[];
+  base: RunEntry | undefined;
+  /** Of two runs. */
+  pair: Pair | undefined;
+  row: Difference;
+  params: URLSearchParams;
+  change: Change;
+}
+
+export function Flips({ summary, runs, base, pair, row, params, change }: FlipsProps) {
+  const { content, error } = useDocuments(summary, runs, base, row);
+  return (
+    <Section title={plain(labelOf(row))} id="documents">
+      {pair ? (
+        <div class="halves">
+          <KindTable pair={pair} row={row} params={params} />
+          <Facts row={row} />
+        </div>
+      ) : (
+        <div class="pairs">
+          <Pairwise summary={summary} runs={runs} row={row} params={params} />
+          <Ranks summary={summary} row={row} />
+        </div>
+      )}
+      {content ? <DocumentList documents={content} row={row} params={params} change={change} /> : <Waiting error={error} />}
+    </Section>
+  );
+}
+
+interface KindProps {
+  pair: Pair;
+  row: Difference;
+  params: URLSearchParams;
+}
+
+/** How many documents each run has right, or better; each number leads to exactly these documents. */
+function KindTable({ pair, row, params }: KindProps) {
+  const task = pair.tasks.find((one) => one.task === row.name);
+  const kinds = kindsOfRow(pair, row);
+  if (!task || !kinds) return null;
+  const [first, second] = [plain(pair.first.name), plain(pair.second.name)];
+  const cell = (kind: string, label: string) => <KindCell kind={kind} label={label} count={kinds[kind] ?? 0} params={params} />;
+  return (
+    <div>
+      {isRightOrWrong(kinds) ? (
+        <table class="kinds">
+          <caption>Documents by what the runs have right</caption>
+          <thead>
+            <tr>
+              <td />
+              <th scope="col">{second} right</th>
+              <th scope="col">{second} wrong</th>
+            </tr>
+          </thead>
+          <tbody>
+            <tr>
+              <th scope="row">{first} right</th>
+              {cell("b", "both right")}
+              {cell("f", `only ${first} right`)}
+            </tr>
+            <tr>
+              <th scope="row">{first} wrong</th>
+              {cell("s", `only ${second} right`)}
+              {cell("n", "both wrong")}
+            </tr>
+          </tbody>
+        </table>
+      ) : (
+        <table class="kinds">
+          <caption>Documents by which run scores better</caption>
+          <thead>
+            <tr>
+              <th scope="col">{first} better</th>
+              <th scope="col">equal</th>
+              <th scope="col">{second} better</th>
+            </tr>
+          </thead>
+          <tbody>
+            <tr>
+              {cell(">", `${first} better`)}
+              {cell("=", "equal")}
+              {cell("<", `${second} better`)}
+            </tr>
+          </tbody>
+        </table>
+      )}
+      {(kinds["-"] ?? 0) > 0 && (
+        <p>
+          <a href={pageAddress("compare", changedParams(params, { flip: "-" }))}>{count(kinds["-"])} without a score on a side</a>
+        </p>
+      )}
+      {task.shown < task.documents && (
+        <p class="quiet">
+          The report holds {count(task.shown)} of these {count(task.documents)} documents; the numbers are those of all.
+        </p>
+      )}
+    </div>
+  );
+}
+
+function KindCell({ kind, label, count: documents, params }: { kind: string; label: string; count: number; params: URLSearchParams }) {
+  const isChosen = params.get("flip") === kind;
+  const tone = { f: "right", ">": "right", s: "wrong", "<": "wrong" }[kind] ?? "";
+  return (
+    <td class={`number ${isChosen ? "selected" : ""}`}>
+      <a
+        class={tone}
+        href={pageAddress("compare", changedParams(params, { flip: isChosen ? null : kind }))}
+        aria-label={`${count(documents)} documents: ${label}`}
+        aria-current={isChosen ? "true" : undefined}
+      >
+        {count(documents)}
+      </a>
+    </td>
+  );
+}
+
+/** Every run against every other in one row: difference, verdict, and on how many documents each is better. */
+function Pairwise({ summary, runs, row, params }: { summary: Summary; runs: RunEntry[]; row: Difference; params: URLSearchParams }) {
+  const { content, error } = usePairs(summary, [...shownPairs(runs, undefined), ...shownPairs([...runs].reverse(), undefined)]);
+  if (!content) return <Waiting error={error} />;
+  const find = (first: RunEntry, second: RunEntry) => {
+    const pair = content.find((one) => one.first === first && one.second === second);
+    const found = pair?.rows.find((one) => one.name === row.name && keyOf(one) === keyOf(row));
+    return { found, reason: pair?.reason ?? "" };
+  };
+  return (
+    <div class="scroll" role="region" aria-label="Pairs" tabIndex={0}>
+      <table class="pairwise">
+        <caption>Run of the row − run of the column; documents on which it is better : worse</caption>
+        <thead>
+          <tr>
+            <td />
+            {runs.map((run) => (
+              <th scope="col">
+                <Text>{run.name}</Text>
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {runs.map((first) => (
+            <tr>
+              <th scope="row">
+                <Text>{first.name}</Text>
+              </th>
+              {runs.map((second) => (
+                <td>{first !== second && <PairCell first={first} second={second} params={params} {...find(first, second)} />}</td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+interface PairCellProps {
+  first: RunEntry;
+  second: RunEntry;
+  found: Difference | undefined;
+  reason: string;
+  params: URLSearchParams;
+}
+
+function PairCell({ first, second, found, reason, params }: PairCellProps) {
+  if (!found) return <span class="quiet" title={plain(reason || "no such number of these runs")}>–</span>;
+  const to = changedParams(params, { run: [first.name, second.name], base: second.name, task: found.name, metric: keyOf(found), flip: null });
+  return (
+    <a href={pageAddress("compare", to)} aria-label={plain(`${first.name} against ${second.name}: ${found.verdict}`)}>
+      <Size row={found} />
+      {found.changed && (
+        <small class="line">
+          {count(found.changed[0])} : {count(found.changed[1])}
+        </small>
+      )}
+      <Verdict row={found} short />
+    </a>
+  );
+}
+
+function Ranks({ summary, row }: { summary: Summary; row: Difference }) {
+  const name = `${row.name} ${keyOf(row)}`;
+  const ranks = Object.hasOwn(summary.ranks, name) ? summary.ranks[name] : undefined;
+  if (!ranks) return <p class="quiet">No ranks: they need three runs that have all their documents in common, and a mean over them.</p>;
+  return (
+    <div>
+      <SortedTable
+        rows={ranks}
+        label="Ranks"
+        columns={[
+          { name: "Rank", title: "Among all runs of the report", class: "number", value: (rank) => rank.rank },
+          { name: "Run", value: (rank) => rank.run },
+          { name: "Mean", class: "number", value: (rank) => rank.score, cell: (rank) => share(row, rank.score) },
+          {
+            name: "May be",
+            title: "Ranks that hold for all runs at once",
+            class: "number",
+            value: (rank) => rank.best,
+            cell: (rank) => (rank.best === rank.worst ? rank.best : `${rank.best} – ${rank.worst}`),
+          },
+        ]}
+      />
+    </div>
+  );
+}
