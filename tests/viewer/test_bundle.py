@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -28,5 +29,7 @@ def test_the_bundle_asks_for_nothing_from_elsewhere() -> None:
     assert "url(" not in style
     assert "@import" not in style
     script = (VIEWER / "bundle/app.js").read_text()
-    for word in ("fetch(", "XMLHttpRequest", "WebSocket", "sendBeacon", "eval(", "new Function"):
+    for word in ("XMLHttpRequest", "WebSocket", "sendBeacon", "eval(", "new Function"):
         assert word not in script
+    # The reader of formulas has a method of this name; the browser's takes an address.
+    assert re.search(r"(?<![.\w$])fetch\((?!\))", script) is None

@@ -94,6 +94,7 @@ const KEYS: [string, string][] = [
   ["u / Esc", "back to the list"],
   ["/", "search in texts"],
   ["g", "grid or list"],
+  ["m", "texts as written, or rendered"],
   ["?", "this help"],
 ];
 

@@ -5,6 +5,7 @@ import { useMemo } from "preact/hooks";
 
 import { useLoaded, Waiting } from "./common";
 import { MediumView, Shapes } from "./media";
+import { Pre, TextForm, useRendered } from "./pre";
 import { address, go, type Route } from "./route";
 import { useKeys } from "./keys";
 import { rowAddress, Status, useListed, type Listed } from "./samples";
@@ -64,6 +65,7 @@ export function Steps({ back, step, at, of }: { back: string; step: (by: number)
           {count(at + 1)} of {count(of)}
         </span>
       )}
+      <TextForm />
     </nav>
   );
 }
@@ -127,12 +129,6 @@ export function Block({ title, children }: { title: string; children: ComponentC
     </section>
   );
 }
-
-export const Pre = ({ children, grave }: { children: unknown; grave?: boolean }) => (
-  <pre class={`text ${grave ? "grave" : ""}`}>
-    <Text>{children}</Text>
-  </pre>
-);
 
 const MARK = /<(?:image|video|audio)(?:[ _-]?\d{1,4})?>/g;
 
@@ -235,10 +231,11 @@ const Rounds = ({ values }: { values: Json[] }) => (
 const LONGEST = 4000;
 
 function Compared({ answer, target, than }: { answer: string; target: string; than: string }) {
+  const rendered = useRendered();
   const pieces = useMemo(() => (target && answer.length + target.length < LONGEST ? diffWords(target, answer) : []), [answer, target]);
   const common = pieces.some((piece) => !piece.added && !piece.removed && piece.value.trim());
   if (answer === "") return <p class="empty">The answer is empty.</p>;
-  if (!common || answer === target)
+  if (!common || answer === target || rendered)
     return (
       <>
         <Pre>{answer}</Pre>
@@ -394,7 +391,7 @@ function Raw({ sample }: { sample: Sample }) {
       <p>
         <button onClick={download}>Download</button>
       </p>
-      <Pre>{text}</Pre>
+      <Pre exact>{text}</Pre>
     </details>
   );
 }
