@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
 import { load } from "./chunks";
-import { number, Text } from "./text";
+import { number, plain, Text } from "./text";
 import type { Cell, Warning } from "./types";
 
 export type Loaded<T> = { content?: T; error?: string };
@@ -117,7 +117,7 @@ export function SortedTable<T>(props: {
   if (sort && by) rows.sort((a, b) => compare(by.value(a), by.value(b), sort.down));
   const click = (column: number) => set(sort?.column === column ? { column, down: !sort.down } : { column, down: false });
   return (
-    <div class="scroll" role="region" aria-label={props.label} tabIndex={0}>
+    <div class="scroll" role="region" aria-label={plain(props.label)} tabIndex={0}>
       <table>
         <thead>
           <tr>
@@ -126,8 +126,8 @@ export function SortedTable<T>(props: {
                 class={column.class}
                 aria-sort={sort?.column === place ? (sort.down ? "descending" : "ascending") : "none"}
               >
-                <button class="heading" title={column.title} onClick={() => click(place)}>
-                  {column.name}
+                <button class="heading" title={column.title && plain(column.title)} onClick={() => click(place)}>
+                  <Text>{column.name}</Text>
                   <span aria-hidden="true">{sort?.column === place ? (sort.down ? " ↓" : " ↑") : ""}</span>
                 </button>
               </th>

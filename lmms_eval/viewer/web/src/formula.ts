@@ -31,9 +31,9 @@ const ATTRIBUTES: Record<string, RegExp> = {
   separator: WORD,
   stretchy: WORD,
 };
-/** Commands that show nothing of what they are given, or that would change what others mean. */
+/** Commands that show nothing of what they are given or would change what others mean, remarks, hidden characters. */
 const REFUSED =
-  /\\(?:[egx]?def|let|futurelet|global|long|(?:re)?newcommand|providecommand|message|errmessage|show|href|url|includegraphics|html[A-Z][a-z]*)(?![a-zA-Z])|(?:^|[^\\])(?:\\\\)*%/;
+  /\\(?:[egx]?def|let|futurelet|global|long|(?:re)?newcommand|providecommand|message|errmessage|show|href|url|includegraphics|html[A-Z][a-z]*)(?![a-zA-Z])|(?:^|[^\\])(?:\\\\)*%|⟨U\+/;
 const DEEPEST = 40;
 const MOST_ELEMENTS = 2000;
 

@@ -9,6 +9,9 @@ const LONGEST = 50_000;
 const MOST_TOKENS = 10_000;
 const DEEPEST = 32;
 export const LONGEST_FORMULA = 2000;
+const MOST_LINES = 60;
+/** Characters of all formulas of a text. */
+const MOST_FORMULAS = 20_000;
 
 export interface Piece {
   token: Token;
@@ -21,13 +24,41 @@ parser.disable("reference");
 parser.inline.ruler.before("escape", "formula", within);
 parser.block.ruler.before("fence", "formula", apart, { alt: ["paragraph", "blockquote", "list"] });
 
+class TooMuch extends Error {}
+let left = 0;
+
+/** A few characters can ask for many cells of a table: parsing ends where there are too many. */
+function spend(level: number): void {
+  left -= 1;
+  if (left < 0 || level > DEEPEST) throw new TooMuch();
+}
+
+parser.block.State = class extends parser.block.State {
+  override push(...given: Parameters<StateBlock["push"]>): Token {
+    spend(this.level);
+    return super.push(...given);
+  }
+};
+parser.inline.State = class extends parser.inline.State {
+  override push(...given: Parameters<StateInline["push"]>): Token {
+    spend(this.level);
+    return super.push(...given);
+  }
+};
+
 /** The text as a tree; nothing where it is too long or too deep for that. */
 export function parsed(text: string): Piece[] | undefined {
   if (text.length > LONGEST) return undefined;
-  const tokens = parser.parse(plain(text), {});
-  const all = tokens.flatMap((token) => [token, ...(token.children ?? [])]);
-  if (all.length > MOST_TOKENS || all.some((token) => token.level > DEEPEST)) return undefined;
-  return tree(tokens);
+  left = MOST_TOKENS;
+  try {
+    const tokens = parser.parse(plain(text), {});
+    const all = tokens.flatMap((token) => [token, ...(token.children ?? [])]);
+    const formulas = all.reduce((length, { type, content }) => length + (type === "formula" ? content.length : 0), 0);
+    return formulas > MOST_FORMULAS ? undefined : tree(tokens);
+  } catch (error) {
+    if (error instanceof TooMuch) return undefined;
+    throw error;
+  }
 }
 
 function tree(tokens: Token[]): Piece[] {
@@ -81,7 +112,7 @@ function apart(state: StateBlock, first: number, last: number, silent: boolean):
   const environment = open[1];
   const close = environment ? `\\end{${environment}}` : open[0] === "$$" ? "$$" : "\\]";
   const lines: string[] = [];
-  for (let at = first, length = 0; at < last && length <= LONGEST_FORMULA; at++) {
+  for (let at = first, length = 0; at < Math.min(last, first + MOST_LINES) && length <= LONGEST_FORMULA; at++) {
     if ((state.sCount[at] ?? 0) < state.blkIndent) return false;
     const text = at === first ? line(at).slice(open[0].length) : line(at);
     length += text.length + 1;
