@@ -7,6 +7,8 @@ from lmms_eval.api.response import (
     Response,
     ResponseError,
     SentMedia,
+    SentMessage,
+    SentPart,
     Usage,
     sent_media,
 )
@@ -21,6 +23,8 @@ __all__ = [
     "Response",
     "ResponseError",
     "SentMedia",
+    "SentMessage",
+    "SentPart",
     "Usage",
     "sent_media",
     "task_of",

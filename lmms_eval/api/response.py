@@ -104,6 +104,74 @@ class SentMedia:
         return cls(**given)
 
 
+@dataclass(frozen=True, slots=True)
+class SentPart:
+    """A piece of a message: exactly one of a text, a medium that was sent, and a picture that the model made."""
+
+    text: str | None = None
+    span: tuple[int, int] | None = None
+    """The text is these characters of the prompt's text (``Request.context``, ``Answer.input``)."""
+    kind: str = ""
+    """Of a medium: ``image``, ``video`` or ``audio``."""
+    medium: int | None = None
+    """Its number among the different media of the owner; ``None``: the back end does not tell."""
+    frame: int | None = None
+    """The piece is this one of the video's frames alone."""
+    picture: GeneratedImage | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        if self.span is not None:
+            return {"input": list(self.span)}
+        if self.text is not None:
+            return {"text": self.text}
+        if self.picture is not None:
+            return {"picture": [self.picture.sha256, self.picture.media_type]}
+        if self.medium is None:
+            return {"type": self.kind}
+        return {"media": self.medium} if self.frame is None else {"media": self.medium, "frame": self.frame}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> SentPart:
+        span, picture = data.get("input"), data.get("picture")
+        return cls(
+            text=data.get("text"),
+            span=None if span is None else (span[0], span[1]),
+            kind=data.get("type", ""),
+            medium=data.get("media"),
+            frame=data.get("frame"),
+            picture=None if picture is None else GeneratedImage(picture[0], picture[1]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SentMessage:
+    """A message of a conversation, as it went to the model or came from it."""
+
+    role: str
+    """``system``, ``user``, ``assistant``; ``tool``: what the task made of an answer and did not send."""
+    content: tuple[SentPart, ...]
+    round: int = 0
+    after: int | None = None
+    """Of a round's first message: the model got it after this many of the conversation's first messages alone."""
+    continues: bool = False
+    """Of a round's first message: the model got it after all that the round before had sent, and its answer."""
+
+    def to_dict(self) -> dict[str, Any]:
+        record: dict[str, Any] = {"role": self.role, "content": [part.to_dict() for part in self.content]}
+        if self.round:
+            record["round"] = self.round
+        if self.after is not None:
+            record["after"] = self.after
+        if self.continues:
+            record["continues"] = True
+        return record
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> SentMessage:
+        content = tuple(SentPart.from_dict(part) for part in data["content"])
+        return cls(data["role"], content, data.get("round", 0), data.get("after"), bool(data.get("continues")))
+
+
 Part = str | GeneratedImage
 """A piece of an interleaved answer."""
 
@@ -138,6 +206,9 @@ class Response:
     """The model that a server says it served."""
     media: tuple[SentMedia, ...] = ()
     """Media that went out with the request, as far as its preparation told; set by the engine."""
+    messages: tuple[SentMessage, ...] = ()
+    """Messages that the request added to its conversation; empty where they are not known, or are no more than one text
+    of the user, the request's context. Set by the engine."""
     is_cached: bool = False
     """It came out of the response cache: nothing was paid for it in this run. Set by the engine."""
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from lmms_eval.api.configurable import ConfigurableTask as ConfigurableTask
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.outcome import BenchmarkReport, Status, TaskNumbers
-from lmms_eval.api.response import Part, Response, SentMedia, Usage
+from lmms_eval.api.response import Part, Response, SentMedia, SentMessage, Usage
 from lmms_eval.utils.arguments import comma_list
 from lmms_eval.utils.numbers import ScoreRange
 
@@ -86,8 +86,7 @@ class Request:
         return _changed(self, build_messages=build_messages)
 
     def free(self) -> None:
-        """Let the payload go. The engine does this once the answer is recorded, so that no variable of a back end
-        that still names the request keeps its media in memory."""
+        """Let the payload go, once the answer is recorded: back ends may name the request for longer."""
         object.__setattr__(self, "payload", None)
 
 
@@ -177,9 +176,8 @@ class MetricDefinition:
 class Answer:
     """All that a model said to one (document, repeat).
 
-    ``value``: a text; the list of rounds (multi-round); the list of ``(value, is_greedy)`` pairs in order of the
-    choices (likelihood). A text that came with pictures is an ``InterleavedText``. ``error`` is set
-    instead when any of its requests was given up.
+    ``value``: a text; the list of rounds (multi-round); the list of ``(value, is_greedy)`` pairs, choice by choice
+    (likelihood). A text with pictures is an ``InterleavedText``. ``error`` is set instead if a request was given up.
     """
 
     value: Any
@@ -195,6 +193,10 @@ class Answer:
     """The model that a server says it served."""
     media: tuple[SentMedia, ...] = ()
     """Media that went out with its requests, each once."""
+    messages: tuple[SentMessage, ...] = ()
+    """The conversation; empty where no more is known than ``input``. Set by the engine."""
+    attempts: int = 1
+    """The most often that one of its requests was sent. Set by the engine."""
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -213,6 +215,10 @@ class Exchange(abc.ABC):
     @abc.abstractmethod
     def advance(self, responses: Sequence[Response]) -> Sequence[Request]:
         """All requests of the current round are answered (in their order, none failed): the next round's, or none."""
+
+    def observation(self) -> str:
+        """Whatever the task's functions made of the last answers beyond the next requests (the result of a tool)."""
+        return ""
 
     @abc.abstractmethod
     def answer(self) -> Answer:

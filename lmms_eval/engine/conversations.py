@@ -14,10 +14,11 @@ from typing import Protocol
 
 from lmms_eval.api.judging import Verdict
 from lmms_eval.api.messages import ChatMessages
-from lmms_eval.api.request import Request, Response, ResponseError, sent_media
+from lmms_eval.api.request import Request, Response, ResponseError, SentMedia, SentMessage
 from lmms_eval.api.task import Answer, Exchange, Task
 from lmms_eval.engine.failures import failure
 from lmms_eval.engine.fingerprints import message_fingerprint
+from lmms_eval.engine.transcript import Transcript
 from lmms_eval.errors import ModelError, UsageError
 
 
@@ -65,6 +66,11 @@ class Conversation(Protocol):
 
     def fingerprint(self, messages: ChatMessages) -> str:
         """Fingerprint of a rendered request, as the journal keeps it."""
+
+    def added(
+        self, request: Request, messages: tuple[SentMessage, ...], media: Sequence[SentMedia]
+    ) -> tuple[SentMessage, ...]:
+        """Return those messages of a rendered request that are to be kept with its response."""
 
 
 @dataclass(slots=True)
@@ -215,29 +221,34 @@ class Documents:
 class _Asked:
     """The exchange of one (document, repeat). What the task's functions raise is one failed sample."""
 
-    __slots__ = ("_documents", "_exchange", "_first_input", "_repeat", "_unit")
+    __slots__ = ("_documents", "_exchange", "_first_input", "_repeat", "_requests", "_transcript", "_unit")
 
     def __init__(self, documents: Documents, unit: Unit, repeat: int) -> None:
         self._documents, self._unit, self._repeat = documents, unit, repeat
         self._exchange: Exchange
         self._first_input = ""
+        self._requests: Sequence[Request] = ()
+        self._transcript = Transcript()
 
     def open(self) -> Sequence[Request] | None:
         try:
             self._exchange = self._unit.task.exchange(self._unit.doc_id, self._repeat)
-            requests = self._exchange.open()
+            self._requests = self._exchange.open()
         except UsageError:
             raise
         except Exception as error:  # noqa: BLE001 - the task's own functions may raise anything: one failed sample
             self._finish(self._failed(failure("building the request", error)))
             return None
-        self._first_input = requests[0].context if requests else ""
-        return requests
+        self._first_input = self._requests[0].context if self._requests else ""
+        return self._requests
 
     def advance(self, responses: Sequence[Response]) -> Sequence[Request] | None:
+        self._take(responses)
         try:
-            if requests := self._exchange.advance(responses):
-                return requests
+            self._requests = self._exchange.advance(responses)
+            self._transcript.observe(self._exchange.observation())
+            if self._requests:
+                return self._requests
             answer = self._exchange.answer()
         except UsageError:
             raise
@@ -247,8 +258,9 @@ class _Asked:
         return None
 
     def fail(self, error: ResponseError, responses: Sequence[Response]) -> None:
+        self._take(responses)
         failed = self._failed(f"{error.kind}: {error.message}")
-        self._finish(replace(failed, media=sent_media(responses)))
+        self._finish(replace(failed, media=self._transcript.media))
 
     def accepts(self, response: Response) -> bool:
         return response.error is None
@@ -256,8 +268,17 @@ class _Asked:
     def fingerprint(self, messages: ChatMessages) -> str:
         return message_fingerprint(messages)
 
+    def added(
+        self, request: Request, messages: tuple[SentMessage, ...], media: Sequence[SentMedia]
+    ) -> tuple[SentMessage, ...]:
+        return self._transcript.added(request, messages, media)
+
+    def _take(self, responses: Sequence[Response]) -> None:
+        if self._requests:
+            self._transcript.take(self._requests, responses)
+
     def _finish(self, answer: Answer) -> None:
-        self._documents.finish(self._unit, self._repeat, answer)
+        self._documents.finish(self._unit, self._repeat, self._transcript.of(answer))
 
     def _failed(self, reason: str) -> Answer:
         return Answer(value=None, error=reason, input=self._first_input)

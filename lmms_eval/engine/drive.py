@@ -9,19 +9,20 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.model import Model, RequestStream
-from lmms_eval.api.request import ErrorKind, Request, Response, ResponseError, SentMedia
+from lmms_eval.api.request import ErrorKind, Request, Response, ResponseError, SentMedia, SentMessage
 from lmms_eval.engine.ask_report import AskReport
 from lmms_eval.engine.conversations import Conversation, Conversations
 from lmms_eval.engine.event_loop import run_coroutine
 from lmms_eval.engine.failures import not_sent
 from lmms_eval.engine.fingerprints import text_fingerprint
 from lmms_eval.engine.lockstep import Lockstep
+from lmms_eval.engine.outline import Outline, outline
 from lmms_eval.engine.response_cache import Hit, ResponseCache
 from lmms_eval.engine.stream import Stream, StreamLimits
 from lmms_eval.media.sent import recording, unrecorded
@@ -102,6 +103,7 @@ class Drive:
         self._lock = threading.Lock()
         self._prompts: dict[str, str] = {}
         self._sent: dict[str, tuple[SentMedia, ...]] = {}
+        self._messages: dict[str, tuple[SentMessage, ...]] = {}
         self._keys: dict[str, str] = {}
         self._clock = _Clock()
         self._lockstep: Lockstep | None = None
@@ -157,6 +159,8 @@ class Drive:
         conversation = self._conversations.of(response.request_id)
         if sent := self._sent.pop(response.request_id, None):
             response = replace(response, media=sent)
+        if messages := self._messages.pop(response.request_id, None):
+            response = replace(response, messages=messages)
         prompt = self._prompts.pop(response.request_id, "")
         kept = self._journal.keep(response, prompt)
         with self._lock:
@@ -193,11 +197,17 @@ class Drive:
             hit = self._cache.get(key, request.id)
             if hit is not None:
                 # Durable like any other response, but not counted as asked.
-                self._pass_on(self._journal.keep(hit.response, rendering.prompt_of(hit)))
+                found = replace(hit.response, messages=rendering.added_by(hit))
+                self._pass_on(self._journal.keep(found, rendering.prompt_of(hit)))
                 return None
             self._keys[request.id] = key
-        with recording() as sent:
-            prepared = self._model.prepare(request.with_messages(rendering.build))
+        sent: Sequence[SentMedia] = ()
+        try:
+            with recording() as sent:
+                prepared = self._model.prepare(request.with_messages(rendering.build))
+        finally:
+            if messages := rendering.added(sent):
+                self._messages[request.id] = messages
         if sent:
             self._sent[request.id] = tuple(sent)
         self._prompts[request.id] = rendering.fingerprint or text_fingerprint(request.context)
@@ -218,6 +228,8 @@ class _Rendering:
         self._request, self._conversation = request, conversation
         self.fingerprint = ""
         """Of what the model rendered; empty while it has not."""
+        self._outline: Outline | None = None
+        self._is_outlined = False
         self._ahead: ChatMessages | None = None
 
     def ahead(self) -> ChatMessages:
@@ -230,13 +242,34 @@ class _Rendering:
         """Build the messages for the model; each call gives objects of its own."""
         with unrecorded():
             messages, self._ahead = self._ahead or self._request.build_messages(), None
-        self.fingerprint = self.fingerprint or self._conversation.fingerprint(messages)
+        if not self.fingerprint:
+            self.fingerprint = self._conversation.fingerprint(messages)
+            self._note(messages)
         return messages
+
+    def added(self, sent: Sequence[SentMedia]) -> tuple[SentMessage, ...]:
+        """Return the messages that the request adds to its conversation, as far as they were rendered."""
+        if not self._is_outlined:
+            return ()
+        told = () if self._outline is None else self._outline.told(sent)
+        return self._conversation.added(self._request, told, sent)
 
     def prompt_of(self, hit: Hit) -> str:
         """Fingerprint of this request where the model need not render it."""
-        of_context = text_fingerprint(self._request.context)  # of a model that renders its own prompts
-        return of_context if hit.prompt == of_context else self._conversation.fingerprint(self.ahead())
+        return hit.prompt if self._is_own(hit) else self._conversation.fingerprint(self.ahead())
+
+    def added_by(self, hit: Hit) -> tuple[SentMessage, ...]:
+        """``added`` where the model need not render the request."""
+        if not self._is_own(hit):
+            self._note(self.ahead())
+        return self.added(hit.response.media)
+
+    def _note(self, messages: ChatMessages) -> None:
+        self._outline, self._is_outlined = outline(messages, self._request.context), True
+
+    def _is_own(self, hit: Hit) -> bool:
+        """The model renders its own prompts, from the context."""
+        return hit.prompt == text_fingerprint(self._request.context)
 
 
 class _Clock:

@@ -10,7 +10,7 @@ from loguru import logger
 
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.messages import ChatMessages
-from lmms_eval.api.request import Request, Response, ResponseError, Usage
+from lmms_eval.api.request import Request, Response, ResponseError, SentMedia, SentMessage, Usage
 from lmms_eval.api.task import Task
 from lmms_eval.engine.conversations import Job
 from lmms_eval.engine.failures import failure
@@ -84,6 +84,14 @@ class Interview:
             kind = type(error).__name__
             logger.warning("{}: reading the judge's reply raised {}: {}", self.place, kind, error)
             return False
+
+    def added(
+        self,
+        request: Request,  # noqa: ARG002
+        messages: tuple[SentMessage, ...],  # noqa: ARG002
+        media: Sequence[SentMedia],  # noqa: ARG002
+    ) -> tuple[SentMessage, ...]:
+        return ()
 
     def fingerprint(self, messages: ChatMessages) -> str:  # noqa: ARG002 - noted when they were built
         return self.prompt

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lmms_eval.api.request import Response, ResponseError, SentMedia, Usage
+from lmms_eval.api.request import Response, ResponseError, SentMedia, SentMessage, Usage
 from lmms_eval.api.task import Answer, PipelineScore, ScoredDoc
 from lmms_eval.engine.images import parts_from_record, parts_record, value_parts, value_with_parts
 from lmms_eval.utils.redaction import redact_text
@@ -27,6 +27,8 @@ def response_record(response: Response, prompt: str) -> dict[str, Any]:
         record["batch"] = list(response.batch)
     if response.media:
         record["media"] = _media_record(response.media)
+    if response.messages:
+        record["messages"] = _messages_record(response.messages)
     if response.is_cached:
         record["cached"] = True
     if prompt:
@@ -66,6 +68,7 @@ def response_from_record(record: Mapping[str, Any]) -> Response:
         batch=tuple(record.get("batch", ())),
         model=record.get("model"),
         media=_media_from_record(record),
+        messages=_messages_from_record(record),
         is_cached=record.get("cached", False),
     )
 
@@ -104,6 +107,10 @@ def answer_record(answer: Answer, with_paths: bool = False) -> dict[str, Any]:
         record["is_loss"] = False
     if answer.media:
         record["media"] = _media_record(answer.media)
+    if answer.messages:
+        record["messages"] = _messages_record(answer.messages)
+    if answer.attempts > 1:
+        record["attempts"] = answer.attempts
     return record
 
 
@@ -118,6 +125,8 @@ def answer_from_record(record: Mapping[str, Any]) -> Answer:
         is_loss=record.get("is_loss", True),
         model=record.get("model"),
         media=_media_from_record(record),
+        messages=_messages_from_record(record),
+        attempts=record.get("attempts", 1),
     )
 
 
@@ -127,6 +136,14 @@ def _media_record(media: Sequence[SentMedia]) -> list[dict[str, Any]]:
 
 def _media_from_record(record: Mapping[str, Any]) -> tuple[SentMedia, ...]:
     return tuple(SentMedia.from_dict(medium) for medium in record.get("media", ()))
+
+
+def _messages_record(messages: Sequence[SentMessage]) -> list[dict[str, Any]]:
+    return [message.to_dict() for message in messages]
+
+
+def _messages_from_record(record: Mapping[str, Any]) -> tuple[SentMessage, ...]:
+    return tuple(SentMessage.from_dict(message) for message in record.get("messages", ()))
 
 
 def score_record(task: str, doc_id: int, answers: Sequence[Answer], scored: ScoredDoc) -> dict[str, Any]:

@@ -97,7 +97,7 @@ class ResponseCache:
         """Keep a good response; errors and blank answers are not kept."""
         if not is_good(response):
             return
-        kept = replace(response, request_id="", latency=None, attempts=1, batch=(), is_cached=False)
+        kept = replace(response, request_id="", latency=None, attempts=1, batch=(), messages=(), is_cached=False)
         try:
             record = response_record(kept, prompt)
             if kept.parts:

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from lmms_eval.api.request import GeneratedImage
 from lmms_eval.engine.aggregate import TaskResult
 from lmms_eval.engine.images import FOLDER, parts_from_record
 from lmms_eval.engine.store import RunStore
@@ -110,7 +111,7 @@ def _row(record: Mapping[str, Any], score: Mapping[str, Any], is_likelihood: boo
     row["doc_hash"] = record["doc_hash"]
     if record["media"]:
         row["input_media"] = record["media"]
-    row |= _sent_media(answers)
+    row |= _conversation(answers)
     row |= score["metrics"]
     row["input"] = first["input"]
     row["filter"] = score["filter"]
@@ -135,14 +136,37 @@ def _failed_row(record: Mapping[str, Any]) -> dict[str, Any]:
     said = [_logged(answer["value"]) for answer in answers if answer["value"] is not None]
     if said:
         row["raw_resps"] = said
-    row |= _interleaved(answers) | _sent_media(answers)
+    row |= _interleaved(answers) | _conversation(answers)
     return row | _answer_facts(record)
 
 
-def _sent_media(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """List the media that went to the model with the document's requests, each once."""
-    found = {json_text(medium): medium for answer in answers for medium in answer.get("media", ())}
-    return {"sent_media": list(found.values())} if found else {}
+def _conversation(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """``sent_media``: the media that went to the model, each once; ``messages``: those of the answer, or of each."""
+    numbers: dict[str, int] = {}
+    media: list[Any] = []
+    conversations: list[Any] = []
+    for answer in answers:
+        own = []
+        for medium in answer.get("media", ()):
+            own.append(numbers.setdefault(json_text(medium), len(numbers)))
+            if len(numbers) > len(media):
+                media.append(medium)
+        conversations.append([_message(message, own) for message in answer.get("messages", ())])
+    found: dict[str, Any] = {"sent_media": media} if media else {}
+    if any(conversation != conversations[0] for conversation in conversations):
+        return found | {"messages": conversations}
+    return found | ({"messages": conversations[0]} if any(conversations) else {})
+
+
+def _message(message: Mapping[str, Any], media: Sequence[int]) -> dict[str, Any]:
+    """A message whose media are numbered as in ``sent_media``."""
+    return {**message, "content": [_message_part(part, media) for part in message["content"]]}
+
+
+def _message_part(part: Mapping[str, Any], media: Sequence[int]) -> Mapping[str, Any]:
+    if "media" in part:
+        return {**part, "media": media[part["media"]]}
+    return _picture(GeneratedImage(*part["picture"])) if "picture" in part else part
 
 
 def _interleaved(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -158,12 +182,11 @@ def _parts(value: Any, parts: Any) -> list[Any]:
     if isinstance(value, list):
         return [_parts(item, of_item) for item, of_item in zip(value, parts or [None] * len(value), strict=True)]
     pieces = parts_from_record(parts or ([] if value is None else [value]))
-    return [
-        {"type": "text", "text": piece}
-        if isinstance(piece, str)
-        else {"type": "image", "path": f"{FOLDER}/{piece.file_name}", "sha256": piece.sha256}
-        for piece in pieces
-    ]
+    return [{"type": "text", "text": piece} if isinstance(piece, str) else _picture(piece) for piece in pieces]
+
+
+def _picture(image: GeneratedImage) -> dict[str, Any]:
+    return {"type": "image", "path": f"{FOLDER}/{image.file_name}", "sha256": image.sha256}
 
 
 def _answer_facts(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -173,6 +196,9 @@ def _answer_facts(record: Mapping[str, Any]) -> dict[str, Any]:
         values = [answer.get(key) for answer in answers]
         if any(value is not None for value in values):
             facts[name] = values[0] if len(values) == 1 else values
+    attempts = [answer.get("attempts", 1) for answer in answers]
+    if any(number > 1 for number in attempts):
+        facts["attempts"] = attempts[0] if len(attempts) == 1 else attempts
     if record.get("doc"):
         facts["doc"] = record["doc"]
     facts["request_id"] = f"{record['task']}/{record['doc_id']}"

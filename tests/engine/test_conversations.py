@@ -112,7 +112,7 @@ def test_a_given_up_request_ends_its_document_with_the_reason() -> None:
     desk = Desk(FakeTask(2, rounds=2))
     first, second = desk.talks.source()
     assert desk.talks.take_in(Response.failure(first.id, "timeout", "no answer", 5)) == ()
-    assert desk.jobs[0].answers == (Answer(None, error="timeout: no answer", input="question 0 round 0"),)
+    assert desk.jobs[0].answers == (Answer(None, error="timeout: no answer", input="question 0 round 0", attempts=5),)
     assert [request.id for request in desk.talks.open_requests()] == [second.id]
 
 

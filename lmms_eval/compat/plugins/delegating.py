@@ -12,7 +12,7 @@ from typing import Any, cast
 from lmms_eval.api.instance import FailedGeneration, GenerationResult, Instance, TokenCounts
 from lmms_eval.api.messages import ChatMessages, build_user_turn
 from lmms_eval.api.model import Model, lmms
-from lmms_eval.api.request import Request, Response, ResponseError
+from lmms_eval.api.request import Request, Response, ResponseError, SentMedia, SentMessage
 from lmms_eval.api.task import Task
 from lmms_eval.engine.conversations import Conversations
 from lmms_eval.engine.drive import Drive, Driven, NoJournal
@@ -194,6 +194,14 @@ class _Question:
 
     def accepts(self, response: Response) -> bool:
         return response.error is None
+
+    def added(
+        self,
+        request: Request,
+        messages: tuple[SentMessage, ...],
+        media: Sequence[SentMedia],
+    ) -> tuple[SentMessage, ...]:
+        return ()
 
     def fingerprint(self, messages: ChatMessages) -> str:
         return ""

@@ -19,7 +19,7 @@ OWN_KEYS = frozenset(
     {
         *("doc_id", "target", "resps", "filtered_resps", "raw_resps", "parts", "token_counts", "doc_hash", "doc"),
         *("input", "input_media", "sent_media", "filter", "status", "reason", "error", "judge", "drew"),
-        *("finish_reason", "elapsed", "request_id"),
+        *("finish_reason", "elapsed", "attempts", "messages", "request_id"),
         *("arguments", "metrics", "prompt_hash", "target_hash"),
     }
 )

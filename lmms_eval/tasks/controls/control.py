@@ -42,6 +42,9 @@ class ChangedExchange(Exchange):
     def advance(self, responses: Sequence[Response]) -> Sequence[Request]:
         return [self.changed(request) for request in self.own.advance(responses)]
 
+    def observation(self) -> str:
+        return self.own.observation()
+
     def answer(self) -> Answer:
         return self.own.answer()
 

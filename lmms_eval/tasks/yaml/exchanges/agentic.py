@@ -51,6 +51,15 @@ class AgenticExchange(TaskExchange):
             final = self._traced(final)
         return self._answer(final)
 
+    def observation(self) -> str:
+        """Return the tool's result of the last step where the next input does not hold it."""
+        last = self._rounds[-1] if self._rounds else {}
+        found = last.get("tool_result")
+        if found is None or found == "":
+            return ""
+        text = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, default=str)
+        return "" if text in last.get("next_input", "") else text
+
     def _react(self, step: int) -> tuple[bool, bool]:
         """Take the function's word on the last output: whether another step follows, and whether it ended it."""
         made = call_text(

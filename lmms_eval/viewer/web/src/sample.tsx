@@ -17,7 +17,7 @@ import type { Json, JsonObject, Medium, RunEntry, Sample, Shape, TaskEntry } fro
 const OWN = new Set([
   "doc_id", "target", "resps", "filtered_resps", "raw_resps", "parts", "token_counts", "doc_hash", "doc", "input",
   "input_media", "sent_media", "filter", "status", "reason", "error", "judge", "drew", "finish_reason", "elapsed",
-  "request_id", "arguments", "metrics", "prompt_hash", "target_hash",
+  "attempts", "messages", "request_id", "arguments", "metrics", "prompt_hash", "target_hash",
 ]);
 
 export function SamplePage({ run, route }: { run: RunEntry; route: Route }) {
