@@ -72,7 +72,7 @@ def _show_sample(given: Namespace, found: Run) -> None:
 
     sample = found.task(given.task).sample(given.doc, given.filter)
     if given.json:
-        emit(json_cell(sample.record))
+        emit(json_cell(sample.whole))
         return
     emit(sample_text(sample))
     from lmms_eval.cli.pictures import show_pictures

@@ -88,10 +88,10 @@ class Interview:
     def added(
         self,
         request: Request,  # noqa: ARG002
-        messages: tuple[SentMessage, ...],  # noqa: ARG002
+        messages: tuple[SentMessage, ...],
         media: Sequence[SentMedia],  # noqa: ARG002
     ) -> tuple[SentMessage, ...]:
-        return ()
+        return messages
 
     def fingerprint(self, messages: ChatMessages) -> str:  # noqa: ARG002 - noted when they were built
         return self.prompt

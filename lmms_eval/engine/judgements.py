@@ -1,11 +1,12 @@
 """Replies of a judge: a journal beside that of the responses, in which they are found again by question.
 
 A reply counts for a question only if the judge, the rendered prompt (pictures by content) and the generation options
-are the same; the key says so.
+are the same; the key says so. A prompt is written once, with the first reply to it.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,8 +29,11 @@ class JudgementStore:
 
     def __init__(self, folder: Path, keys: CacheKeys, rank: int = 0) -> None:
         self._keys = keys
+        self._lock = threading.Lock()
         self._journals = JournalSet()
         self._known: dict[tuple[str, str], Place] = {}
+        self._told: set[str] = set()
+        """Fingerprints of the prompts whose messages are in the journals."""
         self._open: dict[str, str] = {}
         """Keys of the requests that are being asked, by id."""
         self.recalled: set[str] = set()
@@ -40,6 +44,8 @@ class JudgementStore:
         for path in sorted(folder.glob(PATTERN)):
             for place, record in self._journals.load(path):
                 self.spent += spent_in(record)
+                if "messages" in record:
+                    self._told.add(record.get("prompt", ""))
                 if "id" in record and "key" in record and "error" not in record:
                     self._known[record["id"], record["key"]] = place
 
@@ -66,7 +72,13 @@ class JudgementStore:
     def keep(self, response: Response, prompt: str) -> Response:
         """Write a reply. Raises ``JournalError``."""
         key = self._open.pop(response.request_id, "")  # none where the prompt could not be rendered
-        self._writer.append({**response_record(response, prompt), "key": key})
+        record = {**response_record(response, prompt), "key": key}
+        if "messages" in record:
+            with self._lock:
+                if prompt in self._told:
+                    del record["messages"]
+                self._told.add(prompt)
+        self._writer.append(record)
         return response
 
     def sync(self) -> None:

@@ -28,6 +28,8 @@ class Transcript:
         self._context = ""
         self._is_answered = False
         """The last message is the answer to the last round."""
+        self._taken: list[tuple[Request, Response]] = []
+        """Rounds that are not among the messages yet: most exchanges have one, of which there is nothing to tell."""
 
     def added(
         self, request: Request, messages: tuple[SentMessage, ...], media: Sequence[SentMedia]
@@ -35,6 +37,7 @@ class Transcript:
         """Return what a rendered request adds to the conversation so far."""
         if request.index:
             return ()
+        self._settle()
         if not self._rounds:
             return messages
         messages = messages or (_only(request.context),)
@@ -54,11 +57,12 @@ class Transcript:
             self._attempts = max(self._attempts, response.attempts)
         first = next((one for one in responses if one.request_id == requests[0].id), None)
         if first is not None:
-            self._add(requests[0], first)
+            self._taken.append((requests[0], first))
 
     def observe(self, text: str) -> None:
         """Add what the task made of the last answer, unless it is nothing."""
         if text:
+            self._settle()
             self._is_answered = False
             self._messages.append(SentMessage("tool", (SentPart(text=text),), self._rounds - 1))
             self._keys.append(("tool", (text,)))
@@ -71,6 +75,9 @@ class Transcript:
     def of(self, answer: Answer) -> Answer:
         """Return the answer with its conversation; the answer to the only round is its value."""
         attempts = max(1, self._attempts)
+        if not self._rounds and attempts == 1 and self._has_only(answer.input):
+            return answer
+        self._settle()
         messages = self._messages[:-1] if self._rounds == 1 and self._is_answered else self._messages
         if answer.input != self._context:
             messages = [_without_spans(message, self._context) for message in messages]
@@ -79,6 +86,17 @@ class Transcript:
         if not messages and attempts == 1:
             return answer
         return replace(answer, messages=tuple(messages), attempts=attempts)
+
+    def _has_only(self, text: str) -> bool:
+        """Tell whether nothing was taken, or one round of which no more is known than this text."""
+        return not self._taken or (
+            len(self._taken) == 1 and not self._taken[0][1].messages and self._taken[0][0].context == text
+        )
+
+    def _settle(self) -> None:
+        for request, response in self._taken:
+            self._add(request, response)
+        self._taken.clear()
 
     def _add(self, request: Request, response: Response) -> None:
         context, number = request.context, self._rounds

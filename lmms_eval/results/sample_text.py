@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from lmms_eval.results.conversation_text import conversation_text, is_plain, media_lines
+from lmms_eval.results.run_reader.messages import read_messages
+from lmms_eval.results.run_reader.repeats import Repeat
 from lmms_eval.results.run_reader.sample import Sample, json_cell
 from lmms_eval.utils.markdown import Column, escaped, markdown_table
 
@@ -28,14 +31,15 @@ def sample_text(sample: Sample) -> str:
 
 
 def _texts(sample: Sample) -> Iterator[tuple[str, str]]:
-    yield "reason", sample.reason
-    yield "prompt", sample.prompt
-    yield "media", "\n".join(_media(sample))
-    yield "answer", sample.raw
+    yield "reason", _failure(sample)
+    yield from _asked(sample)
+    yield "answer", "" if sample.repeats else sample.raw
     yield "parsed answer", sample.prediction if sample.prediction != sample.raw else ""
     yield "target", sample.target
     yield "metrics", "\n".join(f"{name}: {_value(value)}" for name, value in sample.metrics.items())
-    yield "judge", "\n".join(_judge(sample.judge))
+    for number, repeat in enumerate(sample.repeats, 1):
+        yield f"repeat {number}", _repeat(repeat)
+    yield from _judgements(sample.whole.get("judge"))
     tokens = {"in": sample.tokens.input, "out": sample.tokens.output, "reasoning": sample.tokens.reasoning}
     facts = [f"{count} tokens {name}" for name, count in tokens.items() if count is not None]
     facts += [f"{sample.elapsed:.2f} s"] if sample.elapsed is not None else []
@@ -45,31 +49,46 @@ def _texts(sample: Sample) -> Iterator[tuple[str, str]]:
     yield "document", "\n".join(f"{name}: {_short(value)}" for name, value in sample.doc.items())
 
 
-def _media(sample: Sample) -> Iterator[str]:
+def _failure(sample: Sample) -> str:
+    attempts = sample.record.get("attempts")
+    return sample.reason + (f"\nsent {attempts} times" if sample.reason and isinstance(attempts, int) else "")
+
+
+def _asked(sample: Sample) -> Iterator[tuple[str, str]]:
     sent = sample.record.get("sent_media")
-    if not isinstance(sent, list):
-        yield from sample.media
+    media = sent if isinstance(sent, list) else []
+    conversations = sample.conversations
+    if all(is_plain(messages) for messages in conversations):
+        yield "prompt", sample.prompt
+        yield "media", "\n".join(media_lines(media) if media else sample.media)
         return
-    for one in sent:
-        if isinstance(one, Mapping):
-            place = one.get("path") or one.get("url") or one.get("name") or one.get("sha256") or "in memory"
-            size = f", {one['width']} x {one['height']}" if "width" in one and "height" in one else ""
-            times = one.get("times")
-            frames = (
-                f", frames at {', '.join(f'{_value(time)} s' for time in times)}" if isinstance(times, list) else ""
-            )
-            yield f"{one.get('type', 'medium')}: {place}{size}{frames}"
+    for number, messages in enumerate(conversations, 1):
+        of_which = f" of repeat {number}" if len(conversations) > 1 else ""
+        yield f"messages{of_which}", conversation_text(messages, media)
+    yield "media", "\n".join(media_lines(media, is_numbered=True))
 
 
-def _judge(said: Any) -> Iterator[str]:
-    """The transcript: each question by name, then what is known of it."""
+def _repeat(repeat: Repeat) -> str:
+    """An answer with what it scored alone and what it took."""
+    facts = [f"{name}: {_value(value)}" for name, value in repeat.metrics.items()]
+    facts += [f"{repeat.tokens.output} tokens out"] if repeat.tokens.output is not None else []
+    facts += [f"{repeat.elapsed:.2f} s"] if repeat.elapsed is not None else []
+    facts += [f"ended by {repeat.finish_reason}"] if repeat.finish_reason else []
+    return _value(repeat.answer) + (f"\n({', '.join(facts)})" if facts else "")
+
+
+def _judgements(said: Any) -> Iterator[tuple[str, str]]:
+    """The transcript: each question with its prompt, the replies, and what else is known of it."""
     questions = said if isinstance(said, list) else [said] if said else []
     for question in questions:
         if not isinstance(question, Mapping):
-            yield _value(question)
+            yield "judge", _value(question)
             continue
-        for key, value in question.items():
-            yield f"{key}: {_value(value)}"
+        sent = question.get("sent_media")
+        media = sent if isinstance(sent, list) else []
+        asked = conversation_text(read_messages(question.get("asked"), media), media)
+        lines = [f"{key}: {_value(value)}" for key, value in question.items() if key not in ("asked", "sent_media")]
+        yield "judge", "\n".join([*filter(None, [asked]), *media_lines(media, is_numbered=True), *lines])
 
 
 def _value(value: Any) -> str:

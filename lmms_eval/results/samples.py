@@ -105,9 +105,7 @@ def _row(record: Mapping[str, Any], score: Mapping[str, Any], is_likelihood: boo
         row["resps"] = resps
     row["filtered_resps"] = filtered
     row |= _interleaved(answers)
-    keys = ("input_tokens", "output_tokens", "reasoning_tokens")
-    counts = first.get("usage") or [None]
-    row["token_counts"] = [dict(zip(keys, item, strict=False)) if item else None for item in counts]
+    row["token_counts"] = _token_counts(first)
     row["doc_hash"] = record["doc_hash"]
     if record["media"]:
         row["input_media"] = record["media"]
@@ -117,12 +115,28 @@ def _row(record: Mapping[str, Any], score: Mapping[str, Any], is_likelihood: boo
     row["filter"] = score["filter"]
     if len(answers) > 1 or resps != filtered:
         row["raw_resps"] = [_logged(answer["value"]) for answer in answers]
+    if len(answers) > 1:
+        row["repeats"] = _repeats(answers, score)
     row["status"] = score.get("status", "scored")
     if score.get("reason"):
         row["reason"] = score["reason"]
     if score.get("drew"):
         row["drew"] = True
     return row | _answer_facts(record)
+
+
+def _token_counts(answer: Mapping[str, Any]) -> list[Any]:
+    keys = ("input_tokens", "output_tokens", "reasoning_tokens")
+    return [dict(zip(keys, item, strict=False)) if item else None for item in answer.get("usage") or [None]]
+
+
+def _repeats(answers: Sequence[Mapping[str, Any]], score: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What each answer alone took, and scores."""
+    alone = score.get("per_answer") or [None] * len(answers)
+    return [
+        {"token_counts": _token_counts(answer), **({} if metrics is None else {"metrics": metrics})}
+        for answer, metrics in zip(answers, alone, strict=True)
+    ]
 
 
 def _failed_row(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from lmms_eval.results.run_reader.document import group_leaves, model_of, part_o
 from lmms_eval.results.run_reader.finding import NAMINGS, STATE, find_run, read_state, results_date, samples_beside
 from lmms_eval.results.run_reader.journals import JOURNALS, Journals
 from lmms_eval.results.run_reader.json_lines import FileSamples, SampleLines, load_json
+from lmms_eval.results.run_reader.judge_prompts import JudgePrompts
 from lmms_eval.results.run_reader.sample import Sample, SampleKeys, doc_text
 from lmms_eval.storage.json_files import read_json
 from lmms_eval.storage.lines import unsealed
@@ -59,10 +60,14 @@ class RunTask:
         name: the task's name.
         keys: how its samples are read.
         sources: where its lines come from.
+        record: folder of the run's journals, which hold the prompts of its judge.
     """
 
-    def __init__(self, name: str, keys: SampleKeys, sources: tuple[SampleLines, ...]) -> None:
+    def __init__(
+        self, name: str, keys: SampleKeys, sources: tuple[SampleLines, ...], record: Path | None = None
+    ) -> None:
         self.name, self.keys, self.sources = name, keys, sources
+        self._prompts = JudgePrompts(record)
 
     def __repr__(self) -> str:
         return f"RunTask({self.name!r}, {[source.where for source in self.sources]})"
@@ -106,7 +111,8 @@ class RunTask:
             DataError: it cannot be read any longer.
         """
         index = self.index
-        return Sample(self.name, self.sources[index.sources[number]].at(index.places[number]), self.keys)
+        line = self.sources[index.sources[number]].at(index.places[number])
+        return Sample(self.name, line, self.keys, self._prompts)
 
     def sample(self, doc_id: int | str, pipeline: str | None = None) -> Sample:
         """Read the sample of a document: through a filter pipeline, else the first one.
@@ -126,7 +132,7 @@ class RunTask:
         for lines in self.sources:
             for line in lines.lines():
                 if "doc_id" in line.record:
-                    sample = Sample(self.name, line.record, self.keys)
+                    sample = Sample(self.name, line.record, self.keys, self._prompts)
                     if chosen is None or chosen.takes(sample):
                         yield sample
 
@@ -268,9 +274,9 @@ def _of_results(path: Path) -> Run:
         if file is None and record is not None and journals is None:
             journals = Journals(record)
         if file is not None:
-            tasks[name] = RunTask(name, sample_keys(document, name), (FileSamples(file, is_strict=False),))
+            tasks[name] = RunTask(name, sample_keys(document, name), (FileSamples(file, is_strict=False),), record)
         elif journals is not None and is_newest and name in journals.tasks:
-            tasks[name] = RunTask(name, sample_keys(document, name), (journals.counted(name, document),))
+            tasks[name] = RunTask(name, sample_keys(document, name), (journals.counted(name, document),), record)
         else:
             missing.append(name)
     notes = journals.notes if journals is not None else ()
@@ -307,7 +313,7 @@ def _of_record(folder: Path) -> Run:
         lines: list[SampleLines] = [journals.counted(name, facts)]
         if name in waiting and not part_of(facts, "early_stop", name):
             lines.append(waiting[name])
-        tasks[name] = RunTask(name, SampleKeys(sample_keys(facts, name).score_key), tuple(lines))
+        tasks[name] = RunTask(name, SampleKeys(sample_keys(facts, name).score_key), tuple(lines), folder)
     arguments = part_of(state, "arguments")
     named = model_name_from_args(argument_text(arguments.get("model_args") or "")) or arguments.get("model")
     notes = journals.notes if tasks else (*journals.notes, f"{folder}: nothing has been answered yet ({JOURNALS})")
@@ -339,7 +345,7 @@ def _of_samples(path: Path) -> Run:
         return Run(path.stem, path, {task: RunTask(task, SampleKeys(), lines)}, notes=("no results file beside it",))
     whole = _of_results(results)
     return Run(
-        whole.name, path, {task: RunTask(task, sample_keys(whole.document, task), lines)}, whole.document,
+        whole.name, path, {task: RunTask(task, sample_keys(whole.document, task), lines, whole.record)}, whole.document,
         whole.arguments, whole.date, whole.state, whole.command, record=whole.record,
     )  # fmt: skip
 

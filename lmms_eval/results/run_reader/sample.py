@@ -11,6 +11,9 @@ from typing import Any, Literal
 import orjson
 
 from lmms_eval.api.outcome import Status
+from lmms_eval.results.run_reader.judge_prompts import JudgePrompts
+from lmms_eval.results.run_reader.messages import Conversation, conversations_of
+from lmms_eval.results.run_reader.repeats import Repeat, Tokens, repeats_of
 from lmms_eval.stats import item_number
 
 Outcome = Literal["scored", "unscored", "failed", "blank", "filtered", "truncated"]
@@ -19,7 +22,7 @@ OWN_KEYS = frozenset(
     {
         *("doc_id", "target", "resps", "filtered_resps", "raw_resps", "parts", "token_counts", "doc_hash", "doc"),
         *("input", "input_media", "sent_media", "filter", "status", "reason", "error", "judge", "drew"),
-        *("finish_reason", "elapsed", "attempts", "messages", "request_id"),
+        *("finish_reason", "elapsed", "attempts", "messages", "repeats", "request_id"),
         *("arguments", "metrics", "prompt_hash", "target_hash"),
     }
 )
@@ -39,15 +42,6 @@ class SampleKeys:
 
 
 @dataclass(frozen=True, slots=True)
-class Tokens:
-    """Tokens of all requests of a sample, as far as the back end told them."""
-
-    input: int | None = None
-    output: int | None = None
-    reasoning: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Sample:
     """A document of a task through one filter pipeline, with the model's answer and its scores."""
 
@@ -55,6 +49,7 @@ class Sample:
     record: Mapping[str, Any] = field(repr=False)
     """The line as it stands in the samples file (``docs/results.md``)."""
     keys: SampleKeys = field(default=SampleKeys(), repr=False)
+    prompts: JudgePrompts = field(default=JudgePrompts(None), repr=False, compare=False)
 
     @property
     def doc_id(self) -> str:
@@ -127,6 +122,16 @@ class Sample:
         return plain_text(prompt_of(self.record))
 
     @property
+    def messages(self) -> Conversation:
+        """The conversation, of repeats that went otherwise that of the first."""
+        return self.conversations[0]
+
+    @property
+    def conversations(self) -> tuple[Conversation, ...]:
+        """The conversation, or one for each of the repeats where they differ."""
+        return conversations_of(self.record, self.prompt)
+
+    @property
     def reason(self) -> str:
         """Reason for being unscored or failed; empty where it is scored."""
         return plain_text(self.record.get("error", self.record.get("reason")))
@@ -147,13 +152,12 @@ class Sample:
 
     @property
     def tokens(self) -> Tokens:
-        counts = [one for one in _listed(self.record.get("token_counts")) if isinstance(one, Mapping)]
+        return Tokens.of(self.record.get("token_counts"))
 
-        def total(name: str) -> int | None:
-            known = [one[name] for one in counts if isinstance(one.get(name), int)]
-            return sum(known) if known else None
-
-        return Tokens(total("input_tokens"), total("output_tokens"), total("reasoning_tokens"))
+    @property
+    def repeats(self) -> tuple[Repeat, ...]:
+        """The answers, where there are several."""
+        return repeats_of(self.record)
 
     @property
     def doc(self) -> Mapping[str, Any]:
@@ -178,6 +182,11 @@ class Sample:
     def judge(self) -> Any:
         """Replies of a judge to each question about it; ``None`` where none was asked."""
         return self.record.get("judge")
+
+    @property
+    def whole(self) -> dict[str, Any]:
+        """The line, with the prompts of the judge (``asked``), which stand in the run's record alone."""
+        return self.prompts.joined(self.record)
 
     @property
     def drew(self) -> bool:
