@@ -1,0 +1,202 @@
+"""Runs against each other in headless Chromium, opened from disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import pytest
+
+from lmms_eval.viewer.options import ReportOptions
+from lmms_eval.viewer.report import write_report
+from tests.viewer.conftest import HOSTILE, Watched
+from tests.viewer.test_comparison import table, three  # noqa: F401
+from tests.viewer.test_pages import LISTENS_MS, status
+
+GOLD, LETTER = "baseline@gold", "baseline@letter"
+
+
+def address(*pairs: tuple[str, str]) -> str:
+    return f"#/:compare?{urlencode(pairs)}"
+
+
+@pytest.fixture(scope="module")
+def report(quiz_runs: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("compared") / "report"
+    write_report([str(run) for run in quiz_runs], out, ReportOptions())
+    return out
+
+
+@pytest.fixture(scope="module")
+def of_three(three: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: F811
+    out = tmp_path_factory.mktemp("of_three") / "report"
+    write_report([str(run) for run in three], out, ReportOptions())
+    return out
+
+
+def ids(page: Any) -> list[str]:
+    return [row.inner_text().split("\n")[0] for row in page.query_selector_all(".list a.row")]
+
+
+def said(page: Any) -> list[list[str]]:
+    """Name of the run, score and answer of each side."""
+    return [side.inner_text().split()[:3] for side in page.query_selector_all(".side")]
+
+
+def test_numbers_and_the_matrix_of_flips(report: Path, watched: Watched) -> None:
+    page = watched.open(report)
+    page.click("a:text-is('Compare')")
+    page.wait_for_selector(".kinds")
+    row = page.inner_text("[aria-label=Differences] tbody tr").split()
+    for text in ("100.00", "28.99", "+71.01", "better", "<0.0001", "69"):
+        assert text in row
+    assert [cell.inner_text() for cell in page.query_selector_all(".kinds td a")] == ["20", "49", "0", "0"]
+    assert "mcnemar exact" in page.inner_text(".facts")
+    page.wait_for_selector("canvas[aria-label='Forest plot, percent points']")
+    status(page, "69 documents")
+    page.click(f"[aria-label='49 documents: only {GOLD} right']")
+    status(page, "49 of 69 documents")
+    assert "flip=f" in page.url
+    page.select_option("label:has-text('Documents') select", "b")
+    status(page, "20 of 69 documents")
+    page.click("summary:has-text('Filters')")
+    page.select_option("label:has-text('level') select", "3")
+    status(page, "5 of 69 documents")
+    assert ids(page) == ["3", "15", "27", "39", "51"]
+    page.fill("#search", "7")
+    status(page, "1 of 69 documents")
+
+
+def test_the_baseline_turns_the_signs(report: Path, watched: Watched) -> None:
+    page = watched.open(report, "#/:compare")
+    page.wait_for_selector(".kinds")
+    page.select_option("label:has-text('Baseline') select", GOLD)
+    page.wait_for_function(
+        "() => document.querySelector('[aria-label=Differences] tbody')?.innerText.includes('worse')"
+    )
+    assert "−71.01" in page.inner_text("[aria-label=Differences] tbody")
+    assert [cell.inner_text() for cell in page.query_selector_all(".kinds td a")] == ["20", "0", "49", "0"]
+    page.click(f"[aria-label='49 documents: only {GOLD} right']")
+    status(page, "49 of 69 documents")
+    assert "flip=s" in page.url
+
+
+def test_one_document_side_by_side(report: Path, watched: Watched) -> None:
+    page = watched.open(report, address(("flip", "f"), ("sort", "id")))
+    status(page, "49 of 69 documents")
+    page.wait_for_timeout(LISTENS_MS)
+    for key in ("j", "Enter"):
+        page.keyboard.press(key)
+    page.wait_for_selector("text=2 of 49")
+    assert page.inner_text("h1") == "2"
+    page.wait_for_timeout(LISTENS_MS)
+    page.keyboard.press("j")
+    page.wait_for_selector("text=3 of 49")
+    page.wait_for_selector(".side pre")
+    assert page.inner_text("h1") == "4"
+    assert "What is 4 and one?" in page.inner_text(".block:has(h2:text-is('Prompt'))")
+    assert said(page) == [[GOLD, "1", "5"], [LETTER, "0", "A"]]
+    picture = page.wait_for_selector("figure img")
+    assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") == 512
+    page.wait_for_timeout(LISTENS_MS)
+    page.keyboard.press("u")
+    status(page, "49 of 69 documents")
+    assert "doc=" not in page.url
+
+
+def test_words_that_differ_are_marked(tmp_path: Path, watched: Watched) -> None:
+    for name, word in (("a", "red"), ("b", "blue")):
+        (tmp_path / f"{name}.csv").write_text(
+            f"id,task,score,answer,target\n1,q,1,a {word} circle,a green circle\n2,q,0,,\n"
+        )
+    write_report([str(tmp_path / "a.csv"), str(tmp_path / "b.csv")], tmp_path / "r", ReportOptions())
+    page = watched.open(tmp_path / "r", address(("run", "a"), ("run", "b"), ("doc", "1")))
+    page.wait_for_selector(".side ins")
+    assert page.inner_text(".side:first-child ins") == "red"
+    assert page.inner_text(".side:first-child del") == "blue"
+    assert page.inner_text(".side:last-child del") == "green"  # the baseline beside the reference
+    page.select_option("label:has-text('Marked words') select", "reference")
+    page.wait_for_function("() => document.querySelector('.side del').innerText === 'green'")
+    assert "marks=reference" in page.url
+
+
+def test_three_runs_have_pairs_ranks_and_odd_ones(of_three: Path, watched: Watched) -> None:
+    page = watched.open(of_three, address(("task", "quiz"), ("metric", "acc,none")))
+    page.wait_for_selector(".pairwise a")
+    assert len(page.query_selector_all(".pairwise a")) == 6
+    assert len(page.query_selector_all("[aria-label=Ranks] tbody tr")) == 3
+    assert len(page.query_selector_all("[aria-label=Differences] tbody tr")) == 6
+    page.wait_for_selector(".list a.row")
+    page.select_option("label:has-text('Documents') select", "right 0")
+    page.wait_for_function("() => document.querySelector('[role=status]').innerText.includes(' of 90 documents')")
+    page.click(".list a.row")
+    page.wait_for_selector(".side pre")
+    assert [side[:2] for side in said(page)] == [["a", "1"], ["b", "0"], ["c", "0"]]
+    page.click("text=List")
+    page.wait_for_selector(".pairwise a")
+    page.click("[aria-label^='c against b']")
+    page.wait_for_selector(".kinds")
+    assert "run=c&run=b&base=b" in page.url
+    page = watched.open(of_three, address(("run", "a"), ("run", "b"), ("run", "c"), ("base", "c")))
+    page.wait_for_selector(".pairwise a")
+    assert len(page.query_selector_all("[aria-label=Differences] tbody tr")) == 4
+
+
+def test_what_cannot_be_compared_is_said(quiz_runs: tuple[Path, Path], tmp_path: Path, watched: Watched) -> None:
+    alone = table(tmp_path / "alone.csv", [1, 0])
+    write_report([str(run) for run in (*quiz_runs, alone)], tmp_path / "r", ReportOptions(media="none"))
+    page = watched.open(tmp_path / "r", address(("run", GOLD), ("run", "alone")))
+    page.wait_for_selector("text=have no task in common")
+    page = watched.open(tmp_path / "r", address(("run", GOLD), ("run", "nobody")))
+    page.wait_for_selector("text=the report holds no run nobody")
+    page = watched.open(tmp_path / "r", address(("doc", "none")))
+    page.wait_for_selector("text=these runs share no document none")
+    write_report([str(quiz_runs[0]), str(alone)], tmp_path / "none", ReportOptions(media="none"))
+    page = watched.open(tmp_path / "none")
+    page.wait_for_selector("h1")
+    assert page.query_selector("a:text-is('Compare')") is None
+
+
+def test_hostile_texts_are_texts(report: Path, tmp_path: Path, watched: Watched) -> None:
+    page = watched.open(report, address(("doc", "60")))
+    page.wait_for_selector(".side pre")
+    assert HOSTILE[0] in page.inner_text(".side")
+    assert page.query_selector("#app script, #app iframe, #app svg, #app style") is None
+    runs = []
+    for name in ("<img src=x onerror=alert(1)>", ":compare", "a,b & c=d"):
+        runs.append(tmp_path / f"{name}.csv")
+        rows = "".join(
+            f'"{text.replace(chr(34), chr(39))}",{n % 2},{text[:3]}x\n' for n, text in enumerate(HOSTILE[:6])
+        )
+        runs[-1].write_text(f"id,score,answer\n{rows}")
+    write_report([str(run) for run in runs], tmp_path / "r", ReportOptions())
+    names = [("run", run.stem) for run in runs]
+    page = watched.open(tmp_path / "r", address(*names, ("doc", HOSTILE[1])))
+    page.wait_for_selector(".side pre")
+    assert [link.inner_text() for link in page.query_selector_all(".side h2")] == [run.stem for run in runs]
+    page = watched.open(tmp_path / "r", address(*names))
+    page.wait_for_selector(".pairwise a")
+    assert HOSTILE[3].replace('"', "'") in ids(page)
+    page = watched.open(tmp_path / "r", f"#/{quote(':compare')}")
+    page.wait_for_selector("h1:has-text(':compare')")
+    assert "Breakdowns" in page.inner_text("main")  # the page of the run, not the comparison
+
+
+def test_a_single_file_compares_too(quiz_runs: tuple[Path, Path], tmp_path: Path, watched: Watched) -> None:
+    out = tmp_path / "one.html"
+    write_report([str(run) for run in quiz_runs], out, ReportOptions(single_file=True, limit=30))
+    page = watched.open(out, "#/:compare")
+    page.wait_for_selector(".kinds")
+    assert "holds 30 of these 69 documents" in page.inner_text("main")
+    status(page, "30 documents")
+    page.click(".list a.row")
+    page.wait_for_selector(".side pre")
+
+
+def test_narrow_pages_do_not_scroll_sideways(of_three: Path, report: Path, watched: Watched) -> None:
+    watched.page.set_viewport_size({"width": 400, "height": 800})
+    for folder, place in ((of_three, "#/:compare"), (report, "#/:compare"), (report, address(("doc", "7")))):
+        page = watched.open(folder, place)
+        page.wait_for_selector(".list a.row, .side pre")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), place
