@@ -7,8 +7,8 @@ export const labelOf = (row: Difference): string => `${row.name} ${metricOf(row)
 export const percent = (level: number): string => `${Math.round(1000 * level) / 10} %`;
 
 /** A text without its middle where it is long: names of tasks and runs often begin alike. */
-export const cut = (text: string, most = 32): string =>
-  text.length > most ? `${text.slice(0, most / 4)}…${text.slice(text.length - (most - most / 4 - 1))}` : text;
+export const cut = (text: string, most: number): string =>
+  text.length > most ? `${text.slice(0, Math.floor(most / 4))}…${text.slice(text.length - (most - Math.floor(most / 4) - 1))}` : text;
 
 /** A number in the units of a row's scores, shares in percent. */
 export const share = (row: Difference, value: number): string => (row.unit === "percent" ? `${(100 * value).toFixed(2)} %` : number(value));

@@ -135,7 +135,7 @@ function Notes({ summary, pairs }: { summary: Summary; pairs: Pair[] }) {
       <h2>Notes</h2>
       <ul>
         <li>
-          Verdicts go by p corrected after Holm over all {count(summary.rows)} differences of this report, whichever runs are shown here; intervals
+          Verdicts go by p corrected after Holm over {summary.rows === 1 ? "the one difference" : `all ${count(summary.rows)} differences`} of this report, whichever runs are shown here; intervals
           are those of each difference alone, at {percent(1 - summary.alpha)}.
         </li>
         {summary.reference !== null && <li>The report holds more than five runs: each is compared with its first one alone.</li>}

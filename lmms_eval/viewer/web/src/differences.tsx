@@ -1,4 +1,6 @@
 // Numbers of a comparison: the differences as a table and as a forest plot, and all that is known of one of them.
+import { useEffect, useRef } from "preact/hooks";
+
 import { Section, SortedTable, type Column } from "./common";
 import { labelOf, metricOf, percent, probability, share, sized } from "./amounts";
 import { Forests } from "./forest";
@@ -20,6 +22,12 @@ interface DifferencesProps {
 
 export function Differences({ summary, pairs, row: chosen, params }: DifferencesProps) {
   const rows = byNumber(pairs);
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const found = box.current?.querySelector<HTMLElement>("tr.chosen");
+    const around = found?.closest(".scroll");
+    if (found && around && found.offsetTop > around.scrollTop + around.clientHeight - found.offsetHeight) around.scrollTop = found.offsetTop - 80;
+  }, [chosen]);
   if (!rows.length) return null;
   const several = pairs.length > 1;
   const isChosen = ({ row }: Shown): boolean => chosen !== undefined && row.name === chosen.name && keyOf(row) === keyOf(chosen);
@@ -29,7 +37,7 @@ export function Differences({ summary, pairs, row: chosen, params }: Differences
       <p class="quiet">
         First − second, with {percent(1 - summary.alpha)} intervals; a verdict says what the first is. {!several && <PairNames pair={rows[0]?.pair} />}
       </p>
-      <div class="forest">
+      <div class="forest" ref={box}>
         <div class="plots">
           {several && chosen && <h3>{plain(labelOf(chosen))}</h3>}
           <Forests rows={plotted.map(({ pair, row }) => ({ row, lines: several ? [pair.first.name, `− ${pair.second.name}`] : [row.name, metricOf(row)] }))} />
@@ -155,7 +163,7 @@ export function Facts({ row }: { row: Difference }) {
     ["Left out", left.filter(([documents]) => documents).map(([documents, text]) => `${count(documents)} ${text}`).join(", ") || "none"],
     ["If these counted wrong", sensitivity ? `${sized(row, sensitivity.difference)} over ${count(sensitivity.n)} documents` : ""],
     ["Interval", row.interval?.method ?? row.no_interval],
-    ["Test", row.p === null ? "" : `${row.test}, p = ${probability(row.p)} (Holm ${probability(row.p_holm)}, Benjamini–Hochberg ${probability(row.p_bh)})`],
+    ["Test", row.p === null ? "" : `${row.test}, p ${row.p < 1e-4 ? "" : "= "}${probability(row.p)} (Holm ${probability(row.p_holm)}, Benjamini–Hochberg ${probability(row.p_bh)})`],
     ["Detectable", row.detectable === null ? "" : `${sized(row, row.detectable).replace("+", "")}${row.unit === "percent" ? " pp" : ""} with 80 % power`],
     ["Notes", row.notes.join("; ")],
   ];

@@ -1,4 +1,6 @@
 // The list of documents that the compared runs share.
+import { useMemo } from "preact/hooks";
+
 import { Choice } from "./filters";
 import type { Change } from "./compare";
 import { Picture } from "./media";
@@ -20,7 +22,7 @@ interface ListProps {
 }
 
 export function DocumentList({ documents, row, params, change }: ListProps) {
-  const rows = chosenDocuments(documents, params);
+  const rows = useMemo(() => chosenDocuments(documents, params), [documents, params.toString()]);
   const all = documents.places[0]?.length ?? 0;
   return (
     <>
@@ -48,7 +50,7 @@ export function DocumentList({ documents, row, params, change }: ListProps) {
 export function kindsOf(documents: Documents): Map<string, { text: string; fits: (row: number) => boolean }> {
   const [first, ...others] = documents.runs.map((run) => plain(run.name));
   const known = new Set(documents.kinds.flat());
-  const binary = ["b", "f", "s", "n"].some((kind) => known.has(kind));
+  const { binary } = documents;
   const found = new Map<string, { text: string; fits: (row: number) => boolean }>();
   const [only] = documents.kinds;
   if (documents.kinds.length === 1 && only) {
@@ -63,7 +65,7 @@ export function kindsOf(documents: Documents): Map<string, { text: string; fits:
   const at = (row: number): string[] => documents.kinds.map((kinds) => kinds[row] ?? "");
   found.set("changed", { text: "they differ", fits: (row) => at(row).some(isChanged) });
   if (!binary) {
-    found.set("=", { text: "all equal", fits: (row) => at(row).every((kind) => kind === "=") });
+    found.set("=", { text: "all equal", fits: (row) => at(row).every((kind) => kind === "=" || kind === "b" || kind === "n") });
     return found;
   }
   const right = (row: number): (boolean | null)[] => {
@@ -129,7 +131,7 @@ function Filters({ documents, params, change }: ListProps) {
           <label class="field">
             Order
             <select value={params.get("sort") ?? ""} onChange={(event) => change({ sort: event.currentTarget.value })}>
-              <option value="">most surprising change first</option>
+              <option value="">most surprising first</option>
               <option value="id">as the task has them</option>
             </select>
           </label>
@@ -153,9 +155,10 @@ const known = (values: (string | null)[]): string[] =>
   [...new Set(values)].filter((value): value is string => value !== null).sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
 
 const template = (documents: Documents): string =>
-  `minmax(64px, 120px) ${hasPictures(documents) ? "52px " : ""}repeat(${documents.runs.length}, minmax(0, 1fr))`;
+  `${isNarrow() ? "minmax(32px, 64px)" : "minmax(64px, 120px)"} ${hasPictures(documents) ? "52px " : ""}repeat(${documents.runs.length}, minmax(0, 1fr))`;
 
-const hasPictures = (documents: Documents): boolean => documents.tables[0]?.thumb.some(Boolean) ?? false;
+const isNarrow = (): boolean => window.innerWidth < 640;
+const hasPictures = (documents: Documents): boolean => !isNarrow() && documents.pictures;
 
 const Heading = ({ documents }: { documents: Documents }) => (
   <div class="row head" style={{ gridTemplateColumns: template(documents) }}>
@@ -200,7 +203,7 @@ function Said({ documents, row, run }: { documents: Documents; row: number; run:
   if (!table || place < 0) return <span class="quiet">–</span>;
   return (
     <span>
-      <ScoreOf documents={documents} row={row} run={run} /> <Text>{table.answer[place]}</Text>
+      <ScoreOf documents={documents} row={row} run={run} /> {!(isNarrow() && documents.runs.length > 2) && <Text>{table.answer[place]}</Text>}
     </span>
   );
 }
@@ -213,10 +216,10 @@ export function ScoreOf({ documents, row, run }: { documents: Documents; row: nu
 }
 
 function toneOf(documents: Documents, row: number, run: number): string {
+  if (documents.kinds.length > 1 && !documents.binary) return "";
   const kinds = documents.kinds.map((one) => one[row] ?? "");
   const kind = run === 0 ? (kinds.find((one) => one && one !== "-") ?? "") : (kinds[run - 1] ?? "");
   if (kind === "b" || kind === (run === 0 ? "f" : "s")) return "right";
   if (kind === "n" || kind === (run === 0 ? "s" : "f")) return "wrong";
-  if (documents.kinds.length > 1) return "";
   return kind === (run === 0 ? ">" : "<") ? "right" : kind === (run === 0 ? "<" : ">") ? "wrong" : "";
 }

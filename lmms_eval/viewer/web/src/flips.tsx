@@ -135,7 +135,9 @@ function Pairwise({ summary, runs, row, params }: { summary: Summary; runs: RunE
   const find = (first: RunEntry, second: RunEntry) => {
     const pair = content.find((one) => one.first === first && one.second === second);
     const found = pair?.rows.find((one) => one.name === row.name && keyOf(one) === keyOf(row));
-    return { found, reason: pair?.reason ?? "" };
+    const kinds = pair && found && kindsOfRow(pair, found);
+    const changed = kinds && [(kinds.f ?? 0) + (kinds[">"] ?? 0), (kinds.s ?? 0) + (kinds["<"] ?? 0)];
+    return { found, changed, reason: pair?.reason ?? "" };
   };
   return (
     <div class="scroll" role="region" aria-label="Pairs" tabIndex={0}>
@@ -172,19 +174,21 @@ interface PairCellProps {
   first: RunEntry;
   second: RunEntry;
   found: Difference | undefined;
+  /** Documents on which the first is better, and worse. */
+  changed: number[] | undefined;
   reason: string;
   params: URLSearchParams;
 }
 
-function PairCell({ first, second, found, reason, params }: PairCellProps) {
+function PairCell({ first, second, found, changed, reason, params }: PairCellProps) {
   if (!found) return <span class="quiet" title={plain(reason || "no such number of these runs")}>–</span>;
   const to = changedParams(params, { run: [first.name, second.name], base: second.name, task: found.name, metric: keyOf(found), flip: null });
   return (
     <a href={pageAddress("compare", to)} aria-label={plain(`${first.name} against ${second.name}: ${found.verdict}`)}>
       <Size row={found} />
-      {found.changed && (
+      {changed && (
         <small class="line">
-          {count(found.changed[0])} : {count(found.changed[1])}
+          {count(changed[0])} : {count(changed[1])}
         </small>
       )}
       <Verdict row={found} short />

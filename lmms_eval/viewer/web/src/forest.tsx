@@ -35,7 +35,7 @@ function Forest({ rows, unit }: { rows: ForestRow[]; unit: string }) {
   const config = (): ChartConfiguration => ({
     type: "line",
     data: {
-      labels: shown.map(({ lines }) => lines.map((line) => cut(plain(line)))),
+      labels: shown.map(({ lines }) => lines.map((line) => cut(plain(line), window.innerWidth < 640 ? 18 : 24))),
       datasets: [
         {
           data: shown.map(({ row }) => row.value * factor),

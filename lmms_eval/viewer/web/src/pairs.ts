@@ -155,6 +155,9 @@ export interface Documents {
   places: number[][];
   /** For each run but the first the kind of each document, beside the first. */
   kinds: string[][];
+  /** All scores are right or wrong; of several runs two may be so beside each other, and graded beside a third. */
+  binary: boolean;
+  pictures: boolean;
   /** Of two runs: bits; NaN where nothing changed. */
   surprise: number[];
 }
@@ -208,7 +211,8 @@ async function readDocuments(pairs: Pair[], task: string, key: string): Promise<
       if (pieces.length === 1) surprise[row] = bits;
     }
   });
-  return { runs, tables, columns, places, kinds, surprise };
+  const binary = !kinds.some((list) => list.some((kind) => kind === "=" || kind === ">" || kind === "<"));
+  return { runs, tables, columns, places, kinds, surprise, binary, pictures: tables[0]?.thumb.some(Boolean) ?? false };
 }
 
 export const isChanged = (kind: string): boolean => kind === "f" || kind === "s" || kind === ">" || kind === "<";

@@ -67,7 +67,7 @@ function Found({ documents, document, base, row, params, change }: FoundProps) {
           <label class="field">
             Marked words differ from
             <select value={marks} onChange={(event) => change({ marks: event.currentTarget.value })}>
-              <option value="baseline">{base ? "the baseline's" : "the first"} answer</option>
+              <option value="baseline">{base ? "the baseline's" : "the first run's"} answer</option>
               <option value="reference">the reference</option>
             </select>
           </label>
