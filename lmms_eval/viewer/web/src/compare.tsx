@@ -5,13 +5,11 @@ import { percent } from "./amounts";
 import { useLoaded, Waiting } from "./common";
 import { Differences } from "./differences";
 import { Flips } from "./flips";
-import { baseOf, changedParams, chosenRuns, isChanged, keyOf, kindsOfRow, shownPairs, usePairs, type Difference, type Pair, type Summary } from "./pairs";
+import { baseOf, changedParams, chosenRuns, isChanged, keyOf, kindsOfRow, MOST, shownPairs, usePairs, type Difference, type Pair, type Summary } from "./pairs";
 import { go, pageAddress, replace, type Route } from "./route";
 import { SidesPage } from "./sides";
 import { count, plain, Text } from "./text";
 import type { Report, RunEntry } from "./types";
-
-const MOST = 5;
 
 export type Change = (changes: Record<string, string | string[] | null>) => void;
 

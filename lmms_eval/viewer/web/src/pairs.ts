@@ -4,6 +4,9 @@ import { useMade, type Loaded } from "./common";
 import { readTable, type Table } from "./table";
 import type { Report, RunEntry } from "./types";
 
+/** Runs that are shown beside each other. */
+export const MOST = 5;
+
 export interface Difference {
   name: string;
   metric: string;
@@ -221,7 +224,7 @@ export const isRightOrWrong = (kinds: Kinds): boolean => ["b", "f", "s", "n"].so
 /** The runs that the address names, in the order of the report; without any the first that can be compared. */
 export function chosenRuns(report: Report, summary: Summary, params: URLSearchParams): RunEntry[] {
   const named = new Set(params.getAll("run"));
-  if (named.size) return report.runs.filter((run) => named.has(run.name) || run.number === summary.reference);
+  if (named.size) return report.runs.filter((run) => named.has(run.name) || run.number === summary.reference).slice(0, MOST);
   const pairs = report.compared ?? [];
   const [pair] = pairs;
   const wanted = summary.reference === null ? new Set(pairs.flat()) : new Set(pair);
