@@ -131,7 +131,7 @@ def _token_counts(answer: Mapping[str, Any]) -> list[Any]:
 
 
 def _repeats(answers: Sequence[Mapping[str, Any]], score: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What each answer alone took, and scores."""
+    """Read tokens, seconds and scores of each answer alone."""
     alone = score.get("per_answer") or [None] * len(answers)
     return [
         {"token_counts": _token_counts(answer), **({} if metrics is None else {"metrics": metrics})}

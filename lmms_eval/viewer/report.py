@@ -18,7 +18,7 @@ from lmms_eval.viewer.numbers import breakdowns, histogram, outcome_counts, resu
 from lmms_eval.viewer.options import ReportOptions
 from lmms_eval.viewer.page import SCRIPT, STYLE, bundle, folder_page, single_page
 from lmms_eval.viewer.runs import ReportRun, read_report_runs
-from lmms_eval.viewer.samples import PER_INDEX, PER_TEXT, TaskFacts, TaskWriter, redacted
+from lmms_eval.viewer.samples import PER_TEXT, TaskFacts, TaskWriter, redacted
 from lmms_eval.viewer.selection import check_columns, options_told
 
 PAGE, DATA, MEDIA = "index.html", "data", "media"
@@ -124,13 +124,10 @@ def _write_runs(runs: Sequence[ReportRun], chunks: Chunks, options: ReportOption
 
 
 def _task_entry(run: ReportRun, task: str, key: str, facts: TaskFacts) -> dict[str, Any]:
-    count = len(facts.rows)
     return {
         "name": task,
         "key": key,
-        "samples": count,
-        "index_parts": max(1, -(-count // PER_INDEX)),
-        "per_index": PER_INDEX,
+        "samples": len(facts.rows),
         "per_text": PER_TEXT,
         "outcomes": outcome_counts(run, task),
     }

@@ -1,4 +1,4 @@
-"""The samples of one task: an index of columns, by which a page lists and filters, and the texts in pieces."""
+"""The samples of one task: the columns of its index, by which a page lists and filters, and the texts in pieces."""
 
 from __future__ import annotations
 
@@ -18,18 +18,31 @@ from lmms_eval.results.run_reader.sample import finite, sample_fields
 from lmms_eval.utils.redaction import REDACTED
 from lmms_eval.viewer.audit import TaskAudit
 from lmms_eval.viewer.chunks import Chunks
+from lmms_eval.viewer.columns import IndexColumn, Kind, plain_number, write_index
 from lmms_eval.viewer.media import Item, MediaStore, media_of, pictures_in
 from lmms_eval.viewer.options import ReportOptions
 from lmms_eval.viewer.runs import ReportRun
 from lmms_eval.viewer.selection import Selection, lines_of
 from lmms_eval.viewer.shapes import shapes_of
 
-PER_TEXT, PER_INDEX = 200, 20_000
-"""Samples in a piece of texts, and of the index."""
+PER_TEXT = 200
+"""Samples in a piece of texts."""
 ANSWER, TARGET = 80, 48
 """Characters of answer and reference in the index."""
 ERROR = 160
-_STATUS = {"scored": 0, "unscored": 1, "failed": 2}
+_KINDS: Mapping[str, Kind] = {
+    "id": "texts",
+    "status": "codes",
+    "finish": "codes",
+    "latency": "numbers",
+    "in": "numbers",
+    "out": "numbers",
+    "answer": "texts",
+    "target": "texts",
+    "thumb": "texts",
+    "reason": "texts",
+}
+"""Columns that every index has; ``thumb`` is the name of a small picture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +64,7 @@ class TaskFacts:
 
 @dataclass(slots=True)
 class TaskWriter:
-    """Writer of the pieces of one task, ``index-KEY-N`` and ``text-KEY-N``."""
+    """Writer of the pieces of one task: its index and ``text-KEY-N``."""
 
     run: ReportRun
     task: TaskRows
@@ -74,8 +87,7 @@ class TaskWriter:
         auditor = Auditor(self.task.task, self.run.told, self.options.choice.where is not None)
         self._audit = TaskAudit(auditor, self.run.keys(self.task.task), self.options.redact)
         self._metadata = MetadataColumns(len(rows))
-        self._index = {name: [] for name in ("id", "status", "finish", "reason", "latency", "in", "out", "answer")}
-        self._index |= {"target": [], "thumb": []}
+        self._index = {name: [] for name in _KINDS}
         score_key = self.run.facts(self.task.task).score_key
         remaining = iter(enumerate(rows))
         for number in range(-(-len(rows) // PER_TEXT)):
@@ -86,8 +98,7 @@ class TaskWriter:
             samples = [self._sample(row, lines, found) for (_, row, lines), found in zip(block, media, strict=True)]
             chunks.write(f"text-{self.key}-{number}", samples)
         metadata = self._metadata.found()
-        for number in range(max(1, -(-len(rows) // PER_INDEX))):
-            chunks.write(f"index-{self.key}-{number}", self._part(rows, metadata | self._audit.columns(rows), number))
+        write_index(chunks, self.key, self._columns(rows, metadata | self._audit.columns(rows)))
         columns = self._index
         return TaskFacts(
             rows, columns["latency"], columns["in"], columns["out"], columns["finish"], columns["reason"], metadata,
@@ -133,7 +144,7 @@ class TaskWriter:
         frames = shown.get("frames")
         found = {
             "id": self.task.ids[row],
-            "status": _STATUS[self.task.statuses[row]],
+            "status": self.task.statuses[row],
             "finish": _joined(line.get("finish_reason")),
             "reason": str(error)[:ERROR],
             "latency": _seconds(line.get("elapsed")),
@@ -148,21 +159,15 @@ class TaskWriter:
         for name, value in sample_fields(line, score_key).items():
             self._metadata.add(place, str(name), value)
 
-    def _part(self, rows: Sequence[int], metadata: Mapping[str, Sequence[str | None]], number: int) -> dict[str, Any]:
-        """Make one piece of the index: columns, texts of few values by their numbers in a list."""
-        part = slice(number * PER_INDEX, (number + 1) * PER_INDEX)
-        columns: dict[str, Any] = {name: values[part] for name, values in self._index.items()}
-        for name in ("finish", "reason"):
-            columns[name] = _coded(columns[name])
-        if self.options.single_file:
-            columns["thumb"] = []  # the pictures are in the texts, once
-        scores = {
-            name: [_rounded(column.scores[row]) for row in rows[part]]
-            for name, column in self.task.columns.items()
-            if not all(math.isnan(score) for score in column.scores)
-        }
-        coded = {name: _coded(values[part]) for name, values in metadata.items()}
-        return {"count": len(columns["id"]), **columns, "scores": scores, "metadata": coded}
+    def _columns(self, rows: Sequence[int], metadata: Mapping[str, Sequence[str | None]]) -> list[IndexColumn]:
+        """List the columns of the index: those that every task has, its metrics, its metadata."""
+        left_out = ("thumb",) if self.options.single_file else ()  # the pictures are in the texts, once
+        found = [IndexColumn(name, kind, self._index[name]) for name, kind in _KINDS.items() if name not in left_out]
+        for name, column in self.task.columns.items():
+            scores = [plain_number(column.scores[row]) for row in rows]
+            if any(score is not None for score in scores):
+                found.append(IndexColumn(f"s.{name}", "numbers", scores))
+        return found + [IndexColumn(f"m.{name}", "codes", values) for name, values in metadata.items()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,16 +183,6 @@ def redacted(value: Any, keys: frozenset[str]) -> Any:
     if isinstance(value, Mapping):
         return {key: REDACTED if str(key) in keys else redacted(item, keys) for key, item in value.items()}
     return [redacted(item, keys) for item in value] if isinstance(value, list) else value
-
-
-def _coded(values: Sequence[Any]) -> dict[str, Any]:
-    known: dict[Any, int] = {}
-    codes = [known.setdefault(value, len(known)) for value in values]
-    return {"values": list(known), "codes": codes}
-
-
-def _rounded(score: float) -> float | None:
-    return None if math.isnan(score) else round(float(score), 6)
 
 
 def _joined(value: Any) -> str:

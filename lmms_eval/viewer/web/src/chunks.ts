@@ -7,7 +7,8 @@ interface Policy {
 
 const NONCE = (document.currentScript as HTMLScriptElement | null)?.nonce ?? "";
 const ADDRESS = /^data\/[a-z0-9-]{1,80}\.js$/;
-const KEPT = 32; // pieces of texts that stay in memory
+const KEPT = 32; // pieces of samples that stay in memory
+const SMALL = /^(runs|run-|index-)/; // all of these do
 
 const rules: Policy = {
   createScriptURL(url) {
@@ -40,8 +41,8 @@ export function load<T>(name: string): Promise<T> {
 }
 
 function forgetOldest(): void {
-  const texts = [...kept.keys()].filter((name) => name.startsWith("text-"));
-  for (const name of texts.slice(0, Math.max(0, texts.length - KEPT))) kept.delete(name);
+  const pieces = [...kept.keys()].filter((name) => !SMALL.test(name));
+  for (const name of pieces.slice(0, Math.max(0, pieces.length - KEPT))) kept.delete(name);
 }
 
 async function read(name: string): Promise<unknown> {

@@ -3,6 +3,8 @@ import { useMemo } from "preact/hooks";
 
 import { Choice } from "./filters";
 import type { Change } from "./compare";
+import { Waiting } from "./common";
+import { useColumns, useValues } from "./listed";
 import { Picture } from "./media";
 import { changedParams, isChanged, type Difference, type Documents } from "./pairs";
 import { pageAddress } from "./route";
@@ -12,7 +14,7 @@ import { VirtualList } from "./virtual";
 const ROW = 44;
 
 export const documentAddress = (documents: Documents, row: number, params: URLSearchParams): string =>
-  pageAddress("compare", changedParams(params, { doc: documents.tables[0]?.id[documents.places[0]?.[row] ?? -1] ?? "" }));
+  pageAddress("compare", changedParams(params, { doc: documents.tables[0]?.text("id", documents.places[0]?.[row] ?? -1) ?? "" }));
 
 interface ListProps {
   documents: Documents;
@@ -21,7 +23,20 @@ interface ListProps {
   change: Change;
 }
 
+/** Whether the columns are there by which the address chooses documents. */
+export function useChoice(documents: Documents | undefined, params: URLSearchParams): { ready: boolean; error?: string } {
+  const table = documents?.tables[0];
+  const keys = [...params.keys()].filter((name) => name.startsWith("m.") && table?.columns.has(name));
+  return useColumns(table, params.get("id") ? [...keys, "id"] : keys);
+}
+
 export function DocumentList({ documents, row, params, change }: ListProps) {
+  const { ready, error } = useChoice(documents, params);
+  if (!ready) return <Waiting error={error} />;
+  return <Chosen documents={documents} row={row} params={params} change={change} />;
+}
+
+function Chosen({ documents, row, params, change }: ListProps) {
   const rows = useMemo(() => chosenDocuments(documents, params), [documents, params.toString()]);
   const all = documents.places[0]?.length ?? 0;
   return (
@@ -92,10 +107,10 @@ export function chosenDocuments(documents: Documents, params: URLSearchParams): 
   const flip = params.get("flip");
   if (flip) tests.push(kindsOf(documents).get(flip)?.fits ?? (() => false));
   const id = params.get("id")?.toLowerCase();
-  if (id) tests.push((row) => (table.id[places[row] ?? -1] ?? "").toLowerCase().includes(id));
+  if (id) tests.push((row) => table.text("id", places[row] ?? -1).toLowerCase().includes(id));
   for (const [name, value] of params) {
-    const column = name.startsWith("m.") ? table.metadata.get(name.slice(2)) : undefined;
-    if (column && value !== "") tests.push((row) => column[places[row] ?? -1] === value);
+    const column = name.startsWith("m.") ? table.columns.get(name) : undefined;
+    if (column && value !== "") tests.push((row) => column.at(places[row] ?? -1) === value);
   }
   const rows = places.map((_, row) => row).filter((row) => tests.every((test) => test(row)));
   if (params.get("sort") === "id") return rows;
@@ -106,7 +121,8 @@ export function chosenDocuments(documents: Documents, params: URLSearchParams): 
 function Filters({ documents, params, change }: ListProps) {
   const table = documents.tables[0];
   const given = [...params.keys()].filter((name) => name.startsWith("m."));
-  const columns = [...(table?.metadata ?? [])].filter(([name, values]) => new Set(values).size > 1 || params.has(`m.${name}`));
+  const values = useValues(table, true);
+  const columns = (table?.names("m.") ?? []).filter((name) => values(`m.${name}`).length > 1 || params.has(`m.${name}`));
   return (
     <div class="filters">
       <div class="bar">
@@ -141,8 +157,8 @@ function Filters({ documents, params, change }: ListProps) {
         <details open={given.length > 0}>
           <summary>Filters{given.length > 0 && ` (${given.length})`}</summary>
           <div class="bar fields">
-            {columns.map(([name, values]) => (
-              <Choice label={plain(name)} name={`m.${name}`} values={known(values)} params={params} change={change} />
+            {columns.map((name) => (
+              <Choice label={plain(name)} name={`m.${name}`} values={values(`m.${name}`)} params={params} change={change} />
             ))}
           </div>
         </details>
@@ -151,14 +167,12 @@ function Filters({ documents, params, change }: ListProps) {
   );
 }
 
-const known = (values: (string | null)[]): string[] =>
-  [...new Set(values)].filter((value): value is string => value !== null).sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
-
 const template = (documents: Documents): string =>
   `${isNarrow() ? "minmax(32px, 64px)" : "minmax(64px, 120px)"} ${hasPictures(documents) ? "52px " : ""}repeat(${documents.runs.length}, minmax(0, 1fr))`;
 
 const isNarrow = (): boolean => window.innerWidth < 640;
-const hasPictures = (documents: Documents): boolean => !isNarrow() && documents.pictures;
+const hasPictures = (documents: Documents): boolean =>
+  !isNarrow() && !(documents.tables[0]?.columns.get("thumb")?.isEmpty ?? true);
 
 const Heading = ({ documents }: { documents: Documents }) => (
   <div class="row head" style={{ gridTemplateColumns: template(documents) }}>
@@ -175,6 +189,7 @@ const Heading = ({ documents }: { documents: Documents }) => (
 function Row({ documents, row, selected, params }: { documents: Documents; row: number; selected: boolean; params: URLSearchParams }) {
   const [table] = documents.tables;
   const place = documents.places[0]?.[row] ?? -1;
+  useColumns(table, ["id", "thumb"], [place]);
   return (
     <a
       class={`row ${selected ? "selected" : ""}`}
@@ -182,11 +197,11 @@ function Row({ documents, row, selected, params }: { documents: Documents; row: 
       style={{ gridTemplateColumns: template(documents) }}
     >
       <span>
-        <Text>{table?.id[place]}</Text>
+        <Text>{table?.text("id", place)}</Text>
       </span>
       {hasPictures(documents) && (
         <span>
-          <Picture src={table?.thumb[place]} />
+          <Picture src={table?.text("thumb", place)} />
         </span>
       )}
       {documents.runs.map((_, run) => (
@@ -200,10 +215,11 @@ function Row({ documents, row, selected, params }: { documents: Documents; row: 
 function Said({ documents, row, run }: { documents: Documents; row: number; run: number }) {
   const table = documents.tables[run];
   const place = documents.places[run]?.[row] ?? -1;
+  useColumns(table, ["answer"], [place]);
   if (!table || place < 0) return <span class="quiet">–</span>;
   return (
     <span>
-      <ScoreOf documents={documents} row={row} run={run} /> {!(isNarrow() && documents.runs.length > 2) && <Text>{table.answer[place]}</Text>}
+      <ScoreOf documents={documents} row={row} run={run} /> {!(isNarrow() && documents.runs.length > 2) && <Text>{table.text("answer", place)}</Text>}
     </span>
   );
 }
@@ -211,7 +227,10 @@ function Said({ documents, row, run }: { documents: Documents; row: number; run:
 /** The score of a run, coloured by the kind of the document: right or wrong, better or worse. */
 export function ScoreOf({ documents, row, run }: { documents: Documents; row: number; run: number }) {
   const place = documents.places[run]?.[row] ?? -1;
-  const score = documents.tables[run]?.scores.get(documents.columns[run] ?? "")?.[place] ?? null;
+  const table = documents.tables[run];
+  const key = `s.${documents.columns[run] ?? ""}`;
+  useColumns(table, [key], [place]);
+  const score = table?.number(key, place) ?? null;
   return <b class={toneOf(documents, row, run)}>{number(score)}</b>;
 }
 

@@ -2,17 +2,18 @@
 import { useState } from "preact/hooks";
 
 import { go, address, ALL } from "./route";
-import { allColumns, columnsOf } from "./samples";
+import { allColumns, columnsOf } from "./cells";
+import { useValues } from "./listed";
 import { mainScore, STATUSES, type Table } from "./table";
+import type { Change } from "./samples";
 import { plain } from "./text";
-
-type Change = (changes: Record<string, string | null>) => void;
 
 export function Filters({ table, params, change }: { table: Table; params: URLSearchParams; change: Change }) {
   const given = [...params.keys()].filter((name) => !["q", "view", "sort", "down", "cols", "metric"].includes(name));
   const [open, toggle] = useState(given.length > 0);
-  const scores = [...table.scores.keys()];
-  const finishes = [...new Set(table.finish)].filter(Boolean);
+  const scores = table.names("s.");
+  const values = useValues(table, open);
+  const finishes = values("finish");
   const clear = Object.fromEntries([...params.keys()].filter((name) => !["view", "cols", "metric"].includes(name)).map((name) => [name, null]));
   return (
     <div class="filters">
@@ -60,18 +61,16 @@ export function Filters({ table, params, change }: { table: Table; params: URLSe
             Answer is
             <input value={params.get("answer") ?? ""} onInput={(event) => change({ answer: event.currentTarget.value })} />
           </label>
-          {[...table.metadata].map(([name, values]) => {
-            const known = [...new Set(values)].filter((value): value is string => value !== null);
+          {table.names("m.").map((name) => {
+            const known = values(`m.${name}`);
             if (known.length < 2 && !params.has(`m.${name}`)) return null;
-            return <Choice label={plain(name)} name={`m.${name}`} values={known.sort(natural)} params={params} change={change} />;
+            return <Choice label={plain(name)} name={`m.${name}`} values={known} params={params} change={change} />;
           })}
         </div>
       )}
     </div>
   );
 }
-
-const natural = (a: string, b: string): number => a.localeCompare(b, "en", { numeric: true });
 
 function TaskChoice({ table, params }: { table: Table; params: URLSearchParams }) {
   const { run } = table;

@@ -7,8 +7,9 @@ import { useLoaded, Waiting } from "./common";
 import { MediumView, Shapes } from "./media";
 import { Pre, TextForm, useRendered } from "./pre";
 import { address, go, type Route } from "./route";
+import { Status } from "./cells";
 import { useKeys } from "./keys";
-import { rowAddress, Status, useListed, type Listed } from "./samples";
+import { rowAddress, useColumns, useListed, useRow, type Listed } from "./listed";
 import { STATUSES } from "./table";
 import { count, number, seconds, Text, told } from "./text";
 import type { Json, JsonObject, Medium, RunEntry, Sample, Shape, TaskEntry } from "./types";
@@ -23,9 +24,9 @@ const OWN = new Set([
 export function SamplePage({ run, route }: { run: RunEntry; route: Route }) {
   const task = run.tasks.find((one) => one.name === route.task);
   const { listed, error } = useListed(run, route.task ?? "", route.params);
+  const { content: row, error: unknown } = useRow(listed?.table, route.doc ?? "");
   if (!task) return <main><Waiting error={`the run ${run.name} has no task of this name`} /></main>;
-  if (!listed) return <main><Waiting error={error} /></main>;
-  const row = listed.table.id.indexOf(route.doc ?? "");
+  if (!listed || row === undefined) return <main><Waiting error={error ?? unknown} /></main>;
   if (row < 0) return <main><Waiting error={`the report holds no sample ${route.doc} of this task`} /></main>;
   return <Loaded listed={listed} row={row} task={task} route={route} />;
 }
@@ -35,6 +36,8 @@ function Loaded({ listed, row, task, route }: { listed: Listed; row: number; tas
   const { content, error } = useLoaded<Sample[]>(`text-${task.key}-${Math.floor(row / task.per_text)}`);
   const sample = content?.[row % task.per_text];
   const at = rows.indexOf(row);
+  const near = rows.slice(Math.max(0, at - 1), at + 2);
+  useColumns(table, ["id", "status"], near.includes(row) ? near : [row]);
   const step = (by: number): string | undefined => {
     const next = rows[at + by];
     return at < 0 || next === undefined ? undefined : rowAddress(table, next, route.params);
@@ -46,7 +49,7 @@ function Loaded({ listed, row, task, route }: { listed: Listed; row: number; tas
       <h1>
         <Text>{route.doc}</Text>
       </h1>
-      {sample ? <SampleView key={row} sample={sample} status={table.status[row] ?? 0} /> : <Waiting error={error} />}
+      {sample ? <SampleView key={row} sample={sample} status={table.status(row)} /> : <Waiting error={error} />}
     </main>
   );
 }

@@ -1,72 +1,22 @@
-// The list of samples: only the rows in sight are in the page, so that it stays smooth at 100,000.
-import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
+// The list of samples: only the rows in sight are in the page and only their pieces are loaded, so that 100,000 stay smooth.
+import { useCallback } from "preact/hooks";
 
+import { columnsOf, ScoreCell, type ListColumn } from "./cells";
+import { Waiting } from "./common";
 import { Filters } from "./filters";
+import { rowAddress, useColumns, useListed, type Listed } from "./listed";
 import { Picture } from "./media";
 import { address, ALL, replace, type Route } from "./route";
-import { search, type Progress } from "./search";
 import { Selection } from "./selection";
-import { chosen, mainScore, readTable, STATUSES, type Table } from "./table";
-import { count, number, plain, seconds, Text } from "./text";
+import { mainScore, type Table } from "./table";
+import { count, Text } from "./text";
 import type { RunEntry } from "./types";
-import { Waiting } from "./common";
 import { VirtualList } from "./virtual";
-
-export interface Listed {
-  table: Table;
-  rows: number[];
-  progress: Progress | null;
-}
-
-/** The samples that the address asks for, in its order. */
-export function useListed(run: RunEntry, taskName: string, params: URLSearchParams): { listed?: Listed; error?: string } {
-  const [state, set] = useState<{ table?: Table; error?: string; key?: string }>({});
-  const [progress, setProgress] = useState<Progress | null>(null);
-  const key = `${run.number}/${taskName}`;
-  useEffect(() => {
-    let current = true;
-    const tasks = taskName === ALL ? run.tasks : run.tasks.filter((task) => task.name === taskName);
-    readTable(run, tasks).then(
-      (table) => current && set({ table, key }),
-      (error: Error) => current && set({ error: error.message, key }),
-    );
-    return () => {
-      current = false;
-    };
-  }, [key]);
-  const table = state.key === key ? state.table : undefined;
-  const query = params.get("q") ?? "";
-  useEffect(() => {
-    setProgress(null);
-    if (!table || !query) return;
-    let current = true;
-    void (async () => {
-      await new Promise((done) => setTimeout(done, 200)); // until the typing pauses
-      try {
-        for await (const found of search(table, query)) {
-          if (!current) return;
-          setProgress(found);
-        }
-      } catch (error) {
-        if (current) set({ error: (error as Error).message, key });
-      }
-    })();
-    return () => {
-      current = false;
-    };
-  }, [table, query]);
-  const matches = query ? (progress?.matches ?? new Set<number>()) : null;
-  const shown = params.toString();
-  const rows = useMemo(() => (table ? chosen(table, params, matches) : []), [table, shown, progress]);
-  if (state.key === key && state.error) return { error: state.error };
-  return table ? { listed: { table, rows, progress: query ? (progress ?? { done: 0, matches: new Set() }) : null } } : {};
-}
-
-export const rowAddress = (table: Table, row: number, params: URLSearchParams): string =>
-  address([table.run.name, table.tasks[table.task[row] ?? 0]?.name, table.id[row]], params);
 
 const ROW = 44;
 const TILE = 168;
+
+export type Change = (changes: Record<string, string | null>) => void;
 
 export function SamplesPage({ run, route }: { run: RunEntry; route: Route }) {
   const task = route.task ?? ALL;
@@ -112,12 +62,14 @@ function List({ listed, route }: { listed: Listed; route: Route }) {
   );
 }
 
-type Change = (changes: Record<string, string | null>) => void;
-
 function Scroller({ table, rows, params, change }: { table: Table; rows: number[]; params: URLSearchParams; change: Change }) {
   const grid = params.get("view") === "grid";
   const columns = columnsOf(table, params);
-  const row = (place: number): number => rows[place] ?? 0;
+  const Line = grid ? Tile : Row;
+  const item = (place: number, selected: boolean) => {
+    const row = rows[place] ?? 0;
+    return <Line key={row} table={table} row={row} params={params} columns={columns} selected={selected} />;
+  };
   return (
     <VirtualList
       count={rows.length}
@@ -125,88 +77,44 @@ function Scroller({ table, rows, params, change }: { table: Table; rows: number[
       tile={grid ? TILE : undefined}
       label="Samples"
       heading={!grid && <Heading columns={columns} params={params} change={change} />}
-      address={(place) => rowAddress(table, row(place), params)}
+      address={(place) => rowAddress(table, rows[place] ?? 0, params)}
       keys={{ g: () => change({ view: grid ? null : "grid" }) }}
-      item={(place, selected) =>
-        grid ? (
-          <Tile table={table} row={row(place)} params={params} selected={selected} />
-        ) : (
-          <a
-            key={row(place)}
-            class={`row ${selected ? "selected" : ""}`}
-            href={rowAddress(table, row(place), params)}
-            style={{ gridTemplateColumns: template(columns) }}
-          >
-            {columns.map((column) => (
-              <span class={column.class}>{column.cell(row(place))}</span>
-            ))}
-          </a>
-        )
-      }
+      item={item}
     />
   );
 }
 
-export interface ListColumn {
-  key: string;
-  name: string;
-  width: string;
-  class?: string;
-  cell: (row: number) => preact.ComponentChildren;
-}
-
-/** All columns that a table has; which are shown stands in the address. */
-export function allColumns(table: Table, params: URLSearchParams): ListColumn[] {
-  const main = mainScore(table, params);
-  const text = (values: string[]) => (row: number) => <Text>{values[row]}</Text>;
-  const columns: ListColumn[] = [
-    { key: "id", name: "Id", width: "minmax(56px, 96px)", cell: text(table.id) },
-    { key: "task", name: "Task", width: "minmax(80px, 1fr)", cell: (row) => <Text>{table.tasks[table.task[row] ?? 0]?.name}</Text> },
-    { key: "thumb", name: "Picture", width: "52px", cell: (row) => <Picture src={table.thumb[row]} /> },
-    { key: `s.${main}`, name: plain(main.replace(/,none$/, "")) || "Score", width: "minmax(64px, 96px)", class: "number", cell: (row) => <ScoreCell table={table} row={row} main={main} /> },
-    { key: "answer", name: "Answer", width: "minmax(90px, 3fr)", cell: text(table.answer) },
-    { key: "target", name: "Reference", width: "minmax(80px, 2fr)", cell: text(table.target) },
-    { key: "status", name: "Outcome", width: "84px", cell: (row) => <Status status={table.status[row] ?? 0} /> },
-    { key: "finish", name: "Finish", width: "84px", cell: text(table.finish) },
-    { key: "latency", name: "Latency", width: "76px", class: "number", cell: (row) => seconds(table.latency[row]) },
-    { key: "in", name: "Tokens in", width: "84px", class: "number", cell: (row) => count(table.in[row]) },
-    { key: "out", name: "Tokens out", width: "84px", class: "number", cell: (row) => count(table.out[row]) },
-    { key: "reason", name: "Reason", width: "minmax(90px, 2fr)", cell: text(table.reason) },
-  ];
-  for (const name of table.scores.keys())
-    if (name !== main)
-      columns.push({ key: `s.${name}`, name: plain(name.replace(/,none$/, "")), width: "minmax(64px, 96px)", class: "number", cell: (row) => number(table.scores.get(name)?.[row]) });
-  for (const [name, values] of table.metadata)
-    columns.push({ key: `m.${name}`, name: plain(name), width: "minmax(72px, 1fr)", cell: (row) => <Text>{values[row] ?? ""}</Text> });
-  return columns;
-}
-
-const some = (values: unknown[]): boolean => values.some((value) => value !== null && value !== "");
-
-function isUseful(table: Table, key: string): boolean {
-  const has: Record<string, () => boolean> = {
-    task: () => table.tasks.length > 1,
-    thumb: () => some(table.thumb),
-    status: () => table.status.some((status) => status !== 0),
-    latency: () => some(table.latency),
-    out: () => some(table.out),
-    reason: () => some(table.reason),
-  };
-  if (key === "finish" || key === "in") return false;
-  return has[key]?.() ?? !key.startsWith("m.");
-}
-
-export function columnsOf(table: Table, params: URLSearchParams): ListColumn[] {
-  const all = allColumns(table, params);
-  const wanted = params.get("cols")?.split(" ");
-  if (wanted) return all.filter((column) => wanted.includes(column.key) || column.key === "id");
-  const main = mainScore(table, params);
-  const narrow = window.innerWidth < 640;
-  return all.filter((column) => isUseful(table, column.key) && (!column.key.startsWith("s.") || column.key === `s.${main}`))
-    .filter((column) => !narrow || ["id", "thumb", `s.${main}`, "answer"].includes(column.key));
+interface LineProps {
+  table: Table;
+  row: number;
+  params: URLSearchParams;
+  columns: ListColumn[];
+  selected: boolean;
 }
 
 const template = (columns: ListColumn[]): string => columns.map((column) => column.width).join(" ");
+
+function Row({ table, row, params, columns, selected }: LineProps) {
+  const { error } = useColumns(table, ["id", ...columns.map((column) => column.key)], [row]);
+  return (
+    <a class={`row ${selected ? "selected" : ""}`} href={rowAddress(table, row, params)} style={{ gridTemplateColumns: template(columns) }}>
+      {error ? <Text>{error}</Text> : columns.map((column) => <span class={column.class}>{column.cell(row)}</span>)}
+    </a>
+  );
+}
+
+function Tile({ table, row, params, selected }: LineProps) {
+  const main = mainScore(table, params);
+  const { error } = useColumns(table, ["id", "thumb", "answer", `s.${main}`], [row]);
+  return (
+    <a class={`tile ${selected ? "selected" : ""}`} href={rowAddress(table, row, params)}>
+      <Picture src={table.text("thumb", row)} />
+      <span class="caption">
+        <ScoreCell table={table} row={row} main={main} /> <Text>{error ?? (table.text("answer", row) || table.text("id", row))}</Text>
+      </span>
+    </a>
+  );
+}
 
 function Heading({ columns, params, change }: { columns: ListColumn[]; params: URLSearchParams; change: Change }) {
   const by = params.get("sort");
@@ -222,33 +130,5 @@ function Heading({ columns, params, change }: { columns: ListColumn[]; params: U
         </button>
       ))}
     </div>
-  );
-}
-
-export function Status({ status }: { status: number }) {
-  return <span class={`badge ${status === 2 ? "grave" : status === 1 ? "mild" : ""}`}>{STATUSES[status]}</span>;
-}
-
-function ScoreCell({ table, row, main }: { table: Table; row: number; main: string }) {
-  const value = table.scores.get(main)?.[row] ?? null;
-  return <span class={tone(table, value, main)}>{number(value)}</span>;
-}
-
-/** Full marks and none are marked; the scale is that of the column. */
-function tone(table: Table, value: number | null, main: string): string {
-  if (value === null) return "quiet";
-  if (value === 0) return "wrong";
-  return value === 1 || (value === 100 && !main.includes("_fixed")) ? "right" : table.count ? "partly" : "";
-}
-
-function Tile({ table, row, params, selected }: { table: Table; row: number; params: URLSearchParams; selected: boolean }) {
-  const main = mainScore(table, params);
-  return (
-    <a class={`tile ${selected ? "selected" : ""}`} href={rowAddress(table, row, params)}>
-      <Picture src={table.thumb[row]} />
-      <span class="caption">
-        <ScoreCell table={table} row={row} main={main} /> <Text>{table.answer[row] || table.id[row]}</Text>
-      </span>
-    </a>
   );
 }

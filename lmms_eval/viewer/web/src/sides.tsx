@@ -1,12 +1,13 @@
 // One document of several runs side by side: what was asked once, and what each run answered.
 import type { Change } from "./compare";
 import { useLoaded, Waiting } from "./common";
-import { chosenDocuments, documentAddress, ScoreOf } from "./documents";
+import { Status } from "./cells";
+import { chosenDocuments, documentAddress, ScoreOf, useChoice } from "./documents";
+import { useColumns, useRow } from "./listed";
 import { changedParams, useDocuments, type Difference, type Documents, type Summary } from "./pairs";
 import { address, pageAddress, replace } from "./route";
 import { Pre } from "./pre";
 import { Answer, Block, Document, Metrics, Prompt, Steps } from "./sample";
-import { Status } from "./samples";
 import { labelOf } from "./amounts";
 import { Text, told } from "./text";
 import type { RunEntry, Sample, TaskEntry } from "./types";
@@ -21,9 +22,10 @@ interface SidesProps {
 
 export function SidesPage({ summary, runs, base, row, params }: SidesProps) {
   const { content, error } = useDocuments(summary, runs, base, row);
-  if (!content) return <main><Waiting error={error} /></main>;
-  const [table] = content.tables;
-  const place = table?.id.indexOf(params.get("doc") ?? "") ?? -1;
+  const table = content?.tables[0];
+  const { content: place, error: unknown } = useRow(table, params.get("doc") ?? "");
+  const { ready, error: unread } = useChoice(content, params);
+  if (!content || place === undefined || !ready) return <main><Waiting error={error ?? unknown ?? unread} /></main>;
   const document = content.places[0]?.indexOf(place) ?? -1;
   const change: Change = (changes) => replace(pageAddress("compare", changedParams(params, changes)));
   if (place < 0 || document < 0) return <main><Waiting error={`these runs share no document ${params.get("doc")} of ${row.name}`} /></main>;
@@ -42,6 +44,8 @@ interface FoundProps {
 function Found({ documents, document, base, row, params, change }: FoundProps) {
   const rows = chosenDocuments(documents, params);
   const at = rows.indexOf(document);
+  const near = rows.slice(Math.max(0, at - 1), at + 2).map((one) => documents.places[0]?.[one] ?? -1);
+  useColumns(documents.tables[0], ["id"], near);
   const step = (by: number): string | undefined => {
     const next = rows[at + by];
     return at < 0 || next === undefined ? undefined : documentAddress(documents, next, params);
@@ -135,9 +139,10 @@ function Side({ documents, document, run, loaded, asked, marked }: SideProps) {
   const entry = documents.runs[run] as RunEntry;
   const table = documents.tables[run];
   const place = documents.places[run]?.[document] ?? -1;
+  useColumns(table, ["id", "status"], [place]);
   const title = (
     <h2>
-      <a href={address([entry.name, table?.tasks[0]?.name, table?.id[place]])}>
+      <a href={address([entry.name, table?.tasks[0]?.name, table?.text("id", place)])}>
         <Text>{entry.name}</Text>
       </a>
     </h2>
@@ -158,7 +163,7 @@ function Side({ documents, document, run, loaded, asked, marked }: SideProps) {
     <section class="side">
       {title}
       <p>
-        <ScoreOf documents={documents} row={document} run={run} /> {table?.status[place] !== 0 && <Status status={table?.status[place] ?? 0} />}
+        <ScoreOf documents={documents} row={document} run={run} /> {table && table.status(place) !== 0 && <Status status={table.status(place)} />}
       </p>
       {sample ? (
         <>

@@ -1,79 +1,85 @@
-// The index of samples as columns over all chosen tasks, and what filters and orders them.
+// The samples of all chosen tasks as a table of columns, and what filters and orders its rows.
 import { load } from "./chunks";
-import { compare } from "./common";
-import type { IndexPart, RunEntry, TaskEntry } from "./types";
+import { Codes, Numbers, Texts, type Column } from "./columns";
+import type { NamedPlaces, RunEntry, TaskEntry, TaskIndex } from "./types";
 
 export const STATUSES = ["scored", "unscored", "failed"];
 
-export interface Table {
-  run: RunEntry;
-  tasks: TaskEntry[];
-  count: number;
-  /** For each sample its task (place in `tasks`) and its place within it. */
-  task: number[];
-  place: number[];
-  id: string[];
-  status: number[];
-  finish: string[];
-  reason: string[];
-  latency: (number | null)[];
-  in: (number | null)[];
-  out: (number | null)[];
-  answer: string[];
-  target: string[];
-  thumb: string[];
-  scores: Map<string, (number | null)[]>;
-  metadata: Map<string, (string | null)[]>;
+export class Table {
+  readonly count: number;
+  readonly columns = new Map<string, Column>();
+  /** The first row of each task. */
+  private readonly firsts: number[] = [];
+
+  constructor(readonly run: RunEntry, readonly tasks: TaskEntry[], private readonly indices: TaskIndex[]) {
+    let count = 0;
+    for (const index of indices) {
+      this.firsts.push(count);
+      count += index.count;
+    }
+    this.count = count;
+    indices.forEach((index, task) =>
+      index.columns.forEach((facts, number) => {
+        const column = this.columns.get(facts.key) ?? new { texts: Texts, numbers: Numbers, codes: Codes }[facts.kind](facts.key, count);
+        column.add(tasks[task]?.key ?? "", this.firsts[task] ?? 0, index, number);
+        this.columns.set(facts.key, column);
+      }),
+    );
+  }
+
+  /** The task of a row, as its place in `tasks`. */
+  task(row: number): number {
+    let low = 0;
+    let high = this.firsts.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if ((this.firsts[middle] ?? 0) <= row) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  }
+
+  /** The place of a row among the samples of its task. */
+  place = (row: number): number => row - (this.firsts[this.task(row)] ?? 0);
+
+  at = (key: string, row: number): string | number | null => this.columns.get(key)?.at(row) ?? null;
+  text = (key: string, row: number): string => String(this.at(key, row) ?? "");
+
+  number(key: string, row: number): number | null {
+    const value = this.at(key, row);
+    return typeof value === "number" ? value : null;
+  }
+
+  status = (row: number): number => Math.max(0, STATUSES.indexOf(this.text("status", row)));
+
+  /** Names of the metrics, or of the metadata. */
+  names = (prefix: "s." | "m."): string[] => [...this.columns.keys()].filter((key) => key.startsWith(prefix)).map((key) => key.slice(2));
+
+  /** The row of a sample of the only task; -1 where there is none. */
+  async row(id: string): Promise<number> {
+    const index = this.indices[0];
+    const facts = index?.columns.find((one) => one.key === "id");
+    if (!index || !facts || facts.empty) return -1;
+    if (facts.all) return (facts.all as string[]).indexOf(id);
+    if (facts.from !== undefined) {
+      const row = Number(id) - facts.from;
+      return String(row + facts.from) === id && row >= 0 && row < index.count ? row : -1;
+    }
+    const piece = (index.names ?? []).filter((first) => first <= id).length - 1;
+    if (piece < 0) return -1;
+    const { ids, places } = await load<NamedPlaces>(`names-${this.tasks[0]?.key}-${piece}`);
+    return places[ids.indexOf(id)] ?? -1;
+  }
 }
 
 export async function readTable(run: RunEntry, tasks: TaskEntry[]): Promise<Table> {
-  const table: Table = {
-    run, tasks, count: 0, task: [], place: [], id: [], status: [], finish: [], reason: [], latency: [], in: [], out: [],
-    answer: [], target: [], thumb: [], scores: new Map(), metadata: new Map(),
-  };
-  const names = tasks.flatMap((task, number) =>
-    Array.from({ length: task.index_parts }, (_, part) => ({ number, name: `index-${task.key}-${part}`, first: part * task.per_index })),
-  );
-  const parts = await Promise.all(names.map(({ name }) => load<IndexPart>(name)));
-  parts.forEach((part, at) => append(table, part, names[at]?.number ?? 0, names[at]?.first ?? 0));
-  return table;
+  return new Table(run, tasks, await Promise.all(tasks.map((task) => load<TaskIndex>(`index-${task.key}`))));
 }
 
-function append(table: Table, part: IndexPart, task: number, first: number): void {
-  const before = table.count;
-  for (let row = 0; row < part.count; row++) {
-    table.task.push(task);
-    table.place.push(first + row);
-    table.id.push(part.id[row] ?? "");
-    table.status.push(part.status[row] ?? 0);
-    table.finish.push(part.finish.values[part.finish.codes[row] ?? -1] ?? "");
-    table.reason.push(part.reason.values[part.reason.codes[row] ?? -1] ?? "");
-    table.latency.push(part.latency[row] ?? null);
-    table.in.push(part.in[row] ?? null);
-    table.out.push(part.out[row] ?? null);
-    table.answer.push(part.answer[row] ?? "");
-    table.target.push(part.target[row] ?? "");
-    table.thumb.push(part.thumb[row] ?? "");
-  }
-  table.count += part.count;
-  for (const [name, values] of Object.entries(part.scores)) join(table.scores, name, before, values);
-  for (const [name, coded] of Object.entries(part.metadata))
-    join(table.metadata, name, before, coded.codes.map((code) => coded.values[code] ?? null));
-  for (const column of [...table.scores.values(), ...table.metadata.values()])
-    while (column.length < table.count) column.push(null);
-}
-
-function join<T>(columns: Map<string, (T | null)[]>, name: string, before: number, values: (T | null)[]): void {
-  const column = columns.get(name) ?? [];
-  while (column.length < before) column.push(null);
-  for (const value of values) column.push(value);
-  columns.set(name, column);
-}
-
-/** The column that rows are coloured and filtered by: the one named, else the first that most samples have. */
+/** The column that rows are coloured and filtered by: the one named, else the first. */
 export function mainScore(table: Table, params: URLSearchParams): string {
   const named = params.get("metric");
-  return named !== null && table.scores.has(named) ? named : ([...table.scores.keys()][0] ?? "");
+  return named !== null && table.columns.has(`s.${named}`) ? named : (table.names("s.")[0] ?? "");
 }
 
 const bound = (params: URLSearchParams, name: string): number | null => {
@@ -81,65 +87,69 @@ const bound = (params: URLSearchParams, name: string): number | null => {
   return text === null || text === "" || Number.isNaN(Number(text)) ? null : Number(text);
 };
 
-type Test = (row: number) => boolean;
-
-function within(column: (number | null)[], low: number | null, high: number | null): Test {
-  return (row) => {
-    const value = column[row] ?? null;
-    return value !== null && (low === null || value >= low) && (high === null || value <= high);
-  };
-}
-
 const normal = (text: string): string => text.trim().toLowerCase();
 
-/** The tests that the address asks for; the search in texts is apart, since it has to load them. */
-export function tests(table: Table, params: URLSearchParams): Test[] {
-  const found: Test[] = [];
-  const status = params.get("status");
-  if (status) found.push((row) => STATUSES[table.status[row] ?? 0] === status);
-  const finish = params.get("finish");
-  if (finish !== null && finish !== "") found.push((row) => table.finish[row] === finish);
-  const ranges: [string, (number | null)[]][] = [
-    ["score", table.scores.get(mainScore(table, params)) ?? []],
-    ["latency", table.latency],
-    ["tokens", table.out],
-  ];
-  for (const [name, column] of ranges) {
+interface Filter {
+  key: string;
+  passes: (column: Column) => (row: number) => boolean;
+}
+
+const within = (low: number | null, high: number | null) => (column: Column) => (row: number) => {
+  const value = column.at(row);
+  return typeof value === "number" && (low === null || value >= low) && (high === null || value <= high);
+};
+
+const equals = (value: string) => (column: Column) =>
+  column instanceof Codes ? column.is(value) : (row: number) => column.at(row) === value;
+
+/** The filters that the address asks for; the search in texts is apart, since it has to load them. */
+function filters(table: Table, params: URLSearchParams): Filter[] {
+  const found: Filter[] = [];
+  for (const key of ["status", "finish"]) {
+    const value = params.get(key);
+    if (value) found.push({ key, passes: equals(value) });
+  }
+  const ranges = { score: `s.${mainScore(table, params)}`, latency: "latency", tokens: "out" };
+  for (const [name, key] of Object.entries(ranges)) {
     const low = bound(params, `${name}.min`);
     const high = bound(params, `${name}.max`);
-    if (low !== null || high !== null) found.push(within(column, low, high));
+    if (low !== null || high !== null) found.push({ key, passes: within(low, high) });
   }
   const answer = params.get("answer");
-  if (answer) found.push((row) => normal(table.answer[row] ?? "") === normal(answer));
-  for (const [name, value] of params) {
-    const column = name.startsWith("m.") ? table.metadata.get(name.slice(2)) : undefined;
-    if (column && value !== "") found.push((row) => column[row] === value);
-  }
+  if (answer) found.push({ key: "answer", passes: (column) => (row) => normal(String(column.at(row) ?? "")) === normal(answer) });
+  for (const [name, value] of params)
+    if (name.startsWith("m.") && table.columns.has(name) && value !== "") found.push({ key: name, passes: equals(value) });
   return found;
 }
 
+/** The columns of which all rows have to be loaded before rows can be chosen. */
+export function neededColumns(table: Table, params: URLSearchParams): string[] {
+  const by = params.get("sort");
+  const needed = filters(table, params).map((filter) => filter.key);
+  if (by !== null && by !== "task" && table.columns.has(by)) needed.push(by);
+  return [...new Set(needed)];
+}
+
 export function chosen(table: Table, params: URLSearchParams, matches: Set<number> | null): number[] {
-  const all = tests(table, params);
+  const tests = filters(table, params).map(({ key, passes }) => {
+    const column = table.columns.get(key);
+    return column ? passes(column) : () => false;
+  });
   const rows: number[] = [];
   for (let row = 0; row < table.count; row++)
-    if ((matches === null || matches.has(row)) && all.every((test) => test(row))) rows.push(row);
+    if ((matches === null || matches.has(row)) && tests.every((test) => test(row))) rows.push(row);
   return sorted(table, params, rows);
 }
 
 function sorted(table: Table, params: URLSearchParams, rows: number[]): number[] {
   const by = params.get("sort");
-  const column = by === null ? undefined : columnOf(table, by);
-  if (!column) return rows;
-  const down = params.get("down") !== null;
-  return rows.sort((a, b) => compare(column[a] ?? null, column[b] ?? null, down) || a - b);
-}
-
-export function columnOf(table: Table, name: string): (string | number | null)[] | undefined {
-  if (name.startsWith("m.")) return table.metadata.get(name.slice(2));
-  if (name.startsWith("s.")) return table.scores.get(name.slice(2));
-  const plain: Record<string, (string | number | null)[]> = {
-    id: table.id, task: table.task, status: table.status, finish: table.finish, reason: table.reason,
-    latency: table.latency, in: table.in, out: table.out, answer: table.answer, target: table.target,
-  };
-  return Object.hasOwn(plain, name) ? plain[name] : undefined;
+  const ranks = by === "task" ? Float64Array.from({ length: table.count }, (_, row) => table.task(row)) : table.columns.get(by ?? "")?.ranks();
+  if (!ranks) return rows;
+  const sign = params.get("down") === null ? 1 : -1;
+  return rows.sort((a, b) => {
+    const one = ranks[a] ?? NaN;
+    const other = ranks[b] ?? NaN;
+    if (Number.isNaN(one) || Number.isNaN(other)) return Number(Number.isNaN(one)) - Number(Number.isNaN(other)) || a - b; // what is absent comes last either way
+    return sign * (one - other) || a - b;
+  });
 }

@@ -45,8 +45,6 @@ export interface TaskEntry {
   name: string;
   key: string;
   samples: number;
-  index_parts: number;
-  per_index: number;
   per_text: number;
   outcomes: Outcomes;
 }
@@ -116,25 +114,34 @@ export interface RunDetails {
   state: JsonObject;
 }
 
-export interface Coded {
-  values: (string | null)[];
-  codes: number[];
+/** A column of samples. Without any of the last five its cells stand in pieces, texts in those of the rows. */
+export interface ColumnFacts {
+  key: string;
+  kind: "texts" | "numbers" | "codes";
+  /** What codes stand for; where it is absent it has a piece of its own. */
+  values?: string[];
+  empty?: boolean;
+  /** Whole numbers from this one on. */
+  from?: number;
+  /** Every code is 0. */
+  same?: boolean;
+  all?: (string | number | null)[];
 }
 
-export interface IndexPart {
+export interface TaskIndex {
   count: number;
-  id: string[];
-  status: number[];
-  finish: Coded;
-  reason: Coded;
-  latency: (number | null)[];
-  in: (number | null)[];
-  out: (number | null)[];
-  answer: string[];
-  target: string[];
-  thumb: string[];
-  scores: Record<string, (number | null)[]>;
-  metadata: Record<string, Coded>;
+  per_rows: number;
+  per_column: number;
+  columns: ColumnFacts[];
+  /** The first id of each piece of sorted ids. */
+  names?: string[];
+}
+
+export type RowTexts = Record<string, string[]>;
+
+export interface NamedPlaces {
+  ids: string[];
+  places: number[];
 }
 
 export interface Medium {
