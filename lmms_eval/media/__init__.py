@@ -8,7 +8,18 @@ from __future__ import annotations
 
 from lmms_eval.media.audio import Audio, EncodedAudio, audio_seconds, encode_wav, load_audio, wire_audio
 from lmms_eval.media.encode import EncodedImage, WireOptions, encode_image, image_url, wire_image
-from lmms_eval.media.image import Bounds, ImageHeader, fit, flatten_alpha, header, load_image, load_rgb, shrink, to_rgb
+from lmms_eval.media.image import (
+    Bounds,
+    ImageHeader,
+    fit,
+    flatten_alpha,
+    header,
+    load_image,
+    load_preview,
+    load_rgb,
+    shrink,
+    to_rgb,
+)
 from lmms_eval.media.reference import MediaRef, digest, resolve
 from lmms_eval.media.sampling import sample_count, uniform_indices
 from lmms_eval.media.video import Sampling, VideoFrames, probe, read_frames
@@ -35,6 +46,7 @@ __all__ = [
     "image_url",
     "load_audio",
     "load_image",
+    "load_preview",
     "load_rgb",
     "probe",
     "read_frames",

@@ -20,7 +20,7 @@ from lmms_eval.storage.atomic import replacing
 from lmms_eval.utils.redaction import mask_known
 
 _NAME = re.compile(r"[a-z0-9-]{1,80}")
-ENDINGS = frozenset({".js", ".webp", ".png", ".jpg", ".gif", ".wav"})
+ENDINGS = frozenset({".js", ".webp", ".png", ".jpg", ".gif", ".wav", ".json"})
 """Of the files in a report's folders of data and media."""
 _MOST = 2**63
 """Whole numbers from here on are texts: orjson knows none of them, and browsers round them."""

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.errors import MediaError
-from lmms_eval.media import Bounds, Sampling, fit, load_audio, load_rgb, read_frames, resolve
+from lmms_eval.media import Bounds, Sampling, fit, load_audio, load_preview, read_frames, resolve
 from lmms_eval.media.audio import encode_wav
 from lmms_eval.viewer.chunks import write_file
+from lmms_eval.viewer.kept import INDEX, KeptMedia, addresses_in, source_key
 from lmms_eval.viewer.options import Media
 
 SIDE, FRAME_SIDE = 512, 256
@@ -27,8 +28,11 @@ MOST_SECONDS = 300.0
 """Of a sound that is kept."""
 MOST_BYTES = 24_000
 """Of a picture: ten thousand of them stay below 250 MB."""
-_STEPS = ((SIDE, 72), (SIDE, 50), (384, 50), (256, 40))
-"""Sides and qualities of WebP, of which the first counts whose picture is small enough, else the last."""
+_STEPS = ((SIDE, 72, 1.0), (SIDE, 50, 0.75), (384, 50, 0.32), (256, 40, 0.0))
+"""Sides and qualities of WebP, of which the first counts whose picture is small enough, else the last; and which share
+of the bytes of the first each takes at least, as a rule: what would be too large is not tried."""
+_MAKING = (1, _STEPS, FRAME_SIDE, MOST_FRAMES, MOST_SECONDS, MOST_BYTES)
+"""Whatever the files depend on beside their sources; the number changes with the code that makes them."""
 _PICTURES = {"JPEG": "jpg", "PNG": "png", "WEBP": "webp", "GIF": "gif"}
 """Formats that browsers show, as Pillow calls them, with the endings of their files."""
 _THREADS = 8
@@ -48,6 +52,7 @@ class MediaStore:
     missing: int = 0
     """Media that could not be shown."""
     _pool: ThreadPoolExecutor = field(init=False)
+    _kept: KeptMedia | None = None
     _made: dict[str, Future[Item]] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
     """Names of the files that were written."""
@@ -55,9 +60,18 @@ class MediaStore:
 
     def __post_init__(self) -> None:
         self._pool = ThreadPoolExecutor(min(_THREADS, (os.cpu_count() or 1) + 1), "thumbnails")
+        if self.folder is not None and self.mode != "none":
+            self._kept = KeptMedia(self.folder)
 
     def close(self) -> None:
+        """Stop, and note for the next writing what was made of which files.
+
+        Raises:
+            LmmsEvalError: the note cannot be written.
+        """
         self._pool.shutdown(cancel_futures=True)
+        if self._kept is not None and self._kept.write():
+            self.names.add(INDEX)
 
     def add(self, medium: Mapping[str, Any], folders: Sequence[Path]) -> Future[Item]:
         """Begin to make what stands for one entry of ``sent_media``, or for a part of an answer.
@@ -77,17 +91,31 @@ class MediaStore:
         if self.mode == "none":
             return item
         try:
-            path = _path(medium, folders)
-            if kind == "video":
-                return item | self._video(path, medium)
-            return item | (self._sound(path) if kind == "audio" else self._picture(path))
+            return item | self._files(_path(medium, folders), kind, medium)
         except (MediaError, OSError, ValueError) as error:
             with self._lock:
                 self.missing += 1
             return item | {"missing": str(error)}
 
+    def _files(self, path: Path, kind: str, medium: Mapping[str, Any]) -> Item:
+        """Make the files of one source, or find those that an earlier writing has made."""
+        if self._kept is None:
+            return self._new_files(path, kind, medium)
+        key = source_key(path, kind, self.mode, medium.get("frames"), medium.get("times"), _MAKING)
+        if (found := self._kept.find(key)) is None:
+            found = self._new_files(path, kind, medium)
+            self._kept.add(key, found)
+        with self._lock:
+            self.names.update(address.rpartition("/")[2] for address in addresses_in(found))
+        return found
+
+    def _new_files(self, path: Path, kind: str, medium: Mapping[str, Any]) -> Item:
+        if kind == "video":
+            return self._video(path, medium)
+        return self._sound(path) if kind == "audio" else self._picture(path)
+
     def _picture(self, path: Path) -> Item:
-        image = load_rgb(resolve(path), bounds=Bounds(max_side=SIDE))
+        image = load_preview(path, SIDE)
         return {"src": self._save(_webp(image)), **(self._original(path) if self.mode == "full" else {})}
 
     def _original(self, path: Path) -> Item:
@@ -127,7 +155,7 @@ class MediaStore:
         with self._lock:
             is_new = name not in self.names
             self.names.add(name)
-        if is_new:
+        if is_new and not (self._kept is not None and self._kept.has(name, len(data))):
             write_file(self.folder / name, data)
         return f"{self.folder.name}/{name}"
 
@@ -167,11 +195,14 @@ def _path(medium: Mapping[str, Any], folders: Sequence[Path]) -> Path:
 
 
 def _webp(image: Any) -> bytes:
-    found = b""
-    for side, quality in _STEPS:
+    found, first = b"", 0
+    for side, quality, share in _STEPS:
+        if first * share > MOST_BYTES:
+            continue
         data = io.BytesIO()
-        fit(image, Bounds(max_side=side)).save(data, "WEBP", quality=quality, method=1)
+        fit(image, Bounds(max_side=side)).save(data, "WEBP", quality=quality, method=0)
         found = data.getvalue()
+        first = first or len(found)
         if len(found) <= MOST_BYTES:
             break
     return found
