@@ -14,7 +14,7 @@ from lmms_eval.viewer.options import ReportOptions
 from lmms_eval.viewer.report import write_report
 from tests.results.run_reader.runs import FAILED, document, sample, write_run
 from tests.viewer.conftest import HOSTILE, Watched
-from tests.viewer.test_report import content
+from tests.viewer.test_report import columns, content
 
 RULES = ("letter", "text", "none", *HOSTILE)
 PAGE = "#/org%2Fmodel?page=audit"
@@ -79,11 +79,10 @@ def test_a_selection_is_audited_as_show_does(run: Path, tmp_path: Path, capsys: 
 
 def test_columns_of_samples_lead_to_each_count(report: Path) -> None:
     (audit,) = content(report, "audit-0")
-    metadata = content(report, "index-0-0-0")["metadata"]
+    found = columns(report)
 
     def counts(name: str) -> dict[str | None, int]:
-        coded = metadata[f"{audit['prefix']}{name}{audit['ending']}"]
-        return Counter(coded["values"][code] for code in coded["codes"])
+        return Counter(found[f"m.{audit['prefix']}{name}{audit['ending']}"])
 
     reading = counts("reading")
     assert (reading["unparsed"], reading["ambiguous"], reading[None]) == (audit["unparsed"], audit["ambiguous"], 1)
@@ -110,10 +109,8 @@ def test_pipelines_have_columns_of_their_own(tmp_path: Path) -> None:
         ("strict", ",strict", 4),
         ("loose", ",loose", 4),
     ]
-    metadata = content(tmp_path / "r", "index-0-0-0")["metadata"]
     for one in audits:
-        coded = metadata[f"audit.reading{one['ending']}"]
-        assert coded["codes"].count(coded["values"].index("unparsed")) == 4
+        assert columns(tmp_path / "r")[f"m.audit.reading{one['ending']}"].count("unparsed") == 4
 
 
 def test_what_is_left_out_is_not_told(run: Path, tmp_path: Path) -> None:
@@ -121,7 +118,7 @@ def test_what_is_left_out_is_not_told(run: Path, tmp_path: Path) -> None:
     write_report([str(run)], tmp_path / "r", ReportOptions(redact=redact))
     (audit,) = content(tmp_path / "r", "audit-0")
     assert (audit["told"], audit["rules"]) == (0, {})
-    assert not any(name.startswith("audit.r") for name in content(tmp_path / "r", "index-0-0-0")["metadata"])
+    assert not any(name.startswith("m.audit.r") for name in columns(tmp_path / "r"))
 
 
 def test_every_number_leads_to_its_samples(report: Path, watched: Watched) -> None:

@@ -19,7 +19,7 @@ from lmms_eval.viewer.comparison import ComparisonWriter, kinds_of
 from lmms_eval.viewer.options import ReportOptions
 from lmms_eval.viewer.report import write_report
 from tests.compare.runs import column, run, task
-from tests.viewer.test_report import content, report_of
+from tests.viewer.test_report import columns, content, report_of
 
 
 def table(path: Path, scores: list[float | None], shift: int = 0) -> Path:
@@ -75,7 +75,7 @@ def test_kinds_of_documents_add_up_to_the_numbers(three, tmp_path) -> None:
     graded = text["columns"]["f1,none"]["kinds"]
     assert (graded[">"], graded["<"]) == tuple(rows["text"]["changed"])
     documents = content(tmp_path / "r", quiz["piece"])
-    index = [content(tmp_path / "r", f"index-{quiz[side]}-0")["scores"]["acc,none"] for side in ("first", "second")]
+    index = [columns(tmp_path / "r", quiz[side])["s.acc,none"] for side in ("first", "second")]
     told = documents["columns"]["acc,none"]
     right = {(0, 0): "n", (1, 0): "f", (0, 1): "s", (1, 1): "b"}
     assert told["kinds"] == "".join(right[pair] for pair in zip(*index, strict=False))
