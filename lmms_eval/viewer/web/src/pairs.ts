@@ -160,7 +160,6 @@ export interface Documents {
   kinds: string[][];
   /** All scores are right or wrong; of several runs two may be so beside each other, and graded beside a third. */
   binary: boolean;
-  pictures: boolean;
   /** Of two runs: bits; NaN where nothing changed. */
   surprise: number[];
 }
@@ -215,7 +214,7 @@ async function readDocuments(pairs: Pair[], task: string, key: string): Promise<
     }
   });
   const binary = !kinds.some((list) => list.some((kind) => kind === "=" || kind === ">" || kind === "<"));
-  return { runs, tables, columns, places, kinds, surprise, binary, pictures: tables[0]?.thumb.some(Boolean) ?? false };
+  return { runs, tables, columns, places, kinds, surprise, binary };
 }
 
 export const isChanged = (kind: string): boolean => kind === "f" || kind === "s" || kind === ">" || kind === "<";
