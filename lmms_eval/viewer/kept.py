@@ -26,7 +26,7 @@ class _Frame(BaseModel):
 
 
 class _Made(BaseModel):
-    """What was made of one source, as a page reads it, and the sizes of the files."""
+    """Item made of one source, as a page reads it, and the sizes of its files."""
 
     model_config = ConfigDict(extra="forbid")
 
