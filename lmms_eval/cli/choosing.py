@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from lmms_eval.cli.arguments import CommandParser
 
 if TYPE_CHECKING:
-    from lmms_eval.results.run_reader.run import Choice, Run
+    from lmms_eval.results.run_reader.run import Run
+    from lmms_eval.results.run_reader.task import Choice
 
 
 def add_choice_flags(parser: CommandParser) -> None:
@@ -27,7 +28,7 @@ def choice_of(given: Namespace, run: Run) -> Choice:
 
 def read_choice(given: Namespace) -> Choice:
     """Read the flags, whose columns nobody has checked yet. Raises ``UsageError`` for a mistake in one."""
-    from lmms_eval.results.run_reader.run import Choice
+    from lmms_eval.results.run_reader.task import Choice
     from lmms_eval.utils.document_ids import ids_text, parse_ids
     from lmms_eval.utils.where import parse_where
 

@@ -14,7 +14,8 @@ from lmms_eval.cli.output import complain, emit
 from lmms_eval.errors import UsageError
 
 if TYPE_CHECKING:
-    from lmms_eval.results.run_reader.run import Choice, Run
+    from lmms_eval.results.run_reader.run import Run
+    from lmms_eval.results.run_reader.task import Choice
 
 MOST_LINES = 50
 

@@ -11,8 +11,9 @@ from typing import Any
 from lmms_eval.engine.early import NO_EARLY_INTERVAL
 from lmms_eval.results.run_reader.document import metric_range, part_of
 from lmms_eval.results.run_reader.reading import OtherScore, Reading, reading_of
-from lmms_eval.results.run_reader.run import Choice, Run, RunTask
+from lmms_eval.results.run_reader.run import Run
 from lmms_eval.results.run_reader.sample import OWN_KEYS, Sample, cluster_of
+from lmms_eval.results.run_reader.task import Choice, RunTask
 from lmms_eval.results.table import interval_text
 from lmms_eval.stats import Interval
 from lmms_eval.stats.differences import PairOptions, compare_pairs

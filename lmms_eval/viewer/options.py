@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from lmms_eval.errors import UsageError
-from lmms_eval.results.run_reader.run import Choice
+from lmms_eval.results.run_reader.task import Choice
 
 Media = Literal["thumbnails", "full", "none"]
 """Pictures in a report: small ones, the originals beside them, or none of any medium."""

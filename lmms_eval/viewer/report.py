@@ -13,13 +13,15 @@ from lmms_eval.compare.readers import unique_names
 from lmms_eval.errors import UsageError
 from lmms_eval.viewer.chunks import Chunks, FolderChunks, PageChunks, forget_others, write_file
 from lmms_eval.viewer.comparison import ComparisonWriter
+from lmms_eval.viewer.distributions import histogram
 from lmms_eval.viewer.media import MediaStore
-from lmms_eval.viewer.numbers import breakdowns, histogram, outcome_counts, result_rows, warnings
+from lmms_eval.viewer.numbers import breakdowns, result_rows
 from lmms_eval.viewer.options import ReportOptions
 from lmms_eval.viewer.page import SCRIPT, STYLE, bundle, folder_page, single_page
 from lmms_eval.viewer.runs import ReportRun, read_report_runs
 from lmms_eval.viewer.samples import PER_TEXT, TaskFacts, TaskWriter, redacted
 from lmms_eval.viewer.selection import check_columns, options_told
+from lmms_eval.viewer.warnings import outcome_counts, warnings
 
 PAGE, DATA, MEDIA = "index.html", "data", "media"
 
@@ -135,7 +137,7 @@ def _task_entry(run: ReportRun, task: str, key: str, facts: TaskFacts) -> dict[s
 
 def _task_details(run: ReportRun, task: str, facts: TaskFacts) -> dict[str, Any]:
     return {
-        "breakdowns": breakdowns(run.rows.tasks[task], facts),
+        "breakdowns": breakdowns(run, run.rows.tasks[task], facts),
         "latency": histogram(facts.latencies),
         "tokens_in": histogram(facts.tokens_in),
         "tokens_out": histogram(facts.tokens_out),

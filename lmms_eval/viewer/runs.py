@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,7 @@ class ReportRun:
     def keys(self, task: str) -> SampleKeys:
         """Tell by which keys samples of a task are typed; a record names not all metrics of its journals."""
         keys = sample_keys(self.told, task)
-        return keys if self.document else SampleKeys(keys.score_key)
+        return keys if self.document else replace(keys, metrics=())
 
 
 def read_report_runs(paths: Sequence[str]) -> tuple[ReportRun, ...]:

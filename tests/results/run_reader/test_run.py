@@ -17,7 +17,8 @@ from lmms_eval.engine.records import response_record
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.results import load
 from lmms_eval.results.breakdown import breakdown
-from lmms_eval.results.run_reader.run import Choice, command_of
+from lmms_eval.results.run_reader.run import command_of
+from lmms_eval.results.run_reader.task import Choice
 from lmms_eval.storage.journal import JournalWriter
 from lmms_eval.storage.lines import sealed
 from lmms_eval.utils.document_ids import parse_ids
