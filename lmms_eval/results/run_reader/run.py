@@ -156,6 +156,8 @@ def _of_results(path: Path) -> Run:
             journals = Journals(record)
         if file is not None:
             tasks[name] = _task(document, name, FileSamples(file, is_strict=False), record)
+        elif journals is not None and is_newest and name in journals.tasks:
+            tasks[name] = _task(document, name, journals.counted(name, document), record)
         else:
             missing.append(name)
     notes = journals.notes if journals is not None else ()

@@ -134,8 +134,7 @@ def test_documents_beyond_an_early_end_do_not_count(tmp_path: Path, has_results:
     run = load(tmp_path)
     assert bool(run.document) == has_results
     assert [one.doc_id for one in run.samples()] == [str(doc_id) for doc_id in sorted(asked[:4])]
-    cells = breakdown(run, run.task("quiz")).cells
-    assert {cell.no_interval for cell in cells} == {"stopped early"}
+    assert breakdown(run, run.task("quiz")).cells[0].n == 4
 
 
 def test_a_run_without_samples_is_read_from_its_journal(tmp_path: Path) -> None:
