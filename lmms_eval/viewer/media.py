@@ -7,7 +7,7 @@ import hashlib
 import io
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -164,17 +164,40 @@ def media_of(sample: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """List the media of a sample: what was sent to the model, else the pictures that its line names."""
     sent = sample.get("sent_media")
     if isinstance(sent, list):
-        return [medium for medium in sent if isinstance(medium, Mapping)]
+        drawn = {one.get("sha256"): one for one in made_in(sample).values()}
+        return [_found(medium, drawn) for medium in sent if isinstance(medium, Mapping)]
     shown = sample.get("input_media")
     named = shown if isinstance(shown, list) else []
     return [one if isinstance(one, Mapping) else {"type": "image", "path": one} for one in named if one]
 
 
-def pictures_in(parts: Any) -> list[Mapping[str, Any]]:
-    """List the pictures that the model made, from ``parts`` of any depth."""
+def made_in(sample: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Name the further media of a sample: pictures that the model made by their path, those of a judge's prompt by the
+    numbers of question and medium (``judge/0/0``)."""
+    found = {str(one.get("path")): one for key in ("parts", "messages") for one in _pictures_in(sample.get(key))}
+    judge = sample.get("judge")
+    for number, verdict in enumerate(judge if isinstance(judge, list) else ()):
+        sent = verdict.get("sent_media") if isinstance(verdict, Mapping) else None
+        media = enumerate(sent if isinstance(sent, list) else ())
+        found |= {f"judge/{number}/{place}": one for place, one in media if isinstance(one, Mapping)}
+    return found
+
+
+def _pictures_in(parts: Any) -> Iterator[Mapping[str, Any]]:
+    """Go through the pictures with a file that the model made, in parts or messages of any depth."""
     if isinstance(parts, list):
-        return [picture for part in parts for picture in pictures_in(part)]
-    return [parts] if isinstance(parts, Mapping) and parts.get("type") == "image" else []
+        for part in parts:
+            yield from _pictures_in(part)
+    elif isinstance(parts, Mapping):
+        if parts.get("type") == "image" and "path" in parts:
+            yield parts
+        yield from _pictures_in(parts.get("content"))
+
+
+def _found(medium: Mapping[str, Any], drawn: Mapping[Any, Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return a medium with its file where it is a picture that the model made in an earlier round."""
+    made = None if medium.get("path") or medium.get("url") else drawn.get(medium.get("sha256"))
+    return medium if made is None else {**medium, "path": made.get("path")}
 
 
 def _key(medium: Mapping[str, Any]) -> str:

@@ -12,6 +12,11 @@ Media = Literal["thumbnails", "full", "none"]
 """Pictures in a report: small ones, the originals beside them, or none of any medium."""
 
 
+_SAID_AGAIN = frozenset({"messages", "asked"})
+"""Keys of texts that are made of others: the conversation, and the prompt of a judge."""
+_SAID = frozenset({"input", "resps", "filtered_resps", "raw_resps"})
+
+
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
     """Selection of what a report holds.
@@ -28,7 +33,8 @@ class ReportOptions:
     limit: int | None = None
     """Samples of each task at most."""
     redact: frozenset[str] = frozenset()
-    """Keys of samples, documents and settings whose values are left out."""
+    """Keys of samples, documents and settings whose values are left out. A prompt or answer that is left out is so
+    from the conversation and the judge's prompt too."""
     single_file: bool = False
     compare: bool = True
     """Runs are compared with each other."""
@@ -36,3 +42,5 @@ class ReportOptions:
     def __post_init__(self) -> None:
         if self.limit is not None and self.limit < 1:
             raise UsageError(f"--limit {self.limit}: give a number of samples from 1 on")
+        if self.redact & _SAID:
+            object.__setattr__(self, "redact", self.redact | _SAID_AGAIN)

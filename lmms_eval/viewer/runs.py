@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from lmms_eval.errors import DataError
 from lmms_eval.results.naming import RUNS
 from lmms_eval.results.run_reader.document import record_facts, sample_keys
 from lmms_eval.results.run_reader.finding import find_runs, read_state
+from lmms_eval.results.run_reader.judge_prompts import JudgePrompts
 from lmms_eval.results.run_reader.sample import SampleKeys
 
 
@@ -32,6 +33,8 @@ class ReportRun:
     """Paths of pictures that the model made are relative to one of them."""
     problems: tuple[str, ...] = ()
     """Sentences about what could not be read."""
+    prompts: JudgePrompts = field(default_factory=lambda: JudgePrompts(None))
+    """Those of its judge, which stand in its record."""
 
     @property
     def told(self) -> Mapping[str, Any]:
@@ -75,7 +78,8 @@ def _finished(path: Path) -> ReportRun:
     record = path.parent / RUNS / document.run_key
     state = read_state(record) if document.is_own else {}
     rows = harness_runs.read_results(path, keeps_rest=True)
-    return ReportRun(rows, document.content, state, (path.parent, record), rows.notes)
+    prompts = JudgePrompts(record if document.is_own else None)
+    return ReportRun(rows, document.content, state, (path.parent, record), rows.notes, prompts)
 
 
 def _record(folder: Path) -> ReportRun:
@@ -86,7 +90,7 @@ def _record(folder: Path) -> ReportRun:
     except DataError as error:
         empty = RunRows(name=folder.name, source=str(folder), kind=harness_runs.OWN, tasks={})
         return ReportRun(empty, {}, state, folders, (str(error),))
-    return ReportRun(rows, {}, state, folders, rows.notes)
+    return ReportRun(rows, {}, state, folders, rows.notes, JudgePrompts(folder))
 
 
 def _other(path: Path) -> ReportRun:

@@ -19,7 +19,7 @@ from lmms_eval.utils.redaction import REDACTED
 from lmms_eval.viewer.audit import TaskAudit
 from lmms_eval.viewer.chunks import Chunks
 from lmms_eval.viewer.columns import IndexColumn, Kind, plain_number, write_index
-from lmms_eval.viewer.media import Item, MediaStore, media_of, pictures_in
+from lmms_eval.viewer.media import Item, MediaStore, made_in, media_of
 from lmms_eval.viewer.options import ReportOptions
 from lmms_eval.viewer.runs import ReportRun
 from lmms_eval.viewer.selection import Selection, lines_of
@@ -113,14 +113,13 @@ class TaskWriter:
         except DataError as error:
             self.problems.append(str(error))
             lines = [{"doc_id": self.task.ids[row], "error": str(error)}]
-        return [redacted(line, self.options.redact) for line in lines]
+        return [redacted(self.run.prompts.joined(line), self.options.redact) for line in lines]
 
     def _media(self, lines: Sequence[Mapping[str, Any]]) -> _SampleMedia:
         line, folders = lines[0], self.run.folders
-        made = {str(one.get("path")): one for one in pictures_in(line.get("parts"))}
         return _SampleMedia(
             [self.media.add(one, folders) for one in media_of(line)],
-            {path: self.media.add(one, folders) for path, one in made.items()},
+            {name: self.media.add(one, folders) for name, one in made_in(line).items()},
         )
 
     def _sample(self, row: int, lines: Sequence[Mapping[str, Any]], media: _SampleMedia) -> dict[str, Any]:

@@ -1,25 +1,21 @@
 // One sample: what was asked, what came back, and how its score came about.
-import { diffWords } from "diff";
-import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 
-import { useLoaded, Waiting } from "./common";
-import { MediumView, Shapes } from "./media";
-import { Pre, TextForm, useRendered } from "./pre";
-import { address, go, type Route } from "./route";
+import { Answers } from "./answers";
+import { Block, Document } from "./blocks";
 import { Status } from "./cells";
+import { useLoaded, Waiting } from "./common";
+import { Asked } from "./conversation";
+import { Judge } from "./judge";
 import { useKeys } from "./keys";
 import { rowAddress, useColumns, useListed, useRow, type Listed } from "./listed";
+import { isObject } from "./messages";
+import { Pre, TextForm } from "./pre";
+import { address, go, type Route } from "./route";
+import { Metrics } from "./scores";
 import { STATUSES } from "./table";
-import { count, number, seconds, Text, told } from "./text";
-import type { Json, JsonObject, Medium, RunEntry, Sample, Shape, TaskEntry } from "./types";
-
-/** Keys of lines that are no metrics; docs/results.md tells what they hold. */
-const OWN = new Set([
-  "doc_id", "target", "resps", "filtered_resps", "raw_resps", "parts", "token_counts", "doc_hash", "doc", "input",
-  "input_media", "sent_media", "filter", "status", "reason", "error", "judge", "drew", "finish_reason", "elapsed",
-  "attempts", "messages", "request_id", "arguments", "metrics", "prompt_hash", "target_hash",
-]);
+import { count, seconds, Text, told } from "./text";
+import type { Json, JsonObject, RunEntry, Sample, TaskEntry } from "./types";
 
 export function SamplePage({ run, route }: { run: RunEntry; route: Route }) {
   const task = run.tasks.find((one) => one.name === route.task);
@@ -85,8 +81,8 @@ function SampleView({ sample, status }: { sample: Sample; status: number }) {
       </p>
       <div class="sample">
         <div>
-          <Block title="Prompt">
-            <Prompt text={told(line.input)} media={sample.media ?? []} shapes={sample.shapes ?? []} />
+          <Block title={hasRounds(line.messages) ? "Conversation" : "Prompt"}>
+            <Asked sample={sample} shapes={sample.shapes ?? []} />
           </Block>
           <Document doc={line.doc} />
         </div>
@@ -97,18 +93,21 @@ function SampleView({ sample, status }: { sample: Sample; status: number }) {
             </Block>
           )}
           <Answers sample={sample} line={line} />
-          <Block title="Scores">
-            {sample.lines.map((one) => (
-              <Metrics line={one} several={sample.lines.length > 1} />
-            ))}
-          </Block>
-          <Judge judge={line.judge} />
+          {sample.lines.length < 2 && STATUSES[status] !== "failed" && (
+            <Block title="Scores">
+              <Metrics line={line} />
+            </Block>
+          )}
+          <Judge sample={sample} />
           <Raw sample={sample} />
         </div>
       </div>
     </>
   );
 }
+
+const hasRounds = (messages: Json | undefined): boolean =>
+  Array.isArray(messages) && messages.flat().some((one) => isObject(one) && (one.round !== undefined || one.role === "tool"));
 
 function Facts({ line }: { line: JsonObject }) {
   const elapsed = ([] as Json[]).concat(line.elapsed ?? []);
@@ -119,264 +118,10 @@ function Facts({ line }: { line: JsonObject }) {
     elapsed.length ? seconds(Number(elapsed[0])) : "",
     tokens.length ? `${count(sum("input_tokens"))} tokens in, ${count(sum("output_tokens"))} out` : "",
     sum("reasoning_tokens") ? `${count(sum("reasoning_tokens"))} of them reasoning` : "",
+    line.attempts ? `sent ${told(line.attempts)} times` : "",
     line.drew ? "scoring drew at random" : "",
   ];
   return <Text>{facts.filter(Boolean).join(" · ")}</Text>;
-}
-
-export function Block({ title, children }: { title: string; children: ComponentChildren }) {
-  return (
-    <section class="block">
-      <h2>{title}</h2>
-      {children}
-    </section>
-  );
-}
-
-const MARK = /<(?:image|video|audio)(?:[ _-]?\d{1,4})?>/g;
-
-/** The prompt with its media at their marks, where there is a mark for each; else the media come first. */
-export function Prompt({ text, media, shapes }: { text: string; media: Medium[]; shapes: Shape[] }) {
-  const marks = [...text.matchAll(MARK)];
-  const view = (medium: Medium, place: number) => (
-    <MediumView medium={medium}>{shapes.length > 0 && place === media.length - 1 && <Shapes shapes={shapes} />}</MediumView>
-  );
-  const legend = shapes.length > 0 && (
-    <p class="quiet">
-      Over the last picture: <span class="reference">reference</span>, <span class="answer">answer (dashed)</span>.
-    </p>
-  );
-  if (!media.length) return <Pre>{text}</Pre>;
-  if (marks.length !== media.length)
-    return (
-      <>
-        <div class="media">
-          {media.map(view)}
-        </div>
-        {legend}
-        {text && <Pre>{text}</Pre>}
-      </>
-    );
-  const pieces: ComponentChildren[] = [];
-  let end = 0;
-  marks.forEach((mark, place) => {
-    const before = text.slice(end, mark.index).trim();
-    if (before) pieces.push(<Pre>{before}</Pre>);
-    pieces.push(view(media[place] as Medium, place));
-    end = mark.index + mark[0].length;
-  });
-  const rest = text.slice(end).trim();
-  if (rest) pieces.push(<Pre>{rest}</Pre>);
-  return (
-    <div class="messages">
-      {pieces}
-      {legend}
-    </div>
-  );
-}
-
-function Answers({ sample, line }: { sample: Sample; line: JsonObject }) {
-  const parsed = told(line.filtered_resps);
-  const raw = line.resps === undefined ? undefined : told(line.resps);
-  const target = told(line.target);
-  const repeats = Array.isArray(line.raw_resps) && line.raw_resps.length > 1 ? line.raw_resps : [];
-  return (
-    <>
-      <Block title="Answer">
-        <Answer sample={sample} target={target} than="the reference" />
-      </Block>
-      <Block title="Reference">
-        <Pre>{target}</Pre>
-      </Block>
-      {raw !== undefined && raw !== parsed && (
-        <Block title="Raw answer">
-          <Pre>{raw}</Pre>
-        </Block>
-      )}
-      {repeats.length > 0 && (
-        <Block title={`${repeats.length} repeats`}>
-          <div class="repeats">
-            {repeats.map((one) => (
-              <Pre>{told(one)}</Pre>
-            ))}
-          </div>
-        </Block>
-      )}
-    </>
-  );
-}
-
-/** The parsed answer, with the words marked that the target does not have. */
-export function Answer({ sample, target, than }: { sample: Sample; target: string; than: string }) {
-  const line = sample.lines[0] ?? {};
-  return (
-    <>
-      <Parts parts={line.parts} made={sample.made ?? {}} />
-      {Array.isArray(line.filtered_resps) && line.filtered_resps.length > 1 ? (
-        <Rounds values={line.filtered_resps} />
-      ) : (
-        !line.parts && <Compared answer={told(line.filtered_resps)} target={target} than={than} />
-      )}
-    </>
-  );
-}
-
-const Rounds = ({ values }: { values: Json[] }) => (
-  <ol class="rounds">
-    {values.map((value) => (
-      <li>
-        <Pre>{told(value)}</Pre>
-      </li>
-    ))}
-  </ol>
-);
-
-const LONGEST = 4000;
-
-function Compared({ answer, target, than }: { answer: string; target: string; than: string }) {
-  const rendered = useRendered();
-  const pieces = useMemo(() => (target && answer.length + target.length < LONGEST ? diffWords(target, answer) : []), [answer, target]);
-  const common = pieces.some((piece) => !piece.added && !piece.removed && piece.value.trim());
-  if (answer === "") return <p class="empty">The answer is empty.</p>;
-  if (!common || answer === target || rendered)
-    return (
-      <>
-        <Pre>{answer}</Pre>
-        {answer === target && (
-          <p class="quiet">
-            The same text as <Text>{than}</Text>.
-          </p>
-        )}
-      </>
-    );
-  return (
-    <pre class="text">
-      {pieces.map((piece) => {
-        const text = <Text>{piece.value}</Text>;
-        return piece.added ? <ins>{text}</ins> : piece.removed ? <del>{text}</del> : text;
-      })}
-    </pre>
-  );
-}
-
-function Parts({ parts, made }: { parts: Json | undefined; made: Record<string, Medium> }) {
-  if (!Array.isArray(parts)) return null;
-  return (
-    <div class="messages">
-      {parts.map((part) => {
-        if (Array.isArray(part)) return <Parts parts={part} made={made} />;
-        if (part === null || typeof part !== "object") return null;
-        const path = told(part.path);
-        if (part.type !== "image") return <Pre>{told(part.text)}</Pre>;
-        return <MediumView medium={(Object.hasOwn(made, path) ? made[path] : undefined) ?? { kind: "image", name: path }} />;
-      })}
-    </div>
-  );
-}
-
-export function Metrics({ line, several }: { line: JsonObject; several: boolean }) {
-  const metrics = Object.entries(line).filter(([name]) => !OWN.has(name));
-  if (!metrics.length) return <p class="quiet">No metric.</p>;
-  return (
-    <>
-      {several && (
-        <h3>
-          <Text>{line.filter}</Text>
-        </h3>
-      )}
-      <dl class="facts">
-        {metrics.map(([name, value]) => (
-          <>
-            <dt>
-              <Text>{name}</Text>
-            </dt>
-            <dd>
-              <Value value={value} />
-            </dd>
-          </>
-        ))}
-      </dl>
-    </>
-  );
-}
-
-/** A value of JSON as a nested list of names and values. */
-function Value({ value, depth = 0 }: { value: Json; depth?: number }) {
-  if (typeof value === "number") return <b>{number(value, 6)}</b>;
-  if (value === null || typeof value !== "object") return <Text>{value === null ? "–" : value}</Text>;
-  const entries = Object.entries(value).filter(([, item]) => item !== null && item !== "");
-  const text = JSON.stringify(value);
-  if (!entries.length) return <span class="quiet">none</span>;
-  if (depth > 3 || (Array.isArray(value) && text.length < 80)) return <Text>{text}</Text>;
-  const list = (
-    <dl class="facts inner">
-      {entries.map(([name, item]) => (
-        <>
-          <dt>
-            <Text>{name}</Text>
-          </dt>
-          <dd>
-            <Value value={item} depth={depth + 1} />
-          </dd>
-        </>
-      ))}
-    </dl>
-  );
-  if (text.length < 400) return list;
-  const score = Array.isArray(value) ? undefined : value.score;
-  return (
-    <details>
-      <summary>{typeof score === "number" ? <b>{number(score, 6)}</b> : `${entries.length} entries`}</summary>
-      {list}
-    </details>
-  );
-}
-
-function Judge({ judge }: { judge: Json | undefined }) {
-  if (!Array.isArray(judge) || !judge.length) return null;
-  return (
-    <Block title="Judge">
-      {judge.map((one) => {
-        if (one === null || typeof one !== "object" || Array.isArray(one)) return <Pre>{told(one)}</Pre>;
-        const { text, name, accepted, prompt_text, replies, error, ...rest } = one;
-        return (
-          <div class="judgement">
-            <h3>
-              <Text>{told(name)}</Text> {accepted === false && <span class="badge grave">not readable</span>}
-            </h3>
-            {prompt_text !== undefined && <Pre>{told(prompt_text)}</Pre>}
-            {text !== undefined && <Pre>{told(text)}</Pre>}
-            {error && <Pre grave>{told(error)}</Pre>}
-            {Array.isArray(replies) && replies.length > 1 && <Rounds values={replies} />}
-            <Value value={rest} />
-          </div>
-        );
-      })}
-    </Block>
-  );
-}
-
-export function Document({ doc }: { doc: Json | undefined }) {
-  if (doc === null || typeof doc !== "object" || Array.isArray(doc)) return null;
-  const fields = Object.entries(doc).filter(([, value]) => value !== null && value !== "");
-  if (!fields.length) return null;
-  return (
-    <details class="block" open={fields.length <= 8}>
-      <summary>Document</summary>
-      <dl class="facts">
-        {fields.map(([name, value]) => (
-          <>
-            <dt>
-              <Text>{name}</Text>
-            </dt>
-            <dd>
-              <Text>{told(value)}</Text>
-            </dd>
-          </>
-        ))}
-      </dl>
-    </details>
-  );
 }
 
 function Raw({ sample }: { sample: Sample }) {

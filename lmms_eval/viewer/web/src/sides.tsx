@@ -7,7 +7,11 @@ import { useColumns, useRow } from "./listed";
 import { changedParams, useDocuments, type Difference, type Documents, type Summary } from "./pairs";
 import { address, pageAddress, replace } from "./route";
 import { Pre } from "./pre";
-import { Answer, Block, Document, Metrics, Prompt, Steps } from "./sample";
+import { Answer } from "./answers";
+import { Block, Document } from "./blocks";
+import { Asked as Conversation } from "./conversation";
+import { Steps } from "./sample";
+import { Metrics } from "./scores";
 import { labelOf } from "./amounts";
 import { Text, told } from "./text";
 import type { RunEntry, Sample, TaskEntry } from "./types";
@@ -115,7 +119,7 @@ function Asked({ sample, error }: LoadedSample) {
   return (
     <>
       <Block title="Prompt">
-        <Prompt text={told(line.input)} media={sample.media ?? []} shapes={(sample.shapes ?? []).filter((shape) => shape.of === "reference")} />
+        <Conversation sample={sample} shapes={(sample.shapes ?? []).filter((shape) => shape.of === "reference")} />
       </Block>
       <Block title="Reference">
         <Pre>{told(line.target)}</Pre>

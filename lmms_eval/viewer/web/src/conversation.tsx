@@ -1,0 +1,162 @@
+// What was asked: messages with their media at their places, rounds with the answers between them.
+import { useState } from "preact/hooks";
+
+import { inside, MediumView, Shapes } from "./media";
+import { conversationsOf, type MediumPiece, type Message, type Piece, type Sources } from "./messages";
+import { Pre } from "./pre";
+import { number, Text, told } from "./text";
+import type { Medium, Sample, Shape } from "./types";
+
+const ROLES: Record<string, string> = {
+  system: "System",
+  user: "User",
+  assistant: "Assistant",
+  tool: "Result of the task's function, not sent",
+};
+
+export const sourcesOf = (sample: Sample): Sources => {
+  const line = sample.lines[0] ?? {};
+  return { input: told(line.input), sent: line.sent_media, media: sample.media ?? [], made: sample.made ?? {} };
+};
+
+/** The conversation as it went out; of samples that do not tell it the prompt with its media. */
+export function Asked({ sample, shapes }: { sample: Sample; shapes: Shape[] }) {
+  const sources = sourcesOf(sample);
+  const conversations = conversationsOf(sample.lines[0]?.messages, sources);
+  const [shown, show] = useState(0);
+  const messages = conversations[Math.min(shown, conversations.length - 1)];
+  if (!conversations.length) return <Prompt text={sources.input} media={sources.media} shapes={shapes} />;
+  return (
+    <>
+      {conversations.length > 1 && (
+        <p class="textform" role="group" aria-label="Repeats">
+          {conversations.map((_, at) => (
+            <button aria-pressed={at === shown} onClick={() => show(at)}>
+              Repeat {at + 1}
+            </button>
+          ))}
+        </p>
+      )}
+      {messages?.length ? (
+        <Turns messages={messages} shapes={shapes} last={sources.media.length - 1} />
+      ) : (
+        <Prompt text={sources.input} media={sources.media} shapes={shapes} />
+      )}
+    </>
+  );
+}
+
+const Legend = ({ shapes }: { shapes: Shape[] }) =>
+  shapes.length ? (
+    <p class="quiet">
+      Over the last picture: <span class="reference">reference</span>, <span class="answer">answer (dashed)</span>.
+    </p>
+  ) : null;
+
+/** Messages one after another. `last` is the number of the medium over which shapes are drawn. */
+export function Turns({ messages, shapes = [], last = -1 }: { messages: Message[]; shapes?: Shape[]; last?: number }) {
+  const content = (message: Message) => <Content content={message.content} shapes={shapes} last={last} />;
+  const [only, ...more] = messages;
+  if (only?.role === "user" && !more.length)
+    return (
+      <>
+        {content(only)}
+        <Legend shapes={shapes} />
+      </>
+    );
+  return (
+    <>
+      <ol class="turns">
+        {messages.map((message, at) => (
+          <>
+            {message.round > (messages[at - 1]?.round ?? 0) && <Round message={message} />}
+            <li class={`turn ${Object.hasOwn(ROLES, message.role) ? message.role : "other"}`}>
+              <h3>{Object.hasOwn(ROLES, message.role) ? ROLES[message.role] : <Text>{message.role}</Text>}</h3>
+              {content(message)}
+            </li>
+          </>
+        ))}
+      </ol>
+      <Legend shapes={shapes} />
+    </>
+  );
+}
+
+function Round({ message }: { message: Message }) {
+  const { after } = message;
+  const which = after === 1 ? "the first message" : `the first ${after} messages`;
+  const alone = after === 0 ? "sent without the messages above" : `sent with ${which} alone`;
+  return (
+    <li class="round">
+      Round {message.round + 1}
+      {after !== undefined && ` – ${alone}`}
+    </li>
+  );
+}
+
+/** Texts and media in order; media that follow each other stand in a row. */
+function Content({ content, shapes, last }: { content: Piece[]; shapes: Shape[]; last: number }) {
+  const rows: (string | MediumPiece[])[] = [];
+  for (const piece of content) {
+    const row = rows[rows.length - 1];
+    if ("text" in piece) rows.push(piece.text);
+    else if (Array.isArray(row)) row.push(piece);
+    else rows.push([piece]);
+  }
+  const shown = rows.filter((row) => Array.isArray(row) || row.trim());
+  if (!shown.length) return <p class="empty">An empty message.</p>;
+  return (
+    <div class="messages">
+      {shown.map((row) => (Array.isArray(row) ? <Media row={row} shapes={shapes} last={last} /> : <Pre>{row}</Pre>))}
+    </div>
+  );
+}
+
+const Media = ({ row, shapes, last }: { row: MediumPiece[]; shapes: Shape[]; last: number }) => (
+  <div class="media">
+    {row.map(({ medium, number: at, frame }) =>
+      frame ? (
+        <Frame medium={medium} {...frame} />
+      ) : (
+        <MediumView medium={medium}>{shapes.length > 0 && at === last && <Shapes shapes={shapes} />}</MediumView>
+      ),
+    )}
+  </div>
+);
+
+/** One frame of a video where it stood; without its picture, its time. */
+function Frame({ medium, time, number: at }: { medium: Medium; time: number | null; number: number }) {
+  const src = inside(medium.frames?.find((frame) => frame.time === time)?.src);
+  const name = medium.name.split("/").pop() ?? "";
+  return (
+    <figure class={src ? "frame" : "missing"}>
+      {src && <img src={src} alt="" loading="lazy" />}
+      <figcaption>
+        Frame {at + 1} of <Text>{name || "a video"}</Text>
+        {time !== null && ` at ${number(time, 3)} s`}
+      </figcaption>
+    </figure>
+  );
+}
+
+const MARK = /<(?:image|video|audio)(?:[ _-]?\d{1,4})?>/g;
+
+/** A text with its media at their marks, where there is a mark for each; else the media come first. */
+export function Prompt({ text, media, shapes }: { text: string; media: Medium[]; shapes: Shape[] }) {
+  const marks = [...text.matchAll(MARK)];
+  const content: Piece[] = [];
+  let end = 0;
+  if (marks.length === media.length)
+    marks.forEach((mark, at) => {
+      content.push({ text: text.slice(end, mark.index).trim() }, { medium: media[at] as Medium, number: at });
+      end = mark.index + mark[0].length;
+    });
+  else content.push(...media.map((medium, at) => ({ medium, number: at })));
+  content.push({ text: marks.length === media.length && media.length ? text.slice(end).trim() : text });
+  return (
+    <>
+      <Content content={content} shapes={shapes} last={media.length - 1} />
+      <Legend shapes={shapes} />
+    </>
+  );
+}
