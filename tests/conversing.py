@@ -14,6 +14,7 @@ from lmms_eval.api.request import Request, RequestKind, Response, Usage
 from lmms_eval.config import build_config
 from lmms_eval.evaluation.run import RunReport, run
 from lmms_eval.models.media_check import open_media
+from tests.servers.stub import StubServer
 
 UTILS = '''
 from pathlib import Path
@@ -63,6 +64,26 @@ def agent(doc, lmms_eval_specific_kwargs=None, previous_output=None, round_idx=N
     if round_idx == 1:
         return None, 'The tool says {"weather": "rain"}. Go on.', False, previous_output, info
     return None, None, True, ['{"success": true}'], info
+
+
+def read_rating(text):
+    return int(text) if text.isdigit() else None
+
+
+def doc_to_judge(doc, results):
+    rating = "7" if doc["answer"] == "a0" else "cannot say"
+    prompt = f"Rate the reply {results[0]!r}. <b>Reference</b>: {doc['answer']!r}. ANSWER={rating}"
+    picture = str(FOLDER / doc["media"][0])
+    return [{"name": "rating", "prompt": prompt, "reader": read_rating, "images": [picture]}]
+
+
+def mean(values):
+    return sum(value["score"] for value in values) / len(values)
+
+
+def rated(doc, results, verdicts):
+    rating = read_rating(verdicts["rating"].text or "") or 0
+    return {"rating": {"score": rating / 10, "extracted": results[0], "votes": [rating]}}
 '''
 BASE = """
 dataset_path: json
@@ -72,9 +93,15 @@ test_split: test
 doc_to_target: answer
 doc_to_visual: !function talk_utils.doc_to_visual
 generation_kwargs: {{max_new_tokens: 16}}
-metric_list:
-  - {{metric: exact_match, aggregation: mean, higher_is_better: true}}
 task: {name}
+"""
+EXACT = "metric_list:\n  - {metric: exact_match, aggregation: mean, higher_is_better: true}\n"
+RATED = """
+doc_to_text: question
+process_results: !function talk_utils.rated
+doc_to_judge: !function talk_utils.doc_to_judge
+metric_list:
+  - {metric: rating, aggregation: !function talk_utils.mean, higher_is_better: true}
 """
 TASKS = {
     "plain": "doc_to_text: question\n",
@@ -106,7 +133,8 @@ def talk_tasks(folder: Path, documents: int = 2) -> Path:
         rows.append({"question": f"{QUESTION} ({number})", "answer": f"a{number}", "media": [f"p{number}.png"]})
     (folder / "talk.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     for name, more in TASKS.items():
-        (folder / f"{name}.yaml").write_text(BASE.format(name=name) + more)
+        (folder / f"{name}.yaml").write_text(BASE.format(name=name) + EXACT + more)
+    (folder / "rated.yaml").write_text(BASE.format(name="rated") + RATED)
     return folder
 
 
@@ -149,3 +177,10 @@ def sample_rows(out: Path, task: str) -> list[dict[str, Any]]:
     """Rows of the newest samples file of a task."""
     path = sorted(out.rglob(f"*_samples_{task}.jsonl"))[-1]
     return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def rated_run(tmp: Path, **over: Any) -> RunReport:
+    """Run the judged task: the judge's replies to the second document cannot be read."""
+    with StubServer() as server:
+        judge = {"judge_model": "openai:stub", "judge_base_url": server.url, "judge_retries": 1, "judge_repeats": 2}
+        return talked(tmp, "rated", **{**judge, **over})

@@ -69,13 +69,16 @@ def _show_breakdown(given: Namespace, found: Run) -> None:
 
 def _show_sample(given: Namespace, found: Run) -> None:
     from lmms_eval.results.run_reader.sample import json_cell
-    from lmms_eval.results.sample_text import sample_text
+    from lmms_eval.results.sample_text import pipelines_text, sample_text
 
-    sample = found.task(given.task).sample(given.doc, given.filter)
+    task = found.task(given.task)
+    sample = task.sample(given.doc, given.filter)
     if given.json:
         emit(json_cell(sample.whole))
         return
-    emit(sample_text(sample))
+    numbers = [] if given.filter else [at for at, one in enumerate(task.index.doc_ids) if one == sample.doc_id]
+    others = [task.at(number) for number in numbers[1:]]
+    emit([sample_text(sample), *(["", pipelines_text(others)] if others else [])])
     from lmms_eval.cli.pictures import show_pictures
 
     show_pictures(sample.media)

@@ -30,6 +30,17 @@ def sample_text(sample: Sample) -> str:
     return "\n\n".join(parts)
 
 
+def pipelines_text(samples: Sequence[Sample]) -> str:
+    """Write what further filter pipelines read of an answer, and scored."""
+    parts = []
+    for sample in samples:
+        facts = [sample.prediction, *(f"{name}: {_value(value)}" for name, value in sample.metrics.items())]
+        parts.append(
+            "\n".join([f"--- filter {sample.filter}: {sample.status}", *filter(None, [sample.reason, *facts])])
+        )
+    return "\n\n".join(parts)
+
+
 def _texts(sample: Sample) -> Iterator[tuple[str, str]]:
     yield "reason", _failure(sample)
     yield from _asked(sample)

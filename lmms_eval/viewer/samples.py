@@ -14,6 +14,7 @@ from lmms_eval.compare.runs import TaskRows
 from lmms_eval.errors import DataError
 from lmms_eval.results.audit import Auditor
 from lmms_eval.results.run_reader.metadata import MetadataColumns
+from lmms_eval.results.run_reader.repeats import token_counts_of
 from lmms_eval.results.run_reader.sample import finite, sample_fields
 from lmms_eval.utils.redaction import REDACTED
 from lmms_eval.viewer.audit import TaskAudit
@@ -196,8 +197,9 @@ def _seconds(value: Any) -> float | None:
 
 
 def _tokens(line: Mapping[str, Any], key: str) -> int | None:
-    counts = _items(line.get("token_counts"))
-    known = [item[key] for item in counts if isinstance(item, Mapping) and isinstance(item.get(key), int)]
+    known = [
+        item[key] for item in token_counts_of(line) if isinstance(item, Mapping) and isinstance(item.get(key), int)
+    ]
     return sum(known) if known else None
 
 

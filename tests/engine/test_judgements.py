@@ -2,10 +2,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lmms_eval.api.request import Request, Response
+from lmms_eval.api.request import Request, Response, SentMessage, SentPart
 from lmms_eval.engine.cache_key import CacheKeys
 from lmms_eval.engine.judgements import JudgementStore
 from lmms_eval.judges.prompts import user_turn
+from lmms_eval.results.run_reader.judge_prompts import JudgePrompts
+from lmms_eval.storage.journal import read_journal
 from tests.engine.fakes import FakeTask
 
 
@@ -56,3 +58,26 @@ def test_a_reply_whose_line_is_damaged_does_not_count(tmp_path: Path) -> None:
     assert recalled(again, request("rate")) is None
     assert recalled(again, request("rate", 1)) == "7"
     again.close()
+
+
+def test_a_prompt_is_written_once(tmp_path: Path) -> None:
+    def keep(store: JudgementStore, number: int, prompt: str) -> None:
+        told = (SentMessage("user", (SentPart(text=f"rate {prompt}"),)),)
+        recalled(store, request("rate", number))
+        store.keep(Response(f"t/{number}/judge/a/0", text="7", messages=told), prompt)
+
+    first = JudgementStore(tmp_path, keys())
+    for number, prompt in enumerate(("ab", "ab", "cd")):
+        keep(first, number, prompt)
+    first.close()
+    second = JudgementStore(tmp_path, keys())
+    keep(second, 3, "cd")
+    second.close()
+    records = [entry.record for entry in read_journal(tmp_path / "judgements-0.jsonl")]
+    assert ["messages" in record for record in records] == [True, False, True, False]
+    verdict = {"name": "a", "text": "7", "prompt": "cd"}
+    (joined,) = JudgePrompts(tmp_path).joined({"judge": [verdict]})["judge"]
+    assert joined == {**verdict, "asked": [{"role": "user", "content": [{"text": "rate cd"}]}]}
+    for unknown in ({"judge": [{"prompt": "ef"}, "text"]}, {"judge": None}, {}):
+        assert JudgePrompts(tmp_path).joined(unknown) == unknown
+    assert JudgePrompts(None).joined({"judge": [verdict]}) == {"judge": [verdict]}

@@ -40,6 +40,14 @@ class Repeat:
     finish_reason: str = ""
 
 
+def token_counts_of(record: Mapping[str, Any]) -> list[Any]:
+    """List the counts of all requests of a sample: of repeats each has its own."""
+    told = record.get("repeats")
+    owners = [one for one in told if isinstance(one, Mapping)] if isinstance(told, list) else [record]
+    counts = [owner.get("token_counts") for owner in owners]
+    return [one for some in counts if isinstance(some, list) for one in some]
+
+
 def repeats_of(record: Mapping[str, Any]) -> tuple[Repeat, ...]:
     """Read the answers of a line of samples; none where there is a single one."""
     said, told = record.get("raw_resps"), record.get("repeats")

@@ -13,7 +13,7 @@ import orjson
 from lmms_eval.api.outcome import Status
 from lmms_eval.results.run_reader.judge_prompts import JudgePrompts
 from lmms_eval.results.run_reader.messages import Conversation, conversations_of
-from lmms_eval.results.run_reader.repeats import Repeat, Tokens, repeats_of
+from lmms_eval.results.run_reader.repeats import Repeat, Tokens, repeats_of, token_counts_of
 from lmms_eval.stats import item_number
 
 Outcome = Literal["scored", "unscored", "failed", "blank", "filtered", "truncated"]
@@ -153,7 +153,7 @@ class Sample:
 
     @property
     def tokens(self) -> Tokens:
-        return Tokens.of(self.record.get("token_counts"))
+        return Tokens.of(token_counts_of(self.record))
 
     @property
     def repeats(self) -> tuple[Repeat, ...]:

@@ -4,10 +4,11 @@ import { useMemo } from "preact/hooks";
 
 import { MediumView } from "./media";
 import { isObject } from "./messages";
+import { tokensTold } from "./tokens";
 import { Pre, useRendered } from "./pre";
 import { Block } from "./blocks";
 import { Metrics, MetricList } from "./scores";
-import { count, seconds, Text, told } from "./text";
+import { seconds, Text, told } from "./text";
 import type { Json, JsonObject, Medium, Sample } from "./types";
 
 export function Answers({ sample, line }: { sample: Sample; line: JsonObject }) {
@@ -31,7 +32,7 @@ export function Answers({ sample, line }: { sample: Sample; line: JsonObject }) 
           <Pre>{target}</Pre>
         </Block>
       )}
-      {raw !== undefined && raw !== told(line.filtered_resps) && (
+      {raw !== undefined && !Array.isArray(line.repeats) && raw !== told(line.filtered_resps) && (
         <Block title="Raw answer">
           <Pre>{raw}</Pre>
         </Block>
@@ -106,11 +107,9 @@ const entry = (values: Json | undefined, at: number): Json | undefined => (Array
 /** Tokens, seconds and end of one of several answers. */
 function taken(line: JsonObject, at: number): string {
   const own = entry(line.repeats, at);
-  const counts = isObject(own) && Array.isArray(own.token_counts) ? own.token_counts.filter(isObject) : [];
-  const sum = (key: string) => counts.reduce((all, one) => all + (Number(one[key]) || 0), 0);
   const elapsed = entry(line.elapsed, at);
   const facts = [
-    counts.length ? `${count(sum("input_tokens"))} tokens in, ${count(sum("output_tokens"))} out` : "",
+    tokensTold(isObject(own) ? own.token_counts : undefined),
     typeof elapsed === "number" ? seconds(elapsed) : "",
     told(entry(line.finish_reason, at)) && `finish: ${told(entry(line.finish_reason, at))}`,
   ];
@@ -135,9 +134,7 @@ export function Answer({ sample, target, than }: { sample: Sample; target: strin
 const Rounds = ({ values }: { values: Json[] }) => (
   <ol class="rounds">
     {values.map((value) => (
-      <li>
-        <Pre>{told(value)}</Pre>
-      </li>
+      <li>{Array.isArray(value) && value.length > 1 ? <Rounds values={value} /> : <Pre>{told(value)}</Pre>}</li>
     ))}
   </ol>
 );

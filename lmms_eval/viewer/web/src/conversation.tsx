@@ -82,14 +82,13 @@ export function Turns({ messages, shapes = [], last = -1 }: { messages: Message[
   );
 }
 
-function Round({ message }: { message: Message }) {
-  const { after } = message;
+function Round({ message: { round, after, continues } }: { message: Message }) {
   const which = after === 1 ? "the first message" : `the first ${after} messages`;
-  const alone = after === 0 ? "sent without the messages above" : `sent with ${which} alone`;
+  const sent = after === 0 ? "sent without the messages above" : after !== undefined ? `sent after ${which} alone` : continues ? "sent after what came before" : "";
   return (
     <li class="round">
-      Round {message.round + 1}
-      {after !== undefined && ` – ${alone}`}
+      Round {round + 1}
+      {sent && ` – ${sent}`}
     </li>
   );
 }

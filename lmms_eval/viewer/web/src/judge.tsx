@@ -52,7 +52,7 @@ function Judgement({ verdict, asked, same }: { verdict: JsonObject; asked: Messa
       {error && <Pre grave>{told(error)}</Pre>}
       {isObject(details) && <Value value={details} />}
       {Object.keys(rest).length > 0 && <Value value={rest} />}
-      {told(prompt) && (
+      {told(prompt) && !same && (
         <p class="quiet">
           Fingerprint of the prompt: <Text>{told(prompt)}</Text>
         </p>

@@ -93,4 +93,5 @@ function Frames({ medium }: { medium: Medium }) {
   );
 }
 
-const shortName = (name: string): string => name.split("/").pop() ?? name;
+/** The last part of a path; of a digest its beginning. */
+const shortName = (name: string): string => (name.split("/").pop() ?? name).replace(/^([0-9a-f]{12})[0-9a-f]{52}/, "$1…");

@@ -17,6 +17,8 @@ export interface Message {
   round: number;
   /** How many of the conversation's first messages the model got before this one, and nothing else. */
   after?: number;
+  /** The model got it after all that the round before had sent, and the answer to that. */
+  continues: boolean;
 }
 
 /** What messages refer to. */
@@ -46,6 +48,7 @@ export function messagesOf(value: Json | undefined, sources: Sources): Message[]
     content: (one.content as Json[]).filter(isObject).map((part) => piece(part, sources, characters)),
     round: typeof one.round === "number" ? one.round : 0,
     after: typeof one.after === "number" ? one.after : undefined,
+    continues: one.continues === true,
   }));
 }
 

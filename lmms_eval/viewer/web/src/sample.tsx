@@ -14,6 +14,7 @@ import { Pre, TextForm } from "./pre";
 import { address, go, type Route } from "./route";
 import { Metrics } from "./scores";
 import { STATUSES } from "./table";
+import { countsOf, tokensTold } from "./tokens";
 import { count, seconds, Text, told } from "./text";
 import type { Json, JsonObject, RunEntry, Sample, TaskEntry } from "./types";
 
@@ -110,14 +111,12 @@ const hasRounds = (messages: Json | undefined): boolean =>
   Array.isArray(messages) && messages.flat().some((one) => isObject(one) && (one.round !== undefined || one.role === "tool"));
 
 function Facts({ line }: { line: JsonObject }) {
-  const elapsed = ([] as Json[]).concat(line.elapsed ?? []);
-  const tokens = ([] as Json[]).concat(line.token_counts ?? []).filter((one): one is JsonObject => one !== null && typeof one === "object");
-  const sum = (key: string) => tokens.reduce((all, one) => all + (Number(one[key]) || 0), 0);
+  const elapsed = ([] as Json[]).concat(line.elapsed ?? []).filter((one) => typeof one === "number");
   const facts = [
+    Array.isArray(line.repeats) ? `${line.repeats.length} repeats` : "",
     line.finish_reason ? `finish: ${told(line.finish_reason)}` : "",
-    elapsed.length ? seconds(Number(elapsed[0])) : "",
-    tokens.length ? `${count(sum("input_tokens"))} tokens in, ${count(sum("output_tokens"))} out` : "",
-    sum("reasoning_tokens") ? `${count(sum("reasoning_tokens"))} of them reasoning` : "",
+    elapsed.length ? seconds(elapsed.reduce((all, one) => all + one, 0)) : "",
+    tokensTold(countsOf(line)),
     line.attempts ? `sent ${told(line.attempts)} times` : "",
     line.drew ? "scoring drew at random" : "",
   ];
