@@ -93,7 +93,8 @@ def _config(function: str, model: str | Model | lmms, arguments: Mapping[str, An
     if any(name in values for name in _SEEDS):
         values["seed"] = [values.pop(name, default) for name, default in zip(_SEEDS, _SEED_DEFAULTS, strict=True)]
     if not values.get("output_path"):
-        values.pop("log_samples", None)  # samples go to files; without a folder there is nowhere to put them
+        for name in ("log_samples", "report"):  # both go to files; without a folder there is nowhere to put them
+            values.pop(name, None)
     if "model" in values:
         raise ConfigError(f"{function}: give the model once, as the first argument")
     return build_config({**values, "model": model if isinstance(model, str) else type(model).__name__.lower()})

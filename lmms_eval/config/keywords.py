@@ -106,6 +106,7 @@ class OptionArguments(TypedDict, total=False):
     permute_choices: int | None
     ids: int | str | Sequence[int] | None
     where: str | None
+    report: bool | None
     git_commit: str | None
     git_branch: str | None
     dry_run: bool | int | None

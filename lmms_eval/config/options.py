@@ -299,6 +299,9 @@ class RunConfig(DerivedOptions):
         "only documents whose columns fit, such as \"subject == 'Art' and year < 2000\"; --limit counts among them",
         metavar="EXPRESSION",
     )
+    report: bool = run(
+        False, OUTPUT, "write the run's report as pages while the run goes on and at its end; needs --output_path"
+    )
     git_commit: str | None = run(
         None,
         OUTPUT,

@@ -104,6 +104,8 @@ def _samples(config: RunConfig) -> Iterator[str]:
     if config.log_samples and not config.output_path:
         flag = "--predict_only" if config.predict_only else "--log_samples"
         yield f"{flag} writes a samples file: say where with --output_path DIR"
+    if config.report and not config.output_path:
+        yield "--report writes pages beside the results: say where with --output_path DIR"
 
 
 def _shots(config: RunConfig) -> Iterator[str]:

@@ -34,6 +34,7 @@ from lmms_eval.evaluation.inputs import Collected, Start, this_command
 from lmms_eval.evaluation.judge import open_setup
 from lmms_eval.evaluation.launch import this_team
 from lmms_eval.evaluation.record import open_record
+from lmms_eval.evaluation.reporting import open_reporter, report_lines
 from lmms_eval.evaluation.writing import write_results
 from lmms_eval.results.samples import json_text
 from lmms_eval.storage.run_folder import check_output_path
@@ -140,6 +141,7 @@ class Run:
         store = opened.enter_context(closing(RunStore(record.folder.path, record.scoring_key, rank, record.images)))
         if collected.asks and not config.allow_blank:
             store.forget_blank()
+        reporter = open_reporter(config, record, rank, opened)
         cache = open_cache(config, collected, opened)
         options = _engine_options(config, team)
         judge = open_setup(config, collected.judge, record.folder.path, rank, options.stream, opened)
@@ -160,7 +162,7 @@ class Run:
         written = write_results(config, collected, record, result, store, self._start)
         report = RunReport(_exit_code(config, result), written.table, written.lines, written.document, record.end)
         record.finish(result.state, self._start.command, report.as_json(), _early_stops(result))
-        return report
+        return replace(report, lines=[*report.lines, *report_lines(reporter, result, options.grace_s)])
 
 
 def _engine_options(config: RunConfig, team: Team | None) -> EngineOptions:

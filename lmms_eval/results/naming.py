@@ -37,6 +37,11 @@ class ResultFiles:
         return self.folder / f"{self.stamp}_samples_{task}.jsonl"
 
     @property
+    def report(self) -> Path:
+        """Folder of the run's pages (``--report``)."""
+        return self.folder / f"{self.stamp}_report"
+
+    @property
     def reservation(self) -> Path:
         """Keeps the date stamp from other runs until the results are there."""
         return self.folder / RUNS / f"{self.stamp}.reserved"

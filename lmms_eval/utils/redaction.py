@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
@@ -70,6 +70,11 @@ class _Known:
             long = (form for form in spelled if len(form) >= LEAST_KNOWN)
             self._forms = tuple(sorted(long, key=lambda form: (-len(form), form)))
 
+    @property
+    def values(self) -> list[str]:
+        with self._lock:
+            return sorted(self._values)
+
     def mask(self, text: str) -> str:
         for form in self._forms:
             if form in text:
@@ -91,6 +96,16 @@ def learn_secrets(values: Mapping[str, Any], environment: Mapping[str, str] | No
     # A variable that holds a path says where a secret lies, not what it is.
     secret = [value for name, value in (environment or {}).items() if _least(name) == LEAST_KNOWN and value[:1] != "/"]
     _known.add(_secrets_in(secret, LEAST_KNOWN))
+
+
+def known_secrets() -> list[str]:
+    """Return what ``learn_secrets`` has noted, to be handed to ``note_secrets`` in a child process: never to a file."""
+    return _known.values
+
+
+def note_secrets(values: Iterable[str]) -> None:
+    """Take note of secrets that the parent process knows."""
+    _known.add(iter(values))
 
 
 def is_secret_key(key: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,7 +20,7 @@ from lmms_eval.storage.atomic import replacing
 from lmms_eval.utils.redaction import mask_known
 
 _NAME = re.compile(r"[a-z0-9-]{1,80}")
-ENDINGS = frozenset({".js", ".webp", ".png", ".jpg", ".gif", ".wav", ".json"})
+ENDINGS = frozenset({".js", ".webp", ".png", ".jpg", ".gif", ".wav", ".jsonl"})
 """Of the files in a report's folders of data and media."""
 _MOST = 2**63
 """Whole numbers from here on are texts: orjson knows none of them, and browsers round them."""
@@ -38,10 +38,13 @@ class FolderChunks:
     """Pieces as scripts ``FOLDER/NAME.js``."""
 
     folder: Path
+    before: Callable[[], None] = lambda: None
+    """Called before each piece; may raise to end the writing."""
     names: set[str] = field(default_factory=set)
     """Names of the files that were written."""
 
     def write(self, name: str, content: Any) -> None:
+        self.before()
         text = orjson.dumps(_checked(name, content)).decode()
         write_file(self.folder / f"{name}.js", f'lmmsChunk("{name}",{text});\n'.encode())
         self.names.add(f"{name}.js")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -10,11 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+import orjson
+from pydantic import BaseModel, ConfigDict, ValidationError
 
-from lmms_eval.viewer.chunks import json_of, write_file
+from lmms_eval.viewer.chunks import write_file
 
-INDEX = "sources.json"
+INDEX = "sources.jsonl"
 _NAME = re.compile(r"[0-9a-f]{24}\.(webp|png|jpg|gif|wav)")
 
 
@@ -26,10 +28,11 @@ class _Frame(BaseModel):
 
 
 class _Made(BaseModel):
-    """Item made of one source, as a page reads it, and the sizes of its files."""
+    """Line of the index: what was made of one source, as a page reads it, and the sizes of the files."""
 
     model_config = ConfigDict(extra="forbid")
 
+    key: str
     src: str = ""
     full: str = ""
     frames: list[_Frame] = []
@@ -37,29 +40,31 @@ class _Made(BaseModel):
     sizes: dict[str, int]
 
 
-_INDEX = TypeAdapter(dict[str, _Made])
-
-
 @dataclass(slots=True)
 class KeptMedia:
     """The files in a report's folder of media with the index that tells their sources.
 
-    The index holds digests, no paths. One that is damaged or that something else has written is passed over, and so
-    are entries whose files are missing or of another size.
+    The index holds digests, no paths. It grows by a line with each file, so that a writing that is cut off loses none.
+    Lines that are damaged or that something else has written are passed over, and so are those whose files are missing
+    or of another size.
     """
 
     folder: Path
     _sizes: dict[str, int] = field(default_factory=dict)
     _earlier: dict[str, _Made] = field(default_factory=dict)
-    _made: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _made: dict[str, bytes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         try:
             with os.scandir(self.folder) as found:
                 self._sizes = {one.name: one.stat().st_size for one in found if _NAME.fullmatch(one.name)}
-            self._earlier = _INDEX.validate_json((self.folder / INDEX).read_bytes())
-        except (OSError, ValidationError):
-            self._earlier = {}
+            lines = (self.folder / INDEX).read_bytes().splitlines()
+        except OSError:
+            return
+        for line in lines:
+            with contextlib.suppress(ValidationError):
+                made = _Made.model_validate_json(line)
+                self._earlier[made.key] = made
 
     def has(self, name: str, size: int) -> bool:
         """Tell whether a file of that name and size was there before."""
@@ -71,16 +76,19 @@ class KeptMedia:
         if made is None or not all(self.has(name, size) for name, size in made.sizes.items()):
             return None
         entry = made.model_dump(exclude_unset=True)
-        item = {name: value for name, value in entry.items() if name != "sizes"}
+        item = {name: value for name, value in entry.items() if name not in ("key", "sizes")}
         if {f"{self.folder.name}/{name}" for name in made.sizes} != set(addresses_in(item)):
             return None
-        self._made[key] = entry
+        self._made[key] = orjson.dumps(entry) + b"\n"
         return item
 
     def add(self, key: str, item: dict[str, Any]) -> None:
-        """Note what was made of a source."""
+        """Note what was made of a source. Raises ``OSError`` if that cannot be written."""
         names = {address.rpartition("/")[2] for address in addresses_in(item)}
-        self._made[key] = {**item, "sizes": {name: (self.folder / name).stat().st_size for name in names}}
+        sizes = {name: (self.folder / name).stat().st_size for name in names}
+        self._made[key] = line = orjson.dumps({"key": key, **item, "sizes": sizes}) + b"\n"
+        with open(self.folder / INDEX, "ab", buffering=0) as index:
+            index.write(line)
 
     def write(self) -> bool:
         """Write the index of what this report shows, if it shows any.
@@ -89,7 +97,7 @@ class KeptMedia:
             LmmsEvalError: that cannot be done.
         """
         if self._made:
-            write_file(self.folder / INDEX, json_of(self._made).encode())
+            write_file(self.folder / INDEX, b"".join(self._made.values()))
         return bool(self._made)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -38,12 +39,17 @@ class Report:
     """Sentences about what could not be read."""
 
 
-def write_report(paths: Sequence[str], out: Path, options: ReportOptions) -> Report:
+def write_report(
+    paths: Sequence[str], out: Path, options: ReportOptions, before_piece: Callable[[], None] | None = None
+) -> Report:
     """Write a report of runs.
 
     Args:
         paths: folders and files of runs, of any format that ``compare`` reads.
-        out: folder to write to; with ``options.single_file`` the file. What an earlier report left there is replaced.
+        out: folder to write to; with ``options.single_file`` the file. What an earlier report left there is replaced,
+            but its small pictures stay where their sources are unchanged.
+        options: what it holds.
+        before_piece: called before each piece of a folder; may raise to end the writing.
 
     Raises:
         DataError: a path holds no run.
@@ -52,10 +58,14 @@ def write_report(paths: Sequence[str], out: Path, options: ReportOptions) -> Rep
     """
     _check_place(out, options)
     runs = check_columns(read_report_runs(paths), options.choice.where)
-    chunks = PageChunks() if options.single_file else FolderChunks(out / DATA)
+    chunks = PageChunks() if options.single_file else FolderChunks(out / DATA, before_piece or (lambda: None))
+    if isinstance(chunks, FolderChunks):  # first of all: a writing that is cut off leaves a folder that is known again
+        for name in (SCRIPT, STYLE):
+            write_file(out / name, bundle(name).encode())
+        write_file(out / PAGE, folder_page().encode())
     media = MediaStore(None if options.single_file else out / MEDIA, options.media)
     try:
-        written = _write_runs(runs, chunks, options, media)
+        written = _write_runs(runs, chunks, options, media, _command(paths, out))
     finally:
         media.close()
     if isinstance(chunks, PageChunks):
@@ -63,9 +73,6 @@ def write_report(paths: Sequence[str], out: Path, options: ReportOptions) -> Rep
         write_file(page, single_page(chunks.texts).encode())
     else:
         page = out / PAGE
-        for name in (SCRIPT, STYLE):
-            write_file(out / name, bundle(name).encode())
-        write_file(page, folder_page().encode())
         forget_others(out / DATA, chunks.names)
         forget_others(out / MEDIA, media.names)
     return Report(page, len(runs), written.samples, media.missing, tuple(written.problems))
@@ -85,7 +92,22 @@ def _check_place(out: Path, options: ReportOptions) -> None:
         raise UsageError(f"{out} holds something else than a report: give --out another name")
 
 
-def _write_runs(runs: Sequence[ReportRun], chunks: Chunks, options: ReportOptions, media: MediaStore) -> _Written:
+def _command(paths: Sequence[str], out: Path) -> str:
+    return shlex.join(["lmms-eval", "report", *paths, "--out", str(out)])
+
+
+def _unfinished(run: ReportRun, command: str) -> list[dict[str, str]]:
+    """Say of a run that goes on what its page shows, and how to renew it."""
+    if run.document or run.state.get("state") != "running":
+        return []
+    now = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
+    text = f"unfinished: this is what was there at {now}; `{command}` writes these pages again"
+    return [{"kind": "state", "task": "", "text": text}]
+
+
+def _write_runs(
+    runs: Sequence[ReportRun], chunks: Chunks, options: ReportOptions, media: MediaStore, command: str
+) -> _Written:
     entries, samples, problems = [], 0, []
     names = unique_names([run.rows for run in runs])
     shown: list[list[Sequence[int]]] = []
@@ -107,7 +129,8 @@ def _write_runs(runs: Sequence[ReportRun], chunks: Chunks, options: ReportOption
         rows = result_rows(run)
         problems += [*run.problems, *torn]
         entry = _run_entry(run, number, name, rows) | {"tasks": tasks}
-        entry["warnings"] = [*({"kind": "problem", "task": "", "text": text} for text in torn), *entry["warnings"]]
+        damage = [{"kind": "problem", "task": "", "text": text} for text in torn]
+        entry["warnings"] = [*_unfinished(run, command), *damage, *entry["warnings"]]
         entries.append(redacted(entry, options.redact))
         document = {key: value for key, value in run.document.items() if key not in ("results", "intervals")}
         entry["selection"] = _selection(run, tasks, options)

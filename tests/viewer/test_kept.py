@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from lmms_eval.viewer import media
-from lmms_eval.viewer.kept import INDEX
+from lmms_eval.viewer.kept import INDEX, KeptMedia
 from lmms_eval.viewer.media import MediaStore
 
 
@@ -66,7 +66,10 @@ def test_unchanged_sources_are_not_decoded_again(make: Any, pictures: list[Path]
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"{", b"[1]", b'{"a": 1}', b'{"a": {"src": 1, "sizes": {}}}', b"\xff\xfe", b'{"a": {"sizes": {}, "x": 1}}'],
+    [
+        *(b"", b"{", b"[1]", b'{"a": 1}', b"\xff\xfe\n{"),
+        *(b'{"key": "a", "src": 1, "sizes": {}}', b'{"key": "a", "sizes": {}, "x": 1}'),
+    ],
 )
 def test_a_damaged_or_foreign_index_is_passed_over(make: Any, tmp_path: Path, content: bytes) -> None:
     _, first = make()
@@ -81,11 +84,20 @@ def test_entries_count_only_with_their_files(make: Any, tmp_path: Path) -> None:
     (folder / first[0]["src"].rpartition("/")[2]).unlink()
     (folder / first[1]["src"].rpartition("/")[2]).write_bytes(b"cut")
     assert make() == (2, first)
-    index = json.loads((folder / INDEX).read_text())
-    for entry in index.values():
-        entry["src"] = "media/../../secret.webp"
-    (folder / INDEX).write_text(json.dumps(index))
+    lines = [json.loads(line) for line in (folder / INDEX).read_text().splitlines()]
+    assert len(lines) == 3
+    foreign = [json.dumps(line | {"src": "media/../../secret.webp"}) for line in lines]
+    (folder / INDEX).write_text("\n".join(foreign))
     assert make() == (3, first)
+
+
+def test_a_writing_that_is_cut_off_loses_no_file(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as cut_off:
+        cut_off.setattr(KeptMedia, "write", lambda kept: False)
+        _, first = make()
+    index = tmp_path / "report/media" / INDEX
+    index.write_bytes(index.read_bytes()[:-9])  # the last line is torn
+    assert make() == (1, first)
 
 
 def test_the_index_names_no_path(make: Any, tmp_path: Path) -> None:
