@@ -77,8 +77,11 @@ def _stated_rows(document: Mapping[str, Any], name: str) -> Iterator[Plain]:
         }
 
 
-def breakdowns(task: TaskRows, facts: TaskFacts) -> list[Plain]:
-    """Divide the documents by every column of metadata with few values: number, mean and interval of each metric."""
+def breakdowns(task: TaskRows, facts: TaskFacts, without_interval: str = "") -> list[Plain]:
+    """Divide the documents by every column of metadata with few values: number, mean and interval of each metric.
+
+    ``without_interval``: reason for which the parts have none.
+    """
     columns = _with_scores(task)
     found: list[Plain] = []
     for name, values in facts.metadata.items():
@@ -92,7 +95,9 @@ def breakdowns(task: TaskRows, facts: TaskFacts) -> list[Plain]:
             str(column): [{"name": part, **_cell_of(column, rows[part])} for part in parts] for column in columns
         }
         found.append({"column": name, "metrics": metrics})
-    reason = NO_EARLY_INTERVAL if task.early_stop is not None else "clusters" if task.clusters is not None else ""
+    reason = without_interval or (
+        NO_EARLY_INTERVAL if task.early_stop is not None else "clusters" if task.clusters is not None else ""
+    )
     if reason:  # the rule for independent documents, whose number was settled beforehand, does not hold
         cells = [cell for one in found for parts in one["metrics"].values() for cell in parts]
         for cell in cells:

@@ -26,6 +26,7 @@ PER_TEXT, PER_INDEX = 200, 20_000
 ANSWER, TARGET = 80, 48
 """Characters of answer and reference in the index."""
 ERROR = 160
+_INDEX = ("id", "status", "finish", "reason", "latency", "in", "out", "answer", "target", "thumb")
 _STATUS = {"scored": 0, "unscored": 1, "failed": 2}
 
 
@@ -53,8 +54,9 @@ class TaskWriter:
     options: ReportOptions
     media: MediaStore
     problems: list[str] = field(default_factory=list)
-    _index: dict[str, list[Any]] = field(default_factory=dict)
-    _metadata: MetadataColumns = field(init=False)
+    per_index: int = PER_INDEX
+    _index: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in _INDEX})
+    _metadata: MetadataColumns = field(default_factory=MetadataColumns)
 
     def write(self, chunks: Chunks) -> TaskFacts:
         """Write all pieces.
@@ -63,9 +65,6 @@ class TaskWriter:
             LmmsEvalError: a file cannot be written.
         """
         rows = [row for row in range(len(self.task.ids)) if self._is_wanted(row)][: self.options.limit]
-        self._metadata = MetadataColumns(len(rows))
-        self._index = {name: [] for name in ("id", "status", "finish", "reason", "latency", "in", "out", "answer")}
-        self._index |= {"target": [], "thumb": []}
         score_key = self.run.facts(self.task.task).score_key
         remaining = iter(enumerate(rows))
         for number in range(-(-len(rows) // PER_TEXT)):
@@ -75,13 +74,36 @@ class TaskWriter:
                 self._add(place, row, lines, score_key, [future.result() for future in futures.sent])
             samples = [self._sample(row, lines, found) for (_, row, lines), found in zip(block, media, strict=True)]
             chunks.write(f"text-{self.key}-{number}", samples)
+        facts = self.facts(rows)
+        for number in range(max(1, -(-len(rows) // self.per_index))):
+            chunks.write(f"index-{self.key}-{number}", self.index_part(facts, number))
+        return facts
+
+    def note(self, place: int, row: int) -> None:
+        """Add a row to the index, or what is known of it now; its media need not be made by then."""
+        lines = self._lines(row)
+        media = [future.result() for future in self._media(lines).sent]
+        self._add(place, row, lines, self.run.facts(self.task.task).score_key, media)
+
+    def facts(self, rows: Sequence[int]) -> TaskFacts:
+        """Return what the index tells of all rows that were added."""
+        found = self._index
         metadata = self._metadata.found()
-        for number in range(max(1, -(-len(rows) // PER_INDEX))):
-            chunks.write(f"index-{self.key}-{number}", self._part(rows, metadata, number))
-        columns = self._index
         return TaskFacts(
-            rows, columns["latency"], columns["in"], columns["out"], columns["finish"], columns["reason"], metadata
-        )
+            rows, found["latency"], found["in"], found["out"], found["finish"], found["reason"], metadata
+        )  # fmt: skip
+
+    def texts(self, row: int) -> dict[str, Any]:
+        """Return a sample without its media."""
+        lines = self._lines(row)
+        has_media = bool(media_of(lines[0]) or pictures_in(lines[0].get("parts")))
+        return {"id": self.task.ids[row], "lines": lines, **({"media_apart": True} if has_media else {})}
+
+    def media_apart(self, row: int) -> dict[str, Any]:
+        """Return the media of a sample alone."""
+        lines = self._lines(row)
+        sample = self._sample(row, lines, self._media(lines))
+        return {key: value for key, value in sample.items() if key not in ("id", "lines")}
 
     def _is_wanted(self, row: int) -> bool:
         return not self.options.only_failed or self.task.statuses[row] == "failed"
@@ -142,14 +164,20 @@ class TaskWriter:
             "target": answer.target[:TARGET],
             "thumb": (frames[0]["src"] if frames else shown.get("src", "")) if shown.get("kind") != "audio" else "",
         }
+        self._metadata.rows = max(self._metadata.rows, place + 1)
         for name, value in found.items():
-            self._index[name].append(value)
+            column = self._index[name]
+            if place < len(column):
+                column[place] = value
+            else:
+                column.append(value)
         for name, value in sample_fields(line, score_key).items():
             self._metadata.add(place, str(name), value)
 
-    def _part(self, rows: Sequence[int], metadata: Mapping[str, Sequence[str | None]], number: int) -> dict[str, Any]:
+    def index_part(self, facts: TaskFacts, number: int) -> dict[str, Any]:
         """Make one piece of the index: columns, texts of few values by their numbers in a list."""
-        part = slice(number * PER_INDEX, (number + 1) * PER_INDEX)
+        rows = facts.rows
+        part = slice(number * self.per_index, (number + 1) * self.per_index)
         columns: dict[str, Any] = {name: values[part] for name, values in self._index.items()}
         for name in ("finish", "reason"):
             columns[name] = _coded(columns[name])
@@ -160,7 +188,7 @@ class TaskWriter:
             for name, column in self.task.columns.items()
             if not all(math.isnan(score) for score in column.scores)
         }
-        coded = {name: _coded(values[part]) for name, values in metadata.items()}
+        coded = {name: _coded(values[part]) for name, values in facts.metadata.items()}
         return {"count": len(columns["id"]), **columns, "scores": scores, "metadata": coded}
 
 

@@ -59,11 +59,13 @@ def results_date(name: str) -> str | None:
 
 def samples_beside(results: Path, task: str) -> Path | None:
     """Find the samples file of a task beside a results file."""
+    if "/" in task:
+        return None
     for naming in NAMINGS:
         date = naming.date(results.name)
         if date is not None:
             path = results.with_name(naming.samples.replace("DATE", date).replace("TASK", task))
-            return path if "/" not in task and path.is_file() else None
+            return path if path.is_file() else None
     return None
 
 
