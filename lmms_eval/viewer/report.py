@@ -93,11 +93,11 @@ def _write_runs(runs: Sequence[ReportRun], chunks: Chunks, options: ReportOption
             facts = writer.write(chunks)
             torn += writer.problems[:1]
             samples += len(facts.rows)
-            tasks.append(_task_entry(run, task.task, writer.key, facts))
-            details[task.task] = _task_details(run, task.task, facts)
+            tasks.append(task_entry(run, task.task, writer.key, facts))
+            details[task.task] = task_details(run, task.task, facts)
         rows = result_rows(run)
         problems += [*run.problems, *torn]
-        entry = _run_entry(run, number, name, rows) | {"tasks": tasks}
+        entry = run_entry(run, number, name, rows) | {"tasks": tasks}
         entry["warnings"] = [*({"kind": "problem", "task": "", "text": text} for text in torn), *entry["warnings"]]
         entries.append(redacted(entry, options.redact))
         document = {key: value for key, value in run.document.items() if key not in ("results", "intervals")}
@@ -109,7 +109,8 @@ def _write_runs(runs: Sequence[ReportRun], chunks: Chunks, options: ReportOption
     return _Written(samples, problems)
 
 
-def _task_entry(run: ReportRun, task: str, key: str, facts: TaskFacts) -> dict[str, Any]:
+def task_entry(run: ReportRun, task: str, key: str, facts: TaskFacts) -> dict[str, Any]:
+    """Tell what a task has, and in which pieces."""
     count = len(facts.rows)
     return {
         "name": task,
@@ -122,9 +123,10 @@ def _task_entry(run: ReportRun, task: str, key: str, facts: TaskFacts) -> dict[s
     }
 
 
-def _task_details(run: ReportRun, task: str, facts: TaskFacts) -> dict[str, Any]:
+def task_details(run: ReportRun, task: str, facts: TaskFacts, without_interval: str = "") -> dict[str, Any]:
+    """Make the breakdowns and distributions of a task. ``without_interval``: reason for which parts have none."""
     return {
-        "breakdowns": breakdowns(run.rows.tasks[task], facts),
+        "breakdowns": breakdowns(run.rows.tasks[task], facts, without_interval),
         "latency": histogram(facts.latencies),
         "tokens_in": histogram(facts.tokens_in),
         "tokens_out": histogram(facts.tokens_out),
@@ -133,7 +135,8 @@ def _task_details(run: ReportRun, task: str, facts: TaskFacts) -> dict[str, Any]
     }
 
 
-def _run_entry(run: ReportRun, number: int, name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def run_entry(run: ReportRun, number: int, name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Tell of a run what the first page shows; ``rows`` are its numbers."""
     document, state = run.document, run.state
     config = document.get("config") if isinstance(document.get("config"), Mapping) else {}
     return {

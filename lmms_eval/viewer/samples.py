@@ -16,7 +16,7 @@ from lmms_eval.results.run_reader.metadata import MetadataColumns
 from lmms_eval.results.run_reader.sample import finite, sample_fields
 from lmms_eval.utils.redaction import REDACTED
 from lmms_eval.viewer.chunks import Chunks
-from lmms_eval.viewer.media import Item, MediaStore, media_of, pictures_in
+from lmms_eval.viewer.media import Item, MediaMaker, media_of, pictures_in
 from lmms_eval.viewer.options import ReportOptions
 from lmms_eval.viewer.runs import ReportRun
 from lmms_eval.viewer.shapes import shapes_of
@@ -52,7 +52,7 @@ class TaskWriter:
     task: TaskRows
     key: str
     options: ReportOptions
-    media: MediaStore
+    media: MediaMaker
     problems: list[str] = field(default_factory=list)
     per_index: int = PER_INDEX
     _index: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in _INDEX})
@@ -79,9 +79,9 @@ class TaskWriter:
             chunks.write(f"index-{self.key}-{number}", self.index_part(facts, number))
         return facts
 
-    def note(self, place: int, row: int) -> None:
-        """Add a row to the index, or what is known of it now; its media need not be made by then."""
-        lines = self._lines(row)
+    def note(self, place: int, row: int, read: Sequence[Mapping[str, Any]] | None = None) -> None:
+        """Add a row to the index, or what is known of it now. ``read``: its lines, where they are at hand."""
+        lines = self._lines(row) if read is None else [redacted(line, self.options.redact) for line in read]
         media = [future.result() for future in self._media(lines).sent]
         self._add(place, row, lines, self.run.facts(self.task.task).score_key, media)
 

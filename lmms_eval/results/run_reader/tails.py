@@ -59,7 +59,7 @@ class JournalTails:
         return max(range(len(self._tails)), key=lambda number: self._tails[number].changed, default=None)
 
     def news(self) -> Iterator[TailRecord]:
-        """Read the records of all whole lines since the last look, file after file.
+        """Read the records of all whole lines since the last look, file after file; who ends early goes on later.
 
         Raises:
             JournalReplaced: a file is gone, shorter than before, or another one.
@@ -82,9 +82,8 @@ class JournalTails:
         identity = (found.st_dev, found.st_ino)
         if tail.identity not in (None, identity) or found.st_size < tail.read:
             raise JournalReplaced(f"{path} was begun anew")
-        has_grown = found.st_size != tail.size
         tail.identity, tail.size, tail.changed = identity, found.st_size, found.st_mtime_ns
-        return has_grown
+        return tail.size > tail.read
 
     def _read(self, number: int, path: Path, tail: _Tail) -> Iterator[TailRecord]:
         with open(path, "rb") as file:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,8 @@ def test_each_look_reads_what_has_come_since(tmp_path: Path, monkeypatch: pytest
     found = list(tails.news())
     assert [(one.file, one.record["number"]) for one in found] == [(0, 3), (1, 4)]
     assert found[0].offset == offset
-    assert JournalReader(tails.files[0]).at(offset) == {"number": 3}
+    with closing(JournalReader(tails.files[0])) as reader:
+        assert reader.at(offset) == {"number": 3}
     opened: list[object] = []
     monkeypatch.setattr("lmms_eval.results.run_reader.tails.open", lambda *given: opened.append(given), raising=False)
     assert numbers(tails) == []
