@@ -105,7 +105,7 @@ def _write_runs(runs: Sequence[ReportRun], chunks: Chunks, options: ReportOption
             f"run-{number}",
             redacted({"tasks": details, "document": document, "state": dict(run.state)}, options.redact),
         )
-    chunks.write("runs", {"written": time.time(), "runs": entries, "options": _told(options)})
+    chunks.write("runs", {"written": time.time(), "runs": entries, "options": told_options(options)})
     return _Written(samples, problems)
 
 
@@ -159,7 +159,8 @@ def run_entry(run: ReportRun, number: int, name: str, rows: Sequence[Mapping[str
     }
 
 
-def _told(options: ReportOptions) -> dict[str, Any]:
+def told_options(options: ReportOptions) -> dict[str, Any]:
+    """Tell what was chosen."""
     return {
         "media": options.media,
         "only_failed": options.only_failed,

@@ -99,10 +99,10 @@ class TaskWriter:
         has_media = bool(media_of(lines[0]) or pictures_in(lines[0].get("parts")))
         return {"id": self.task.ids[row], "lines": lines, **({"media_apart": True} if has_media else {})}
 
-    def media_apart(self, row: int) -> dict[str, Any]:
+    def media_apart(self, row: int, maker: MediaMaker) -> dict[str, Any]:
         """Return the media of a sample alone."""
         lines = self._lines(row)
-        sample = self._sample(row, lines, self._media(lines))
+        sample = self._sample(row, lines, self._media(lines, maker))
         return {key: value for key, value in sample.items() if key not in ("id", "lines")}
 
     def _is_wanted(self, row: int) -> bool:
@@ -125,12 +125,12 @@ class TaskWriter:
         numbers = {column.metric: column.scores[row].item() for column in self.task.columns.values()}
         return [line | {metric: number for metric, number in numbers.items() if not math.isnan(number)}]
 
-    def _media(self, lines: Sequence[Mapping[str, Any]]) -> _SampleMedia:
-        line, folders = lines[0], self.run.folders
+    def _media(self, lines: Sequence[Mapping[str, Any]], maker: MediaMaker | None = None) -> _SampleMedia:
+        line, folders, maker = lines[0], self.run.folders, maker or self.media
         made = {str(one.get("path")): one for one in pictures_in(line.get("parts"))}
         return _SampleMedia(
-            [self.media.add(one, folders) for one in media_of(line)],
-            {path: self.media.add(one, folders) for path, one in made.items()},
+            [maker.add(one, folders) for one in media_of(line)],
+            {path: maker.add(one, folders) for path, one in made.items()},
         )
 
     def _sample(self, row: int, lines: Sequence[Mapping[str, Any]], media: _SampleMedia) -> dict[str, Any]:

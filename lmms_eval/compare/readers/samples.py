@@ -143,6 +143,14 @@ class SampleCollector:
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(f"{self.source.where}, line {line.number}: not a samples line ({error!r})") from error
 
+    def forget(self, doc_id: str) -> None:
+        """Forget the lines of a document: others take their place."""
+        row = self.builder.row(doc_id)
+        self.builder.forget(row)
+        for places in self.places.values():
+            if row < len(places):
+                places[row] = _NOWHERE
+
     def task(self) -> ReadTask:
         """Return the rows of what has been added."""
         self.builder.states_filter = "" not in self.places

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,7 +58,7 @@ class JournalTails:
         """Number of the file that was written last; ``None`` without files."""
         return max(range(len(self._tails)), key=lambda number: self._tails[number].changed, default=None)
 
-    def news(self) -> Iterator[TailRecord]:
+    def news(self) -> Generator[TailRecord]:
         """Read the records of all whole lines since the last look, file after file; who ends early goes on later.
 
         Raises:
@@ -85,7 +85,7 @@ class JournalTails:
         tail.identity, tail.size, tail.changed = identity, found.st_size, found.st_mtime_ns
         return tail.size > tail.read
 
-    def _read(self, number: int, path: Path, tail: _Tail) -> Iterator[TailRecord]:
+    def _read(self, number: int, path: Path, tail: _Tail) -> Generator[TailRecord]:
         with open(path, "rb") as file:
             file.seek(tail.read)
             for line in file:
