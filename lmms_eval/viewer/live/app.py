@@ -48,6 +48,7 @@ def live_app(watch: Watch, guard: Guard, is_ending: Callable[[], bool] = lambda:
         Route("/", view.page),
         Route(f"/{SCRIPT}", view.script),
         Route(f"/{STYLE}", view.style),
+        Route("/favicon.ico", view.icon),
         Route("/changes", view.changes),
         Route("/data/{name}.json", view.piece),
         Route("/media/{name}", view.medium),
@@ -71,6 +72,9 @@ class _View:
 
     async def style(self, _: Request) -> Response:
         return Response(bundle(STYLE), media_type="text/css")
+
+    async def icon(self, _: Request) -> Response:
+        return Response(status_code=204)  # browsers ask for it by themselves, and complain where there is none
 
     async def changes(self, request: Request) -> Response:
         """Wait until something has changed, and name it."""

@@ -25,7 +25,7 @@ from lmms_eval.results.run_reader.tails import JournalReplaced, JournalTails, Ta
 from lmms_eval.storage.run_folder import has_live_owner
 from lmms_eval.viewer.live.growing import GrowingTask
 from lmms_eval.viewer.live.machine import Machine
-from lmms_eval.viewer.live.numbers import live_entry, live_rows, live_task_entry
+from lmms_eval.viewer.live.numbers import live_entry, live_rows, live_task_entry, live_usage
 from lmms_eval.viewer.live.pieces import PER_INDEX, PieceError, PieceName, Viewed
 from lmms_eval.viewer.live.running import Pace, RunningScore
 from lmms_eval.viewer.report import run_entry, task_details
@@ -36,7 +36,7 @@ BUDGET_S = 0.3
 """Time that one look takes at most: of a large journal the rest is read at the next ones."""
 DETAILS_EVERY_S = 5.0
 """Breakdowns and distributions are told to have changed so often at most."""
-RUNNING = "the run goes on: no interval that may be watched"
+RUNNING = "the run goes on"
 
 
 @dataclass(slots=True)
@@ -74,7 +74,7 @@ class GoingRun:
         self._pace = Pace()
         self._vitals: list[dict[str, Any]] = []
         self._details_told = 0.0
-        self._details_version = -1
+        self._details_version = 0
         self.is_read = False
         """All that the journals held has been read once."""
         self.is_going = False
@@ -225,6 +225,8 @@ class GoingRun:
             listed = sorted(documents.tasks.values(), key=lambda task: places.get(task.name, len(places)))
             entry["tasks"] = [live_task_entry(task, self._requested(task.name)) for task in listed]
             entry["state"] = self._state()
+            arguments = self.state.get("arguments")
+            entry["model_args"] = arguments.get("model_args") or "" if isinstance(arguments, Mapping) else ""
             entry["warnings"] = self._warnings(entry["warnings"])
             entry["live"] = live_entry(
                 outline=self._with_others(), documents=documents.tasks, scores=scores,
@@ -234,6 +236,7 @@ class GoingRun:
                 "is_going": self.is_going, "is_read": self.is_read,
                 "gpus": self._gpus(machine) if self.is_going else [],
             }  # fmt: skip
+            entry["usage"] = {"total": live_usage(entry["live"])}
             found: dict[str, Any] = redacted(entry, self._viewed.options.redact)
             return found
 

@@ -33,7 +33,7 @@ def live_rows(tasks: Mapping[str, TaskRows], outline: Outline, scores: Mapping[s
             if part is not None and (part.metric, part.filter) == (column.metric, column.filter):
                 shown = scores[name]
                 row |= {key: shown[key] for key in ("value", "low", "high", "n")}
-                row["method"] = shown["reason"] or "valid at every look"
+                row["method"] = shown["reason"] or f"valid at every look, over the first {shown['n']:,}"
             rows.append(row)
     return rows
 
@@ -130,6 +130,12 @@ def live_entry(
             for name, task in outline.tasks.items()
         ],
     }
+
+
+def live_usage(live: Mapping[str, Any]) -> Plain:
+    """Tell the tokens of the documents that are done."""
+    tokens_in, tokens_out = live["tokens_in"], live["tokens_out"]
+    return {"input_tokens": tokens_in, "output_tokens": tokens_out, "total_tokens": tokens_in + tokens_out}
 
 
 def _overall(vitals: Sequence[Mapping[str, Any]]) -> float | None:

@@ -28,7 +28,8 @@ from lmms_eval.viewer.media import MediaStore
 from lmms_eval.viewer.options import ReportOptions
 from lmms_eval.viewer.report import told_options
 
-LOOK_EVERY_S = 1.0
+LOOK_EVERY_S, SHORT_REST_S = 1.0, 0.05
+"""Between two looks; the short one while journals that are there already are read."""
 MOST_CHANGES = 20_000
 """Names of pieces that are remembered; a page that lags behind further loads all anew."""
 
@@ -102,7 +103,7 @@ class Watch:
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _follow(self) -> None:
-        while not self._ended.wait(LOOK_EVERY_S):
+        while not self._ended.wait(LOOK_EVERY_S if self._is_read else SHORT_REST_S):
             try:
                 self.look()
             except OSError as error:  # the folder is gone, or a file system is away for a while
@@ -110,6 +111,11 @@ class Watch:
             except Exception as error:  # noqa: BLE001 - a damaged run must not end the view of the others
                 logger.opt(exception=error).debug("looking at the runs failed")
                 self._note({"runs"}, f"a look at the runs failed: {type(error).__name__}: {error}")
+
+    @property
+    def _is_read(self) -> bool:
+        runs = [seen.run for seen in [*self._seen.values()]]
+        return all(run.is_read or run.is_gone for run in runs if isinstance(run, GoingRun))
 
     def look(self) -> None:
         """Find new runs, and read what has come since the last look."""

@@ -1,25 +1,35 @@
 // Small parts that several pages share.
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
-import { load } from "./chunks";
+import { load, onChange } from "./chunks";
 import { number, Text } from "./text";
 import type { Cell, Warning } from "./types";
 
 export type Loaded<T> = { content?: T; error?: string };
 
-export function useLoaded<T>(name: string): Loaded<T> {
+/** A piece, loaded again when it has changed, unless what is there is enough. An empty name loads nothing. */
+export function useLoaded<T>(name: string, isEnough?: (content: T) => boolean): Loaded<T> {
   const [state, set] = useState<Loaded<T> & { name?: string }>({});
+  const held = useRef(state);
+  held.current = state;
+  const lacks = () => held.current.name !== name || !held.current.content || !isEnough?.(held.current.content);
+  const needs = lacks();
   useEffect(() => {
+    if (!name || !needs) return;
     let current = true;
-    load<T>(name).then(
-      (content) => current && set({ content, name }),
-      (error: Error) => current && set({ error: error.message, name }),
-    );
+    const read = () =>
+      load<T>(name).then(
+        (content) => current && set({ content, name }),
+        (error: Error) => current && set((before) => (before.name === name && before.content ? before : { error: error.message, name })),
+      );
+    void read();
+    const end = onChange((hasChanged) => hasChanged(name) && lacks() && void read());
     return () => {
       current = false;
+      end();
     };
-  }, [name]);
+  }, [name, needs]);
   return state.name === name ? state : {};
 }
 

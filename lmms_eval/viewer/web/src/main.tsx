@@ -5,6 +5,8 @@ import { useEffect, useState } from "preact/hooks";
 
 import { useLoaded, Waiting } from "./common";
 import { Home } from "./home";
+import { LIVE } from "./chunks";
+import { follow, LinkBanner } from "./link";
 import { address, ALL, useRoute, type Route } from "./route";
 import { RunPage } from "./run";
 import { SamplePage } from "./sample";
@@ -38,6 +40,7 @@ function App() {
   return (
     <>
       <Top route={route} />
+      {LIVE && <LinkBanner />}
       {content ? <Page report={content} route={route} /> : <main><Waiting error={error} /></main>}
       {help && <Help close={() => setHelp(false)} />}
     </>
@@ -58,7 +61,7 @@ function Top({ route }: { route: Route }) {
   return (
     <header class="top">
       <nav aria-label="Where">
-        <a href="#/">Report</a>
+        <a href="#/">{LIVE ? "View" : "Report"}</a>
         {route.run !== undefined && (
           <a href={address([route.run])}>
             <Text>{route.run}</Text>
@@ -110,5 +113,6 @@ function Help({ close }: { close: () => void }) {
 }
 
 applyTheme();
+if (LIVE) follow();
 const root = document.getElementById("app");
 if (root) render(<App />, root);

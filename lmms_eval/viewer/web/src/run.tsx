@@ -5,6 +5,7 @@ import { Benchmarks } from "./benchmarks";
 import { Bars, HistogramChart, isFew } from "./charts";
 import { Score, Section, SortedTable, useLoaded, Waiting, Warnings, type Column } from "./common";
 import { cost, percent, State, total } from "./home";
+import { LiveSection } from "./live";
 import { address, ALL } from "./route";
 import { count, number, plain, seconds, Text, told } from "./text";
 import type { Breakdown, Histogram, JsonObject, Outcomes, Part, ResultRow, RunDetails, RunEntry, TaskDetails, TaskEntry } from "./types";
@@ -25,6 +26,7 @@ export function RunPage({ run }: { run: RunEntry }) {
         </a>
       </p>
       <Warnings warnings={run.warnings} />
+      {run.live && <LiveSection run={run} live={run.live} />}
       <Section title="Results">
         <Results run={run} />
       </Section>

@@ -30,8 +30,14 @@ export function SamplePage({ run, route }: { run: RunEntry; route: Route }) {
 
 function Loaded({ listed, row, task, route }: { listed: Listed; row: number; task: TaskEntry; route: Route }) {
   const { table, rows } = listed;
-  const { content, error } = useLoaded<Sample[]>(`text-${task.key}-${Math.floor(row / task.per_text)}`);
-  const sample = content?.[row % task.per_text];
+  const place = row % task.per_text;
+  const { content, error } = useLoaded<Sample[]>(
+    `text-${task.key}-${Math.floor(row / task.per_text)}`,
+    (found) => found.length > place,
+  );
+  const text = content?.[place];
+  const apart = useLoaded<Partial<Sample>>(text?.media_apart ? `media-${task.key}-${row}` : "", () => true);
+  const sample = text && { ...text, ...apart.content };
   const at = rows.indexOf(row);
   const step = (by: number): string | undefined => {
     const next = rows[at + by];

@@ -21,19 +21,31 @@ export function useListed(run: RunEntry, taskName: string, params: URLSearchPara
   const [state, set] = useState<{ table?: Table; error?: string; key?: string }>({});
   const [progress, setProgress] = useState<Progress | null>(null);
   const key = `${run.number}/${taskName}`;
-  useEffect(() => {
-    let current = true;
-    const tasks = taskName === ALL ? run.tasks : run.tasks.filter((task) => task.name === taskName);
-    readTable(run, tasks).then(
-      (table) => current && set({ table, key }),
-      (error: Error) => current && set({ error: error.message, key }),
-    );
-    return () => {
-      current = false;
-    };
-  }, [key]);
-  const table = state.key === key ? state.table : undefined;
   const query = params.get("q") ?? "";
+  const tasks = taskName === ALL ? run.tasks : run.tasks.filter((task) => task.name === taskName);
+  const wanted = useRef(key);
+  wanted.current = key;
+  const next = useRef(0); // a large index is read again less often
+  const versions = query && state.key === key ? "" : tasks.map((task) => `${task.samples}.${task.version ?? 0}`).join(" ");
+  useEffect(() => {
+    if (versions === "" && tasks.length) return; // what is searched stays as it is
+    const read = () => {
+      const begin = performance.now();
+      const isWanted = () => wanted.current === key;
+      readTable(run, tasks).then(
+        (table) => {
+          next.current = performance.now() + REST * (performance.now() - begin);
+          if (isWanted()) set({ table, key });
+        },
+        (error: Error) => isWanted() && set((before) => (before.key === key && before.table ? before : { error: error.message, key })),
+      );
+    };
+    const delay = state.key === key ? next.current - performance.now() : 0;
+    if (delay <= 0) return read();
+    const timer = setTimeout(read, delay);
+    return () => clearTimeout(timer);
+  }, [key, versions]);
+  const table = state.key === key ? state.table : undefined;
   useEffect(() => {
     setProgress(null);
     if (!table || !query) return;
@@ -63,6 +75,7 @@ export function useListed(run: RunEntry, taskName: string, params: URLSearchPara
 export const rowAddress = (table: Table, row: number, params: URLSearchParams): string =>
   address([table.run.name, table.tasks[table.task[row] ?? 0]?.name, table.id[row]], params);
 
+const REST = 10;
 const ROW = 44;
 const TILE = 168;
 
@@ -102,6 +115,7 @@ function List({ listed, route }: { listed: Listed; route: Route }) {
       <p class="quiet" role="status">
         {rows.length === table.count ? `${count(table.count)} samples` : `${count(rows.length)} of ${count(table.count)} samples`}
         {progress && progress.done < table.count && ` · searching: ${count(progress.done)} read`}
+        {progress && table.run.live?.is_going && " · of those that had come when the search began"}
       </p>
       {rows.length === 0 && (!progress || progress.done >= table.count) && <p class="empty">No sample fits these filters.</p>}
       <Scroller table={table} rows={rows} params={params} change={change} />

@@ -49,6 +49,50 @@ export interface TaskEntry {
   per_index: number;
   per_text: number;
   outcomes: Outcomes;
+  /** Rises as the task of a run that goes on changes. */
+  version?: number;
+}
+
+export interface LiveScore {
+  value: number | null;
+  low: number | null;
+  high: number | null;
+  n: number;
+  of: number;
+  reason: string;
+}
+
+export interface LiveTask {
+  name: string;
+  requested: number;
+  done: number;
+  failed: number;
+  score: LiveScore | null;
+  reason: string;
+}
+
+/** A run that is followed by its journals. */
+export interface Live {
+  is_going: boolean;
+  is_read: boolean;
+  requested: number;
+  done: number;
+  scored: number;
+  unscored: number;
+  failed: number;
+  rate: number | null;
+  rate_overall: number | null;
+  seconds_left: number | null;
+  tokens_in: number;
+  tokens_out: number;
+  token_rate: number | null;
+  in_flight: number | null;
+  concurrency: number | null;
+  processes: { host: string; pid: number; memory: number | null }[];
+  gpus: { name: string; busy: number | null; used: number | null; total: number | null }[];
+  score: LiveScore | null;
+  reasons: [string, number][];
+  tasks: LiveTask[];
 }
 
 export interface RunEntry {
@@ -69,11 +113,13 @@ export interface RunEntry {
   warnings: Warning[];
   notes: string[];
   tasks: TaskEntry[];
+  live?: Live;
 }
 
 export interface Report {
   written: number;
   runs: RunEntry[];
+  view?: { folder: string; problem: string };
   options: { media: string; only_failed: boolean; limit: number | null; redact: string[]; single_file: boolean };
 }
 
@@ -158,4 +204,6 @@ export interface Sample {
   media?: Medium[];
   made?: Record<string, Medium>;
   shapes?: Shape[];
+  /** Its media are a piece of their own. */
+  media_apart?: boolean;
 }
