@@ -36,6 +36,8 @@ BUDGET_S = 0.3
 """Time that one look takes at most: of a large journal the rest is read at the next ones."""
 DETAILS_EVERY_S = 5.0
 """Breakdowns and distributions are told to have changed so often at most."""
+STALE_S = 10.0
+"""Signs of a process that are so much older than those of another are of one that is gone."""
 RUNNING = "the run goes on"
 
 
@@ -115,7 +117,7 @@ class GoingRun:
         if not self._outline.tasks:
             self._outline = read_outline(self.folder)
         self.is_going = state.get("state") == "running" and has_live_owner(self.folder)
-        self._vitals = [told for path in sorted(self.folder.glob(VITALS)) if (told := _vitals(path))]
+        self._vitals = _all_vitals(self.folder) if self.is_going else []
 
     def _read_news(self) -> set[str]:
         changed: set[str] = set()
@@ -303,9 +305,16 @@ class GoingRun:
         return found
 
 
+def _all_vitals(folder: Path) -> list[dict[str, Any]]:
+    """Read the signs of all processes; a killed one of an earlier launch has left an old file."""
+    found = [told for path in sorted(folder.glob(VITALS)) if (told := _vitals(path))]
+    newest = max((told["time"] for told in found), default=0.0)
+    return [told for told in found if told["time"] >= newest - STALE_S]
+
+
 def _vitals(path: Path) -> dict[str, Any]:
     try:
         found = orjson.loads(path.read_bytes())
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return found if isinstance(found, dict) and isinstance(found.get("time"), int | float) else {}

@@ -1,4 +1,4 @@
-"""Who may read a view: browsers of this machine that have been given its token, and nobody else.
+"""Rules by which a view is read: by browsers of this machine that have been given its token, and by nobody else.
 
 A page of another site may try to read from loopback too. It cannot know the token, its cookie is sent to no other
 site, and a name of its own that it lets stand for this machine (DNS rebinding) is no name of this machine.

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmms_eval.compare.runs import Column, TaskRows
-from lmms_eval.engine.outline import Outline
+from lmms_eval.engine.outline import Outline, TaskOutline
 from lmms_eval.viewer.live.growing import MOST_REASONS, GrowingTask
 from lmms_eval.viewer.live.pieces import PER_INDEX
 from lmms_eval.viewer.samples import PER_TEXT
@@ -119,16 +119,19 @@ def live_entry(
         "score": whole,
         "reasons": (+reasons).most_common(MOST_REASONS),
         "tasks": [
-            {
-                "name": name,
-                "requested": task.requested,
-                "done": documents[name].size if name in documents else 0,
-                "failed": documents[name].counts["failed"] if name in documents else 0,
-                "score": scores.get(name),
-                "reason": task.reason,
-            }
-            for name, task in outline.tasks.items()
+            _task_line(name, task, documents.get(name), scores.get(name)) for name, task in outline.tasks.items()
         ],
+    }
+
+
+def _task_line(name: str, task: TaskOutline, growing: GrowingTask | None, score: Plain | None) -> Plain:
+    return {
+        "name": name,
+        "requested": task.requested,
+        "done": 0 if growing is None else growing.size,
+        "failed": 0 if growing is None else growing.counts["failed"],
+        "score": score,
+        "reason": task.reason,
     }
 
 

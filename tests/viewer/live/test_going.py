@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -123,6 +124,20 @@ def test_all_processes_of_a_launch_count(tmp_path: Path, viewed: Viewed) -> None
     assert (told["done"], told["in_flight"], told["concurrency"]) == (8, 6, 8)
     assert [one["pid"] for one in told["processes"]] == [os.getpid()] * 2
     assert told["processes"][0]["memory"] > 1 << 20
+
+
+def test_signs_of_a_killed_process_do_not_count(tmp_path: Path, viewed: Viewed) -> None:
+    record = Record(tmp_path / "out", 40)
+    for rank, time in enumerate((1000.0, 900.0, 999.0)):
+        told = {"time": time, "started": 900.0, "pid": rank, "host": "here", "in_flight": 2}
+        (record.path / f"live-{rank}.json").write_text(json.dumps(told))
+    (record.path / "live-3.json").write_text('{"time": ')
+    run = GoingRun(record.path, 0, viewed)
+    run.look()
+    assert [one["pid"] for one in live(run)["processes"]] == [0, 2]
+    record.folder.release()
+    run.look()
+    assert (live(run)["processes"], live(run)["in_flight"]) == ([], None)
 
 
 def test_a_torn_line_is_told_when_nobody_writes_any_more(tmp_path: Path, viewed: Viewed) -> None:
