@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -41,6 +42,21 @@ def test_the_interval_is_the_one_that_the_run_itself_shows(count: int) -> None:
     assert (shown["n"], shown["of"], shown["reason"]) == (count, 60, "")
 
 
+def test_the_number_of_several_tasks_is_the_runs_own() -> None:
+    plans = [PLAN, plan_task(FakeTask(30, "other"), None, 0)]
+    parts = (replace(PART, weight=60.0), replace(PART, task="other", weight=30.0))
+    looks = Looks(plans, Sampling(RandomOrder(0), shown=parts), TaskEnds())
+    orders = {plan.task.name: RandomOrder(0).of(plan) for plan in plans}
+    score = RunningScore(parts, {**orders, "third": [1, 2]})
+    for unit in list(RandomOrder(0).units(plans))[:45]:
+        record = {**scored(unit.doc_id, float(unit.doc_id % 2)), "task": unit.task.name}
+        looks.note(record)
+        score.note(record)
+    shown = score.shown()
+    assert looks.shown() == f"score {shown['value']:.4f} [{shown['low']:.4f}, {shown['high']:.4f}] over the first 45"
+    assert shown["of"] == 90
+
+
 def test_what_is_finished_out_of_turn_waits() -> None:
     score = RunningScore([PART], {"quiz": ORDER})
     for doc_id in ORDER[1:20]:
@@ -66,8 +82,6 @@ def test_without_an_interval_there_is_the_reason() -> None:
     score = RunningScore([PART], {"quiz": ORDER})
     score.note(scored(ORDER[0], 7.0))
     assert (score.shown()["low"], score.shown()["reason"]) == (None, OUTSIDE)
-    from dataclasses import replace
-
     clustered = RunningScore([replace(PART, is_clustered=True)], {"quiz": ORDER})
     for doc_id in ORDER:
         clustered.note(scored(doc_id, 1.0))
