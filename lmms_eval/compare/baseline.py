@@ -20,12 +20,13 @@ from lmms_eval.compare.options import CompareOptions
 from lmms_eval.compare.pairing import Shared, share
 from lmms_eval.compare.readers.result_facts import Results
 from lmms_eval.compare.readers.samples import SampleFacts, Wanted, read_samples
-from lmms_eval.compare.runs import Column, EarlyStop, TaskRows
+from lmms_eval.compare.runs import Column, TaskRows
 from lmms_eval.engine.aggregate import MetricResult, TaskResult
 from lmms_eval.engine.early import looked_interval, stop_mark
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import DataError
 from lmms_eval.results.baseline import PairedScores, Row
+from lmms_eval.results.run_reader.document import EarlyStop, early_stop_of
 from lmms_eval.utils.numbers import ScoreRange
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def _stop_beside(path: Path) -> EarlyStop | None:
     """The early end of the task of a samples file, as the results file of the same run tells it."""
     stamp, mark, task = path.stem.partition("_samples_")
     results = path.with_name(f"{stamp}_results.json")
-    return Results.read(results).early_stop(task) if mark and results.is_file() else None
+    return early_stop_of(Results.read(results).content, task) if mark and results.is_file() else None
 
 
 def _read(path: Path, task: str, facts: SampleFacts) -> TaskRows:

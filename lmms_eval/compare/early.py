@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lmms_eval.compare.options import CompareOptions
-from lmms_eval.compare.runs import EarlyStop, TaskRows
+from lmms_eval.compare.runs import TaskRows
 from lmms_eval.engine.order import STRATA, place_in
+from lmms_eval.results.run_reader.document import EarlyStop
 from lmms_eval.stats.interval import ANY_NUMBER, Interval, NoInterval
 from lmms_eval.utils.numbers import ScoreRange
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.api.outcome import Status
+from lmms_eval.results.run_reader.document import EarlyStop
 from lmms_eval.utils.numbers import ScoreRange
 
 if TYPE_CHECKING:
@@ -45,18 +46,6 @@ class Answer:
     text: str
     target: str
     prompt: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class EarlyStop:
-    """A task that ended before its documents did, at a look that was valid at any time."""
-
-    asked: int
-    """Documents that its numbers rest on: the first ones of the random order."""
-    of: int
-    order: str
-    """Name of the random order; two runs with the same one have asked the same first documents."""
-    rule: str
 
 
 @dataclass(frozen=True, slots=True)

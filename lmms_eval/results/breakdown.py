@@ -5,43 +5,20 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from lmms_eval.engine.early import NO_EARLY_INTERVAL
+from lmms_eval.results.cells import Asked, Cell, Documents, cells, divisions, whole_cell
 from lmms_eval.results.run_reader.document import metric_range, part_of
 from lmms_eval.results.run_reader.metadata import metadata_of
-from lmms_eval.results.run_reader.run import Choice, Run, RunTask
+from lmms_eval.results.run_reader.run import Run, RunTask
 from lmms_eval.results.run_reader.sample import Sample
 from lmms_eval.results.table import interval_text
-from lmms_eval.stats import ANY_NUMBER, MANY, Interval, Spread, score_interval
 from lmms_eval.utils.markdown import Column, escaped, markdown_table
-from lmms_eval.utils.numbers import ScoreRange
 
-MOST_CELLS = 24
-"""A column with more values is left out."""
 _LONGEST = 60
 FEW = "few"
-"""Mark of numbers that rest on fewer documents than the normal quantile needs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """The mean of a metric over the documents with one value of a column."""
-
-    by: str
-    """The column; empty for all documents."""
-    value: str
-    n: int
-    mean: float | None
-    low: float | None
-    high: float | None
-    no_interval: str = ""
-    """Why there is no interval."""
-
-    @property
-    def is_few(self) -> bool:
-        return self.n < MANY
+"""Mark of numbers that rest on few documents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +35,7 @@ class Breakdown:
     note: str = ""
 
 
-def breakdown(run: Run, task: RunTask, metric: str = "", chosen: Choice | None = None) -> Breakdown:
+def breakdown(run: Run, task: RunTask, metric: str = "") -> Breakdown:
     """Divide a task's documents by every column of metadata with few values.
 
     The number of a part is the mean of its documents' scores, with the interval of the project's rule; scores of the
@@ -68,71 +45,57 @@ def breakdown(run: Run, task: RunTask, metric: str = "", chosen: Choice | None =
         run: the run.
         task: one of its tasks.
         metric: the metric; the task's first one if it is empty.
-        chosen: the samples that count.
 
     Raises:
         DataError: a sample cannot be read.
     """
     outcomes: Counter[str] = Counter()
-    numbers: list[float] = []
-    fields: list[Mapping[str, Any]] = []
+    rows = _Rows()
     pipeline: str | None = None
-    for sample in task.samples(chosen):
+    for sample in task.samples():
         if sample.status != "failed":
             pipeline = sample.filter if pipeline is None else pipeline
             if sample.filter != pipeline:
                 continue
         outcomes[sample.outcome] += 1
         metric = metric or _first_metric(sample)
-        if (number := sample.number(metric)) is not None and sample.status == "scored":
-            numbers.append(number)
-            fields.append(sample.fields)
-    within = _within(numbers, metric_range(run.document, task.name, metric))
-    columns = metadata_of(len(fields), enumerate(fields))
-    cells = [_cell("", "", numbers, within)]
-    for name, values in columns.items():
-        found = sorted({value for value in values if value is not None})
-        if 2 <= len(found) <= MOST_CELLS:
-            cells += (
-                _cell(name, one, [n for n, value in zip(numbers, values, strict=True) if value == one], within)
-                for one in found
-            )
-    if reason := _no_plain_interval(run, task.name):
-        cells = [replace(cell, low=None, high=None, no_interval=reason) for cell in cells]
-    note = _note(run, task.name, f"{metric},{pipeline}", cells[0].mean) if chosen is None else ""
-    return Breakdown(task.name, metric, pipeline or "", tuple(cells), dict(outcomes), note)
+        rows.add(sample, metric)
+    documents = rows.documents(run, task, metric)
+    found = [whole_cell(documents)]
+    for division in divisions(metadata_of(len(rows.ids), enumerate(rows.fields))):
+        found += cells(documents, division)
+    note = _note(run, task.name, f"{metric},{pipeline}", found[0].mean)
+    return Breakdown(task.name, metric, pipeline or "", tuple(found), dict(outcomes), note)
 
 
-def _no_plain_interval(run: Run, task: str) -> str:
-    """Tell why intervals of independent documents, whose number was settled beforehand, do not hold; empty if they
-    do."""
-    if part_of(run.document, "early_stop", task):
-        return NO_EARLY_INTERVAL
-    return "clusters" if part_of(run.document, "configs", task).get("cluster_key") else ""
+@dataclass(slots=True)
+class _Rows:
+    """The samples of a pipeline, as columns."""
+
+    ids: list[str] = field(default_factory=list)
+    numbers: list[float] = field(default_factory=list)
+    clusters: list[str | None] = field(default_factory=list)
+    fields: list[Mapping[str, Any]] = field(default_factory=list)
+
+    def add(self, sample: Sample, metric: str) -> None:
+        number = sample.number(metric) if sample.status == "scored" else None
+        self.ids.append(sample.doc_id)
+        self.numbers.append(math.nan if number is None else number)
+        self.clusters.append(sample.cluster)
+        self.fields.append(sample.fields)
+
+    def documents(self, run: Run, task: RunTask, metric: str) -> Documents:
+        return Documents.of(
+            self.numbers,
+            metric_range(run.document, task.name, metric),
+            None if task.keys.cluster_key is None else self.clusters,
+            None if task.early_stop is None else Asked.find(task.early_stop, task.name, self.ids),
+        )
 
 
 def _first_metric(sample: Sample) -> str:
     names = sample.keys.metrics or tuple(sample.metrics)
     return next((name for name in names if sample.number(name) is not None), "")
-
-
-def _within(numbers: Sequence[float], stated: ScoreRange | None) -> ScoreRange:
-    """Return the range of documents' scores; one that does not hold them is of the whole."""
-    if stated is not None and numbers and min(numbers) in stated and max(numbers) in stated:
-        return stated
-    if stated is None and numbers and set(numbers) <= {0.0, 1.0}:
-        return ScoreRange(0.0, 1.0)
-    return ANY_NUMBER
-
-
-def _cell(by: str, value: str, numbers: Sequence[float], within: ScoreRange) -> Cell:
-    if not numbers:
-        return Cell(by, value, 0, None, None, None, "n = 0")
-    mean = math.fsum(numbers) / len(numbers)
-    found = score_interval(mean, Spread.of_scores(numbers, within), within)
-    if isinstance(found, Interval):
-        return Cell(by, value, len(numbers), mean, found.low, found.high)
-    return Cell(by, value, len(numbers), mean, None, None, found.reason)
 
 
 def _note(run: Run, task: str, column: str, mean: float | None) -> str:

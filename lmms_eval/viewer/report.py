@@ -12,12 +12,14 @@ from typing import Any
 from lmms_eval.compare.readers import unique_names
 from lmms_eval.errors import UsageError
 from lmms_eval.viewer.chunks import Chunks, FolderChunks, PageChunks, forget_others, write_file
+from lmms_eval.viewer.distributions import histogram
 from lmms_eval.viewer.media import MediaStore
-from lmms_eval.viewer.numbers import breakdowns, histogram, outcome_counts, result_rows, warnings
+from lmms_eval.viewer.numbers import breakdowns, result_rows
 from lmms_eval.viewer.options import ReportOptions
 from lmms_eval.viewer.page import SCRIPT, STYLE, bundle, folder_page, single_page
 from lmms_eval.viewer.runs import ReportRun, read_report_runs
 from lmms_eval.viewer.samples import PER_INDEX, PER_TEXT, TaskFacts, TaskWriter, redacted
+from lmms_eval.viewer.warnings import outcome_counts, warnings
 
 PAGE, DATA, MEDIA = "index.html", "data", "media"
 
@@ -94,7 +96,7 @@ def _write_runs(runs: Sequence[ReportRun], chunks: Chunks, options: ReportOption
             torn += writer.problems[:1]
             samples += len(facts.rows)
             tasks.append(_task_entry(run, task.task, writer.key, facts))
-            details[task.task] = _task_details(run, task.task, facts)
+            details[task.task] = _task_details(run, task.task, facts, options)
         rows = result_rows(run)
         problems += [*run.problems, *torn]
         entry = _run_entry(run, number, name, rows) | {"tasks": tasks}
@@ -122,9 +124,13 @@ def _task_entry(run: ReportRun, task: str, key: str, facts: TaskFacts) -> dict[s
     }
 
 
-def _task_details(run: ReportRun, task: str, facts: TaskFacts) -> dict[str, Any]:
+def _task_details(run: ReportRun, task: str, facts: TaskFacts, options: ReportOptions) -> dict[str, Any]:
+    rows = run.rows.tasks[task]
+    metadata = facts.metadata
+    if len(facts.rows) < len(rows.ids):  # samples were left out of the report, not of the numbers
+        metadata = {name: values for name, values in rows.metadata().items() if name not in options.redact}
     return {
-        "breakdowns": breakdowns(run.rows.tasks[task], facts),
+        "breakdowns": breakdowns(run, rows, metadata),
         "latency": histogram(facts.latencies),
         "tokens_in": histogram(facts.tokens_in),
         "tokens_out": histogram(facts.tokens_out),

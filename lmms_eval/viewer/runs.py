@@ -33,7 +33,8 @@ class ReportRun:
 
     def facts(self, task: str) -> SampleFacts:
         """Tell how the samples of a task are to be read."""
-        return Results(self.document).facts(task)
+        known = Results(self.document) if self.document else Results.of_record(self.state)
+        return known.facts(task)
 
 
 def read_report_runs(paths: Sequence[str]) -> tuple[ReportRun, ...]:

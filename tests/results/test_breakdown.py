@@ -7,10 +7,8 @@ import pytest
 
 from lmms_eval.results import load
 from lmms_eval.results.breakdown import breakdown, breakdown_text
-from lmms_eval.results.run_reader.run import Choice
 from lmms_eval.stats import Interval, Spread, score_interval
 from lmms_eval.utils.numbers import ScoreRange
-from lmms_eval.utils.where import parse_where
 from tests.results.run_reader.runs import FAILED, document, sample, write_run
 
 
@@ -40,25 +38,61 @@ def test_values_of_metadata_have_means_and_intervals_by_the_rule(tmp_path: Path)
     assert (topic.n, topic.mean, topic.is_few, cells["topic", "a"].is_few) == (20, 0.0, True, False)
 
 
-def test_another_metric_and_fewer_samples(tmp_path: Path) -> None:
+def test_another_metric(tmp_path: Path) -> None:
     run = load(write_run(tmp_path, rows()))
-    found = breakdown(run, run.task("quiz"), "graded", Choice(where=parse_where("topic == 'b'")))
-    assert (found.metric, found.cells[0].n) == ("graded", 20)
-    assert math.isclose(found.cells[0].mean or 0, sum(range(0, 80, 4)) / 4 / 20)
+    found = breakdown(run, run.task("quiz"), "graded")
+    assert (found.metric, found.cells[2].value, found.cells[2].n) == ("graded", "b", 20)
+    assert math.isclose(found.cells[2].mean or 0, sum(range(0, 80, 4)) / 4 / 20)
+
+
+def clustered(rows: list[dict], key: str) -> list[dict]:
+    return [{**row, "doc": {**row.get("doc", {}), key: row["doc_id"] // 4}} for row in rows]
+
+
+def test_intervals_of_clusters_in_each_cell(tmp_path: Path) -> None:
+    configs = {"quiz": {"cluster_key": "video"}}
+    run = load(write_run(tmp_path, clustered(rows(), "video"), document(configs=configs)))
+    found = {(cell.by, cell.value): cell for cell in breakdown(run, run.task("quiz"), "acc").cells}
+    scores = [0.0, 1.0] * 40
+    spread = Spread.clustered(scores, [number // 4 for number in range(80)])
+    expected = score_interval(0.5, spread, ScoreRange(0, 1))
+    assert isinstance(expected, Interval)
+    assert (found["", ""].low, found["", ""].high) == (expected.low, expected.high)
+    assert found["", ""].is_few  # 80 documents, but 20 clusters
+    unknown = load(write_run(tmp_path / "unknown", rows(), document(configs=configs)))
+    reasons = {cell.no_interval for cell in breakdown(unknown, unknown.task("quiz")).cells}
+    assert reasons == {"clusters not known"}
+
+
+def stopped(order: str, asked: int = 81) -> dict:
+    return document(early_stop={"quiz": {"asked": asked, "of": 400, "order": order, "rule": "halfwidth<=0.1"}})
+
+
+def test_intervals_of_a_task_that_stopped_early_hold_at_every_look(tmp_path: Path) -> None:
+    run = load(write_run(tmp_path, rows(), stopped("random:0:abcd")))
+    found = {(cell.by, cell.value): cell for cell in breakdown(run, run.task("quiz")).cells}
+    plain = load(write_run(tmp_path / "plain", rows()))
+    for cell in breakdown(plain, plain.task("quiz")).cells:
+        early = found[cell.by, cell.value]
+        assert (early.n, early.mean, early.method) == (cell.n, cell.mean, "betting")
+        assert early.low is not None and early.high is not None and cell.low is not None and cell.high is not None
+        assert early.low <= early.mean <= early.high
+        assert early.high - early.low > cell.high - cell.low
 
 
 @pytest.mark.parametrize(
-    ("part", "reason"),
+    ("order", "asked", "reason"),
     [
-        ({"early_stop": {"quiz": {"asked": 80, "of": 200}}}, "stopped early"),
-        ({"configs": {"quiz": {"cluster_key": "video"}}}, "clusters"),
+        ("", 81, "stopped early, order not known"),
+        ("strata:0:abcd", 81, "stopped early, over strata"),
+        ("random:0:abcd", 90, "stopped early, and not all samples are here"),
     ],
 )
-def test_no_interval_where_the_plain_one_does_not_hold(tmp_path: Path, part: dict, reason: str) -> None:
-    run = load(write_run(tmp_path, rows(), document() | part))
-    cells = breakdown(run, run.task("quiz")).cells
-    assert {(cell.low, cell.high, cell.no_interval) for cell in cells} == {(None, None, reason)}
-    assert cells[0].mean == 0.5
+def test_no_interval_where_the_order_is_not_known(tmp_path: Path, order: str, asked: int, reason: str) -> None:
+    run = load(write_run(tmp_path, rows(), stopped(order, asked)))
+    found = breakdown(run, run.task("quiz")).cells
+    assert {(cell.low, cell.high, cell.no_interval) for cell in found} == {(None, None, reason)}
+    assert found[0].mean == 0.5
 
 
 def test_a_number_that_is_no_mean_is_told(tmp_path: Path) -> None:

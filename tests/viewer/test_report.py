@@ -70,6 +70,16 @@ def test_breakdowns_have_numbers_with_intervals(quiz_runs, tmp_path) -> None:
     assert sum(cell["value"] * cell["n"] for cell in cells.values()) == pytest.approx(20)
 
 
+def test_samples_that_are_left_out_count_in_breakdowns(quiz_runs, tmp_path) -> None:
+    for number, options in enumerate(({}, {"limit": 5}, {"only_failed": True})):
+        report_of(tmp_path / str(number), quiz_runs[1], media="none", **options)
+    whole, *fewer = (content(tmp_path / str(number), "run-0")["tasks"]["quiz"]["breakdowns"] for number in range(3))
+    assert fewer == [whole, whole]
+    report_of(tmp_path / "redacted", quiz_runs[1], media="none", limit=5, redact=frozenset({"level"}))
+    found = content(tmp_path / "redacted", "run-0")["tasks"]["quiz"]["breakdowns"]
+    assert {one["column"] for one in whole} - {one["column"] for one in found} == {"level"}
+
+
 def test_thumbnails_are_small_and_made_once(quiz_runs, tmp_path) -> None:
     from PIL import Image
 

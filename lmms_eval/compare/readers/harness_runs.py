@@ -13,6 +13,7 @@ from lmms_eval.compare.runs import RunRows
 from lmms_eval.config import argument_text
 from lmms_eval.errors import DataError
 from lmms_eval.results.naming import RUNS
+from lmms_eval.results.run_reader.document import early_stop_of
 from lmms_eval.results.run_reader.finding import NAMINGS, read_state, samples_beside
 from lmms_eval.results.run_reader.journals import JOURNALS, Journals
 from lmms_eval.results.run_reader.json_lines import FileSamples
@@ -108,7 +109,7 @@ def read_record(folder: Path) -> RunRows:
 
 def _from_journal(journals: Journals, task: str, results: Results) -> ReadTask:
     """Read a task from the journals; of one that has ended early the documents that count."""
-    stop = results.early_stop(task)
+    stop = early_stop_of(results.content, task)
     lines = journals.samples(task) if stop is None else journals.samples(task, stop.asked, stop.order)
     return read_lines(lines, task, replace(results.facts(task), metrics=None))  # a journal holds nothing else
 

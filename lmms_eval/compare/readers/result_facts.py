@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.compare.readers.samples import SampleFacts
-from lmms_eval.compare.runs import Column, EarlyStop, TaskRows
+from lmms_eval.compare.runs import Column, TaskRows
 from lmms_eval.metrics.table import AGGREGATIONS
 from lmms_eval.results.run_reader.document import (
     aggregation_of,
+    early_stop_of,
     group_leaves,
     metric_range,
     model_of,
@@ -70,25 +71,16 @@ class Results:
     def facts(self, task: str) -> SampleFacts:
         """Tell how the samples of a task are to be read."""
         keys = sample_keys(self.content, task)
-        cluster_key = self._of(task, "configs").get("cluster_key")
         return SampleFacts(
             score_key=keys.score_key,
-            cluster_key=cluster_key if isinstance(cluster_key, str) else None,
+            cluster_key=keys.cluster_key,
             metrics=frozenset(keys.metrics) if keys.metrics else None,
         )
-
-    def early_stop(self, task: str) -> EarlyStop | None:
-        """Tell how a task ended before its documents did; ``None`` where it did not."""
-        found = self._of(task, "early_stop")
-        asked, of = found.get("asked"), found.get("of")
-        if not isinstance(asked, int) or not isinstance(of, int):
-            return None
-        return EarlyStop(asked, of, str(found.get("order", "")), str(found.get("rule", "")))
 
     def complete(self, rows: TaskRows) -> TaskRows:
         """Add to the rows of a task what the document tells of its columns, and of its early end."""
         columns = {name: self._column(rows, column) for name, column in rows.columns.items()}
-        return replace(rows, columns=columns, early_stop=self.early_stop(rows.task))
+        return replace(rows, columns=columns, early_stop=early_stop_of(self.content, rows.task))
 
     @property
     def groups(self) -> dict[str, tuple[str, ...]]:

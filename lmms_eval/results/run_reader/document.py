@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from lmms_eval.metrics.table import METRICS
 from lmms_eval.results.run_reader.sample import SampleKeys, finite
 from lmms_eval.utils.numbers import ScoreRange
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyStop:
+    """A task that ended before its documents did, at a look that was valid at any time."""
+
+    asked: int
+    """Documents that its numbers rest on: the first ones of the random order."""
+    of: int
+    order: str
+    """Name of the random order; two runs with the same one have asked the same first documents."""
+    rule: str
 
 
 def part_of(document: Mapping[str, Any], key: str, task: str | None = None) -> Mapping[str, Any]:
@@ -27,12 +40,22 @@ def sample_keys(document: Mapping[str, Any], task: str) -> SampleKeys:
     declared = part_of(document, "higher_is_better", task)
     returned = [name.rpartition(",")[0] for name in part_of(part_of(document, "outcomes", task), "n")]
     names = [name for name in (*listed, *declared, *returned) if isinstance(name, str) and name]
-    score_key = config.get("score_key")
+    score_key, cluster_key = config.get("score_key"), config.get("cluster_key")
     known = {*declared, *returned}
     return SampleKeys(
         score_key=score_key if isinstance(score_key, str) else "score",
+        cluster_key=cluster_key if isinstance(cluster_key, str) else None,
         metrics=tuple(dict.fromkeys(name for name in names if name in known)) if declared else (),
     )
+
+
+def early_stop_of(document: Mapping[str, Any], task: str) -> EarlyStop | None:
+    """Tell how a task ended before its documents did; ``None`` where it did not."""
+    found = part_of(document, "early_stop", task)
+    asked, of = found.get("asked"), found.get("of")
+    if not isinstance(asked, int) or not isinstance(of, int):
+        return None
+    return EarlyStop(asked, of, str(found.get("order", "")), str(found.get("rule", "")))
 
 
 def aggregation_of(document: Mapping[str, Any], task: str, metric: str) -> str:

@@ -13,11 +13,19 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval.api.outcome import Status
 from lmms_eval.config import argument_text
 from lmms_eval.config.options import options
+from lmms_eval.engine.order import RANDOM
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.results.family_table import make_table
 from lmms_eval.results.naming import RUNS
 from lmms_eval.results.run_reader.columns import column_names, data_frame, value_of
-from lmms_eval.results.run_reader.document import group_leaves, model_of, part_of, sample_keys
+from lmms_eval.results.run_reader.document import (
+    EarlyStop,
+    early_stop_of,
+    group_leaves,
+    model_of,
+    part_of,
+    sample_keys,
+)
 from lmms_eval.results.run_reader.finding import NAMINGS, STATE, find_run, read_state, results_date, samples_beside
 from lmms_eval.results.run_reader.journals import JOURNALS, Journals
 from lmms_eval.results.run_reader.json_lines import FileSamples, SampleLines, load_json
@@ -59,10 +67,13 @@ class RunTask:
         name: the task's name.
         keys: how its samples are read.
         sources: where its lines come from.
+        early_stop: its end, where that came before its documents' end.
     """
 
-    def __init__(self, name: str, keys: SampleKeys, sources: tuple[SampleLines, ...]) -> None:
-        self.name, self.keys, self.sources = name, keys, sources
+    def __init__(
+        self, name: str, keys: SampleKeys, sources: tuple[SampleLines, ...], early_stop: EarlyStop | None = None
+    ) -> None:
+        self.name, self.keys, self.sources, self.early_stop = name, keys, sources, early_stop
 
     def __repr__(self) -> str:
         return f"RunTask({self.name!r}, {[source.where for source in self.sources]})"
@@ -258,9 +269,9 @@ def _of_results(path: Path) -> Run:
         if file is None and record is not None and journals is None:
             journals = Journals(record)
         if file is not None:
-            tasks[name] = RunTask(name, sample_keys(document, name), (FileSamples(file, is_strict=False),))
+            tasks[name] = _task(document, name, FileSamples(file, is_strict=False))
         elif journals is not None and is_newest and name in journals.tasks:
-            tasks[name] = RunTask(name, sample_keys(document, name), (journals.samples(name),))
+            tasks[name] = _task(document, name, _counted(journals, name, early_stop_of(document, name)))
         else:
             missing.append(name)
     notes = journals.notes if journals is not None else ()
@@ -282,6 +293,17 @@ def _of_results(path: Path) -> Run:
     )
 
 
+def _task(document: Mapping[str, Any], name: str, *lines: SampleLines) -> RunTask:
+    return RunTask(name, sample_keys(document, name), lines, early_stop_of(document, name))
+
+
+def _counted(journals: Journals, name: str, stop: EarlyStop | None) -> SampleLines:
+    """Return the documents of a task that count, where the order of asking tells which these are."""
+    if stop is None or not stop.order.startswith(RANDOM):
+        return journals.samples(name)
+    return journals.samples(name, stop.asked, stop.order)
+
+
 def _of_record(folder: Path) -> Run:
     """Read the record of a run; one that has ended by its results file, where that is still there."""
     state = read_state(folder)
@@ -293,11 +315,11 @@ def _of_record(folder: Path) -> Run:
     waiting = journals.unscored()
     tasks = {}
     for name in dict.fromkeys((*journals.tasks, *waiting)):
-        lines: list[SampleLines] = [journals.samples(name)]
+        stop = early_stop_of({"early_stop": part_of(state, "early_stops")}, name)
+        lines: list[SampleLines] = [_counted(journals, name, stop)]
         lines += [waiting[name]] if name in waiting else []
-        score_key = part_of(part_of(state, "tasks"), name).get("score_key")
-        keys = SampleKeys(score_key) if isinstance(score_key, str) else SampleKeys()
-        tasks[name] = RunTask(name, keys, tuple(lines))
+        keys = sample_keys({"configs": part_of(state, "tasks")}, name)
+        tasks[name] = RunTask(name, keys, tuple(lines), stop)
     arguments = part_of(state, "arguments")
     named = model_name_from_args(argument_text(arguments.get("model_args") or "")) or arguments.get("model")
     notes = journals.notes if tasks else (*journals.notes, f"{folder}: nothing has been answered yet ({JOURNALS})")
@@ -329,7 +351,7 @@ def _of_samples(path: Path) -> Run:
         return Run(path.stem, path, {task: RunTask(task, SampleKeys(), lines)}, notes=("no results file beside it",))
     whole = _of_results(results)
     return Run(
-        whole.name, path, {task: RunTask(task, sample_keys(whole.document, task), lines)}, whole.document,
+        whole.name, path, {task: _task(whole.document, task, *lines)}, whole.document,
         whole.arguments, whole.date, whole.state, whole.command, record=whole.record,
     )  # fmt: skip
 

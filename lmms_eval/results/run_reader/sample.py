@@ -34,6 +34,7 @@ class SampleKeys:
     score_key: str = "score"
     metrics: tuple[str, ...] = ()
     """Names of the task's metrics, the one that stands first in the table first; empty: not known."""
+    cluster_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +164,12 @@ class Sample:
     def fields(self) -> dict[str, Any]:
         """The document's fields, and those of its metrics' values under names that are free."""
         return sample_fields(self.record, self.keys.score_key)
+
+    @property
+    def cluster(self) -> str | None:
+        """The cluster by the task's ``cluster_key``; ``None`` where the sample names none."""
+        key = self.keys.cluster_key
+        return None if key is None else cluster_of(key, self.metrics.values(), self.doc)
 
     @property
     def media(self) -> tuple[str, ...]:
