@@ -16,11 +16,10 @@ from lmms_eval.compare.redrawing import Redrawing
 from lmms_eval.compare.runs import RunRows
 from lmms_eval.compare.verdicts import Comparison, Difference, PairComparison
 from lmms_eval.errors import UsageError
+from lmms_eval.results.cells import FEW, Division
 
 MOST_CELLS = 1_000
 """Values of a metadata column that still divide documents rather than name them."""
-FEW = 30
-"""Documents of a cell below which it is marked."""
 _MOST_TOLD = 3
 ABSENT = "(none)"
 """Name of the cell of documents without a value."""
@@ -144,19 +143,14 @@ def _cells_of(column: PairedColumn, name: str, options: CompareOptions) -> Itera
     values = _values(column, name)
     if values is None:
         return
-    import numpy as np
-
-    cells = [ABSENT if value is None else value for value in values]
-    parts = sorted(set(cells))
-    if len(parts) > MOST_CELLS:
+    division = Division.of(name, [ABSENT if value is None else value for value in values])
+    if len(division.values) > MOST_CELLS:
         raise UsageError(
-            f"--by {name}: {len(parts)} different values in {column.task}; choose a column that divides documents "
-            f"into at most {MOST_CELLS} parts"
+            f"--by {name}: {len(division.values)} different values in {column.task}; choose a column that divides "
+            f"documents into at most {MOST_CELLS} parts"
         )
-    codes = {part: code for code, part in enumerate(parts)}
-    of_documents = np.fromiter((codes[cell] for cell in cells), np.intp, len(cells))
-    for part, code in codes.items():
-        found = find_difference(column, options, of_documents == code)
+    for code, part in enumerate(division.values):
+        found = find_difference(column, options, division.codes == code)
         if found is not None:
             few = (f"few documents (below {FEW})",) if found.row.pairing.paired < FEW else ()
             yield replace(found, row=replace(found.row, cell=part, notes=(*found.row.notes, *few)))

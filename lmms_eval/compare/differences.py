@@ -98,15 +98,14 @@ def _of_early(row: Difference, column: PairedColumn, inside: NDArray[bool_], opt
     """Interval and test by a confidence sequence, which holds whenever a run was stopped."""
     import numpy as np
 
-    if not inside.all():
-        reason = "stopped early: parts of a random order have no valid interval"
-        return Found(replace(row, no_interval=reason), math.nan)
-    found = sequential(column, options)
+    found = sequential(column, options, None if inside.all() else inside)
     interval, reason = _bounds(found.interval)
     notes = (*row.notes, found.note) if found.note else row.notes
     return Found(
         replace(row, interval=interval, no_interval=reason, p=found.p, test=found.test, notes=notes),
-        math.nan if interval is None else float(np.nanstd(column.first - column.second, ddof=1)),
+        math.nan
+        if interval is None or row.pairing.paired < 2
+        else float(np.nanstd((column.first - column.second)[inside], ddof=1)),
         found.equivalence_p,
     )
 

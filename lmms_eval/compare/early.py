@@ -21,6 +21,9 @@ from lmms_eval.stats.interval import ANY_NUMBER, Interval, NoInterval
 from lmms_eval.utils.numbers import ScoreRange
 
 if TYPE_CHECKING:
+    from numpy import bool_
+    from numpy.typing import NDArray
+
     from lmms_eval.compare.matching import PairedColumn
 
 TEST = "confidence sequence"
@@ -42,8 +45,14 @@ class SequentialFinding:
     note: str = ""
 
 
-def sequential(column: PairedColumn, options: CompareOptions) -> SequentialFinding:
-    """Follow the differences of a column in the order in which the documents were asked."""
+def sequential(column: PairedColumn, options: CompareOptions, where: NDArray[bool_] | None = None) -> SequentialFinding:
+    """Follow the differences of a column in the order in which the documents were asked.
+
+    Args:
+        column: the paired scores.
+        options: level and margin.
+        where: marks the documents of a part, whose difference it then is.
+    """
     first, second = column.shared.first, column.shared.second
     stops = [task.early_stop for task in (first, second) if task.early_stop is not None]
     if len({(stop.order, stop.of) for stop in stops}) > 1:
@@ -54,9 +63,12 @@ def sequential(column: PairedColumn, options: CompareOptions) -> SequentialFindi
         why = "no range known" if column.within == ANY_NUMBER else f"range {column.within}"
         return SequentialFinding(NoInterval(f"stopped early, {why}"))
     shorter = min((task for task in (first, second) if task.early_stop is not None), key=lambda task: len(task.ids))
-    if shorter.early_stop is None or (differences := _in_order(column, shorter, shorter.early_stop)) is None:
+    if shorter.early_stop is None or (places := _in_order(column, shorter, shorter.early_stop)) is None:
         return SequentialFinding(NoInterval("stopped early in an order that is not known here"))
-    look = _Look(differences, shorter.early_stop.of, _range_of_differences(column.within))
+    # A document that one run lacks may belong to the part, with any difference.
+    inside = None if where is None else [place is None or bool(where[place]) for place in places]
+    differences = [_ends(column, place) for place in places]
+    look = _Look(differences, shorter.early_stop.of, _range_of_differences(column.within), inside)
     margin = options.margin
     stopped = "both" if len(stops) > 1 else "one of them"
     return SequentialFinding(
@@ -74,16 +86,33 @@ def sequential(column: PairedColumn, options: CompareOptions) -> SequentialFindi
 class _Look:
     """The interval of the differences at the last look, at any level."""
 
-    def __init__(self, differences: list[tuple[float, float]], total: int, within: ScoreRange) -> None:
+    def __init__(
+        self, differences: list[tuple[float, float]], total: int, within: ScoreRange, inside: list[bool] | None
+    ) -> None:
         self._differences, self._total, self._within = differences, total, within
+        self._inside = inside
+        """Of a part: marks of its documents."""
 
     def interval(self, level: float) -> Interval:
         from lmms_eval.stats.sequence import Sampled
 
+        if self._inside is not None:
+            return self._of_part(self._inside, level)
         sampled = Sampled(self._total, self._within, level)
         for low, high in self._differences:
             sampled.add(low, high)
         return sampled.interval()
+
+    def _of_part(self, inside: list[bool], level: float) -> Interval:
+        import numpy as np
+
+        from lmms_eval.stats.cell_sequence import sampled_cells
+
+        low, width = self._within.low, self._within.high - self._within.low
+        ends = (np.array(self._differences).reshape(-1, 2) - low) / width
+        codes = np.where(inside, 0, -1)
+        ((least,), (most,)) = sampled_cells(ends[:, 0], ends[:, 1], codes, 1, self._total, level)
+        return Interval(low + width * float(least), low + width * float(most), "betting")
 
 
 def _smallest_level(holds: Callable[[Interval], bool], look: _Look, alpha: float) -> float:
@@ -97,19 +126,19 @@ def _range_of_differences(within: ScoreRange) -> ScoreRange:
     return ScoreRange(within.low - within.high, within.high - within.low)
 
 
-def _in_order(column: PairedColumn, shorter: TaskRows, stop: EarlyStop) -> list[tuple[float, float]] | None:
-    """The least and greatest value that each difference can have, in the order of asking; ``None``: order not known."""
+def _in_order(column: PairedColumn, shorter: TaskRows, stop: EarlyStop) -> list[int | None] | None:
+    """Places among the shared documents in the order of asking (``None``: one run lacks it), if that is known."""
     try:
         order = sorted(range(len(shorter.ids)), key=lambda row: place_in(stop.order, shorter.task, shorter.ids[row]))
     except ValueError:
         return None
     rows = column.shared.first_rows if shorter is column.shared.first else column.shared.second_rows
     places = {int(row): place for place, row in enumerate(rows)}
-    return [_ends(column, places.get(row)) for row in order]
+    return [places.get(row) for row in order]
 
 
 def _ends(column: PairedColumn, place: int | None) -> tuple[float, float]:
-    """A document that only the run with fewer documents has is known of no side."""
+    """The least and greatest value of a difference; a document that one run lacks is known of no side."""
     within = column.within
 
     def side(score: float) -> tuple[float, float]:

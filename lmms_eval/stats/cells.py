@@ -91,8 +91,7 @@ class _Groups:
     def sums(self, values: Values | NDArray[bool_]) -> Values:
         import numpy as np
 
-        found: Values = np.bincount(self.codes, weights=values.astype(np.float64), minlength=len(self.sizes))
-        return found
+        return np.bincount(self.codes, weights=values, minlength=len(self.sizes)).astype(np.float64)
 
     def all_of(self, marks: NDArray[bool_]) -> NDArray[bool_]:
         """Mark the groups of which all documents are marked."""

@@ -111,16 +111,22 @@ def test_what_no_sequence_holds_for_has_no_interval_and_says_why() -> None:
     assert row_of(strange, whole(second)).no_interval == "stopped early in an order that is not known here"
 
 
-def test_parts_of_an_early_run_have_no_interval() -> None:
-    values = scores(0.5, 1)
-    ids = sorted(in_order()[:100], key=int)
-    first = task(
-        [values[one] for one in ids], ids=ids, early_stop=stopped(100, TOTAL), metadata={"app": ["x", "y"] * 50}
-    )
-    compared = compare_runs([run("a", first), run("b", whole(values))], CompareOptions(draws=500, by=("app",)))
-    assert {cell.no_interval for cell in compared.pairs[0].cells["app"]} == {
-        "stopped early: parts of a random order have no valid interval"
-    }
+def test_parts_of_an_early_run_have_intervals_that_hold_at_every_look() -> None:
+    values, zeros = scores(0.5, 1), dict.fromkeys(scores(0.5, 1), 0.0)
+    ids = sorted(in_order()[:300], key=int)
+    kinds = ["x" if number % 4 else "y" for number in range(299)] + ["z"]
+    first = task([values[one] for one in ids], ids=ids, early_stop=stopped(300, TOTAL), metadata={"app": kinds})
+    compared = compare_runs([run("a", first), run("b", whole(zeros))], CompareOptions(draws=500, by=("app",)))
+    cells = {cell.cell: cell for cell in compared.pairs[0].cells["app"]}
+    whole_interval = compared.pairs[0].rows[0].interval
+    assert whole_interval is not None
+    for name, size in {"x": 224, "y": 75, "z": 1}.items():
+        interval = cells[name].interval
+        assert cells[name].pairing.paired == size
+        assert interval is not None and interval.low <= cells[name].value <= interval.high
+        assert interval.high - interval.low > whole_interval.high - whole_interval.low
+    assert (cells["x"].verdict, cells["z"].verdict) == ("better", "cannot tell")
+    assert cells["z"].notes[-1] == "few documents (below 30)"
 
 
 def test_runs_that_stopped_over_strata_have_no_interval_and_the_reason() -> None:
