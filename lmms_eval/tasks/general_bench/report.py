@@ -60,6 +60,7 @@ def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkRepo
         remark = "demonstration data: no General-Level of a model\n\n" if label != KEY else ""
         texts.append(f"{remark}{table}\n\n{text.summary(ranked, found)}")
         parts[label]["levels"] = dict(ranked.levels)
+        parts[label]["general_level"] = text.numbers(ranked, found)
         if stem is not None:
             folder = stem.with_name(f"{stem.name}_{label}")
             written += [str(folder), *write_levels(ranked, found, folder, with_picture=True)]

@@ -48,6 +48,11 @@ def test_levels_over_the_tasks(tmp_path: Path) -> None:
     # one of 271 rows of comprehension in one of four modalities, half of its mean
     assert part["levels"][2] == pytest.approx(50 / 271 / 2 / 4)
     assert part["levels"][4] == 0
+    levels = part["general_level"]
+    assert levels["modalities"]["Image"]["level2"] == pytest.approx(50 / 271 / 2)
+    low, high = levels["sensitivity"]["level2"]["modalities"]["Image"]["interval"]
+    assert low <= 50 / 271 / 2 < high
+    assert levels["sensitivity"]["level4"]["no_interval"] == "0 in every draw"
     assert "General-Level of Org/Toy (profile paper)" in found.text
     assert "demonstration data" not in found.text
     json.dumps(found.parts)

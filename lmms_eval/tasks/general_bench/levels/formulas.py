@@ -80,6 +80,11 @@ class ModalityLevels:
     level3: float
     level4: float
 
+    @property
+    def levels(self) -> dict[int, float]:
+        """The levels by number."""
+        return {2: self.level2, 3: self.level3, 4: self.level4}
+
 
 def modality_levels(groups: Sequence[GroupMeans], epsilon: float = 0.0) -> ModalityLevels:
     """Levels 2 to 4 of a modality from its one or two paradigms.

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lmms_eval.errors import UsageError
 from lmms_eval.stats.interval import Interval, NoInterval
 from lmms_eval.tasks.general_bench.facts import LANGUAGE
-from lmms_eval.tasks.general_bench.levels.formulas import GroupMeans, combine
+from lmms_eval.tasks.general_bench.levels.formulas import AllLevels, GroupMeans, combine
 from lmms_eval.tasks.general_bench.levels.report import Entry, Ranked
 
 DRAWS = 300
@@ -29,6 +29,8 @@ class LevelSensitivity:
     """The level if each of those tasks had the specialist's score, which bounds the loss by missing rows."""
     wins_needed: int | None
     """The least number of missing tasks to win for the level to be above zero; 0 where it is; ``None``: they cannot."""
+    modalities: Mapping[str, Interval | NoInterval] = field(default_factory=dict)
+    """Intervals of this level of each modality; level 5 is one of the whole."""
 
 
 def sensitivity(
@@ -51,7 +53,7 @@ def sensitivity(
     filled = combine({name: _filled(rows) for name, rows in ranked.entries.items()}, ranked.epsilon).final
     return {
         number: LevelSensitivity(
-            interval=_interval(sorted(one[number] for one in sampled), level),
+            interval=_interval(sorted(one.final[number] for one in sampled), level),
             missing_rows=sum(
                 entry.raw is None
                 for name, rows in ranked.entries.items()
@@ -60,12 +62,16 @@ def sensitivity(
             ),
             if_at_specialist=filled[number],
             wins_needed=_wins_needed(ranked, number),
+            modalities={
+                name: _interval(sorted(one.modalities[name].levels[number] for one in sampled), level)
+                for name in (ranked.modalities if number < 5 else ())
+            },
         )
         for number in ranked.levels
     }
 
 
-def _drawn_levels(ranked: Ranked, draws: int, seed: int) -> list[Mapping[int, float]]:
+def _drawn_levels(ranked: Ranked, draws: int, seed: int) -> list[AllLevels]:
     # a complex number carries a row's score and its winning part, so that one sum adds both
     rows = {name: [complex(e.counted, e.winning) for e in entries] for name, entries in ranked.entries.items()}
     source = random.Random(seed)
@@ -75,7 +81,7 @@ def _drawn_levels(ranked: Ranked, draws: int, seed: int) -> list[Mapping[int, fl
         for name, values in rows.items():
             total = sum(source.choices(values, k=len(values))) / len(values)
             groups[name] = GroupMeans(total.real, total.imag)
-        found.append(combine(groups, ranked.epsilon).final)
+        found.append(combine(groups, ranked.epsilon))
     return found
 
 

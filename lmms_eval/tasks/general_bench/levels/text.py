@@ -93,12 +93,10 @@ def log(ranked: Ranked, found: Sensitivities) -> str:
     return "\n".join(lines) + "\n"
 
 
-def as_json(ranked: Ranked, found: Sensitivities) -> str:
-    """Everything, unrounded."""
-    content: dict[str, Any] = {
-        "model": ranked.model,
-        "profile": ranked.profile,
-        "scope": ranked.scope,
+def numbers(ranked: Ranked, found: Sensitivities) -> dict[str, Any]:
+    """The levels of the whole, of modalities and of language, with what they depend on, as JSON."""
+    language = ranked.language
+    return {
         "levels": {f"level{number}": score for number, score in ranked.levels.items()},
         "level_reached": ranked.reached,
         "modalities": {
@@ -112,30 +110,45 @@ def as_json(ranked: Ranked, found: Sensitivities) -> str:
             }
             for name, part in ranked.modalities.items()
         },
-        "language": None,
+        "language": None
+        if language is None
+        else {
+            "T": language.support.total,
+            "supported": language.support.supported,
+            "wins": language.support.wins,
+            "score": language.score,
+        },
         "sensitivity": {
             f"level{number}": {
-                "interval": [one.interval.low, one.interval.high] if isinstance(one.interval, Interval) else None,
-                "no_interval": one.interval.reason if isinstance(one.interval, NoInterval) else "",
+                **_ends(one.interval),
                 "missing_rows": one.missing_rows,
                 "if_at_specialist": one.if_at_specialist,
                 "wins_needed": one.wins_needed,
+                "modalities": {name: _ends(interval) for name, interval in one.modalities.items()},
             }
             for number, one in found.items()
         },
+    }
+
+
+def _ends(interval: Interval | NoInterval) -> dict[str, Any]:
+    if isinstance(interval, NoInterval):
+        return {"interval": None, "no_interval": interval.reason}
+    return {"interval": [interval.low, interval.high], "no_interval": ""}
+
+
+def as_json(ranked: Ranked, found: Sensitivities) -> str:
+    """Everything, unrounded."""
+    content: dict[str, Any] = {
+        "model": ranked.model,
+        "profile": ranked.profile,
+        "scope": ranked.scope,
+        **numbers(ranked, found),
         "missing": [{"sheet": entry.sheet, "task": entry.task} for entry in ranked.missing],
         "problems": list(ranked.problems),
         "warnings": list(ranked.warnings),
         "tasks": [_task(entry) for rows in ranked.entries.values() for entry in rows],
     }
-    if ranked.language:
-        part = ranked.language
-        content["language"] = {
-            "T": part.support.total,
-            "supported": part.support.supported,
-            "wins": part.support.wins,
-            "score": part.score,
-        }
     return json.dumps(content, ensure_ascii=False)  # indented, it takes ten times as long
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from lmms_eval.tasks.milebench.facts import datasets
 from lmms_eval.tasks.milebench.scoring.levels import FIRST_MEDIUM, LAST_MEDIUM, LEVELS
 from lmms_eval.tasks.milebench.summary.dataset import DatasetSummary, Moments, NeedleCell
-from lmms_eval.tasks.milebench.summary.figures import PERCENT, Pair, combined_pair, pair_of
+from lmms_eval.tasks.milebench.summary.figures import Figure, Pair, combined_pair, figure, pair_of
 
 LEVEL_RANGES: Mapping[str, tuple[int, float]] = dict(
     zip(LEVELS, ((0, FIRST_MEDIUM - 1), (FIRST_MEDIUM, LAST_MEDIUM), (LAST_MEDIUM + 1, math.inf)), strict=True)
@@ -45,14 +45,19 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class NeedleGrid:
-    """Official scores (percent) of a needle data set by depth (rows) and length (columns)."""
+    """Official scores of a needle data set by depth (rows) and length (columns)."""
 
     dataset: str
     depths: tuple[str, ...]
     lengths: tuple[str, ...]
-    cells: tuple[tuple[float | None, ...], ...]
+    figures: tuple[tuple[Figure | None, ...], ...]
     """``None`` where there is no sample."""
     counts: tuple[tuple[int, ...], ...]
+
+    @property
+    def cells(self) -> tuple[tuple[float | None, ...], ...]:
+        """In percent."""
+        return tuple(tuple(None if one is None else one.value for one in row) for row in self.figures)
 
 
 def scopes(summaries: Sequence[DatasetSummary]) -> dict[str, list[DatasetSummary]]:
@@ -103,8 +108,7 @@ def _grid(name: str, cells: Sequence[NeedleCell]) -> NeedleGrid:
     rows, counts = [], []
     for row in range(len(depths.labels)):
         found = [members.get((row, column), []) for column in range(len(lengths.labels))]
-        pooled = (Moments.pooled(cell.official for cell in group) for group in found)
-        rows.append(tuple(PERCENT * moments.mean if moments.count else None for moments in pooled))
+        rows.append(tuple(figure(Moments.pooled(cell.official for cell in group)) for group in found))
         counts.append(tuple(sum(cell.official.count for cell in group) for group in found))
     return NeedleGrid(name, depths.labels, lengths.labels, tuple(rows), tuple(counts))
 

@@ -77,6 +77,7 @@ class Overview:
                     "depths": list(grid.depths),
                     "lengths": list(grid.lengths),
                     "official": [list(row) for row in grid.cells],
+                    "intervals": [[None if one is None else list(one.ends) for one in row] for row in grid.figures],
                     "samples": [list(row) for row in grid.counts],
                 }
                 for grid in self.grids

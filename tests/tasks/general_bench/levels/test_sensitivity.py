@@ -18,6 +18,9 @@ def test_intervals_repeat_and_hold_the_level():
         assert found[level].interval.low < score < found[level].interval.high
         assert found[level].if_at_specialist == score
         assert (found[level].missing_rows, found[level].wins_needed) == (0, 0)
+        assert set(found[level].modalities) == (set() if level == 5 else set(ranked.modalities))
+        for name, interval in found[level].modalities.items():
+            assert interval.low < ranked.modalities[name].levels[level] < interval.high
 
 
 def test_equal_scores_leave_no_doubt():

@@ -56,6 +56,10 @@ def test_a_grid_holds_means_by_depth_and_length() -> None:
     assert (grid.depths, grid.lengths) == (("0", "50.5"), ("100", "2000"))
     assert grid.cells == ((50, None), (None, 100))
     assert grid.counts == ((2, 0), (0, 1))
+    (both, none), (_, one) = grid.figures
+    assert both is not None and none is None and one is not None
+    assert both.ends == pytest.approx((2.5647, 97.4353), abs=1e-3)  # modified Wilson's of one of two
+    assert one.ends == (None, None)
 
 
 def test_many_lengths_are_put_together() -> None:
