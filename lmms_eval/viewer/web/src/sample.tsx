@@ -3,6 +3,7 @@ import { diffWords } from "diff";
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 
+import { Box } from "./box";
 import { useLoaded, Waiting } from "./common";
 import { MediumView, Shapes } from "./media";
 import { Pre, TextForm, useRendered } from "./pre";
@@ -250,12 +251,12 @@ function Compared({ answer, target, than }: { answer: string; target: string; th
       </>
     );
   return (
-    <pre class="text">
+    <Box>
       {pieces.map((piece) => {
         const text = <Text>{piece.value}</Text>;
         return piece.added ? <ins>{text}</ins> : piece.removed ? <del>{text}</del> : text;
       })}
-    </pre>
+    </Box>
   );
 }
 
