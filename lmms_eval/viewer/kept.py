@@ -51,6 +51,7 @@ class KeptMedia:
 
     folder: Path
     _sizes: dict[str, int] = field(default_factory=dict)
+    _saved: dict[str, int] = field(default_factory=dict)
     _earlier: dict[str, _Made] = field(default_factory=dict)
     _made: dict[str, bytes] = field(default_factory=dict)
 
@@ -82,11 +83,15 @@ class KeptMedia:
         self._made[key] = orjson.dumps(entry) + b"\n"
         return item
 
+    def save(self, name: str, size: int) -> None:
+        """Note the size of a file that is written now, or that another thread is writing."""
+        self._saved[name] = size
+
     def add(self, key: str, item: dict[str, Any]) -> None:
         """Note what was made of a source. Raises ``OSError`` if that cannot be written."""
-        names = {address.rpartition("/")[2] for address in addresses_in(item)}
-        sizes = {name: (self.folder / name).stat().st_size for name in names}
+        sizes = {name: self._saved[name] for name in (address.rpartition("/")[2] for address in addresses_in(item))}
         self._made[key] = line = orjson.dumps({"key": key, **item, "sizes": sizes}) + b"\n"
+        self.folder.mkdir(parents=True, exist_ok=True)
         with open(self.folder / INDEX, "ab", buffering=0) as index:
             index.write(line)
 

@@ -155,6 +155,8 @@ class MediaStore:
         with self._lock:
             is_new = name not in self.names
             self.names.add(name)
+        if self._kept is not None:
+            self._kept.save(name, len(data))
         if is_new and not (self._kept is not None and self._kept.has(name, len(data))):
             write_file(self.folder / name, data)
         return f"{self.folder.name}/{name}"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from concurrent.futures import as_completed
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -103,3 +105,24 @@ def test_a_writing_that_is_cut_off_loses_no_file(make: Any, tmp_path: Path, monk
 def test_the_index_names_no_path(make: Any, tmp_path: Path) -> None:
     make()
     assert str(tmp_path) not in (tmp_path / "report/media" / INDEX).read_text()
+
+
+def test_equal_pictures_that_are_made_at_once_are_all_shown(
+    tmp_path: Path, pictures: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pictures[1].write_bytes(pictures[0].read_bytes())
+    other_is_made = Event()
+    real = media.write_file
+
+    def slow(path: Path, data: bytes) -> None:
+        other_is_made.wait(10)
+        real(path, data)
+
+    monkeypatch.setattr(media, "write_file", slow)
+    store = MediaStore(tmp_path / "report/media", "thumbnails")
+    items = [store.add({"type": "image", "path": str(path)}, ()) for path in pictures[:2]]
+    for item in as_completed(items, 20):
+        other_is_made.set()
+        assert item.result()["src"].startswith("media/")
+    store.close()
+    assert store.missing == 0
