@@ -98,6 +98,22 @@ class AggregationError(LmmsEvalError):
     """A task's own aggregation raised; the samples are kept."""
 
 
+class EvaluationServerError(LmmsEvalError):
+    """An evaluation server has refused a request or cannot be reached (``status`` is ``None`` then)."""
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class JobFailedError(LmmsEvalError, RuntimeError):
+    """A job of an evaluation server has failed or was cancelled; those that catch ``RuntimeError`` get it."""
+
+
+class JobTimeoutError(LmmsEvalError, TimeoutError):
+    """A job of an evaluation server has not ended in time; those that catch ``TimeoutError`` get it."""
+
+
 class UnknownNameError(UsageError):
     """A name that is not registered, answered with the nearest known ones and, after ``joint``, a hint."""
 
