@@ -1,4 +1,4 @@
-"""Train, and let an evaluation server score the checkpoints meanwhile: ``python examples/training_loop.py --out FOLDER``.
+"""Train, and let an evaluation server score the checkpoints: ``python examples/training_loop.py --out FOLDER``.
 
 The model that the package ships learns a code that it has never seen: each colour of a disc has a word of its own.
 Every few steps a checkpoint is written and submitted, and the training goes on at once. At the end the scores of all
@@ -23,11 +23,11 @@ from random import Random
 from typing import Any
 
 import torch
+from lmms_eval.entrypoints import EvalClient
 from PIL import Image, ImageDraw
 from transformers import AutoImageProcessor, AutoModelForImageTextToText, AutoTokenizer
 
 import lmms_eval
-from lmms_eval.entrypoints import EvalClient
 
 START = Path(lmms_eval.__file__).parent / "models" / "embedded"
 TASK, METRIC = "colour_code", "exact_match,none"
@@ -119,13 +119,15 @@ class Trainer:
 
 @contextmanager
 def server(out: Path) -> Iterator[str]:
-    """Start an evaluation server of its own, which may read the folder and load its task; yields its address."""
+    """Start an evaluation server that may read the folder and knows its task; yields the address."""
     command = [sys.executable, "-m", "lmms_eval", "serve", "--port", "0", "--folder", str(out / "server")]
-    command += ["--allow_path", str(out), "--allow_code"]
+    command += ["--allow_path", str(out), "--include_path", str(out / "task")]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
-        address = next((word for line in process.stdout for word in line.split() if word.startswith("http")), None)
+        address = next(
+            (word.rstrip(",") for line in process.stdout for word in line.split() if word.startswith("http")), None
+        )
         if address is None:
             raise SystemExit("the evaluation server did not start: see above")
         yield address
@@ -148,7 +150,6 @@ def train(client: EvalClient, out: Path, arguments: argparse.Namespace) -> tuple
                 model_args={"pretrained": str(folder), "dtype": "float32"},
                 batch_size=8,
                 device="cpu",
-                include_path=str(out / "task"),
             )
             points.append(Point(step, job["job_id"], saved - begin, time.perf_counter() - saved))
         if step < arguments.steps:
@@ -193,7 +194,10 @@ def draw(points: list[Point], out: Path) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="folder for task, checkpoints and curve")
-    parser.add_argument("--server", help="address of a running server that may read --out; else one is started")
+    parser.add_argument(
+        "--server",
+        help="one that was started with --allow_path OUT --include_path OUT/task",
+    )
     parser.add_argument("--steps", type=int, default=120)
     parser.add_argument("--every", type=int, default=20, help="steps between two checkpoints")
     parser.add_argument("--batch", type=int, default=12)
