@@ -86,7 +86,7 @@ export class Table {
   }
 }
 
-export async function readTable(run: RunEntry, tasks: TaskEntry[], key = ""): Promise<Table> {
+export async function readTable(run: RunEntry, tasks: TaskEntry[], key = `${run.number}/${tasks.map((task) => task.key).join()}`): Promise<Table> {
   return new Table(run, tasks, await Promise.all(tasks.map((task) => load<TaskIndex>(`index-${task.key}`))), key);
 }
 
