@@ -2,6 +2,7 @@
 import { diffWords } from "diff";
 import { useMemo } from "preact/hooks";
 
+import { Box } from "./box";
 import { MediumView } from "./media";
 import { isObject } from "./messages";
 import { tokensTold } from "./tokens";
@@ -158,12 +159,12 @@ function Compared({ answer, target, than }: { answer: string; target: string; th
       </>
     );
   return (
-    <pre class="text">
+    <Box>
       {pieces.map((piece) => {
         const text = <Text>{piece.value}</Text>;
         return piece.added ? <ins>{text}</ins> : piece.removed ? <del>{text}</del> : text;
       })}
-    </pre>
+    </Box>
   );
 }
 
