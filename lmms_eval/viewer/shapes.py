@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from ast import literal_eval
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -15,10 +15,12 @@ MOST = 64
 """Shapes of an answer that are drawn."""
 _IN_BRACKETS = re.compile(r"[(\[]([^()\[\]]{1,200})[)\]]")
 _IN_TAGS = re.compile(r"<(?:point|box)>([^<>]{1,200})</(?:point|box)>")
+_FRAME = re.compile(r"Frame (\d{1,6}):")
 _LONGEST = 20_000
 
 Shape = dict[str, Any]
-"""``of`` (``answer``, ``reference``), ``at`` (left, top, right, bottom; of a point left and top) and ``label``."""
+"""``of`` (``answer``, ``reference``), ``at`` (left, top, right, bottom; of a point left and top) or ``src`` (a mask),
+``label``, and ``medium``, the number of the medium below it where that is not the last one."""
 
 
 def shapes_of(sample: Mapping[str, Any], width: float | None, height: float | None) -> list[Shape]:
@@ -31,7 +33,35 @@ def shapes_of(sample: Mapping[str, Any], width: float | None, height: float | No
     forms = [value.get("form") for value in sample.values() if isinstance(value, Mapping) and "measure" in value]
     if "boxes" in forms and width and height:
         for name, key in (("reference", "target"), ("answer", "filtered_resps")):
-            found += _in_pixels(name, sample.get(key), width, height)
+            found += _in_pixels(name, _literal(sample.get(key), list), width, height)
+    if "tube" in forms and width and height:
+        for name, key in (("reference", "target"), ("answer", "filtered_resps")):
+            boxes = _literal(sample.get(key), list)
+            for frame, medium in frames_in(sample).items():
+                drawn = _in_pixels(name, boxes[frame : frame + 1], width, height)
+                found += [{**box, "medium": medium} for box in drawn]
+    return found
+
+
+def frames_in(sample: Mapping[str, Any]) -> dict[int, int]:
+    """Tell by the number of a video's frame the number of the medium that shows it.
+
+    General-Bench writes a frame's number before its picture where answers speak of frames.
+    """
+    found: dict[int, int] = {}
+    messages = sample.get("messages")
+    if isinstance(messages, list) and messages and isinstance(messages[0], list):  # of repeats, which show the same
+        messages = messages[0]
+    number: int | None = None
+    for message in messages if isinstance(messages, list) else ():
+        content = message.get("content") if isinstance(message, Mapping) else None
+        for part in content if isinstance(content, list) else ():
+            if not isinstance(part, Mapping):
+                continue
+            if number is not None and isinstance(part.get("media"), int):
+                found[number] = part["media"]
+            told = _FRAME.fullmatch(str(part.get("text", "")))
+            number = int(told[1]) if told else None
     return found
 
 
@@ -64,8 +94,7 @@ def _shares(of: str, value: Any) -> Iterator[Shape]:
             yield {"of": of, "at": numbers, "label": ""}
 
 
-def _in_pixels(of: str, value: Any, width: float, height: float) -> Iterator[Shape]:
-    boxes = _literal(value, list)
+def _in_pixels(of: str, boxes: Sequence[Any], width: float, height: float) -> Iterator[Shape]:
     for box in boxes[:MOST]:
         if not isinstance(box, list | tuple) or len(box) < 4:
             continue
