@@ -13,13 +13,15 @@ from lmms_eval.tasks.general_bench.readers.images import MAX_PIXELS
 from lmms_eval.tasks.general_bench.regions import MASK_FORMS, Regions, regions_of
 from lmms_eval.utils.redaction import REDACTED
 from lmms_eval.viewer.media import SIDE, MediaStore, file_of, made_in
-from lmms_eval.viewer.shapes import MOST, Shape, frames_in
+from lmms_eval.viewer.shapes import MOST, Shape, frames_in, prediction_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_FILL, _EDGE, _STRIPE = 1, 2, 8
-"""Places of a mask's colours in its palette, and pixels between the stripes of an answer."""
+_FILL, _EDGE = 1, 2
+"""Places of a mask's colours in its palette."""
+_STRIPE, _WIDE = 8, 2
+"""Pixels of an answer's stripes, and of an edge."""
 _COLOURS = {"reference": (31, 157, 91), "answer": (216, 64, 47)}
 _OPACITIES = bytes([0, 110, 255])
 _KEYS = {"reference": "target", "answer": "filtered_resps"}
@@ -69,9 +71,7 @@ def _folder(stated: Any, media: Sequence[Mapping[str, Any]]) -> Path:
 
 def _prediction(sample: Mapping[str, Any], folders: Sequence[Path]) -> Any:
     """Return the value that was scored; of files only pictures that the model made."""
-    noted = sample.get("predictions")
-    record = noted.get("record") if isinstance(noted, Mapping) else None
-    prediction = record.get("prediction") if isinstance(record, Mapping) else None
+    prediction = prediction_of(sample)
     if not isinstance(prediction, str):
         return prediction
     made = made_in(sample)
@@ -103,10 +103,10 @@ def _drawn(regions: Regions) -> bytes:
     from PIL import Image
 
     owner = _reduced(_owners(regions))
-    inner = np.pad(owner, 1)
+    around = np.pad(owner, _WIDE)
     edge = np.zeros(owner.shape, dtype=bool)
-    for down, right in ((0, 1), (2, 1), (1, 0), (1, 2)):
-        edge |= inner[down : down + owner.shape[0], right : right + owner.shape[1]] != owner
+    for down, right in ((0, _WIDE), (2 * _WIDE, _WIDE), (_WIDE, 0), (_WIDE, 2 * _WIDE)):
+        edge |= around[down : down + owner.shape[0], right : right + owner.shape[1]] != owner
     places = np.add.outer(np.arange(owner.shape[0]), np.arange(owner.shape[1]))
     filled = owner > 0 if regions.of == "reference" else (owner > 0) & (places // _STRIPE % 2 == 0)
     picture = Image.fromarray(np.where(edge & (owner > 0), _EDGE, np.where(filled, _FILL, 0)).astype(np.uint8), "P")

@@ -31,16 +31,26 @@ def shapes_of(sample: Mapping[str, Any], width: float | None, height: float | No
     """
     found = [*_of_fields(sample)]
     forms = [value.get("form") for value in sample.values() if isinstance(value, Mapping) and "measure" in value]
-    if "boxes" in forms and width and height:
-        for name, key in (("reference", "target"), ("answer", "filtered_resps")):
-            found += _in_pixels(name, _literal(sample.get(key), list), width, height)
-    if "tube" in forms and width and height:
-        for name, key in (("reference", "target"), ("answer", "filtered_resps")):
-            boxes = _literal(sample.get(key), list)
-            for frame, medium in frames_in(sample).items():
+    if width and height and ("boxes" in forms or "tube" in forms):
+        for name, boxes in (("reference", _literal(sample.get("target"), list)), ("answer", _answered(sample))):
+            if "boxes" in forms:
+                found += _in_pixels(name, boxes[:MOST], width, height)
+            for frame, medium in frames_in(sample).items() if "tube" in forms else ():
                 drawn = _in_pixels(name, boxes[frame : frame + 1], width, height)
                 found += [{**box, "medium": medium} for box in drawn]
     return found
+
+
+def prediction_of(sample: Mapping[str, Any]) -> Any:
+    """Return the value of JSON that General-Bench has read from an answer; ``None`` where none is noted."""
+    noted = sample.get("predictions")
+    record = noted.get("record") if isinstance(noted, Mapping) else None
+    return record.get("prediction") if isinstance(record, Mapping) else None
+
+
+def _answered(sample: Mapping[str, Any]) -> list[Any]:
+    read = prediction_of(sample)
+    return read if isinstance(read, list) else _literal(sample.get("filtered_resps"), list)
 
 
 def frames_in(sample: Mapping[str, Any]) -> dict[int, int]:
@@ -95,7 +105,8 @@ def _shares(of: str, value: Any) -> Iterator[Shape]:
 
 
 def _in_pixels(of: str, boxes: Sequence[Any], width: float, height: float) -> Iterator[Shape]:
-    for box in boxes[:MOST]:
+    for entry in boxes:
+        box = [*_four(entry.get("box")), entry.get("label", "")] if isinstance(entry, Mapping) else entry
         if not isinstance(box, list | tuple) or len(box) < 4:
             continue
         left, top, wide, high = (finite(number) for number in box[:4])
@@ -103,6 +114,10 @@ def _in_pixels(of: str, boxes: Sequence[Any], width: float, height: float) -> It
             continue
         at = [left / width, top / height, (left + wide) / width, (top + high) / height]
         yield {"of": of, "at": at, "label": str(box[4])[:80] if len(box) > 4 else ""}
+
+
+def _four(box: Any) -> list[Any]:
+    return box if isinstance(box, list) else []
 
 
 def _literal(value: Any, kind: type[Any] = dict) -> Any:

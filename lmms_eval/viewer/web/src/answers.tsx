@@ -126,7 +126,8 @@ export function Answer({ sample, target, than }: { sample: Sample; target: strin
       {Array.isArray(line.filtered_resps) && line.filtered_resps.length > 1 ? (
         <Rounds values={line.filtered_resps} />
       ) : (
-        !line.parts && <Compared answer={told(line.filtered_resps)} target={target} than={than} />
+        // Numbers of boxes and masks say nothing word by word: they are drawn.
+        !line.parts && <Compared answer={told(line.filtered_resps)} target={sample.shapes?.length ? "" : target} than={than} />
       )}
     </>
   );

@@ -32,7 +32,6 @@ export function Drawn({ shapes, children }: { shapes: Shape[]; children: (shown:
   const toggle = (side: string) => hide(hidden.includes(side) ? hidden.filter((one) => one !== side) : [...hidden, side]);
   return (
     <>
-      {children(shapes.filter(({ of }) => !hidden.includes(of)))}
       {sides.length > 0 && (
         <p class="drawn" role="group" aria-label="Drawn over the pictures">
           {sides.map((side) => (
@@ -43,6 +42,7 @@ export function Drawn({ shapes, children }: { shapes: Shape[]; children: (shown:
           <Labels shapes={shapes} />
         </p>
       )}
+      {children(shapes.filter(({ of }) => !hidden.includes(of)))}
     </>
   );
 }
