@@ -7,7 +7,7 @@ import hashlib
 import io
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,6 +91,10 @@ class MediaStore:
                 self._made[key] = self._pool.submit(self._item, dict(medium), tuple(folders))
             return self._made[key]
 
+    def draw(self, make: Callable[[], list[Item]]) -> Future[list[Item]]:
+        """Begin to make what lies over pictures; nothing where no media are shown."""
+        return self._pool.submit(make if self.mode != "none" else list)
+
     def _item(self, medium: Mapping[str, Any], folders: Sequence[Path]) -> Item:
         kind = str(medium.get("type", "image"))
         item: Item = {"kind": kind, "name": str(medium.get("path") or medium.get("url") or medium.get("name") or "")}
@@ -98,7 +102,7 @@ class MediaStore:
         if self.mode == "none":
             return item
         try:
-            return item | self._files(medium_path(medium, folders), kind, medium)
+            return item | self._files(file_of(medium, folders), kind, medium)
         except (MediaError, OSError, ValueError) as error:
             with self._lock:
                 self.missing += 1
@@ -123,7 +127,7 @@ class MediaStore:
 
     def _picture(self, path: Path) -> Item:
         image = load_preview(path, SIDE)
-        return {"src": self._save(_webp(image)), **(self._original(path) if self.mode == "full" else {})}
+        return {"src": self.save(_webp(image)), **(self._original(path) if self.mode == "full" else {})}
 
     def _original(self, path: Path) -> Item:
         """The file as it is, where browsers show its format."""
@@ -131,7 +135,7 @@ class MediaStore:
 
         with Image.open(path) as image:
             ending = _PICTURES.get(image.format or "")
-        return {"full": self._save(path.read_bytes(), ending)} if ending else {}
+        return {"full": self.save(path.read_bytes(), ending)} if ending else {}
 
     def _video(self, path: Path, medium: Mapping[str, Any]) -> Item:
         from PIL import Image
@@ -147,14 +151,19 @@ class MediaStore:
         for number, array in zip(found.indices, found.array, strict=True):
             image = fit(Image.fromarray(array), Bounds(max_side=FRAME_SIDE))
             time = times.get(number, number / found.fps if found.fps else None)
-            frames.append({"src": self._save(_webp(image)), "time": time})
+            frames.append({"src": self.save(_webp(image)), "time": time})
         return {"frames": frames, "frames_seen": len(seen) or len(frames)}
 
     def _sound(self, path: Path) -> Item:
         sound = load_audio(resolve(path), max_seconds=MOST_SECONDS)
-        return {"src": self._save(encode_wav(sound.samples, sound.sampling_rate), "wav")}
+        return {"src": self.save(encode_wav(sound.samples, sound.sampling_rate), "wav")}
 
-    def _save(self, data: bytes, ending: str = "webp") -> str:
+    def save(self, data: bytes, ending: str = "webp") -> str:
+        """Write a small file, unless it is there, and return its address.
+
+        Raises:
+            LmmsEvalError: it cannot be written.
+        """
         if self.folder is None:
             kind = "audio/wav" if ending == "wav" else f"image/{'jpeg' if ending == 'jpg' else ending}"
             return f"data:{kind};base64,{base64.b64encode(data).decode()}"
@@ -215,8 +224,12 @@ def medium_key(medium: Mapping[str, Any]) -> str:
     return repr(tuple(named))
 
 
-def medium_path(medium: Mapping[str, Any], folders: Sequence[Path]) -> Path:
-    """Find the file. Raises ``MediaError`` if there is none on this machine."""
+def file_of(medium: Mapping[str, Any], folders: Sequence[Path]) -> Path:
+    """Find the file of a medium.
+
+    Raises:
+        MediaError: there is none on this machine.
+    """
     named = medium.get("path")
     if not isinstance(named, str) or not named:
         raise MediaError("it was sent from an address or from memory: no file of it is kept")

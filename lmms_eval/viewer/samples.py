@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -20,11 +21,12 @@ from lmms_eval.utils.redaction import REDACTED
 from lmms_eval.viewer.audit import TaskAudit
 from lmms_eval.viewer.chunks import Chunks
 from lmms_eval.viewer.columns import IndexColumn, Kind, plain_number, write_index
-from lmms_eval.viewer.media import Item, MediaMaker, made_in, media_of
+from lmms_eval.viewer.masks import has_masks, masks_of
+from lmms_eval.viewer.media import Item, MediaMaker, MediaStore, made_in, media_of
 from lmms_eval.viewer.options import ReportOptions
 from lmms_eval.viewer.runs import ReportRun
 from lmms_eval.viewer.selection import Selection, lines_of
-from lmms_eval.viewer.shapes import shapes_of
+from lmms_eval.viewer.shapes import Shape, shapes_of
 
 PER_TEXT = 200
 """Samples in a piece of texts."""
@@ -171,6 +173,9 @@ class TaskWriter:
         return _SampleMedia(
             [maker.add(one, folders) for one in media_of(line)],
             {name: maker.add(one, folders) for name, one in made_in(line).items()},
+            maker.draw(partial(masks_of, line, maker, folders))
+            if isinstance(maker, MediaStore) and has_masks(line)
+            else None,
         )
 
     def _sample(self, row: int, lines: Sequence[Mapping[str, Any]], media: _SampleMedia) -> dict[str, Any]:
@@ -178,7 +183,8 @@ class TaskWriter:
         if media.sent:
             sample["media"] = items = [future.result() for future in media.sent]
             # The question's picture is the last one: solved examples come before it.
-            if shapes := shapes_of(lines[0], items[-1].get("width"), items[-1].get("height")):
+            shapes = shapes_of(lines[0], items[-1].get("width"), items[-1].get("height"))
+            if shapes := shapes + (media.masks.result() if media.masks else []):
                 sample["shapes"] = shapes
         if media.made:
             sample["made"] = {path: future.result() for path, future in media.made.items()}
@@ -224,6 +230,7 @@ class TaskWriter:
 class _SampleMedia:
     sent: Sequence[Future[Item]]
     made: Mapping[str, Future[Item]]
+    masks: Future[list[Shape]] | None
 
 
 def redacted(value: Any, keys: frozenset[str]) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from ast import literal_eval
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -15,10 +15,12 @@ MOST = 64
 """Shapes of an answer that are drawn."""
 _IN_BRACKETS = re.compile(r"[(\[]([^()\[\]]{1,200})[)\]]")
 _IN_TAGS = re.compile(r"<(?:point|box)>([^<>]{1,200})</(?:point|box)>")
+_FRAME = re.compile(r"Frame (\d{1,6}):")
 _LONGEST = 20_000
 
 Shape = dict[str, Any]
-"""``of`` (``answer``, ``reference``), ``at`` (left, top, right, bottom; of a point left and top) and ``label``."""
+"""``of`` (``answer``, ``reference``), ``at`` (left, top, right, bottom; of a point left and top) or ``src`` (a mask),
+``label``, and ``medium``, the number of the medium below it where that is not the last one."""
 
 
 def shapes_of(sample: Mapping[str, Any], width: float | None, height: float | None) -> list[Shape]:
@@ -29,9 +31,47 @@ def shapes_of(sample: Mapping[str, Any], width: float | None, height: float | No
     """
     found = [*_of_fields(sample)]
     forms = [value.get("form") for value in sample.values() if isinstance(value, Mapping) and "measure" in value]
-    if "boxes" in forms and width and height:
-        for name, key in (("reference", "target"), ("answer", "filtered_resps")):
-            found += _in_pixels(name, sample.get(key), width, height)
+    if width and height and ("boxes" in forms or "tube" in forms):
+        for name, boxes in (("reference", _literal(sample.get("target"), list)), ("answer", _answered(sample))):
+            if "boxes" in forms:
+                found += _in_pixels(name, boxes[:MOST], width, height)
+            for frame, medium in frames_in(sample).items() if "tube" in forms else ():
+                drawn = _in_pixels(name, boxes[frame : frame + 1], width, height)
+                found += [{**box, "medium": medium} for box in drawn]
+    return found
+
+
+def prediction_of(sample: Mapping[str, Any]) -> Any:
+    """Return the value of JSON that General-Bench has read from an answer; ``None`` where none is noted."""
+    noted = sample.get("predictions")
+    record = noted.get("record") if isinstance(noted, Mapping) else None
+    return record.get("prediction") if isinstance(record, Mapping) else None
+
+
+def _answered(sample: Mapping[str, Any]) -> list[Any]:
+    read = prediction_of(sample)
+    return read if isinstance(read, list) else _literal(sample.get("filtered_resps"), list)
+
+
+def frames_in(sample: Mapping[str, Any]) -> dict[int, int]:
+    """Tell by the number of a video's frame the number of the medium that shows it.
+
+    General-Bench writes a frame's number before its picture where answers speak of frames.
+    """
+    found: dict[int, int] = {}
+    messages = sample.get("messages")
+    if isinstance(messages, list) and messages and isinstance(messages[0], list):  # of repeats, which show the same
+        messages = messages[0]
+    number: int | None = None
+    for message in messages if isinstance(messages, list) else ():
+        content = message.get("content") if isinstance(message, Mapping) else None
+        for part in content if isinstance(content, list) else ():
+            if not isinstance(part, Mapping):
+                continue
+            if number is not None and isinstance(part.get("media"), int):
+                found[number] = part["media"]
+            told = _FRAME.fullmatch(str(part.get("text", "")))
+            number = int(told[1]) if told else None
     return found
 
 
@@ -64,9 +104,9 @@ def _shares(of: str, value: Any) -> Iterator[Shape]:
             yield {"of": of, "at": numbers, "label": ""}
 
 
-def _in_pixels(of: str, value: Any, width: float, height: float) -> Iterator[Shape]:
-    boxes = _literal(value, list)
-    for box in boxes[:MOST]:
+def _in_pixels(of: str, boxes: Sequence[Any], width: float, height: float) -> Iterator[Shape]:
+    for entry in boxes:
+        box = [*_four(entry.get("box")), entry.get("label", "")] if isinstance(entry, Mapping) else entry
         if not isinstance(box, list | tuple) or len(box) < 4:
             continue
         left, top, wide, high = (finite(number) for number in box[:4])
@@ -74,6 +114,10 @@ def _in_pixels(of: str, value: Any, width: float, height: float) -> Iterator[Sha
             continue
         at = [left / width, top / height, (left + wide) / width, (top + high) / height]
         yield {"of": of, "at": at, "label": str(box[4])[:80] if len(box) > 4 else ""}
+
+
+def _four(box: Any) -> list[Any]:
+    return box if isinstance(box, list) else []
 
 
 def _literal(value: Any, kind: type[Any] = dict) -> Any:

@@ -74,7 +74,7 @@ def block(page: Any, title: str) -> str:
 def test_media_stand_where_they_were_sent(report: Path, watched: Watched) -> None:
     page = opened(report, watched, "marked")
     pieces = page.query_selector_all(".block:has(> h2:text-is('Prompt')) .messages > *")
-    assert [piece.evaluate("node => node.className") for piece in pieces] == ["text ", "media", "text "]
+    assert [piece.evaluate("node => node.className") for piece in pieces] == ["text", "media", "text"]
     assert pieces[2].inner_text() == " of something. What is it? (0)"
     assert page.query_selector_all(".turns") == []  # one message of the user needs no heading
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.errors import MediaError
-from lmms_eval.viewer.media import Item, MediaStore, medium_key, medium_path
+from lmms_eval.viewer.media import Item, MediaStore, file_of, medium_key
 
 _NAME = re.compile(r"[0-9a-f]{24}\.(webp|png|jpg|gif|wav)")
 _TYPES = {"webp": "image/webp", "png": "image/png", "jpg": "image/jpeg", "gif": "image/gif", "wav": "audio/wav"}
@@ -81,7 +81,7 @@ class LazyMedia:
 
 def _is_there(medium: Mapping[str, Any], folders: Sequence[Path]) -> bool:
     try:
-        return bool(medium_path(medium, folders))
+        return bool(file_of(medium, folders))
     except (MediaError, OSError, ValueError):
         return False
 

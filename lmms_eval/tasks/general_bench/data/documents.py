@@ -149,10 +149,18 @@ def item_of(doc: Mapping[str, Any], settings: Settings) -> Item:
     Raises:
         DataError: it cannot be read. NotEvaluated: its keys are not known.
     """
+    return item_in((settings.root or Path()) / doc["folder"], doc, settings)
+
+
+def item_in(folder: Path, doc: Mapping[str, Any], settings: Settings) -> Item:
+    """Reads the item of a document whose task's folder lies elsewhere than it did.
+
+    Raises:
+        DataError: it cannot be read. NotEvaluated: its keys are not known.
+    """
     if doc["problem"]:
         raise DataError(str(doc["problem"]))
     facts, head = tasks_by_id()[doc["task"]], head_of(doc)
-    folder = (settings.root or Path()) / doc["folder"]
     annotation = Annotation(folder, folder / ANNOTATION, str(head.get("task", "")), stated_type(doc), head, ())
     item = read_item(facts, annotation, json.loads(doc["item"]), folder, fields_of(facts, settings))
     return replace(item, form=doc["form"]) if doc["form"] else item

@@ -2,6 +2,7 @@
 import { diffWords } from "diff";
 import { useMemo } from "preact/hooks";
 
+import { Box } from "./box";
 import { MediumView } from "./media";
 import { isObject } from "./messages";
 import { tokensTold } from "./tokens";
@@ -125,7 +126,8 @@ export function Answer({ sample, target, than }: { sample: Sample; target: strin
       {Array.isArray(line.filtered_resps) && line.filtered_resps.length > 1 ? (
         <Rounds values={line.filtered_resps} />
       ) : (
-        !line.parts && <Compared answer={told(line.filtered_resps)} target={target} than={than} />
+        // Numbers of boxes and masks say nothing word by word: they are drawn.
+        !line.parts && <Compared answer={told(line.filtered_resps)} target={sample.shapes?.length ? "" : target} than={than} />
       )}
     </>
   );
@@ -158,12 +160,12 @@ function Compared({ answer, target, than }: { answer: string; target: string; th
       </>
     );
   return (
-    <pre class="text">
+    <Box>
       {pieces.map((piece) => {
         const text = <Text>{piece.value}</Text>;
         return piece.added ? <ins>{text}</ins> : piece.removed ? <del>{text}</del> : text;
       })}
-    </pre>
+    </Box>
   );
 }
 

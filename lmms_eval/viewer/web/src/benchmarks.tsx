@@ -1,5 +1,5 @@
 // The four benchmarks' own breakdowns, as their reports state them in the results document.
-import { useState } from "preact/hooks";
+import { useId, useState } from "preact/hooks";
 
 import { Bars, Curve, isFew, Radar, type Bar } from "./charts";
 import { Score, Section, SortedTable, type Column } from "./common";
@@ -53,10 +53,11 @@ const NUMBERS: Column<Bar>[] = [
 ];
 
 function Numbers({ bars, label }: { bars: Bar[]; label: string }) {
+  const table = useId();
   return (
     <div class="halves">
-      <Bars bars={bars} label={label} />
-      <SortedTable rows={bars} columns={NUMBERS} label={label} rowClass={(bar) => (isFew(bar) ? "few" : "")} />
+      <Bars bars={bars} label={label} table={table} />
+      <SortedTable id={table} rows={bars} columns={NUMBERS} label={label} rowClass={(bar) => (isFew(bar) ? "few" : "")} />
     </div>
   );
 }

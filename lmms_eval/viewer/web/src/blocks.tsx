@@ -1,6 +1,7 @@
 // Parts of a sample's page under a heading of their own.
 import type { ComponentChildren } from "preact";
 
+import { Box } from "./box";
 import { Text, told } from "./text";
 import type { Json } from "./types";
 
@@ -12,6 +13,9 @@ export function Block({ title, children }: { title: string; children: ComponentC
     </section>
   );
 }
+
+/** Characters of a value from which on it scrolls in a box of its own. */
+const LONG = 1000;
 
 export function Document({ doc }: { doc: Json | undefined }) {
   if (doc === null || typeof doc !== "object" || Array.isArray(doc)) return null;
@@ -27,7 +31,7 @@ export function Document({ doc }: { doc: Json | undefined }) {
               <Text>{name}</Text>
             </dt>
             <dd>
-              <Text>{told(value)}</Text>
+              {told(value).length > LONG ? <Box kind="div" of="long"><Text>{told(value)}</Text></Box> : <Text>{told(value)}</Text>}
             </dd>
           </>
         ))}

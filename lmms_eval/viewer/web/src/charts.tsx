@@ -15,7 +15,7 @@ import {
   type ChartConfiguration,
   type Plugin,
 } from "chart.js";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useId, useRef } from "preact/hooks";
 
 import { number, plain } from "./text";
 import { useTheme } from "./theme";
@@ -72,9 +72,24 @@ export const whiskers: Plugin = {
   },
 };
 
-export function Canvas({ config, height, label }: { config: () => ChartConfiguration; height: number; label: string }) {
+interface CanvasProps {
+  config: () => ChartConfiguration;
+  height: number;
+  label: string;
+  /** The table that holds the same numbers, by its id; else the numbers, for those who cannot see the chart. */
+  table?: string;
+  numbers?: Numbers;
+}
+
+interface Numbers {
+  head: string[];
+  rows: string[][];
+}
+
+export function Canvas({ config, height, label, table, numbers }: CanvasProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const theme = useTheme();
+  const id = useId();
   useEffect(() => {
     if (!canvas.current) return;
     Chart.defaults.color = token("--quiet");
@@ -83,11 +98,50 @@ export function Canvas({ config, height, label }: { config: () => ChartConfigura
     return () => chart.destroy();
   }, [config, theme]);
   return (
-    <div class="chart" style={{ height: `${height}px` }}>
-      <canvas ref={canvas} role="img" aria-label={plain(label)} />
-    </div>
+    <>
+      <div class="chart" style={{ height: `${height}px` }}>
+        <canvas ref={canvas} role="img" aria-label={plain(label)} aria-details={table ?? (numbers && id)} />
+      </div>
+      {numbers && <Unseen id={id} numbers={numbers} />}
+    </>
   );
 }
+
+const Unseen = ({ id, numbers }: { id: string; numbers: Numbers }) => (
+  <div class="unseen">
+    <table id={id}>
+      <thead>
+        <tr>
+          {numbers.head.map((name) => (
+            <th>{plain(name)}</th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {numbers.rows.map((row) => (
+          <tr>
+            {row.map((text) => (
+              <td>{plain(text)}</td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  </div>
+);
+
+/** Values of several series by label, with their intervals. */
+const numbersOf = (labels: string[], series: Series[]): Numbers => ({
+  head: ["", ...series.map((one) => one.name)],
+  rows: labels.map((label, place) => [
+    label,
+    ...series.map(({ cells }) => {
+      const cell = cells[place];
+      const ends = cell && interval(cell);
+      return cell ? `${number(cell.value)}${ends ? ` (${number(ends[0])} – ${number(ends[1])})` : ""}` : "–";
+    }),
+  ]),
+});
 
 export interface Bar extends Cell {
   name: string;
@@ -114,7 +168,7 @@ const aroundZero = (cells: Cell[]): { suggestedMin: number; suggestedMax: number
   return { suggestedMin: Math.min(...values), suggestedMax: Math.max(...values) };
 };
 
-export function Bars({ bars, label, isDifference = false }: { bars: Bar[]; label: string; isDifference?: boolean }) {
+export function Bars({ bars, label, table, isDifference = false }: { bars: Bar[]; label: string; table?: string; isDifference?: boolean }) {
   const config = (): ChartConfiguration => ({
     type: "bar",
     data: {
@@ -146,7 +200,8 @@ export function Bars({ bars, label, isDifference = false }: { bars: Bar[]; label
     },
     plugins: [whiskers],
   });
-  return <Canvas config={useStable(config, bars)} height={36 + 24 * bars.length} label={label} />;
+  const numbers = numbersOf(bars.map((bar) => bar.name), [{ name: label, cells: bars }]);
+  return <Canvas config={useStable(config, bars)} height={36 + 24 * bars.length} label={label} table={table} numbers={table ? undefined : numbers} />;
 }
 
 const shortened = (text: string): string => (text.length > 28 ? `${text.slice(0, 27)}…` : text);
@@ -174,13 +229,15 @@ export function HistogramChart({ histogram, unit }: { histogram: Histogram; unit
         tooltip: {
           callbacks: {
             title: ([item]) =>
-              item ? `${number(histogram.edges[item.dataIndex] ?? 0, 3)} – ${number(histogram.edges[item.dataIndex + 1] ?? 0, 3)} ${unit}` : "",
+              item ? `${ends(item.dataIndex)} ${unit}` : "",
           },
         },
       },
     },
   });
-  return <Canvas config={useStable(config, histogram)} height={150} label={`Distribution in ${unit}`} />;
+  const ends = (place: number) => `${number(histogram.edges[place] ?? 0, 3)} – ${number(histogram.edges[place + 1] ?? 0, 3)}`;
+  const numbers = { head: [unit, "samples"], rows: histogram.counts.map((counted, place) => [ends(place), String(counted)]) };
+  return <Canvas config={useStable(config, histogram)} height={150} label={`Distribution in ${unit}`} numbers={numbers} />;
 }
 
 export interface Series {
@@ -214,7 +271,7 @@ export function Curve({ labels, series, label }: { labels: string[]; series: Ser
   });
   return (
     <>
-      <Canvas config={useStable(config, series)} height={240} label={label} />
+      <Canvas config={useStable(config, series)} height={240} label={label} numbers={numbersOf(labels, series)} />
       <Legend names={series.map((one) => one.name)} />
     </>
   );
@@ -257,5 +314,5 @@ export function Radar({ labels, series, label }: { labels: string[]; series: Ser
       },
     },
   });
-  return <Canvas config={useStable(config, series)} height={340} label={label} />;
+  return <Canvas config={useStable(config, series)} height={340} label={label} numbers={numbersOf(labels, series)} />;
 }

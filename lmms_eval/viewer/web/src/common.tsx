@@ -145,6 +145,7 @@ export function SortedTable<T>(props: {
   rows: T[];
   columns: Column<T>[];
   label: string;
+  id?: string;
   rowClass?: (row: T) => string;
 }) {
   const [sort, set] = useState<{ column: number; down: boolean } | null>(null);
@@ -154,7 +155,7 @@ export function SortedTable<T>(props: {
   const click = (column: number) => set(sort?.column === column ? { column, down: !sort.down } : { column, down: false });
   return (
     <div class="scroll" role="region" aria-label={plain(props.label)} tabIndex={0}>
-      <table>
+      <table id={props.id}>
         <thead>
           <tr>
             {props.columns.map((column, place) => (

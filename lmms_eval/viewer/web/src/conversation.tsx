@@ -1,9 +1,10 @@
 // What was asked: messages with their media at their places, rounds with the answers between them.
 import { useState } from "preact/hooks";
 
-import { inside, MediumView, Shapes } from "./media";
+import { inside, MediumView } from "./media";
 import { conversationsOf, type MediumPiece, type Message, type Piece, type Sources } from "./messages";
 import { Pre } from "./pre";
+import { Drawn, Shapes } from "./shapes";
 import { number, Text, told } from "./text";
 import type { Medium, Sample, Shape } from "./types";
 
@@ -19,8 +20,13 @@ export const sourcesOf = (sample: Sample): Sources => {
   return { input: told(line.input), sent: line.sent_media, media: sample.media ?? [], made: sample.made ?? {} };
 };
 
+/** What was asked, with shapes over its pictures. */
+export const Asked = ({ sample, shapes }: { sample: Sample; shapes: Shape[] }) => (
+  <Drawn shapes={shapes}>{(shown) => <Conversation sample={sample} shapes={shown} />}</Drawn>
+);
+
 /** The conversation as it went out; of samples that do not tell it the prompt with its media. */
-export function Asked({ sample, shapes }: { sample: Sample; shapes: Shape[] }) {
+function Conversation({ sample, shapes }: { sample: Sample; shapes: Shape[] }) {
   const sources = sourcesOf(sample);
   const conversations = conversationsOf(sample.lines[0]?.messages, sources);
   const [shown, show] = useState(0);
@@ -46,39 +52,23 @@ export function Asked({ sample, shapes }: { sample: Sample; shapes: Shape[] }) {
   );
 }
 
-const Legend = ({ shapes }: { shapes: Shape[] }) =>
-  shapes.length ? (
-    <p class="quiet">
-      Over the last picture: <span class="reference">reference</span>, <span class="answer">answer (dashed)</span>.
-    </p>
-  ) : null;
-
-/** Messages one after another. `last` is the number of the medium over which shapes are drawn. */
+/** Messages one after another. `last` is the number of the medium over which shapes of none are drawn. */
 export function Turns({ messages, shapes = [], last = -1 }: { messages: Message[]; shapes?: Shape[]; last?: number }) {
   const content = (message: Message) => <Content content={message.content} shapes={shapes} last={last} />;
   const [only, ...more] = messages;
-  if (only?.role === "user" && !more.length)
-    return (
-      <>
-        {content(only)}
-        <Legend shapes={shapes} />
-      </>
-    );
+  if (only?.role === "user" && !more.length) return content(only);
   return (
-    <>
-      <ol class="turns">
-        {messages.map((message, at) => (
-          <>
-            {message.round > (messages[at - 1]?.round ?? 0) && <Round message={message} />}
-            <li class={`turn ${Object.hasOwn(ROLES, message.role) ? message.role : "other"}`}>
-              <h3>{Object.hasOwn(ROLES, message.role) ? ROLES[message.role] : <Text>{message.role}</Text>}</h3>
-              {content(message)}
-            </li>
-          </>
-        ))}
-      </ol>
-      <Legend shapes={shapes} />
-    </>
+    <ol class="turns">
+      {messages.map((message, at) => (
+        <>
+          {message.round > (messages[at - 1]?.round ?? 0) && <Round message={message} />}
+          <li class={`turn ${Object.hasOwn(ROLES, message.role) ? message.role : "other"}`}>
+            <h3>{Object.hasOwn(ROLES, message.role) ? ROLES[message.role] : <Text>{message.role}</Text>}</h3>
+            {content(message)}
+          </li>
+        </>
+      ))}
+    </ol>
   );
 }
 
@@ -111,17 +101,20 @@ function Content({ content, shapes, last }: { content: Piece[]; shapes: Shape[];
   );
 }
 
-const Media = ({ row, shapes, last }: { row: MediumPiece[]; shapes: Shape[]; last: number }) => (
-  <div class="media">
-    {row.map(({ medium, number: at, frame }) =>
-      frame ? (
-        <Frame medium={medium} {...frame} />
-      ) : (
-        <MediumView medium={medium}>{shapes.length > 0 && at === last && <Shapes shapes={shapes} />}</MediumView>
-      ),
-    )}
-  </div>
-);
+function Media({ row, shapes, last }: { row: MediumPiece[]; shapes: Shape[]; last: number }) {
+  const over = (at: number | undefined) => shapes.filter(({ medium }) => at !== undefined && (medium ?? last) === at);
+  return (
+    <div class="media">
+      {row.map(({ medium, number: at, frame }) =>
+        frame ? (
+          <Frame medium={medium} {...frame} />
+        ) : (
+          <MediumView medium={medium}>{over(at).length > 0 && <Shapes shapes={over(at)} />}</MediumView>
+        ),
+      )}
+    </div>
+  );
+}
 
 /** One frame of a video where it stood; without its picture, its time. */
 function Frame({ medium, time, number: at }: { medium: Medium; time: number | null; number: number }) {
@@ -152,10 +145,5 @@ export function Prompt({ text, media, shapes }: { text: string; media: Medium[];
     });
   else content.push(...media.map((medium, at) => ({ medium, number: at })));
   content.push({ text: marks.length === media.length && media.length ? text.slice(end).trim() : text });
-  return (
-    <>
-      <Content content={content} shapes={shapes} last={media.length - 1} />
-      <Legend shapes={shapes} />
-    </>
-  );
+  return <Content content={content} shapes={shapes} last={media.length - 1} />;
 }

@@ -28,6 +28,9 @@ export function Forests({ rows }: { rows: ForestRow[] }) {
 
 const unitOf = (row: Difference): string => (row.unit === "percent" ? "percent points" : `units of ${row.metric}`);
 
+const withInterval = (row: Difference): string =>
+  `${sized(row, row.value)} ${row.interval ? `[${sized(row, row.interval.low)}, ${sized(row, row.interval.high)}]` : ""}`;
+
 function Forest({ rows, unit }: { rows: ForestRow[]; unit: string }) {
   const shown = rows.slice(0, MOST);
   const factor = unit === "percent points" ? 100 : 1;
@@ -64,7 +67,7 @@ function Forest({ rows, unit }: { rows: ForestRow[]; unit: string }) {
           callbacks: {
             label: (item) => {
               const row = shown[item.dataIndex]?.row;
-              return row ? `${sized(row, row.value)} ${row.interval ? `[${sized(row, row.interval.low)}, ${sized(row, row.interval.high)}]` : ""}` : "";
+              return row ? withInterval(row) : "";
             },
           },
         },
@@ -74,7 +77,12 @@ function Forest({ rows, unit }: { rows: ForestRow[]; unit: string }) {
   });
   return (
     <>
-      <Canvas config={useStable(config, rows.map(({ lines }) => lines.join()).join())} height={64 + 40 * shown.length} label={`Forest plot, ${unit}`} />
+      <Canvas
+        config={useStable(config, rows.map(({ lines }) => lines.join()).join())}
+        height={64 + 40 * shown.length}
+        label={`Forest plot, ${unit}`}
+        numbers={{ head: ["", `difference in ${unit}`], rows: shown.map(({ lines, row }) => [lines.join(", "), withInterval(row)]) }}
+      />
       {rows.length > MOST && <p class="quiet">The plot shows the first {MOST} of {rows.length}.</p>}
     </>
   );

@@ -1,6 +1,7 @@
 // The first page: runs, what to be warned of, and a matrix of tasks and runs.
 import { Score, Section, SortedTable, Waiting, Warnings, type Column } from "./common";
 import { LiveLine } from "./live";
+import { Name } from "./name";
 import { address } from "./route";
 import { count, plain, seconds, Text, told } from "./text";
 import type { JsonObject, Report, ResultRow, RunEntry } from "./types";
@@ -48,10 +49,10 @@ const COLUMNS: Column<RunEntry>[] = [
     value: (run) => run.name,
     cell: (run) => (
       <>
-        <a href={address([run.name])}>
-          <Text>{run.name}</Text>
+        <a href={address([run.name])} aria-label={plain(run.name)}>
+          <Name ending={12}>{run.name}</Name>
         </a>
-        <small class="sub">
+        <small class="sub" title={plain(told(run.model_args) || run.model)}>
           <Text>{told(run.model_args) || run.model}</Text>
         </small>
       </>
@@ -108,8 +109,8 @@ function TaskNames({ run }: { run: RunEntry }) {
   return (
     <>
       {shown.map((task) => (
-        <a class="line" href={address([run.name, task.name])}>
-          <Text>{task.name}</Text>
+        <a class="line" href={address([run.name, task.name])} aria-label={plain(task.name)}>
+          <Name>{task.name}</Name>
         </a>
       ))}
       {run.tasks.length > 2 && <small>and {run.tasks.length - 2} more</small>}
@@ -138,11 +139,11 @@ function Matrix({ report }: { report: Report }) {
       <table class="matrix">
         <thead>
           <tr>
-            <th>Task</th>
+            <th scope="col">Task</th>
             {report.runs.map((run) => (
-              <th class="number">
-                <a href={address([run.name])}>
-                  <Text>{run.name}</Text>
+              <th class="number" scope="col">
+                <a href={address([run.name])} aria-label={plain(run.name)}>
+                  <Name ending={8}>{run.name}</Name>
                 </a>
               </th>
             ))}
@@ -151,8 +152,8 @@ function Matrix({ report }: { report: Report }) {
         <tbody>
           {tasks.map((task) => (
             <tr>
-              <th scope="row">
-                <Text>{task}</Text>
+              <th scope="row" aria-label={plain(task)}>
+                <Name>{task}</Name>
               </th>
               {report.runs.map((run, place) => (
                 <td class="number">

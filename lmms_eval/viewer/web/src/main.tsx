@@ -1,7 +1,7 @@
 import "./style.css";
 
 import { render } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { AuditPage, isAudit } from "./audit";
 import { useLoaded, Waiting } from "./common";
@@ -12,6 +12,7 @@ import { follow, LinkBanner } from "./link";
 import { address, ALL, pageAddress, useRoute, type Route } from "./route";
 import { RunPage } from "./run";
 import { SamplePage } from "./sample";
+import { Help } from "./help";
 import { isTyping } from "./keys";
 import { SamplesPage } from "./samples";
 import { plain, Text } from "./text";
@@ -36,18 +37,29 @@ function App() {
     window.addEventListener("keydown", pressed);
     return () => window.removeEventListener("keydown", pressed);
   }, []);
-  useEffect(() => {
-    document.title = plain([route.doc, route.task === ALL ? "" : route.task, route.run, "lmms-eval"].filter(Boolean).join(" · "));
-    window.scrollTo(0, 0);
-  }, [route.run, route.task, route.doc]);
+  const title = plain([route.doc, route.task === ALL ? "" : route.task, route.run, "lmms-eval"].filter(Boolean).join(" · "));
+  useFocus(title, [route.page, route.run, route.task, route.doc, isAudit(route.params)].join("\n"));
   return (
     <>
-      <Top route={route} />
+      <Top route={route} help={() => setHelp(!help)} />
       {LIVE && <LinkBanner />}
-      {content ? <Page report={content} route={route} /> : <main><Waiting error={error} /></main>}
+      <div id="content" tabIndex={-1} role="group" aria-label={title}>
+        {content ? <Page report={content} route={route} /> : <main><Waiting error={error} /></main>}
+      </div>
       {help && <Help close={() => setHelp(false)} />}
     </>
   );
+}
+
+/** Names the page, and takes the focus that was on the page before it, from which the next control is reached. */
+function useFocus(title: string, page: string): void {
+  const before = useRef(page);
+  useLayoutEffect(() => {
+    document.title = title;
+    window.scrollTo(0, 0);
+    if (before.current !== page) document.getElementById("content")?.focus({ preventScroll: true });
+    before.current = page;
+  }, [page]);
 }
 
 function Page({ report, route }: { report: Report; route: Route }) {
@@ -61,7 +73,7 @@ function Page({ report, route }: { report: Report; route: Route }) {
   return <SamplePage run={run} route={route} />;
 }
 
-function Top({ route }: { route: Route }) {
+function Top({ route, help }: { route: Route; help: () => void }) {
   const theme = useTheme();
   return (
     <header class="top">
@@ -84,38 +96,13 @@ function Top({ route }: { route: Route }) {
           </span>
         )}
       </nav>
-      <button onClick={switchTheme} aria-label={`Switch to ${theme === "dark" ? "light" : "dark"}`}>
-        {theme === "dark" ? "Light" : "Dark"}
-      </button>
+      <div>
+        <button onClick={help}>Keys</button>
+        <button onClick={switchTheme} aria-label={`${theme === "dark" ? "Light" : "Dark"} colours`}>
+          {theme === "dark" ? "Light" : "Dark"}
+        </button>
+      </div>
     </header>
-  );
-}
-
-const KEYS: [string, string][] = [
-  ["j / k", "next, previous sample"],
-  ["Enter", "open the sample"],
-  ["u / Esc", "back to the list"],
-  ["/", "search in texts"],
-  ["g", "grid or list"],
-  ["m", "texts as written, or rendered"],
-  ["?", "this help"],
-];
-
-function Help({ close }: { close: () => void }) {
-  return (
-    <div class="help" role="dialog" aria-label="Keys">
-      <dl class="facts">
-        {KEYS.map(([key, text]) => (
-          <>
-            <dt>
-              <kbd>{key}</kbd>
-            </dt>
-            <dd>{text}</dd>
-          </>
-        ))}
-      </dl>
-      <button onClick={close}>Close</button>
-    </div>
   );
 }
 

@@ -2,22 +2,7 @@
 import { useState } from "preact/hooks";
 
 import { number, plain, seconds, Text } from "./text";
-import type { Medium, Shape } from "./types";
-
-/** Boxes and points over a picture, in shares of its sides: references whole, answers dashed. */
-export function Shapes({ shapes }: { shapes: Shape[] }) {
-  return (
-    <svg class="shapes" viewBox="0 0 1 1" preserveAspectRatio="none" aria-hidden="true">
-      {shapes.map(({ of, at: [left = 0, top = 0, right, bottom] }) =>
-        right === undefined || bottom === undefined ? (
-          <path class={`${of} point`} d={`M${left} ${top}h0`} />
-        ) : (
-          <rect class={of} x={left} y={top} width={Math.max(0, right - left)} height={Math.max(0, bottom - top)} />
-        ),
-      )}
-    </svg>
-  );
-}
+import type { Medium } from "./types";
 
 const INSIDE = /^(media\/[0-9a-f]{24}\.(webp|png|jpg|gif|wav)|data:(image\/(webp|png|jpeg|gif)|audio\/wav);base64,[A-Za-z0-9+/=]*)$/;
 

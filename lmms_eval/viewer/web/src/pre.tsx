@@ -2,6 +2,7 @@
 // was read needs its very characters.
 import { useEffect, useState } from "preact/hooks";
 
+import { Box } from "./box";
 import { Rich } from "./rich";
 import { useKeys } from "./keys";
 import { Text } from "./text";
@@ -30,9 +31,9 @@ export function Pre({ children, grave, exact }: { children: unknown; grave?: boo
   const rendered = useRendered();
   if (rendered && !exact && !grave) return <Rich text={String(children ?? "")} />;
   return (
-    <pre class={`text ${grave ? "grave" : ""}`}>
+    <Box of={grave ? "text grave" : "text"}>
       <Text>{children}</Text>
-    </pre>
+    </Box>
   );
 }
 

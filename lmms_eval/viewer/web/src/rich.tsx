@@ -2,6 +2,7 @@
 import { Fragment, h, type ComponentChild, type ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 
+import { Box } from "./box";
 import { formula } from "./formula";
 import { parsed, written, type Piece } from "./markdown";
 import { Text } from "./text";
@@ -26,12 +27,12 @@ const PAIRS: Record<string, string> = {
 
 export function Rich({ text }: { text: string }) {
   const content = useMemo(() => parsed(text)?.map(made), [text]);
-  if (content !== undefined) return <div class="rich">{content}</div>;
+  if (content !== undefined) return <Box kind="div" of="rich" children={content} />;
   return (
     <>
-      <pre class="text">
+      <Box>
         <Text>{text}</Text>
-      </pre>
+      </Box>
       <p class="quiet">Too long or too deep to be rendered: the text as it is.</p>
     </>
   );

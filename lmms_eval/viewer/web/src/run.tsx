@@ -1,8 +1,9 @@
 // The page of one run: numbers, breakdowns, outcomes, times, and how it came about.
-import { useMemo, useState } from "preact/hooks";
+import { useId, useMemo, useState } from "preact/hooks";
 
-import { Benchmarks } from "./benchmarks";
 import { auditAddress } from "./audit";
+import { Benchmarks } from "./benchmarks";
+import { Box } from "./box";
 import { Bars, HistogramChart, isFew } from "./charts";
 import { Score, Section, SortedTable, useLoaded, Waiting, Warnings, type Column } from "./common";
 import { cost, percent, State, total } from "./home";
@@ -142,6 +143,7 @@ function TaskNumbers({ run, task, details }: { run: RunEntry; task: string; deta
 }
 
 function BreakdownPart({ run, task, breakdown }: { run: RunEntry; task: string; breakdown: Breakdown }) {
+  const table = useId();
   const metrics = Object.keys(breakdown.metrics);
   const [metric, choose] = useState(metrics[0] ?? "");
   const parts = breakdown.metrics[metric] ?? [];
@@ -180,8 +182,8 @@ function BreakdownPart({ run, task, breakdown }: { run: RunEntry; task: string; 
         </label>
       )}
       <div class="halves">
-        <Bars bars={parts} label={`${metric} by ${breakdown.column}`} />
-        <SortedTable rows={parts} columns={columns} label={plain(breakdown.column)} rowClass={(part) => (isFew(part) ? "few" : "")} />
+        <Bars bars={parts} label={`${metric} by ${breakdown.column}`} table={table} />
+        <SortedTable id={table} rows={parts} columns={columns} label={breakdown.column} rowClass={(part) => (isFew(part) ? "few" : "")} />
       </div>
     </details>
   );
@@ -259,9 +261,9 @@ function Provenance({ run, details }: { run: RunEntry; details: RunDetails }) {
       {run.command && (
         <>
           <h3>Command that continues the run</h3>
-          <pre class="text">
+          <Box>
             <Text>{run.command}</Text>
-          </pre>
+          </Box>
         </>
       )}
       {run.notes.length > 0 && (
@@ -276,9 +278,9 @@ function Provenance({ run, details }: { run: RunEntry; details: RunDetails }) {
       {parts.map((key) => (
         <details>
           <summary>{key.replaceAll("_", " ")}</summary>
-          <pre class="text">
+          <Box>
             <Text>{JSON.stringify(document[key], null, 2)}</Text>
-          </pre>
+          </Box>
         </details>
       ))}
     </>

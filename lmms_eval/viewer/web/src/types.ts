@@ -203,10 +203,13 @@ export interface Medium {
   missing?: string;
 }
 
+/** A box (left, top, right, bottom), a point (left, top) or a mask (a picture), over one medium, else the last. */
 export interface Shape {
   of: "answer" | "reference";
-  at: number[];
+  at?: number[];
+  src?: string;
   label: string;
+  medium?: number;
 }
 
 export interface Sample {

@@ -1,0 +1,141 @@
+"""Masks of answers and references as small pictures that lie over the picture which they are of."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lmms_eval.errors import MediaError
+from lmms_eval.tasks.general_bench.measures.mask_math import as_pixels
+from lmms_eval.tasks.general_bench.readers.images import MAX_PIXELS
+from lmms_eval.tasks.general_bench.regions import MASK_FORMS, Regions, regions_of
+from lmms_eval.utils.redaction import REDACTED
+from lmms_eval.viewer.media import SIDE, MediaStore, file_of, made_in
+from lmms_eval.viewer.shapes import MOST, Shape, frames_in, prediction_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_FILL, _EDGE = 1, 2
+"""Places of a mask's colours in its palette."""
+_STRIPE, _WIDE = 8, 2
+"""Pixels of an answer's stripes, and of an edge."""
+_COLOURS = {"reference": (31, 157, 91), "answer": (216, 64, 47)}
+_OPACITIES = bytes([0, 110, 255])
+_KEYS = {"reference": "target", "answer": "filtered_resps"}
+_NOWHERE = "/nonexistent"
+_ALIKE = 0.02
+"""Difference of the ratio of height to width at most: a mask of another form lies over no picture."""
+
+
+def has_masks(sample: Mapping[str, Any]) -> bool:
+    """Tell whether the metric of a sample's line takes masks."""
+    return isinstance(sample.get("doc"), Mapping) and any(
+        isinstance(value, Mapping) and "measure" in value and value.get("form") in MASK_FORMS
+        for value in sample.values()
+    )
+
+
+def masks_of(sample: Mapping[str, Any], store: MediaStore, folders: Sequence[Path]) -> list[Shape]:
+    """Draw the masks of a sample's line: each side's, of each picture, as one small file of the store.
+
+    Raises:
+        LmmsEvalError: a file cannot be written.
+    """
+    doc, sent = sample["doc"], sample.get("sent_media")
+    media = [medium if isinstance(medium, Mapping) else {} for medium in (sent if isinstance(sent, list) else ())]
+    frames, last = frames_in(sample), len(media) - 1
+    found = regions_of(doc, _folder(doc.get("folder"), media), _prediction(sample, folders), _size(media, last), frames)
+    drawn: list[Shape] = []
+    for regions in found:
+        medium = last if regions.frame is None else frames[regions.frame]
+        if sample.get(_KEYS[regions.of]) != REDACTED and _fits(regions, _size(media, medium)):
+            labels = ", ".join(dict.fromkeys(label[:80] for label in regions.labels if label))
+            drawn.append(
+                {"of": regions.of, "src": store.save(_drawn(regions), "png"), "medium": medium, "label": labels}
+            )
+    return drawn
+
+
+def _folder(stated: Any, media: Sequence[Mapping[str, Any]]) -> Path:
+    """Find the task's folder by the media that were sent from it, which may lie elsewhere than when it was asked."""
+    inside = f"/{stated}/"
+    for path in (str(medium.get("path")) for medium in media):
+        before, found, _ = path.partition(inside)
+        if found:
+            return Path(before + found)
+    return Path(_NOWHERE)
+
+
+def _prediction(sample: Mapping[str, Any], folders: Sequence[Path]) -> Any:
+    """Return the value that was scored; of files only pictures that the model made."""
+    prediction = prediction_of(sample)
+    if not isinstance(prediction, str):
+        return prediction
+    made = made_in(sample)
+    try:
+        return str(file_of(made[prediction], folders).resolve()) if prediction in made else None
+    except MediaError:
+        return None
+
+
+def _size(media: Sequence[Mapping[str, Any]], number: int) -> tuple[int, int] | None:
+    """Height and width of a medium as its entry states them."""
+    stated = media[number] if 0 <= number < len(media) else {}
+    height, width = stated.get("height"), stated.get("width")
+    if not isinstance(height, int) or not isinstance(width, int):
+        return None
+    return (height, width) if min(height, width) > 0 and height * width <= MAX_PIXELS else None
+
+
+def _fits(regions: Regions, picture: tuple[int, int] | None) -> bool:
+    if picture is None:
+        return False
+    (height, width), (high, wide) = regions.size, picture
+    return abs(height * wide / (width * high) - 1) <= _ALIKE
+
+
+def _drawn(regions: Regions) -> bytes:
+    """Draw masks with an edge each, at the size of a picture's preview: reference filled, answer striped."""
+    import numpy as np
+    from PIL import Image
+
+    owner = _reduced(_owners(regions))
+    around = np.pad(owner, _WIDE)
+    edge = np.zeros(owner.shape, dtype=bool)
+    for down, right in ((0, _WIDE), (2 * _WIDE, _WIDE), (_WIDE, 0), (_WIDE, 2 * _WIDE)):
+        edge |= around[down : down + owner.shape[0], right : right + owner.shape[1]] != owner
+    places = np.add.outer(np.arange(owner.shape[0]), np.arange(owner.shape[1]))
+    filled = owner > 0 if regions.of == "reference" else (owner > 0) & (places // _STRIPE % 2 == 0)
+    picture = Image.fromarray(np.where(edge & (owner > 0), _EDGE, np.where(filled, _FILL, 0)).astype(np.uint8), "P")
+    picture.putpalette(_COLOURS[regions.of] * 3)
+    data = io.BytesIO()
+    picture.save(data, "PNG", transparency=_OPACITIES)
+    return data.getvalue()
+
+
+def _owners(regions: Regions) -> NDArray[Any]:
+    """Number of the mask to which each pixel belongs, from 1 on, the last one where several do; 0 where none does."""
+    import numpy as np
+
+    owner = np.zeros(regions.size, dtype=np.uint8)
+    for number, mask in enumerate(regions.masks[:MOST], 1):
+        owner[as_pixels(mask)] = number
+    return owner
+
+
+def _reduced(owner: NDArray[Any]) -> NDArray[Any]:
+    """Bring to the size of a preview, so that no pixel of a mask vanishes."""
+    import numpy as np
+
+    longer = max(owner.shape)
+    for axis in (0, 1):
+        length = owner.shape[axis]
+        wanted = max(1, round(length * SIDE / longer))
+        if wanted < length:
+            owner = np.maximum.reduceat(owner, np.arange(wanted) * length // wanted, axis=axis)
+        else:
+            owner = np.take(owner, np.arange(wanted) * length // wanted, axis=axis)
+    return owner
