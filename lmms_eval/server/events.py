@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +23,6 @@ from lmms_eval.server.job_log import JobLog, Piece
 from lmms_eval.server.outcome import records
 from lmms_eval.server.progress import JobProgress
 from lmms_eval.server.service import Service
-from lmms_eval.utils.redaction import redact_text
 
 EVERY_S = 0.5
 _ALIVE_S = 15.0
@@ -108,8 +107,14 @@ class Feeds:
             if not feed.readers:
                 self._feeds.pop(job_id, None)
 
-    async def stream(self, job_id: str, place: int) -> AsyncIterator[bytes]:
-        """Send the events of a job until it has ended and its log was sent."""
+    async def stream(self, job_id: str, place: int, clean: Callable[[str], str]) -> AsyncIterator[bytes]:
+        """Send the events of a job until it has ended and its log was sent.
+
+        Args:
+            job_id: the job.
+            place: the place in the log from which on it is sent.
+            clean: makes of a text what the client may read.
+        """
         with self.open(job_id) as feed:
             state = progress = ""
             told_at = time.monotonic()
@@ -125,7 +130,7 @@ class Feeds:
                     yield _event("state", state)
                 while look.log_end > place and (piece := await feed.piece(look.job, place)).data:
                     place, told_at = piece.next, time.monotonic()
-                    told = {"text": redact_text(piece.text()), "left_out": piece.left_out}
+                    told = {"text": clean(piece.text()), "left_out": piece.left_out}
                     yield _event("log", json.dumps(told), place)
                 if look.job.has_ended:
                     yield _event("state", look.state)

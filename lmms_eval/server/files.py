@@ -8,6 +8,7 @@ import stat
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import IO, cast
 
 from lmms_eval.results.run_reader.finding import read_state, results_date
 from lmms_eval.server.folder import JobFolder
@@ -86,7 +87,7 @@ class _Sink:
 def zip_stream(files: Mapping[str, Path]) -> Iterator[bytes]:
     """Make an archive piece by piece; memory holds one piece. A file that is gone meanwhile is left out."""
     sink = _Sink()
-    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:  # type: ignore[arg-type]
+    with zipfile.ZipFile(cast(IO[bytes], sink), "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for name, path in files.items():
             with contextlib.suppress(FileNotFoundError):
                 for _ in _add(archive, name, path):

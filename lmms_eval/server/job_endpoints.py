@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mimetypes
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import FileResponse, Response, StreamingResponse
 
 from lmms_eval.errors import DataError, RequestError
+from lmms_eval.server.answers import told
 from lmms_eval.server.contents import Runs, page_of, scores_of
 from lmms_eval.server.endpoints import job_of
 from lmms_eval.server.events import Feeds
@@ -18,7 +18,6 @@ from lmms_eval.server.files import files_of, zip_stream
 from lmms_eval.server.folder import JobFolder
 from lmms_eval.server.job import Job
 from lmms_eval.server.job_log import JobLog
-from lmms_eval.utils.redaction import redact_text
 
 _NO_SNIFFING = {"X-Content-Type-Options": "nosniff"}
 _MOST_LINES = 100_000
@@ -74,13 +73,10 @@ def log(request: Request, job_id: str, tail: int | None = None) -> Response:
     if tail is not None:
         if not 1 <= tail <= _MOST_LINES:
             raise RequestError(f"tail: lines from 1 to {_MOST_LINES}")
-        return Response(redact_text("\n".join(kept.last_lines(tail)) + "\n"), media_type="text/plain")
-    return StreamingResponse(_masked(kept), media_type="text/plain", headers=_NO_SNIFFING)
-
-
-def _masked(kept: JobLog) -> Iterator[str]:
-    for line in kept.lines():
-        yield redact_text(line)
+        return Response(told("\n".join(kept.last_lines(tail)) + "\n", request), media_type="text/plain")
+    return StreamingResponse(
+        (told(line, request) for line in kept.lines()), media_type="text/plain", headers=_NO_SNIFFING
+    )
 
 
 def events(request: Request, job_id: str) -> StreamingResponse:
@@ -91,7 +87,9 @@ def events(request: Request, job_id: str) -> StreamingResponse:
         raise RequestError("Last-Event-ID: give the id of an event of this job")
     feeds: Feeds = request.app.state.feeds
     return StreamingResponse(
-        feeds.stream(job_id, int(stated)), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
+        feeds.stream(job_id, int(stated), lambda text: told(text, request)),
+        media_type="text/event-stream",
+        headers={"Cache-Control": "no-store"},
     )
 
 
