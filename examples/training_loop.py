@@ -23,14 +23,14 @@ from random import Random
 from typing import Any
 
 import torch
-from lmms_eval.entrypoints import EvalClient
 from PIL import Image, ImageDraw
 from transformers import AutoImageProcessor, AutoModelForImageTextToText, AutoTokenizer
 
 import lmms_eval
+from lmms_eval.entrypoints import EvalClient
 
 START = Path(lmms_eval.__file__).parent / "models" / "embedded"
-TASK, METRIC = "colour_code", "exact_match,none"
+TASK, METRIC = "colour_code", "exact_match"
 CODE = {"red": "sun", "green": "tree", "blue": "boat", "yellow": "star", "black": "moon", "white": "cloud"}
 QUESTION = "Which word stands for this disc?"
 YAML = f"""task: {TASK}
@@ -185,7 +185,7 @@ def draw(points: list[Point], out: Path) -> None:
         print("matplotlib is not installed: no curve.png, only curve.csv")
         return
     figure = Figure(figsize=(6, 3.5), layout="constrained")
-    axes = figure.add_subplot(xlabel="step", ylabel=f"{TASK}: {METRIC.partition(',')[0]}", ylim=(-0.03, 1.03))
+    axes = figure.add_subplot(xlabel="step", ylabel=f"{TASK}: {METRIC}", ylim=(-0.03, 1.03))
     known = [(one.step, one.score) for one in points if one.score is not None]
     axes.plot([step for step, _ in known], [score for _, score in known], marker="o")
     figure.savefig(out / "curve.png", dpi=150)

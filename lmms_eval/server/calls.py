@@ -106,9 +106,10 @@ def cancellation(job_id: str) -> Call:
     return Call("DELETE", f"/jobs/{quote(job_id, safe='')}")
 
 
-def samples(job_id: str, task: str, offset: int, limit: int, where: str | None) -> Call:
-    query = {"task": task, "offset": str(offset), "limit": str(limit), **({} if where is None else {"where": where})}
-    return Call("GET", f"/jobs/{quote(job_id, safe='')}/samples", query=query)
+def samples(job_id: str, task: str | None, offset: int, limit: int, where: str | None) -> Call:
+    query = {"task": task, "offset": str(offset), "limit": str(limit), "where": where}
+    told = {name: value for name, value in query.items() if value is not None}
+    return Call("GET", f"/jobs/{quote(job_id, safe='')}/samples", query=told)
 
 
 def merging(checkpoint_path: str, output_path: str | None, checkpoint_type: str) -> Call:

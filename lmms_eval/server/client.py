@@ -18,6 +18,7 @@ from lmms_eval.errors import EvaluationServerError
 from lmms_eval.models.openai.errors import retry_after
 from lmms_eval.server import calls
 from lmms_eval.server.calls import TOKEN_VARIABLE, Call, Job, Reply, Talk
+from lmms_eval.server.scores import JobResults
 
 _T = TypeVar("_T")
 _CONNECT_S = 10.0
@@ -139,6 +140,21 @@ class EvalClient:
         """
         return self._carry_out(calls.awaited(job_id, self._patience, poll_interval, timeout, verbose))
 
+    def results(self, job_id: str) -> JobResults:
+        """Return the scores of a job that has results."""
+        return JobResults.read(self._ask(calls.job(job_id, "/results")))
+
+    def samples(
+        self, job_id: str, task: str | None = None, offset: int = 0, limit: int = 100, where: str | None = None
+    ) -> dict[str, Any]:
+        """Return ``total`` and a page of ``samples`` of a task, also while the run goes on.
+
+        Args:
+            task: may be left out where the job has one.
+            where: which samples, such as ``score < 1``.
+        """
+        return self._ask(calls.samples(job_id, task, offset, limit, where))
+
     def get_queue_status(self) -> dict[str, Any]:
         """Return ``queue_size, running_job, queued_jobs, completed_jobs, failed_jobs``."""
         return self._ask(Call("GET", "/queue"))
@@ -229,6 +245,21 @@ class AsyncEvalClient:
     ) -> Job:
         """Wait as ``EvalClient.wait_for_job`` does."""
         return await self._carry_out(calls.awaited(job_id, self._patience, poll_interval, timeout, verbose))
+
+    async def results(self, job_id: str) -> JobResults:
+        """Return the scores of a job that has results."""
+        return JobResults.read(await self._ask(calls.job(job_id, "/results")))
+
+    async def samples(
+        self, job_id: str, task: str | None = None, offset: int = 0, limit: int = 100, where: str | None = None
+    ) -> dict[str, Any]:
+        """Return ``total`` and a page of ``samples`` of a task, also while the run goes on.
+
+        Args:
+            task: may be left out where the job has one.
+            where: which samples, such as ``score < 1``.
+        """
+        return await self._ask(calls.samples(job_id, task, offset, limit, where))
 
     async def get_queue_status(self) -> dict[str, Any]:
         return await self._ask(Call("GET", "/queue"))
