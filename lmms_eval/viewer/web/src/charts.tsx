@@ -93,19 +93,25 @@ export interface Bar extends Cell {
   name: string;
 }
 
-const FEW = 10;
+const FEW = 30; // as lmms_eval/results/cells.py
 /** Numbers that rest on few documents are shaded. */
-export const isFew = (cell: { n: number }): boolean => cell.n < FEW;
+export const isFew = (cell: { n: number; few?: boolean }): boolean => cell.few ?? cell.n < FEW;
 
 const interval = (cell: Cell): [number, number] | null =>
   cell.low !== null && cell.high !== null ? [cell.low, cell.high] : null;
 
-const reach = (cells: Cell[]): { min?: number; max?: number } => {
+/** The ends of an axis: those of the scale where it can be told, else so that all intervals lie within. */
+const reach = (cells: Cell[]): { min?: number; max?: number; suggestedMin?: number; suggestedMax?: number } => {
   const values = cells.flatMap((cell) => [cell.value, cell.low, cell.high]).filter((value): value is number => value !== null);
   if (!values.length) return {};
   const low = Math.min(...values);
   const high = Math.max(...values);
-  return { min: low >= 0 ? 0 : undefined, max: low >= 0 && high <= 1 ? 1 : low >= 0 && high <= 100 && high > 10 ? 100 : undefined };
+  return {
+    min: low >= 0 ? 0 : undefined,
+    max: low >= 0 && high <= 1 ? 1 : low >= 0 && high <= 100 && high > 10 ? 100 : undefined,
+    suggestedMin: low,
+    suggestedMax: high,
+  };
 };
 
 /** Around zero, as far as the intervals reach: for differences, which may be small beside the whole scale. */
@@ -149,7 +155,11 @@ export function Bars({ bars, label, isDifference = false }: { bars: Bar[]; label
   return <Canvas config={useStable(config, bars)} height={36 + 24 * bars.length} label={label} />;
 }
 
-const shortened = (text: string): string => (text.length > 28 ? `${text.slice(0, 27)}…` : text);
+/** A label beside bars, which on a narrow page must leave them room. */
+function shortened(text: string): string {
+  const most = window.innerWidth < 640 ? 18 : 28;
+  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
+}
 
 /** Keeps a function while what it is made from stays the same. */
 export function useStable<T>(make: () => T, from: unknown): () => T {
@@ -249,7 +259,6 @@ export function Radar({ labels, series, label }: { labels: string[]; series: Ser
       scales: {
         r: {
           beginAtZero: true,
-          suggestedMax: 100,
           grid: { color: token("--line") },
           angleLines: { color: token("--line") },
           ticks: { backdropColor: "transparent", maxTicksLimit: 5 },
@@ -257,5 +266,10 @@ export function Radar({ labels, series, label }: { labels: string[]; series: Ser
       },
     },
   });
-  return <Canvas config={useStable(config, series)} height={340} label={label} />;
+  return (
+    <div>
+      <Canvas config={useStable(config, series)} height={340} label={label} />
+      <Legend names={series.map((one) => one.name)} />
+    </div>
+  );
 }

@@ -104,17 +104,21 @@ export interface Column<T> {
   class?: string;
 }
 
-/** A table that is sorted by clicking a heading. */
+/** A table that is sorted by clicking a heading; with `most`, of more rows the others are shown when asked for. */
 export function SortedTable<T>(props: {
   rows: T[];
   columns: Column<T>[];
   label: string;
   rowClass?: (row: T) => string;
+  most?: number;
 }) {
+  const [all, showAll] = useState(false);
   const [sort, set] = useState<{ column: number; down: boolean } | null>(null);
   const rows = [...props.rows];
   const by = sort && props.columns[sort.column];
   if (sort && by) rows.sort((a, b) => compare(by.value(a), by.value(b), sort.down));
+  // A button for two or three rows takes as much room as they do.
+  const shown = all || props.most === undefined || rows.length <= props.most + 3 ? rows : rows.slice(0, props.most);
   const click = (column: number) => set(sort?.column === column ? { column, down: !sort.down } : { column, down: false });
   return (
     <div class="scroll" role="region" aria-label={plain(props.label)} tabIndex={0}>
@@ -135,7 +139,7 @@ export function SortedTable<T>(props: {
           </tr>
         </thead>
         <tbody>
-          {rows.map((row) => (
+          {shown.map((row) => (
             <tr class={props.rowClass?.(row)}>
               {props.columns.map((column) => (
                 <td class={column.class}>{column.cell ? column.cell(row) : <Text>{column.value(row)}</Text>}</td>
@@ -144,6 +148,11 @@ export function SortedTable<T>(props: {
           ))}
         </tbody>
       </table>
+      {shown.length < rows.length && (
+        <p>
+          <button onClick={() => showAll(true)}>Show all {rows.length} rows</button>
+        </p>
+      )}
     </div>
   );
 }

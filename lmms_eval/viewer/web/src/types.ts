@@ -9,6 +9,7 @@ export interface Cell {
   high: number | null;
   n: number;
   method?: string;
+  few?: boolean;
 }
 
 export interface ResultRow extends Cell {
