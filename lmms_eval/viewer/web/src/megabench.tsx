@@ -6,17 +6,17 @@ import { Text } from "./text";
 import type { JsonObject } from "./types";
 
 const DIMENSIONS: Record<string, string> = {
-  app: "Application",
   skills: "Skills",
   input_format: "Input format",
   output_format: "Output format",
-  input_num: "Number of input images",
+  input_num: "Visual inputs",
+  app: "Application",
 };
 
 function bars(parts: JsonObject): Bar[] {
   return Object.entries(parts).map(([name, value]) => {
     const part = object(value);
-    return { name, ...withEnds(part.score, part.ci95, part.count ?? part.num_eval_tasks) };
+    return { name, ...withEnds(part.score, part.ci95, part.count ?? part.num_eval_tasks, part.no_interval) };
   });
 }
 
