@@ -14,7 +14,8 @@ from lmms_eval.compare.readers import unique_names
 from lmms_eval.errors import UsageError
 from lmms_eval.viewer.chunks import Chunks, FolderChunks, PageChunks, forget_others, write_file
 from lmms_eval.viewer.comparison import ComparisonWriter
-from lmms_eval.viewer.distributions import histogram
+from lmms_eval.viewer.distributions import distributions
+from lmms_eval.viewer.headlines import headlines
 from lmms_eval.viewer.media import MediaStore
 from lmms_eval.viewer.numbers import breakdowns, result_rows
 from lmms_eval.viewer.options import ReportOptions
@@ -116,14 +117,14 @@ def _write_runs(
         shown.append([])
         details: dict[str, Any] = {}
         torn: list[str] = []
-        audits: list[Mapping[str, Any]] = []
+        written: list[TaskFacts] = []
         for place, task in enumerate(run.rows.tasks.values()):
             writer = TaskWriter(run, task, f"{number}-{place}", options, media)
             facts = writer.write(chunks)
             torn += writer.problems[:1]
             shown[-1].append(facts.rows)
             samples += len(facts.rows)
-            audits += facts.audits
+            written.append(facts)
             tasks.append(_task_entry(run, task.task, writer.key, facts))
             details[task.task] = _task_details(run, task.task, facts)
         rows = result_rows(run)
@@ -134,11 +135,9 @@ def _write_runs(
         entries.append(redacted(entry, options.redact))
         document = {key: value for key, value in run.document.items() if key not in ("results", "intervals")}
         entry["selection"] = _selection(run, tasks, options)
-        chunks.write(f"audit-{number}", redacted(audits, options.redact))
-        chunks.write(
-            f"run-{number}",
-            redacted({"tasks": details, "document": document, "state": dict(run.state)}, options.redact),
-        )
+        chunks.write(f"audit-{number}", redacted([one for facts in written for one in facts.audits], options.redact))
+        whole = {"tasks": details, "all": distributions(written), "document": document, "state": dict(run.state)}
+        chunks.write(f"run-{number}", redacted(whole, options.redact))
     compared = []
     if options.compare and len(runs) > 1:
         rows_of = [replace(run.rows, name=name) for run, name in zip(runs, names, strict=True)]
@@ -161,9 +160,7 @@ def _task_entry(run: ReportRun, task: str, key: str, facts: TaskFacts) -> dict[s
 def _task_details(run: ReportRun, task: str, facts: TaskFacts) -> dict[str, Any]:
     return {
         "breakdowns": breakdowns(run, run.rows.tasks[task], facts),
-        "latency": histogram(facts.latencies),
-        "tokens_in": histogram(facts.tokens_in),
-        "tokens_out": histogram(facts.tokens_out),
+        **distributions([facts]),
         "finish": dict(Counter(facts.finish)),
         "reasons": dict(Counter(reason for reason in facts.reasons if reason).most_common(20)),
     }
@@ -186,6 +183,7 @@ def _run_entry(run: ReportRun, number: int, name: str, rows: Sequence[Mapping[st
         "seconds": document.get("total_evaluation_time_seconds"),
         "command": state.get("command") or "",
         "rows": list(rows),
+        "headlines": headlines(document),
         "groups": {group: list(leaves) for group, leaves in run.rows.groups.items()},
         "warnings": warnings(run, rows),
         "notes": list(run.rows.notes),

@@ -1,4 +1,6 @@
 // Parts that the sections of the four benchmarks share.
+import type { ComponentChildren } from "preact";
+
 import { Bars, isFew, type Bar } from "./charts";
 import { Score, SortedTable, type Column } from "./common";
 import { count, plain, Text } from "./text";
@@ -8,6 +10,7 @@ export const object = (value: Json | undefined): JsonObject =>
   value !== null && typeof value === "object" && !Array.isArray(value) ? value : {};
 export const list = (value: Json | undefined): JsonObject[] => (Array.isArray(value) ? value.map(object) : []);
 export const numeric = (value: Json | undefined): number | null => (typeof value === "number" ? value : null);
+export const counted = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? "" : "s"}`;
 export const spaced = (name: string): string => plain(name.replaceAll("_", " "));
 
 /** A number with the ends of its interval as a list; the reason where there is none. */
@@ -27,8 +30,16 @@ export function Gaps({ gaps }: { gaps: Json | undefined }) {
   );
 }
 
+interface NumbersProps {
+  bars: Bar[];
+  label: string;
+  units?: string;
+  /** Another plot of the same numbers than bars. */
+  plot?: ComponentChildren;
+}
+
 /** Bars with intervals, and beside them the numbers. */
-export function Numbers({ bars, label, units = "N" }: { bars: Bar[]; label: string; units?: string }) {
+export function Numbers({ bars, label, units = "N", plot }: NumbersProps) {
   const columns: Column<Bar>[] = [
     { name: "Part", value: (bar) => bar.name },
     { name: "Score", class: "number", value: (bar) => bar.value, cell: (bar) => <Score cell={bar} /> },
@@ -36,7 +47,7 @@ export function Numbers({ bars, label, units = "N" }: { bars: Bar[]; label: stri
   ];
   return (
     <div class="halves">
-      <Bars bars={bars} label={label} />
+      {plot ?? <Bars bars={bars} label={label} />}
       <SortedTable rows={bars} columns={columns} label={label} rowClass={(bar) => (isFew(bar) ? "few" : "")} />
     </div>
   );

@@ -1,68 +1,102 @@
 // Breakdowns of a task by the columns of its documents, and the distributions of its latencies and tokens.
 import { useMemo, useState } from "preact/hooks";
 
+import { metricName } from "./cells";
 import { Bars, HistogramChart, isFew } from "./charts";
 import { Score, Section, SortedTable, type Column } from "./common";
 import { address } from "./route";
 import { Selection } from "./selection";
 import { count, number, plain, Text } from "./text";
-import type { Breakdown, Histogram, Part, RunDetails, RunEntry, TaskDetails } from "./types";
+import type { Breakdown, Distributions, Histogram, Part, RunDetails, RunEntry, TaskDetails } from "./types";
 
 export function Breakdowns({ run, details }: { run: RunEntry; details: RunDetails }) {
-  const [name, choose] = useState(run.tasks[0]?.name ?? "");
+  const tasks = run.tasks.map((task) => task.name).filter((task) => details.tasks[task]?.breakdowns.length);
+  const [name, choose] = useState(tasks[0] ?? "");
   const found = details.tasks[name];
   if (!run.tasks.length) return null;
   return (
     <Section title="Breakdowns">
       <Selection run={run} what="Breakdowns and distributions are over these; results and outcomes are those of the whole run." />
-      {run.tasks.length > 1 && (
-        <label class="field">
-          Task{" "}
-          <select class="long" value={name} onChange={(event) => choose(event.currentTarget.value)}>
-            {run.tasks.map((task) => (
-              <option value={task.name}>
-                {plain(task.name)} {columnsOf(details.tasks[task.name])}
-              </option>
-            ))}
-          </select>
-        </label>
-      )}
-      {found && <TaskNumbers key={name} run={run} task={name} details={found} />}
+      <Tasks names={tasks} now={name} choose={choose} />
+      {found ? <Columns key={name} run={run} task={name} breakdowns={found.breakdowns} /> : <p class="quiet">No column of the documents has few values.</p>}
     </Section>
   );
 }
 
-const columnsOf = (details: TaskDetails | undefined): string => (details?.breakdowns.length ? `(${details.breakdowns.length} columns)` : "");
+function Tasks({ names, now, choose }: { names: string[]; now: string; choose: (name: string) => void }) {
+  if (names.length < 2) return null;
+  return (
+    <label class="field">
+      Task
+      <select class="long" value={now} onChange={(event) => choose(event.currentTarget.value)}>
+        {names.map((name) => (
+          <option value={name}>{plain(name) || "all tasks"}</option>
+        ))}
+      </select>
+    </label>
+  );
+}
 
-function TaskNumbers({ run, task, details }: { run: RunEntry; task: string; details: TaskDetails }) {
-  const histograms: [string, Histogram | null, string][] = [
-    ["Latency", details.latency, "seconds"],
-    ["Tokens in", details.tokens_in, "tokens"],
-    ["Tokens out", details.tokens_out, "tokens"],
-  ];
+function Columns({ run, task, breakdowns }: { run: RunEntry; task: string; breakdowns: Breakdown[] }) {
+  const metrics = Object.keys(breakdowns[0]?.metrics ?? {});
+  const [metric, choose] = useState(metrics[0] ?? "");
   return (
     <>
-      {details.breakdowns.length === 0 && <p class="quiet">No column of the documents has few values.</p>}
-      {details.breakdowns.map((one) => (
-        <BreakdownPart run={run} task={task} breakdown={one} />
+      {metrics.length > 1 && (
+        <label class="field">
+          Metric
+          <select value={metric} onChange={(event) => choose(event.currentTarget.value)}>
+            {metrics.map((name) => (
+              <option value={name}>{metricName(name)}</option>
+            ))}
+          </select>
+        </label>
+      )}
+      {breakdowns.map((one) => (
+        <BreakdownPart key={one.column} run={run} task={task} column={one.column} metric={metric} parts={one.metrics[metric] ?? []} />
       ))}
-      <Ends details={details} />
-      <div class="cards">
-        {histograms.map(
-          ([title, histogram, unit]) =>
-            histogram && (
-              <div class="card">
-                <h3>{title}</h3>
-                <HistogramChart histogram={histogram} unit={unit} />
-                <p class="quiet">
-                  median {number(histogram.median, 3)}, 90 % below {number(histogram.p90, 3)}, largest {number(histogram.max, 3)}
-                  {histogram.beyond > 0 && ` (${count(histogram.beyond)} beyond the plot)`}, n = {count(histogram.n)}
-                </p>
-              </div>
-            ),
-        )}
-      </div>
     </>
+  );
+}
+
+/** Latencies and tokens of all samples, or of those of a task. */
+export function Distributed({ run, details }: { run: RunEntry; details: RunDetails }) {
+  const names = run.tasks.map((task) => task.name);
+  const [name, choose] = useState(names.length > 1 ? "" : (names[0] ?? ""));
+  const task = details.tasks[name];
+  const found = task ?? details.all;
+  if (!found.latency && !found.tokens_in && !found.tokens_out && !task) return null;
+  return (
+    <Section title="Latency and tokens">
+      <Tasks names={names.length > 1 ? ["", ...names] : []} now={name} choose={choose} />
+      {task && <Ends details={task} />}
+      <Histograms found={found} />
+    </Section>
+  );
+}
+
+function Histograms({ found }: { found: Distributions }) {
+  const histograms: [string, Histogram | null, string][] = [
+    ["Latency", found.latency, "seconds"],
+    ["Tokens in", found.tokens_in, "tokens"],
+    ["Tokens out", found.tokens_out, "tokens"],
+  ];
+  return (
+    <div class="cards">
+      {histograms.map(
+        ([title, histogram, unit]) =>
+          histogram && (
+            <div class="card">
+              <h3>{title}</h3>
+              <HistogramChart histogram={histogram} unit={unit} />
+              <p class="quiet">
+                median {number(histogram.median, 3)}, 90 % below {number(histogram.p90, 3)}, largest {number(histogram.max, 3)}
+                {histogram.beyond > 0 && ` (${count(histogram.beyond)} beyond the plot)`}, n = {count(histogram.n)}
+              </p>
+            </div>
+          ),
+      )}
+    </div>
   );
 }
 
@@ -93,17 +127,22 @@ function Ends({ details }: { details: TaskDetails }) {
   );
 }
 
-function BreakdownPart({ run, task, breakdown }: { run: RunEntry; task: string; breakdown: Breakdown }) {
-  const metrics = Object.keys(breakdown.metrics);
-  const [metric, choose] = useState(metrics[0] ?? "");
-  const parts = breakdown.metrics[metric] ?? [];
+interface PartProps {
+  run: RunEntry;
+  task: string;
+  column: string;
+  metric: string;
+  parts: Part[];
+}
+
+function BreakdownPart({ run, task, column, metric, parts }: PartProps) {
   const columns: Column<Part>[] = useMemo(
     () => [
       {
-        name: breakdown.column,
+        name: column,
         value: (part) => part.name,
         cell: (part) => (
-          <a href={address([run.name, task], new URLSearchParams({ [`m.${breakdown.column}`]: part.name }))}>
+          <a href={address([run.name, task], new URLSearchParams({ [`m.${column}`]: part.name }))}>
             <Text>{part.name}</Text>
           </a>
         ),
@@ -111,29 +150,19 @@ function BreakdownPart({ run, task, breakdown }: { run: RunEntry; task: string; 
       { name: "Mean", class: "number", value: (part) => part.value, cell: (part) => <Score cell={part} /> },
       { name: "N", class: "number", value: (part) => part.n, cell: (part) => count(part.n) },
     ],
-    [breakdown, run, task],
+    [column, run, task],
   );
   return (
     <details class="breakdown" open={parts.length <= 12}>
       <summary>
         <h3>
-          <Text>{breakdown.column}</Text>
+          <Text>{column}</Text>
         </h3>
         <span class="quiet">{parts.length} values</span>
       </summary>
-      {metrics.length > 1 && (
-        <label class="field">
-          Metric{" "}
-          <select value={metric} onChange={(event) => choose(event.currentTarget.value)}>
-            {metrics.map((name) => (
-              <option value={name}>{plain(name)}</option>
-            ))}
-          </select>
-        </label>
-      )}
       <div class="halves">
-        <Bars bars={parts} label={`${metric} by ${breakdown.column}`} />
-        <SortedTable rows={parts} columns={columns} label={plain(breakdown.column)} rowClass={(part) => (isFew(part) ? "few" : "")} />
+        <Bars bars={parts} label={`${metric} by ${column}`} />
+        <SortedTable rows={parts} columns={columns} label={plain(column)} rowClass={(part) => (isFew(part) ? "few" : "")} />
       </div>
     </details>
   );

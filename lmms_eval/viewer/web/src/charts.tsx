@@ -42,6 +42,7 @@ export const whiskers: Plugin = {
     chart.data.datasets.forEach((dataset, place) => {
       const scale = chart.scales[flat ? "x" : "y"];
       const intervals = (dataset as WithIntervals).intervals;
+      const apart = flat ? 0 : 6; // series of a curve have their points at the same places
       if (!scale || !intervals) return;
       ctx.save();
       ctx.strokeStyle = token("--ink");
@@ -50,7 +51,7 @@ export const whiskers: Plugin = {
         const interval = intervals[item];
         if (!interval) return;
         const [low, high] = interval.map((value) => scale.getPixelForValue(value)) as [number, number];
-        const at = flat ? element.y : element.x;
+        const at = (flat ? element.y : element.x) + apart * (place - (chart.data.datasets.length - 1) / 2);
         ctx.beginPath();
         for (const [fromX, fromY, toX, toY] of [
           [low, at, high, at],
@@ -177,7 +178,7 @@ export function HistogramChart({ histogram, unit }: { histogram: Histogram; unit
     },
     options: {
       scales: {
-        x: { title: { display: true, text: unit }, grid: { display: false }, ticks: { maxTicksLimit: 8, maxRotation: 0 } },
+        x: { title: { display: true, text: unit }, grid: { display: false }, ticks: { maxTicksLimit: 6, maxRotation: 0 } },
         y: { beginAtZero: true, ticks: { precision: 0, maxTicksLimit: 5 } },
       },
       plugins: {
@@ -218,15 +219,15 @@ export function Curve({ labels, series, label }: { labels: string[]; series: Ser
       })) as never,
     },
     options: {
-      scales: { y: reach(series.flatMap((one) => one.cells.filter((cell): cell is Cell => cell !== null))), x: { grid: { display: false } } },
+      scales: { y: reach(series.flatMap((one) => one.cells.filter((cell): cell is Cell => cell !== null))), x: { offset: true, grid: { display: false } } },
     },
     plugins: [whiskers],
   });
   return (
-    <>
+    <div>
       <Canvas config={useStable(config, series)} height={240} label={label} />
       <Legend names={series.map((one) => one.name)} />
-    </>
+    </div>
   );
 }
 

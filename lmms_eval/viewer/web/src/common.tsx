@@ -64,16 +64,19 @@ export function Score({ cell, shown = number }: { cell: Cell & { withheld?: stri
   );
 }
 
-const GRAVE = new Set(["problem", "state", "withheld", "failed"]);
+const KINDS = ["problem", "state", "withheld", "failed", "early", "unscored", "not_asked", "fixed", "answers"];
+const isGrave = (one: Warning): boolean => KINDS.indexOf(one.kind) < KINDS.indexOf("early");
 
+/** Sentences to be warned by, the gravest first. */
 export function Warnings({ warnings, most = 6 }: { warnings: Warning[]; most?: number }) {
   const [all, show] = useState(false);
   if (!warnings.length) return null;
-  const shown = all ? warnings : warnings.slice(0, most);
+  const sorted = [...warnings].sort((a, b) => KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind));
+  const shown = all ? sorted : sorted.slice(0, most);
   return (
     <ul class="warnings">
       {shown.map((one) => (
-        <li class={GRAVE.has(one.kind) ? "grave" : "mild"}>
+        <li class={isGrave(one) ? "grave" : "mild"}>
           {one.task && (
             <>
               <b>

@@ -25,6 +25,13 @@ export function GeneralBench({ set, part }: { set: string; part: JsonObject }) {
   );
 }
 
+const REST: Column<readonly [string, JsonObject]>[] = [
+  { name: "Level", value: ([level]) => NAMES[level] ?? level },
+  { name: "Without a score", title: "Tasks without a score, which count as 0", class: "number", value: ([, one]) => numeric(one.missing_rows) },
+  { name: "If at specialist", title: "The level with the specialists' scores for these tasks", class: "number", value: ([, one]) => numeric(one.if_at_specialist), cell: ([, one]) => number(numeric(one.if_at_specialist)) },
+  { name: "Wins needed", title: "Wins over specialists that the next level takes", class: "number", value: ([, one]) => numeric(one.wins_needed) ?? "out of reach" },
+];
+
 function Ladder({ found }: { found: JsonObject }) {
   const levels = object(found.levels);
   const tasks = Object.values(object(found.modalities)).reduce<number>((sum, one) => sum + (numeric(object(one).supported) ?? 0), 0);
@@ -39,14 +46,8 @@ function Ladder({ found }: { found: JsonObject }) {
       <h3>Levels</h3>
       <p class="quiet">Level reached: {found.level_reached === null ? "none" : String(found.level_reached)}. N: tasks with a score above 0.</p>
       <Numbers bars={bars} label="General-Level by level" />
-      <ul class="quiet">
-        {rest.map(([level, one]) => (
-          <li>
-            {NAMES[level]}: {count(numeric(one.missing_rows))} tasks without a score, which count as 0 (with the specialists' scores there:{" "}
-            {number(numeric(one.if_at_specialist))}); wins needed: {one.wins_needed === null ? "out of reach" : String(one.wins_needed)}
-          </li>
-        ))}
-      </ul>
+      <h3>What is missing</h3>
+      <SortedTable rows={rest} columns={REST} label="What the levels lack" />
     </>
   );
 }
@@ -76,7 +77,7 @@ function Modalities({ found }: { found: JsonObject }) {
   return (
     <>
       <h3>Modalities</h3>
-      <div class="halves">
+      <div class="halves stacked">
         {names.length > 2 && (
           <Radar
             labels={names}

@@ -1,5 +1,5 @@
 // MEGA-Bench: core, open and overall, and the five dimensions of its tasks.
-import { Gaps, Numbers, numeric, object, spaced, withEnds } from "./benchmark_parts";
+import { counted, Gaps, Numbers, numeric, object, spaced, withEnds } from "./benchmark_parts";
 import type { Bar } from "./charts";
 import { Section } from "./common";
 import { Text } from "./text";
@@ -37,7 +37,7 @@ export function MegaBench({ set, part }: { set: string; part: JsonObject }) {
         <details class="breakdown" open>
           <summary>
             <h3>{DIMENSIONS[name] ?? <Text>{spaced(name)}</Text>}</h3>
-            <span class="quiet">{Object.keys(object(parts)).length} keywords</span>
+            <span class="quiet">{counted(Object.keys(object(parts)).length, "keyword")}</span>
           </summary>
           <Numbers bars={bars(object(parts))} label={`MEGA-Bench by ${name}`} units="Tasks" />
         </details>

@@ -11,7 +11,8 @@ const RULES = ["official", "fixed"];
 
 function cell(value: Json | undefined, n: Json | undefined): Cell {
   const found = object(value);
-  return { value: numeric(found.score), low: numeric(found.low), high: numeric(found.high), n: numeric(n) ?? 0 };
+  const count = numeric(n) ?? 0;
+  return { value: numeric(found.score), low: numeric(found.low), high: numeric(found.high), n: count, method: count === 1 ? "n = 1" : undefined };
 }
 
 export function MileBench({ set, part }: { set: string; part: JsonObject }) {
@@ -46,20 +47,26 @@ function Pictures({ part, rule }: { part: JsonObject; rule: string }) {
   const scopes = [...new Set(rows.map((row) => String(row.scope)))];
   const [scope, choose] = useState(scopes[0] ?? "");
   const curve = rows.filter((row) => row.scope === scope);
-  const cells = (one: string): Cell[] => curve.map((row) => cell(object(row.by_sample)[one], row.samples));
+  const levels = list(part.image_levels).filter((row) => row.scope === scope && row.by_sample);
+  const named = (found: JsonObject[], key: string): Bar[] =>
+    found.map((row) => ({ name: String(row[key]), ...cell(object(row.by_sample)[rule], row.samples) }));
   return (
     <>
       <h3>Score by number of pictures</h3>
       <Choose names={scopes} now={scope} choose={choose} label="Tasks" />
-      <Curve
-        labels={curve.map((row) => String(row.images))}
-        series={RULES.map((name) => ({ name, cells: cells(name) }))}
-        label="Score by number of pictures"
-      />
       <Numbers
-        bars={cells(rule).map((one, place) => ({ name: String(curve[place]?.images), ...one }))}
-        label="By number of pictures"
+        bars={named(curve, "images")}
+        label="Score by number of pictures"
+        plot={
+          <Curve
+            labels={curve.map((row) => String(row.images))}
+            series={RULES.map((name) => ({ name, cells: curve.map((row) => cell(object(row.by_sample)[name], row.samples)) }))}
+            label="Score by number of pictures"
+          />
+        }
       />
+      <h3>Few, medium and many pictures</h3>
+      <Numbers bars={named(levels, "level")} label="Score by level of pictures" />
     </>
   );
 }

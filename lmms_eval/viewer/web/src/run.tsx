@@ -1,7 +1,7 @@
 // The page of one run: numbers, breakdowns, outcomes, times, and how it came about.
 import { auditAddress } from "./audit";
 import { Benchmarks } from "./benchmarks";
-import { Breakdowns } from "./breakdowns";
+import { Breakdowns, Distributed } from "./breakdowns";
 import { isFew } from "./charts";
 import { Score, Section, SortedTable, useLoaded, Waiting, Warnings, type Column } from "./common";
 import { percent, State } from "./home";
@@ -82,6 +82,7 @@ function Details({ run, details }: { run: RunEntry; details: RunDetails }) {
         {run.tasks.length > 1 && <OutcomeSums run={run} />}
         <OutcomeTable run={run} />
       </Section>
+      <Distributed run={run} details={details} />
       <Section title="How it was made">
         <Provenance run={run} details={details} />
       </Section>
@@ -148,5 +149,6 @@ function OutcomeTable({ run }: { run: RunEntry }) {
         )),
     },
   ];
-  return <SortedTable rows={run.tasks} columns={columns} label="Outcomes" most={MOST} />;
+  const rows = [...run.tasks].sort((a, b) => (a.outcomes.coverage ?? 1) - (b.outcomes.coverage ?? 1)); // what is missing first
+  return <SortedTable rows={rows} columns={columns} label="Outcomes" most={MOST} />;
 }
