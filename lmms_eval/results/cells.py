@@ -6,13 +6,14 @@ Every breakdown is made here, of a run's page, of ``lmms-eval show`` and in part
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lmms_eval.engine.order import STRATA, place_in
 from lmms_eval.results.run_reader.document import EarlyStop
-from lmms_eval.stats import ANY_NUMBER, MANY, Interval, NoInterval, score_interval
+from lmms_eval.stats import ANY_NUMBER, MANY, Interval, NoInterval, Sampled, score_interval
 from lmms_eval.stats.cells import CellMean, cell_means
 from lmms_eval.utils.numbers import ScoreRange
 
@@ -28,6 +29,7 @@ MOST_VALUES = 40
 MOST_COLUMNS = 24
 LONGEST = 60
 """Characters of a value; longer ones are texts, not classes."""
+_DIGITS = re.compile("([0-9]+)")
 FEW = MANY
 """Documents (clusters, where there are any) below which a number is marked: from there on the interval rests on the
 normal quantile, and holds what it promises also for scores of which a few lie far from the others
@@ -71,13 +73,15 @@ class Division:
         return cls(column, names, np.fromiter(codes, np.intp, len(values)))
 
 
-def natural(text: str) -> tuple[float, str]:
-    """Order values: numbers by their size, then texts."""
+def natural(text: str) -> tuple[float, list[tuple[str, int]]]:
+    """Order values: numbers by their size, then texts, in which runs of digits count as numbers."""
     try:
         number = float(text)
     except ValueError:
-        return (math.inf, text)
-    return (math.inf if math.isnan(number) else number, text)
+        number = math.inf
+    pieces = _DIGITS.split(text)
+    words = [(word, int(digits)) for word, digits in zip(pieces[::2], [*pieces[1::2], "-1"], strict=True)]
+    return (number if number < math.inf else math.inf, words)
 
 
 def divisions(metadata: Mapping[str, Sequence[str | None]]) -> list[Division]:
@@ -242,10 +246,16 @@ def _sampled(documents: Documents, asked: Asked | NoInterval, division: Division
         return [NoInterval("stopped early, no range known")] * count
     from lmms_eval.stats.cell_sequence import sampled_cells
 
-    shares = np.clip((documents.scores[asked.rows] - within.low) / width, 0.0, 1.0)
-    known = np.isfinite(shares)
+    scores, codes = documents.scores[asked.rows], division.codes[asked.rows]
+    known = np.isfinite(scores)
+    if count == 1 and not codes.any():  # all documents: their number is known, and the run stated this interval
+        sampled = Sampled(asked.of, within)
+        lows, highs = np.where(known, scores, within.low), np.where(known, scores, within.high)
+        sampled.after_each(lows.tolist(), highs.tolist())
+        return [sampled.interval()]
+    shares = np.clip((scores - within.low) / width, 0.0, 1.0)
     lows, highs = np.where(known, shares, 0.0), np.where(known, shares, 1.0)
-    ends = sampled_cells(lows, highs, division.codes[asked.rows], count, asked.of)
+    ends = sampled_cells(lows, highs, codes, count, asked.of)
     return [
         Interval(within.low + width * float(low), within.low + width * float(high), "betting")
         for low, high in zip(*ends, strict=True)

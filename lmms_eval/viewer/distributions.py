@@ -1,11 +1,22 @@
-"""Distributions of latencies and tokens over the samples of a task."""
+"""Distributions of latencies and tokens over the samples of tasks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from lmms_eval.viewer.samples import TaskFacts
+
 BINS = 32
+
+
+def distributions(tasks: Sequence[TaskFacts]) -> dict[str, dict[str, Any] | None]:
+    """Make the histograms of all samples of some tasks together."""
+    return {
+        "latency": histogram([value for task in tasks for value in task.latencies]),
+        "tokens_in": histogram([value for task in tasks for value in task.tokens_in]),
+        "tokens_out": histogram([value for task in tasks for value in task.tokens_out]),
+    }
 
 
 def histogram(values: Sequence[float | int | None]) -> dict[str, Any] | None:

@@ -14,7 +14,8 @@ from lmms_eval.compare.readers import unique_names
 from lmms_eval.errors import UsageError
 from lmms_eval.viewer.chunks import Chunks, FolderChunks, PageChunks, forget_others, write_file
 from lmms_eval.viewer.comparison import ComparisonWriter
-from lmms_eval.viewer.distributions import histogram
+from lmms_eval.viewer.distributions import distributions
+from lmms_eval.viewer.headlines import headlines
 from lmms_eval.viewer.media import MediaStore
 from lmms_eval.viewer.numbers import breakdowns, result_rows
 from lmms_eval.viewer.options import ReportOptions
@@ -114,18 +115,16 @@ def _write_runs(
     for number, (run, name) in enumerate(zip(runs, names, strict=True)):
         tasks: list[dict[str, Any]] = []
         shown.append([])
-        details: dict[str, Any] = {}
         torn: list[str] = []
-        audits: list[Mapping[str, Any]] = []
+        written: dict[str, TaskFacts] = {}
         for place, task in enumerate(run.rows.tasks.values()):
             writer = TaskWriter(run, task, f"{number}-{place}", options, media)
             facts = writer.write(chunks)
             torn += writer.problems[:1]
             shown[-1].append(facts.rows)
             samples += len(facts.rows)
-            audits += facts.audits
+            written[task.task] = facts
             tasks.append(_task_entry(run, task.task, writer.key, facts))
-            details[task.task] = task_details(run, task.task, facts)
         rows = result_rows(run)
         problems += [*run.problems, *torn]
         entry = run_entry(run, number, name, rows) | {"tasks": tasks}
@@ -134,11 +133,10 @@ def _write_runs(
         entries.append(redacted(entry, options.redact))
         document = {key: value for key, value in run.document.items() if key not in ("results", "intervals")}
         entry["selection"] = selection_told(run, tasks, options)
+        audits = [audit for facts in written.values() for audit in facts.audits]
         chunks.write(f"audit-{number}", redacted(audits, options.redact))
-        chunks.write(
-            f"run-{number}",
-            redacted({"tasks": details, "document": document, "state": dict(run.state)}, options.redact),
-        )
+        whole = {**run_details(run, written), "document": document, "state": dict(run.state)}
+        chunks.write(f"run-{number}", redacted(whole, options.redact))
     compared = []
     if options.compare and len(runs) > 1:
         rows_of = [replace(run.rows, name=name) for run, name in zip(runs, names, strict=True)]
@@ -158,13 +156,16 @@ def _task_entry(run: ReportRun, task: str, key: str, facts: TaskFacts) -> dict[s
     }
 
 
-def task_details(run: ReportRun, task: str, facts: TaskFacts, without_interval: str = "") -> dict[str, Any]:
-    """Make the breakdowns and distributions of a task; ``without_interval``: reason for which parts have none."""
+def run_details(run: ReportRun, facts: Mapping[str, TaskFacts], without_interval: str = "") -> dict[str, Any]:
+    """Make the breakdowns and distributions of each task; ``without_interval``: reason for which parts have none."""
+    tasks = {task: _task_details(run, task, found, without_interval) for task, found in facts.items()}
+    return {"tasks": tasks, "all": distributions(list(facts.values()))}
+
+
+def _task_details(run: ReportRun, task: str, facts: TaskFacts, without_interval: str) -> dict[str, Any]:
     return {
         "breakdowns": breakdowns(run, run.rows.tasks[task], facts, without_interval),
-        "latency": histogram(facts.latencies),
-        "tokens_in": histogram(facts.tokens_in),
-        "tokens_out": histogram(facts.tokens_out),
+        **distributions([facts]),
         "finish": dict(Counter(facts.finish)),
         "reasons": dict(Counter(reason for reason in facts.reasons if reason).most_common(20)),
     }
@@ -188,6 +189,7 @@ def run_entry(run: ReportRun, number: int, name: str, rows: Sequence[Mapping[str
         "seconds": document.get("total_evaluation_time_seconds"),
         "command": state.get("command") or "",
         "rows": list(rows),
+        "headlines": headlines(document),
         "groups": {group: list(leaves) for group, leaves in run.rows.groups.items()},
         "warnings": warnings(run, rows),
         "notes": list(run.rows.notes),

@@ -13,6 +13,7 @@ from lmms_eval.viewer.runs import ReportRun
 Plain = dict[str, Any]
 """An object of JSON."""
 
+FEW_TASKS = 3
 _OUTCOMES = (
     *("requested", "scored", "unscored", "failed", "not_asked", "coverage", "withheld", "reasons"),
     *("answers", "blank", "filtered", "truncated"),
@@ -32,7 +33,7 @@ def outcome_counts(run: ReportRun, task: str) -> Plain:
 
 
 def warnings(run: ReportRun, rows: Sequence[Mapping[str, Any]]) -> list[Plain]:
-    """List what a reader of the numbers has to know first, the gravest first."""
+    """List what a reader of the numbers has to know first; the page puts the gravest first."""
     found = [_warning("problem", "", problem) for problem in run.problems]
     state = str(run.document.get("state") or run.state.get("state") or "")
     if state and state not in ("complete", "stopped early"):
@@ -43,9 +44,10 @@ def warnings(run: ReportRun, rows: Sequence[Mapping[str, Any]]) -> list[Plain]:
         for task, stop in stops.items()
         if isinstance(stop, Mapping)
     ]
-    for task in part_of(run.document, "outcomes"):
-        found += _outcome_warnings(task, outcome_counts(run, task))
-    return found + list(_fixed_warnings(rows))
+    counts = {task: outcome_counts(run, task) for task in part_of(run.document, "outcomes")}
+    for task, outcome in counts.items():
+        found += _outcome_warnings(task, outcome)
+    return [*found, *_answer_warnings(counts), *_fixed_warnings(rows)]
 
 
 def _outcome_warnings(task: str, counts: Mapping[str, Any]) -> Iterator[Plain]:
@@ -56,9 +58,18 @@ def _outcome_warnings(task: str, counts: Mapping[str, Any]) -> Iterator[Plain]:
             reason = next(iter(counts.get("reasons") or ()), "")
             more = f" (most often: {reason})" if reason and name != "not_asked" else ""
             yield _warning(name, task, f"{counts[name]} of {counts['requested']} samples {text}{more}")
+
+
+def _answer_warnings(counts: Mapping[str, Mapping[str, Any]]) -> Iterator[Plain]:
+    """Answers that are no whole ones: by task, of more than a few tasks in one sentence."""
     for name in ("blank", "filtered", "truncated"):
-        if counts.get(name):
-            yield _warning("answers", task, f"{counts[name]} of {counts['answers']} answers are {name}")
+        found = {task: outcome for task, outcome in counts.items() if outcome.get(name)}
+        if len(found) > FEW_TASKS:
+            times, of = (sum(outcome[key] for outcome in found.values()) for key in (name, "answers"))
+            yield _warning("answers", "", f"{times} of {of} answers of {len(found)} tasks are {name}")
+            continue
+        for task, outcome in found.items():
+            yield _warning("answers", task, f"{outcome[name]} of {outcome['answers']} answers are {name}")
 
 
 def _fixed_warnings(rows: Sequence[Mapping[str, Any]]) -> Iterator[Plain]:

@@ -17,6 +17,7 @@ from lmms_eval.results.cells import (
     Documents,
     cells,
     divisions,
+    natural,
     whole_cell,
 )
 from lmms_eval.results.run_reader.document import EarlyStop
@@ -39,6 +40,11 @@ def test_columns_with_a_few_short_values_in_natural_order() -> None:
         ("level", ("-1", "9", "10", "all"), [2, 1, -1, 3, 0])
     ]
     assert len(divisions({str(number): ["a", "b"] for number in range(50)})) == MOST_COLUMNS
+
+
+def test_digits_within_texts_count_as_numbers() -> None:
+    values = ["T-10", "T-2", "S-1", "2.5", "-1", "nan", "inf", "T", "6-8", "40"]
+    assert sorted(values, key=natural) == ["-1", "2.5", "40", "6-8", "S-1", "T", "T-2", "T-10", "inf", "nan"]
 
 
 def test_scores_without_a_number_do_not_count() -> None:

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+import lmms_eval.viewer
 from lmms_eval.cli.main import main
+from lmms_eval.results.cells import FEW
 from lmms_eval.viewer.options import ReportOptions
 from lmms_eval.viewer.report import write_report
 from tests.viewer.conftest import Watched
@@ -33,12 +35,34 @@ PARTS: dict[str, Any] = {
         "mmie": {
             "gaps": [],
             "categories": {"SA": {"official": 4.125, "interval": [3.5, 4.75], "scored": 24}},
-            "tasks": {"mmie": {"repeats": {"askings": 3, "n": 20, "weighted_kappa": 0.625, "krippendorff_alpha": 0.5}}},
+            "tasks": {
+                "mmie": {
+                    "repeats": {"askings": 3, "n": 20, "weighted_kappa": 0.625, "krippendorff_alpha": 0.5},
+                    "calibration": {"n": 9, "pearson": 0.25, "corrected": {"mean": 2.5, "interval": [1.5, 3.5]}},
+                }
+            },
         }
     },
     "general_bench_report": {
         "general_bench": {
-            "levels": {"2": 4.35, "3": 3.5},
+            "general_level": {
+                "levels": {"level2": 4.35, "level3": 3.5},
+                "level_reached": 3,
+                "modalities": {
+                    name: {"supported": 7, "total": 99, "wins": 1, "level2": 8.5, "level3": 2.5}
+                    for name in ("Image", "Video", "Audio")
+                },
+                "language": {"T": 115, "supported": 28, "wins": 27, "score": 24.35},
+                "sensitivity": {
+                    level: {
+                        "interval": [1.71, 6.7], "no_interval": "", "missing_rows": 567, "if_at_specialist": 63.41,
+                        "wins_needed": wins,
+                        "modalities": {"Image": {"interval": [0.5, 9.5], "no_interval": ""},
+                                       "Video": {"interval": None, "no_interval": "0 in every draw"}},
+                    }
+                    for level, wins in (("level2", 0), ("level3", None))
+                },
+            },
             "tasks": [
                 {"task": f"{name}_x", "measure": "acc", "status": "scored", "official": value, "strict": value,
                  "stderr": 1.0, "unit": "percent", "answered": 20, "expected": 20}
@@ -62,28 +86,54 @@ def reports(quiz_runs: tuple[Path, Path], tmp_path_factory: pytest.TempPathFacto
     return folder / "report"
 
 
+def words(element: Any) -> str:
+    return " ".join(element.inner_text().split())
+
+
 def test_milebench_has_a_curve_and_needle_grids(reports: Path, watched: Watched) -> None:
     page = watched.open(reports, "#/baseline%40mile")
     section = page.wait_for_selector("section:has(h2:has-text('MileBench'))")
-    text = section.inner_text()
+    text = words(section)
     assert "Score by number of pictures" in text
-    assert "29.46\n11.45 – 57.44" in text
-    assert "TextNeedleInAHaystack: depth of the needle by number of pictures" in text
+    assert "29.46 11.45 – 57.44" in text
+    assert "TextNeedleInAHaystack Depth of the needle" in text
+    assert "no interval n = 1" in text
     assert page.query_selector("section canvas[aria-label='Score by number of pictures']")
 
 
-def test_the_other_benchmarks(reports: Path, watched: Watched) -> None:
+def test_pages_mark_few_documents_as_the_cells_do() -> None:
+    source = (Path(lmms_eval.viewer.__file__).parent / "web/src/charts.tsx").read_text()
+    assert f"const FEW = {FEW};" in source
+
+
+def test_megabench_shows_its_dimensions_at_once(reports: Path, watched: Watched) -> None:
     page = watched.open(reports, "#/baseline%40quiz")
     section = page.wait_for_selector("section:has(h2:has-text('MEGA-Bench'))")
-    assert "0.5120\n0.4000 – 0.6000" in section.inner_text()
-    page.select_option("label:has-text('Dimension') select", "app")
-    page.wait_for_selector("td:has-text('Coding')")
-    judge = page.inner_text("section:has(h2:has-text('MMIE'))")
-    assert "4.1250\n3.5000 – 4.7500" in judge
-    assert "weighted kappa 0.6250" in judge
-    general = page.inner_text("section:has(h2:has-text('General-Bench'))")
-    assert "Level 2: 4.3500 · Level 3: 3.5000" in general
-    assert "image comprehension 40 (1)" in general
+    text = words(section)
+    assert "0.5120 0.4000 – 0.6000" in text
+    assert "Skills" in text and "Application" in text
+    few = section.query_selector("tr.few:has-text('Planning')")
+    assert few is not None and "0.2500 0.1500 – 0.3500" in words(few)
+    assert "few" not in section.query_selector("tr:has-text('Coding')").get_attribute("class")
+
+
+def test_mmie_tells_how_far_the_judge_agrees(reports: Path, watched: Watched) -> None:
+    page = watched.open(reports, "#/baseline%40quiz")
+    text = words(page.wait_for_selector("section:has(h2:has-text('MMIE'))"))
+    assert "3.5000 – 4.7500" in text
+    assert "weighted kappa 0.6250 20" in text
+    assert "mean corrected for the judge's bias 2.5000 1.5000 – 3.5000 9" in text
+
+
+def test_general_bench_has_levels_with_intervals(reports: Path, watched: Watched) -> None:
+    page = watched.open(reports, "#/baseline%40quiz")
+    section = page.wait_for_selector("section:has(h2:has-text('General-Bench'))")
+    text = words(section)
+    assert "4.3500 1.7100 – 6.7000 21" in text
+    assert "Level 3 567 63.41 out of reach" in text
+    assert "8.5000 0.5000 – 9.5000" in text
+    assert "8.5000 0 in every draw" in text
+    assert page.query_selector("section canvas[aria-label='Levels by modality']")
 
 
 def test_boxes_are_drawn_over_the_picture(tmp_path: Path, watched: Watched) -> None:

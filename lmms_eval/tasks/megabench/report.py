@@ -13,17 +13,18 @@ from lmms_eval.plots.figure import PlotUnavailable
 from lmms_eval.tasks.megabench.breakdown import output
 from lmms_eval.tasks.megabench.breakdown.merge import TaskResult, merge
 from lmms_eval.tasks.megabench.breakdown.statistics import breakdown
-from lmms_eval.tasks.megabench.facts import labels
+from lmms_eval.tasks.megabench.facts import demo_labels, labels
 
 SETS: Mapping[str, tuple[str, ...]] = {
     "full": ("megabench_core", "megabench_open"),
     "single_image": ("megabench_core_si", "megabench_open_si"),
+    "demo": ("megabench_demo",),
 }
-"""Tasks that make one leaderboard row."""
+"""Tasks that make one leaderboard row, and those of the demonstration."""
 
 
 def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkReport | None:
-    """A breakdown of the full and of the single-image set, as far as the run holds them.
+    """A breakdown of the full, of the single-image and of the demonstration's set, as far as the run holds them.
 
     With ``stem`` the leaderboard's files, our intervals and a plot go to ``STEM_megabench_SET/``.
 
@@ -38,7 +39,7 @@ def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkRepo
         results = merge([_results(number) for number in numbers])
         if not results:
             continue
-        found = breakdown(results, labels())
+        found = breakdown(results, demo_labels() if name == "demo" else labels())
         gaps = [*(number.withheld for number in numbers if number.withheld), *found.warnings()]
         title = f"MEGA-Bench, {name.replace('_', ' ')} set"
         if gaps:

@@ -9,7 +9,7 @@ from typing import Any
 from lmms_eval.viewer.columns import TaskIndex
 from lmms_eval.viewer.live.pieces import PieceError, PieceName, Viewed, index_piece
 from lmms_eval.viewer.numbers import result_rows
-from lmms_eval.viewer.report import run_entry, selection_told, task_details
+from lmms_eval.viewer.report import run_details, run_entry, selection_told
 from lmms_eval.viewer.runs import ReportRun, finished_run
 from lmms_eval.viewer.samples import PER_TEXT, TaskFacts, TaskWriter, redacted
 from lmms_eval.viewer.warnings import outcome_counts
@@ -77,12 +77,9 @@ class FinishedRun:
             return index_piece(self._index(name.task), name)
 
     def _details(self) -> dict[str, Any]:
-        tasks = {
-            writer.task.task: task_details(self._run, writer.task.task, self._facts(place))
-            for place, writer in enumerate(self._writers)
-        }
+        facts = {writer.task.task: self._facts(place) for place, writer in enumerate(self._writers)}
         document = {key: value for key, value in self._run.document.items() if key not in ("results", "intervals")}
-        content = {"tasks": tasks, "document": document, "state": dict(self._run.state)}
+        content = {**run_details(self._run, facts), "document": document, "state": dict(self._run.state)}
         found: dict[str, Any] = redacted(content, self._viewed.options.redact)
         return found
 

@@ -30,7 +30,7 @@ from lmms_eval.viewer.live.machine import Machine
 from lmms_eval.viewer.live.numbers import live_entry, live_rows, live_task_entry, live_usage
 from lmms_eval.viewer.live.pieces import PieceError, PieceName, Viewed, index_piece
 from lmms_eval.viewer.live.running import Pace, RunningScore
-from lmms_eval.viewer.report import run_entry, selection_told, task_details
+from lmms_eval.viewer.report import run_details, run_entry, selection_told
 from lmms_eval.viewer.runs import ReportRun
 from lmms_eval.viewer.samples import TaskWriter, redacted
 
@@ -303,11 +303,8 @@ class GoingRun:
     def _details(self) -> dict[str, Any]:
         tasks = {name: self._rows(growing) for name, growing in self._documents.tasks.items()}
         run = self._report_run(tasks)
-        details = {
-            name: task_details(run, name, growing.shown(self._reason), self._reason)
-            for name, growing in self._documents.tasks.items()
-        }
-        content = {"tasks": details, "document": {}, "state": dict(self.state)}
+        facts = {name: growing.shown(self._reason) for name, growing in self._documents.tasks.items()}
+        content = {**run_details(run, facts, self._reason), "document": {}, "state": dict(self.state)}
         found: dict[str, Any] = redacted(content, self._viewed.options.redact)
         return found
 

@@ -15,6 +15,7 @@ import pytest
 from lmms_eval.media import header, load_image, probe
 from lmms_eval.tasks.megabench import utils
 from lmms_eval.tasks.megabench.data import parse_row
+from lmms_eval.tasks.megabench.facts import demo_labels, labels
 from lmms_eval.tasks.megabench.summary import task_scores
 
 REPOSITORY = Path(__file__).parents[3]
@@ -86,6 +87,20 @@ def test_the_script_makes_the_same_data_again(script: ModuleType, tmp_path: Path
             assert one.shape == other.shape and np.abs(one - other).max() <= (8 if name.suffix == ".jpg" else 0), name
         elif name.suffix == ".mp4":
             assert probe(DEMO / name) == probe(tmp_path / name)
+
+
+def test_labels_of_the_tasks_are_those_of_their_rows_in_published_words() -> None:
+    published = labels().values()
+    found = demo_labels()
+    assert set(found) == {row["task_name"] for row in docs()}
+    for row in docs():
+        label = found[row["task_name"]]
+        assert (label.application, label.input_format, label.output_format) == (
+            row["application"], row["input_format"], row["output_format"],
+        )  # fmt: skip
+        assert (label.visual_inputs == "video") == (parse_row(row).kind != "image")
+        assert label.visual_inputs in {one.visual_inputs for one in published}
+        assert set(label.skills) <= {skill for one in published for skill in one.skills}
 
 
 def test_macro_mean_is_over_tasks() -> None:

@@ -224,8 +224,9 @@ def _interval(mean: float, scores: Sequence[float]) -> Interval | NoInterval:
 
 
 def _with_interval(value: float, interval: Interval | NoInterval, fixed: float) -> dict[str, Any]:
-    ends = None if isinstance(interval, NoInterval) else [interval.low, interval.high]
-    return {"score": value, "ci95": ends, "fixed": fixed}
+    if isinstance(interval, NoInterval):
+        return {"score": value, "ci95": None, "no_interval": interval.reason, "fixed": fixed}
+    return {"score": value, "ci95": [interval.low, interval.high], "fixed": fixed}
 
 
 def _side_interval(side: Side | None) -> dict[str, Any] | None:

@@ -46,13 +46,26 @@ class TaskFacts:
     """By field, auxiliary scores included."""
 
 
+def _rows(name: str) -> list[dict[str, str]]:
+    with open(Path(__file__).with_name(name), encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def _labels(row: Mapping[str, str]) -> Labels:
+    return Labels(
+        tuple(row["skills"].split(";")),
+        row["input_format"],
+        row["output_format"],
+        row["visual_inputs"],
+        row["application"],
+    )
+
+
 @functools.cache
 def tasks() -> Mapping[str, TaskFacts]:
     """All 505 tasks by name, in the order of the data set (core, then open)."""
-    with open(Path(__file__).with_name("tasks.tsv"), encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     found: dict[str, TaskFacts] = {}
-    for row in rows:
+    for row in _rows("tasks.tsv"):
         metrics = json.loads(row["metrics"])
         found[row["task"]] = TaskFacts(
             name=row["task"],
@@ -61,13 +74,7 @@ def tasks() -> Mapping[str, TaskFacts]:
             queries=int(row["queries"]),
             demonstrations=int(row["demonstrations"]),
             single_image_first_id=int(row["single_image_first_id"]) if row["single_image_first_id"] else None,
-            labels=Labels(
-                tuple(row["skills"].split(";")),
-                row["input_format"],
-                row["output_format"],
-                row["visual_inputs"],
-                row["application"],
-            ),
+            labels=_labels(row),
             parser=row["parser"],
             aggregation=row["aggregation"],
             metrics=MappingProxyType(metrics),
@@ -80,3 +87,9 @@ def tasks() -> Mapping[str, TaskFacts]:
 def labels() -> Mapping[str, Labels]:
     """The labels of every task by its name."""
     return MappingProxyType({name: task.labels for name, task in tasks().items()})
+
+
+@functools.cache
+def demo_labels() -> Mapping[str, Labels]:
+    """The labels of the demonstration's tasks, in the words of the published ones (``demo.tsv``)."""
+    return MappingProxyType({row["task"]: _labels(row) for row in _rows("demo.tsv")})

@@ -1,6 +1,7 @@
 // The columns of the list of samples, and their cells.
 import type { ComponentChildren } from "preact";
 
+import { cut } from "./amounts";
 import { Picture } from "./media";
 import { mainScore, STATUSES, type Table } from "./table";
 import { count, number, plain, seconds, Text } from "./text";
@@ -13,7 +14,7 @@ export interface ListColumn {
   cell: (row: number) => ComponentChildren;
 }
 
-const metricName = (name: string): string => plain(name.replace(/,none$/, ""));
+export const metricName = (name: string): string => plain(name.replace(/,none$/, ""));
 
 /** All columns that a table has; which are shown stands in the address. */
 export function allColumns(table: Table, params: URLSearchParams): ListColumn[] {
@@ -24,7 +25,7 @@ export function allColumns(table: Table, params: URLSearchParams): ListColumn[] 
   });
   const columns: ListColumn[] = [
     text("id", "Id", "minmax(56px, 96px)"),
-    { key: "task", name: "Task", width: "minmax(80px, 1fr)", cell: (row) => <Text>{table.tasks[table.task(row)]?.name}</Text> },
+    { key: "task", name: "Task", width: "minmax(120px, 200px)", cell: (row) => <TaskName name={table.tasks[table.task(row)]?.name ?? ""} /> },
     { key: "thumb", name: "Picture", width: "52px", cell: (row) => <Picture src={table.text("thumb", row)} /> },
     { key: `s.${main}`, name: metricName(main) || "Score", width: "minmax(64px, 96px)", class: "number", cell: (row) => <ScoreCell table={table} row={row} main={main} /> },
     text("answer", "Answer", "minmax(90px, 3fr)"),
@@ -41,6 +42,13 @@ export function allColumns(table: Table, params: URLSearchParams): ListColumn[] 
   columns.push(...table.names("m.").map((name) => text(`m.${name}`, plain(name), "minmax(72px, 1fr)")));
   return columns;
 }
+
+/** Names of tasks often begin alike, so what is left out is the middle. */
+const TaskName = ({ name }: { name: string }) => (
+  <span title={plain(name)}>
+    <Text>{cut(name, 27)}</Text>
+  </span>
+);
 
 function isUseful(table: Table, key: string): boolean {
   if (key === "task") return table.tasks.length > 1;

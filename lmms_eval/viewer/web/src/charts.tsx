@@ -42,6 +42,7 @@ export const whiskers: Plugin = {
     chart.data.datasets.forEach((dataset, place) => {
       const scale = chart.scales[flat ? "x" : "y"];
       const intervals = (dataset as WithIntervals).intervals;
+      const apart = flat ? 0 : 6; // series of a curve have their points at the same places
       if (!scale || !intervals) return;
       ctx.save();
       ctx.strokeStyle = token("--ink");
@@ -50,7 +51,7 @@ export const whiskers: Plugin = {
         const interval = intervals[item];
         if (!interval) return;
         const [low, high] = interval.map((value) => scale.getPixelForValue(value)) as [number, number];
-        const at = flat ? element.y : element.x;
+        const at = (flat ? element.y : element.x) + apart * (place - (chart.data.datasets.length - 1) / 2);
         ctx.beginPath();
         for (const [fromX, fromY, toX, toY] of [
           [low, at, high, at],
@@ -147,19 +148,25 @@ export interface Bar extends Cell {
   name: string;
 }
 
-const FEW = 10;
+const FEW = 30; // as lmms_eval/results/cells.py
 /** Numbers that rest on few documents are shaded. */
-export const isFew = (cell: { n: number }): boolean => cell.n < FEW;
+export const isFew = (cell: { n: number; few?: boolean }): boolean => cell.few ?? cell.n < FEW;
 
 const interval = (cell: Cell): [number, number] | null =>
   cell.low !== null && cell.high !== null ? [cell.low, cell.high] : null;
 
-const reach = (cells: Cell[]): { min?: number; max?: number } => {
+/** The ends of an axis: those of the scale where it can be told, else so that all intervals lie within. */
+const reach = (cells: Cell[]): { min?: number; max?: number; suggestedMin?: number; suggestedMax?: number } => {
   const values = cells.flatMap((cell) => [cell.value, cell.low, cell.high]).filter((value): value is number => value !== null);
   if (!values.length) return {};
   const low = Math.min(...values);
   const high = Math.max(...values);
-  return { min: low >= 0 ? 0 : undefined, max: low >= 0 && high <= 1 ? 1 : low >= 0 && high <= 100 && high > 10 ? 100 : undefined };
+  return {
+    min: low >= 0 ? 0 : undefined,
+    max: low >= 0 && high <= 1 ? 1 : low >= 0 && high <= 100 && high > 10 ? 100 : undefined,
+    suggestedMin: low,
+    suggestedMax: high,
+  };
 };
 
 /** Around zero, as far as the intervals reach: for differences, which may be small beside the whole scale. */
@@ -204,7 +211,11 @@ export function Bars({ bars, label, table, isDifference = false }: { bars: Bar[]
   return <Canvas config={useStable(config, bars)} height={36 + 24 * bars.length} label={label} table={table} numbers={table ? undefined : numbers} />;
 }
 
-const shortened = (text: string): string => (text.length > 28 ? `${text.slice(0, 27)}…` : text);
+/** A label beside bars, which on a narrow page must leave them room. */
+function shortened(text: string): string {
+  const most = window.innerWidth < 640 ? 18 : 28;
+  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
+}
 
 /** Keeps a function while what it is made from stays the same. */
 export function useStable<T>(make: () => T, from: unknown): () => T {
@@ -222,7 +233,7 @@ export function HistogramChart({ histogram, unit }: { histogram: Histogram; unit
     },
     options: {
       scales: {
-        x: { title: { display: true, text: unit }, grid: { display: false }, ticks: { maxTicksLimit: 8, maxRotation: 0 } },
+        x: { title: { display: true, text: unit }, grid: { display: false }, ticks: { maxTicksLimit: 6, maxRotation: 0 } },
         y: { beginAtZero: true, ticks: { precision: 0, maxTicksLimit: 5 } },
       },
       plugins: {
@@ -265,15 +276,15 @@ export function Curve({ labels, series, label }: { labels: string[]; series: Ser
       })) as never,
     },
     options: {
-      scales: { y: reach(series.flatMap((one) => one.cells.filter((cell): cell is Cell => cell !== null))), x: { grid: { display: false } } },
+      scales: { y: reach(series.flatMap((one) => one.cells.filter((cell): cell is Cell => cell !== null))), x: { offset: true, grid: { display: false } } },
     },
     plugins: [whiskers],
   });
   return (
-    <>
+    <div>
       <Canvas config={useStable(config, series)} height={240} label={label} numbers={numbersOf(labels, series)} />
       <Legend names={series.map((one) => one.name)} />
-    </>
+    </div>
   );
 }
 
@@ -306,7 +317,6 @@ export function Radar({ labels, series, label }: { labels: string[]; series: Ser
       scales: {
         r: {
           beginAtZero: true,
-          suggestedMax: 100,
           grid: { color: token("--line") },
           angleLines: { color: token("--line") },
           ticks: { backdropColor: "transparent", maxTicksLimit: 5 },
@@ -314,5 +324,10 @@ export function Radar({ labels, series, label }: { labels: string[]; series: Ser
       },
     },
   });
-  return <Canvas config={useStable(config, series)} height={340} label={label} numbers={numbersOf(labels, series)} />;
+  return (
+    <div>
+      <Canvas config={useStable(config, series)} height={340} label={label} numbers={numbersOf(labels, series)} />
+      <Legend names={series.map((one) => one.name)} />
+    </div>
+  );
 }

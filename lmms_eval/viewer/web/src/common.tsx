@@ -100,16 +100,19 @@ export function Score({ cell, shown = number }: { cell: Cell & { withheld?: stri
   );
 }
 
-const GRAVE = new Set(["problem", "state", "withheld", "failed"]);
+const KINDS = ["problem", "state", "withheld", "failed", "early", "unscored", "not_asked", "fixed", "answers"];
+const isGrave = (one: Warning): boolean => KINDS.indexOf(one.kind) < KINDS.indexOf("early");
 
+/** Sentences to be warned by, the gravest first. */
 export function Warnings({ warnings, most = 6 }: { warnings: Warning[]; most?: number }) {
   const [all, show] = useState(false);
   if (!warnings.length) return null;
-  const shown = all ? warnings : warnings.slice(0, most);
+  const sorted = [...warnings].sort((a, b) => KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind));
+  const shown = all ? sorted : sorted.slice(0, most);
   return (
     <ul class="warnings">
       {shown.map((one) => (
-        <li class={GRAVE.has(one.kind) ? "grave" : "mild"}>
+        <li class={isGrave(one) ? "grave" : "mild"}>
           {one.task && (
             <>
               <b>
@@ -140,18 +143,22 @@ export interface Column<T> {
   class?: string;
 }
 
-/** A table that is sorted by clicking a heading. */
+/** A table that is sorted by clicking a heading; with `most`, of more rows the others are shown when asked for. */
 export function SortedTable<T>(props: {
   rows: T[];
   columns: Column<T>[];
   label: string;
   id?: string;
   rowClass?: (row: T) => string;
+  most?: number;
 }) {
+  const [all, showAll] = useState(false);
   const [sort, set] = useState<{ column: number; down: boolean } | null>(null);
   const rows = [...props.rows];
   const by = sort && props.columns[sort.column];
   if (sort && by) rows.sort((a, b) => compare(by.value(a), by.value(b), sort.down));
+  // A button for two or three rows takes as much room as they do.
+  const shown = all || props.most === undefined || rows.length <= props.most + 3 ? rows : rows.slice(0, props.most);
   const click = (column: number) => set(sort?.column === column ? { column, down: !sort.down } : { column, down: false });
   return (
     <div class="scroll" role="region" aria-label={plain(props.label)} tabIndex={0}>
@@ -172,7 +179,7 @@ export function SortedTable<T>(props: {
           </tr>
         </thead>
         <tbody>
-          {rows.map((row) => (
+          {shown.map((row) => (
             <tr class={props.rowClass?.(row)}>
               {props.columns.map((column) => (
                 <td class={column.class}>{column.cell ? column.cell(row) : <Text>{column.value(row)}</Text>}</td>
@@ -181,6 +188,11 @@ export function SortedTable<T>(props: {
           ))}
         </tbody>
       </table>
+      {shown.length < rows.length && (
+        <p>
+          <button onClick={() => showAll(true)}>Show all {rows.length} rows</button>
+        </p>
+      )}
     </div>
   );
 }

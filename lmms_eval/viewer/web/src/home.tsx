@@ -1,4 +1,5 @@
 // The first page: runs, what to be warned of, and a matrix of tasks and runs.
+import { cut } from "./amounts";
 import { Score, Section, SortedTable, Waiting, Warnings, type Column } from "./common";
 import { LiveLine } from "./live";
 import { Name } from "./name";
@@ -6,10 +7,14 @@ import { address } from "./route";
 import { count, plain, seconds, Text, told } from "./text";
 import type { JsonObject, Report, ResultRow, RunEntry } from "./types";
 
-export function headlines(run: RunEntry): ResultRow[] {
+/** The first number of each task. */
+function firsts(run: RunEntry): ResultRow[] {
   const seen = new Set<string>();
   return run.rows.filter((row) => !seen.has(row.task) && (row.value !== null || row.withheld) && seen.add(row.task));
 }
+
+/** The benchmarks' own numbers, then the first one of each task. */
+export const headlines = (run: RunEntry): ResultRow[] => [...run.headlines.filter((row) => row.value !== null), ...firsts(run)];
 
 export function total(run: RunEntry, key: string): number | null {
   const sum = (run.usage.total as JsonObject | undefined)?.[key];
@@ -30,10 +35,22 @@ export function coverage(run: RunEntry): number | null {
 
 const STAGES = ["collect", "ask", "score", "check", "aggregate"];
 
-function stages(run: RunEntry): string {
-  return STAGES.filter((stage) => typeof run.timing[stage] === "number")
-    .map((stage) => `${stage} ${seconds(run.timing[stage] as number)}`)
-    .join(" · ");
+/** The time of all stages, and of those that took a tenth of it or more. */
+function Time({ run }: { run: RunEntry }) {
+  const whole = duration(run);
+  const all = STAGES.filter((stage) => typeof run.timing[stage] === "number").map((stage): [string, number] => [stage, run.timing[stage] as number]);
+  return (
+    <span title={all.map(([stage, time]) => `${stage} ${seconds(time)}`).join(" · ")}>
+      {seconds(whole)}
+      {all
+        .filter(([, time]) => whole && time >= whole / 10)
+        .map(([stage, time]) => (
+          <small class="line">
+            {stage} {seconds(time)}
+          </small>
+        ))}
+    </span>
+  );
 }
 
 const duration = (run: RunEntry): number | null => {
@@ -77,7 +94,7 @@ const COLUMNS: Column<RunEntry>[] = [
     value: coverage,
     cell: (run) => percent(coverage(run)),
   },
-  { name: "Date", value: date },
+  { name: "Date", value: date, cell: (run) => date(run).split(" ").map((part) => <span class="line whole">{part}</span>) },
   {
     name: "Tokens",
     title: "Tokens in and out",
@@ -91,7 +108,7 @@ const COLUMNS: Column<RunEntry>[] = [
     title: "Time of all stages",
     class: "number",
     value: duration,
-    cell: (run) => <span title={stages(run)}>{seconds(duration(run))}</span>,
+    cell: (run) => <Time run={run} />,
   },
 ];
 
@@ -124,6 +141,9 @@ function Headlines({ run }: { run: RunEntry }) {
     <div class="headlines">
       {rows.map((row) => (
         <span title={plain(`${row.task}: ${row.metric}`)}>
+          <small class="line">
+            <Text>{cut(row.metric, 24)}</Text>
+          </small>
           <Score cell={row} />
         </span>
       ))}
@@ -132,8 +152,11 @@ function Headlines({ run }: { run: RunEntry }) {
 }
 
 function Matrix({ report }: { report: Report }) {
-  const tasks = [...new Set(report.runs.flatMap((run) => headlines(run).map((row) => row.task)))];
-  const byRun = report.runs.map((run) => new Map(headlines(run).map((row) => [row.task, row])));
+  const named = (row: ResultRow, run: RunEntry): string => (run.headlines.includes(row) ? `${row.task}: ${row.metric}` : row.task);
+  const byRun = report.runs.map((run) => new Map(headlines(run).map((row) => [named(row, run), row])));
+  const own = new Set(report.runs.flatMap((run) => run.headlines.map((row) => named(row, run))));
+  const all = [...new Set(byRun.flatMap((rows) => [...rows.keys()]))];
+  const tasks = [...all.filter((name) => own.has(name)), ...all.filter((name) => !own.has(name))];
   return (
     <div class="scroll" role="region" aria-label="Tasks and runs" tabIndex={0}>
       <table class="matrix">
@@ -216,7 +239,7 @@ export function Home({ report }: { report: Report }) {
       {report.runs.length > 0 && (
         <>
           <Section title="Runs">
-            <SortedTable rows={report.runs} columns={COLUMNS} label="Runs" />
+            <SortedTable rows={report.runs} columns={COLUMNS.filter((one) => one.name !== "Cost" || report.runs.some((run) => cost(run) !== "–"))} label="Runs" />
           </Section>
           <Section title="Tasks">
             <Matrix report={report} />

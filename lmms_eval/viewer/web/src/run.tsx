@@ -1,17 +1,18 @@
 // The page of one run: numbers, breakdowns, outcomes, times, and how it came about.
-import { useId, useMemo, useState } from "preact/hooks";
-
 import { auditAddress } from "./audit";
 import { Benchmarks } from "./benchmarks";
-import { Box } from "./box";
-import { Bars, HistogramChart, isFew } from "./charts";
+import { Breakdowns, Distributed } from "./breakdowns";
+import { isFew } from "./charts";
 import { Score, Section, SortedTable, useLoaded, Waiting, Warnings, type Column } from "./common";
-import { cost, percent, State, total } from "./home";
+import { percent, State } from "./home";
 import { LiveSection } from "./live";
+import { Provenance } from "./provenance";
 import { address, ALL } from "./route";
-import { Selection } from "./selection";
-import { count, number, plain, seconds, Text, told } from "./text";
-import type { Breakdown, Histogram, JsonObject, Outcomes, Part, ResultRow, RunDetails, RunEntry, TaskDetails, TaskEntry } from "./types";
+import { count, number, Text } from "./text";
+import type { Outcomes, ResultRow, RunDetails, RunEntry, TaskEntry } from "./types";
+
+/** Rows of a table that are shown at first. */
+const MOST = 16;
 
 export function RunPage({ run }: { run: RunEntry }) {
   const { content, error } = useLoaded<RunDetails>(`run-${run.number}`);
@@ -71,121 +72,23 @@ function Results({ run }: { run: RunEntry }) {
     { name: "Interval", title: "How the interval came about", value: (row) => row.method ?? "" },
     { name: "Filter", value: (row) => row.filter },
   ];
-  return <SortedTable rows={run.rows} columns={columns} label="Results" rowClass={(row) => (isFew(row) ? "few" : "")} />;
+  return <SortedTable rows={run.rows} columns={columns} label="Results" most={MOST} rowClass={(row) => (isFew(row) ? "few" : "")} />;
 }
 
 function Details({ run, details }: { run: RunEntry; details: RunDetails }) {
   return (
     <>
       <Benchmarks document={details.document} />
-      <Tasks run={run} details={details} />
+      <Breakdowns run={run} details={details} />
       <Section title="Outcomes">
+        {run.tasks.length > 1 && <OutcomeSums run={run} />}
         <OutcomeTable run={run} />
       </Section>
+      <Distributed run={run} details={details} />
       <Section title="How it was made">
         <Provenance run={run} details={details} />
       </Section>
     </>
-  );
-}
-
-function Tasks({ run, details }: { run: RunEntry; details: RunDetails }) {
-  const [name, choose] = useState(run.tasks[0]?.name ?? "");
-  const found = details.tasks[name];
-  if (!run.tasks.length) return null;
-  return (
-    <Section title="Breakdowns">
-      <Selection run={run} what="Breakdowns and distributions are over these; results and outcomes are those of the whole run." />
-      {run.tasks.length > 1 && (
-        <label class="field">
-          Task{" "}
-          <select value={name} onChange={(event) => choose(event.currentTarget.value)}>
-            {run.tasks.map((task) => (
-              <option value={task.name}>{plain(task.name)}</option>
-            ))}
-          </select>
-        </label>
-      )}
-      {found && <TaskNumbers key={name} run={run} task={name} details={found} />}
-    </Section>
-  );
-}
-
-function TaskNumbers({ run, task, details }: { run: RunEntry; task: string; details: TaskDetails }) {
-  const histograms: [string, Histogram | null, string][] = [
-    ["Latency", details.latency, "seconds"],
-    ["Tokens in", details.tokens_in, "tokens"],
-    ["Tokens out", details.tokens_out, "tokens"],
-  ];
-  return (
-    <>
-      {details.breakdowns.length === 0 && <p class="quiet">No column of the documents has few values.</p>}
-      {details.breakdowns.map((one) => (
-        <BreakdownPart run={run} task={task} breakdown={one} />
-      ))}
-      <div class="cards">
-        {histograms.map(
-          ([title, histogram, unit]) =>
-            histogram && (
-              <div class="card">
-                <h3>{title}</h3>
-                <HistogramChart histogram={histogram} unit={unit} />
-                <p class="quiet">
-                  median {number(histogram.median, 3)}, 90 % below {number(histogram.p90, 3)}, largest {number(histogram.max, 3)}
-                  {histogram.beyond > 0 && ` (${count(histogram.beyond)} beyond the plot)`}, n = {count(histogram.n)}
-                </p>
-              </div>
-            ),
-        )}
-      </div>
-    </>
-  );
-}
-
-function BreakdownPart({ run, task, breakdown }: { run: RunEntry; task: string; breakdown: Breakdown }) {
-  const table = useId();
-  const metrics = Object.keys(breakdown.metrics);
-  const [metric, choose] = useState(metrics[0] ?? "");
-  const parts = breakdown.metrics[metric] ?? [];
-  const columns: Column<Part>[] = useMemo(
-    () => [
-      {
-        name: breakdown.column,
-        value: (part) => part.name,
-        cell: (part) => (
-          <a href={address([run.name, task], new URLSearchParams({ [`m.${breakdown.column}`]: part.name }))}>
-            <Text>{part.name}</Text>
-          </a>
-        ),
-      },
-      { name: "Mean", class: "number", value: (part) => part.value, cell: (part) => <Score cell={part} /> },
-      { name: "N", class: "number", value: (part) => part.n, cell: (part) => count(part.n) },
-    ],
-    [breakdown, run, task],
-  );
-  return (
-    <details class="breakdown" open={parts.length <= 12}>
-      <summary>
-        <h3>
-          <Text>{breakdown.column}</Text>
-        </h3>
-        <span class="quiet">{parts.length} values</span>
-      </summary>
-      {metrics.length > 1 && (
-        <label class="field">
-          Metric{" "}
-          <select value={metric} onChange={(event) => choose(event.currentTarget.value)}>
-            {metrics.map((name) => (
-              <option value={name}>{plain(name)}</option>
-            ))}
-          </select>
-        </label>
-      )}
-      <div class="halves">
-        <Bars bars={parts} label={`${metric} by ${breakdown.column}`} table={table} />
-        <SortedTable id={table} rows={parts} columns={columns} label={breakdown.column} rowClass={(part) => (isFew(part) ? "few" : "")} />
-      </div>
-    </details>
   );
 }
 
@@ -200,10 +103,34 @@ const KINDS: [keyof Outcomes, string][] = [
   ["truncated", "Truncated"],
 ];
 
+/** Sums over all tasks, as one bar of kinds would show them. */
+function OutcomeSums({ run }: { run: RunEntry }) {
+  const sums = KINDS.map(([key, name]): [string, number] => [
+    name,
+    run.tasks.reduce((sum, task) => sum + ((task.outcomes[key] as number | undefined) ?? 0), 0),
+  ]);
+  return (
+    <p>
+      {sums
+        .filter(([, number], place) => place < 2 || number > 0)
+        .map(([name, number]) => `${name}: ${count(number)}`)
+        .join(" · ")}
+    </p>
+  );
+}
+
 function OutcomeTable({ run }: { run: RunEntry }) {
   const kinds = KINDS.filter(([key], place) => place < 2 || run.tasks.some((task) => task.outcomes[key]));
   const columns: Column<TaskEntry>[] = [
-    { name: "Task", value: (task) => task.name },
+    {
+      name: "Task",
+      value: (task) => task.name,
+      cell: (task) => (
+        <a href={address([run.name, task.name])}>
+          <Text>{task.name}</Text>
+        </a>
+      ),
+    },
     ...kinds.map(
       ([key, name]): Column<TaskEntry> => ({
         name,
@@ -224,65 +151,6 @@ function OutcomeTable({ run }: { run: RunEntry }) {
         )),
     },
   ];
-  return <SortedTable rows={run.tasks} columns={columns} label="Outcomes" />;
-}
-
-const SHOWN = ["config", "model", "judge", "cache", "sandbox", "library_versions", "machine", "versions", "n-shot", "timing", "usage"];
-
-function Provenance({ run, details }: { run: RunEntry; details: RunDetails }) {
-  const document = details.document;
-  const facts: [string, unknown][] = [
-    ["Model", run.model],
-    ["Arguments", told(run.model_args)],
-    ["Run key", document.run_key],
-    ["Commit", document.git_hash],
-    ["Version", (document.library_versions as JsonObject | undefined)?.lmms_eval],
-    ["Prompts", document.prompt_fingerprint],
-    ["Tokens", total(run, "total_tokens") === null ? "" : `${count(total(run, "input_tokens"))} in, ${count(total(run, "output_tokens"))} out`],
-    ["Cost", cost(run) === "–" ? "" : cost(run)],
-    ["Wall time", run.seconds ? seconds(Number(run.seconds)) : ""],
-  ];
-  const parts = SHOWN.filter((key) => document[key] && Object.keys(document[key] as object).length);
-  return (
-    <>
-      <dl class="facts">
-        {facts.map(
-          ([name, value]) =>
-            value ? (
-              <>
-                <dt>{name}</dt>
-                <dd>
-                  <Text>{told(value)}</Text>
-                </dd>
-              </>
-            ) : null,
-        )}
-      </dl>
-      {run.command && (
-        <>
-          <h3>Command that continues the run</h3>
-          <Box>
-            <Text>{run.command}</Text>
-          </Box>
-        </>
-      )}
-      {run.notes.length > 0 && (
-        <ul>
-          {run.notes.map((note) => (
-            <li>
-              <Text>{note}</Text>
-            </li>
-          ))}
-        </ul>
-      )}
-      {parts.map((key) => (
-        <details>
-          <summary>{key.replaceAll("_", " ")}</summary>
-          <Box>
-            <Text>{JSON.stringify(document[key], null, 2)}</Text>
-          </Box>
-        </details>
-      ))}
-    </>
-  );
+  const rows = [...run.tasks].sort((a, b) => (a.outcomes.coverage ?? 1) - (b.outcomes.coverage ?? 1)); // what is missing first
+  return <SortedTable rows={rows} columns={columns} label="Outcomes" most={MOST} />;
 }

@@ -23,7 +23,15 @@ const LABELS: Record<string, string[]> = {
 const ORDER = Object.keys(LABELS);
 const LABEL_OF = new Map(Object.entries(LABELS).flatMap(([label, names]) => names.map((name) => [name, label] as const)));
 
-export const metricsOf = (line: JsonObject): [string, Json][] => Object.entries(line).filter(([name]) => !OWN.has(name));
+/** Whether a metric's value is a record of many fields, among them no score. */
+const isRecord = (value: Json): boolean => isObject(value) && value.score === undefined && isLong(JSON.stringify(value));
+const isLong = (text: string): boolean => text.length >= 400;
+
+/** The metrics of a line, records last. */
+export const metricsOf = (line: JsonObject): [string, Json][] =>
+  Object.entries(line)
+    .filter(([name]) => !OWN.has(name))
+    .sort(([, one], [, other]) => Number(isRecord(one)) - Number(isRecord(other)));
 
 /** The metrics of a line, under the name of its pipeline where there are several. */
 export function Metrics({ line, several }: { line: JsonObject; several?: boolean }) {
@@ -97,7 +105,7 @@ export function Value({ value, depth = 0, labelled }: { value: Json; depth?: num
       ))}
     </dl>
   );
-  if (text.length < 400) return list;
+  if (!isLong(text)) return list;
   const score = isObject(value) ? value.score : undefined;
   return (
     <details>

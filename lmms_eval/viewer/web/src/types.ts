@@ -9,6 +9,7 @@ export interface Cell {
   high: number | null;
   n: number;
   method?: string;
+  few?: boolean;
 }
 
 export interface ResultRow extends Cell {
@@ -107,6 +108,8 @@ export interface RunEntry {
   seconds: Json;
   command: string;
   rows: ResultRow[];
+  /** Numbers of benchmarks over several tasks. */
+  headlines: ResultRow[];
   groups: Record<string, string[]>;
   warnings: Warning[];
   notes: string[];
@@ -145,17 +148,22 @@ export interface Breakdown {
   metrics: Record<string, Part[]>;
 }
 
-export interface TaskDetails {
-  breakdowns: Breakdown[];
+export interface Distributions {
   latency: Histogram | null;
   tokens_in: Histogram | null;
   tokens_out: Histogram | null;
+}
+
+export interface TaskDetails extends Distributions {
+  breakdowns: Breakdown[];
   finish: Record<string, number>;
   reasons: Record<string, number>;
 }
 
 export interface RunDetails {
   tasks: Record<string, TaskDetails>;
+  /** Over the samples of all tasks. */
+  all: Distributions;
   document: JsonObject;
   state: JsonObject;
 }

@@ -1,0 +1,101 @@
+"""Make the pictures of the README: ``python examples/make_screenshots.py [FOLDER]``.
+
+Runs the demonstration (``demo.py``), writes its report, opens it in headless Chromium, and saves the page of the
+embedded model's run and of one of its samples below ``docs/images``. Needs Playwright (extra ``dev``) and Chromium.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+REPOSITORY = Path(__file__).parents[1]
+DEFAULT_FOLDER = REPOSITORY / "docs" / "images"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+WIDTH, SCALE = 1120, 1.5
+MOST_BYTES = 200_000
+RUN = "#/embedded"
+
+
+@dataclass(frozen=True)
+class Shot:
+    """A page that is shown: its address, what must be there, and the element below which it is cut off."""
+
+    name: str
+    address: str
+    awaited: str
+    last: str
+    click: str = ""
+
+
+SHOTS = (
+    Shot(
+        "report_run", RUN, "canvas[aria-label='MEGA-Bench by app']",
+        "details.breakdown:has(h3:text-is('Input format'))",
+    ),
+    Shot("report_sample", f"{RUN}/megabench_demo/20", "figure img", "details:has-text('Document')", "button.picture"),
+)  # fmt: skip
+
+
+def write_report(folder: Path) -> Path:
+    """Run the demonstration and write the report of both runs, by names that say nothing of this machine."""
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    demo = [sys.executable, str(REPOSITORY / "examples" / "demo.py"), "--out", "out"]
+    report = [sys.executable, "-m", "lmms_eval", "report", "out/hf", "out/gold", "--out", "report"]
+    for command in (demo, report):
+        subprocess.run(command, check=True, cwd=folder, env=environment)
+    return folder / "report" / "index.html"
+
+
+def take(page: Any, report: Path, shot: Shot) -> Image.Image:
+    """Return a page from its top to the end of the last element that is shown."""
+    page.goto("about:blank")
+    page.goto(f"{report.as_uri()}{shot.address}")
+    page.wait_for_selector(shot.awaited)
+    if shot.click:
+        page.click(shot.click)
+    page.mouse.move(0, 0)
+    page.wait_for_timeout(500)  # pictures are decoded and charts drawn after the elements are there
+    box = page.query_selector(shot.last).bounding_box()
+    clip = {"x": 0, "y": 0, "width": WIDTH, "height": box["y"] + box["height"] + 16}
+    return Image.open(io.BytesIO(page.screenshot(full_page=True, clip=clip))).convert("RGB")
+
+
+def save(image: Image.Image, path: Path) -> int:
+    """Write a picture as WebP, lossless where that is small enough; returns its bytes."""
+    image.save(path, lossless=True, method=6)
+    if path.stat().st_size > MOST_BYTES:
+        image.save(path, quality=85, method=6)
+    return path.stat().st_size
+
+
+def make(folder: Path) -> None:
+    """Make all pictures; an existing one is replaced."""
+    from playwright.sync_api import sync_playwright
+
+    browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    if browser is None:
+        raise SystemExit("pictures are made in Chromium: apt-get install chromium")
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch, sync_playwright() as driver:
+        report = write_report(Path(scratch).resolve())
+        chromium = driver.chromium.launch(executable_path=browser, args=["--no-sandbox", "--disable-gpu"])
+        page = chromium.new_page(viewport={"width": WIDTH, "height": 700}, device_scale_factor=SCALE)
+        for shot in SHOTS:
+            path = folder / f"{shot.name}.webp"
+            image = take(page, report, shot)
+            sys.stdout.write(f"{path}: {image.width}x{image.height}, {save(image, path):,} bytes\n")
+        chromium.close()
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]) if len(sys.argv) > 1 else DEFAULT_FOLDER)

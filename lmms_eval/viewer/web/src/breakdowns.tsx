@@ -1,0 +1,170 @@
+// Breakdowns of a task by the columns of its documents, and the distributions of its latencies and tokens.
+import { useId, useMemo, useState } from "preact/hooks";
+
+import { metricName } from "./cells";
+import { Bars, HistogramChart, isFew } from "./charts";
+import { Score, Section, SortedTable, type Column } from "./common";
+import { address } from "./route";
+import { Selection } from "./selection";
+import { count, number, plain, Text } from "./text";
+import type { Breakdown, Distributions, Histogram, Part, RunDetails, RunEntry, TaskDetails } from "./types";
+
+export function Breakdowns({ run, details }: { run: RunEntry; details: RunDetails }) {
+  const tasks = run.tasks.map((task) => task.name).filter((task) => details.tasks[task]?.breakdowns.length);
+  const [name, choose] = useState(tasks[0] ?? "");
+  const found = details.tasks[name];
+  if (!run.tasks.length) return null;
+  return (
+    <Section title="Breakdowns">
+      <Selection run={run} what="Breakdowns and distributions are over these; results and outcomes are those of the whole run." />
+      <Tasks names={tasks} now={name} choose={choose} />
+      {found ? <Columns key={name} run={run} task={name} breakdowns={found.breakdowns} /> : <p class="quiet">No column of the documents has few values.</p>}
+    </Section>
+  );
+}
+
+function Tasks({ names, now, choose }: { names: string[]; now: string; choose: (name: string) => void }) {
+  if (names.length < 2) return null;
+  return (
+    <label class="field">
+      Task
+      <select class="long" value={now} onChange={(event) => choose(event.currentTarget.value)}>
+        {names.map((name) => (
+          <option value={name}>{plain(name) || "all tasks"}</option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+function Columns({ run, task, breakdowns }: { run: RunEntry; task: string; breakdowns: Breakdown[] }) {
+  const metrics = Object.keys(breakdowns[0]?.metrics ?? {});
+  const [metric, choose] = useState(metrics[0] ?? "");
+  return (
+    <>
+      {metrics.length > 1 && (
+        <label class="field">
+          Metric
+          <select value={metric} onChange={(event) => choose(event.currentTarget.value)}>
+            {metrics.map((name) => (
+              <option value={name}>{metricName(name)}</option>
+            ))}
+          </select>
+        </label>
+      )}
+      {breakdowns.map((one) => (
+        <BreakdownPart key={one.column} run={run} task={task} column={one.column} metric={metric} parts={one.metrics[metric] ?? []} />
+      ))}
+    </>
+  );
+}
+
+/** Latencies and tokens of all samples, or of those of a task. */
+export function Distributed({ run, details }: { run: RunEntry; details: RunDetails }) {
+  const names = run.tasks.map((task) => task.name);
+  const [name, choose] = useState(names.length > 1 ? "" : (names[0] ?? ""));
+  const task = details.tasks[name];
+  const found = task ?? details.all;
+  if (!found.latency && !found.tokens_in && !found.tokens_out && !task) return null;
+  return (
+    <Section title="Latency and tokens">
+      <Tasks names={names.length > 1 ? ["", ...names] : []} now={name} choose={choose} />
+      {task && <Ends details={task} />}
+      <Histograms found={found} />
+    </Section>
+  );
+}
+
+function Histograms({ found }: { found: Distributions }) {
+  const histograms: [string, Histogram | null, string][] = [
+    ["Latency", found.latency, "seconds"],
+    ["Tokens in", found.tokens_in, "tokens"],
+    ["Tokens out", found.tokens_out, "tokens"],
+  ];
+  return (
+    <div class="cards">
+      {histograms.map(
+        ([title, histogram, unit]) =>
+          histogram && (
+            <div class="card">
+              <h3>{title}</h3>
+              <HistogramChart histogram={histogram} unit={unit} />
+              <p class="quiet">
+                median {number(histogram.median, 3)}, 90 % below {number(histogram.p90, 3)}, largest {number(histogram.max, 3)}
+                {histogram.beyond > 0 && ` (${count(histogram.beyond)} beyond the plot)`}, n = {count(histogram.n)}
+              </p>
+            </div>
+          ),
+      )}
+    </div>
+  );
+}
+
+/** Why generations ended, and why samples have no score. */
+function Ends({ details }: { details: TaskDetails }) {
+  const told = (counts: Record<string, number>) => Object.entries(counts).filter(([name]) => name);
+  const lists: [string, [string, number][]][] = [
+    ["Generations ended by", told(details.finish)],
+    ["Without a score for", told(details.reasons)],
+  ];
+  return (
+    <>
+      {lists.map(
+        ([title, counts]) =>
+          counts.length > 0 && (
+            <p class="quiet">
+              {title}:{" "}
+              {counts.map(([name, times], place) => (
+                <>
+                  {place > 0 && ", "}
+                  <Text>{name}</Text> ({count(times)})
+                </>
+              ))}
+            </p>
+          ),
+      )}
+    </>
+  );
+}
+
+interface PartProps {
+  run: RunEntry;
+  task: string;
+  column: string;
+  metric: string;
+  parts: Part[];
+}
+
+function BreakdownPart({ run, task, column, metric, parts }: PartProps) {
+  const table = useId();
+  const columns: Column<Part>[] = useMemo(
+    () => [
+      {
+        name: column,
+        value: (part) => part.name,
+        cell: (part) => (
+          <a href={address([run.name, task], new URLSearchParams({ [`m.${column}`]: part.name }))}>
+            <Text>{part.name}</Text>
+          </a>
+        ),
+      },
+      { name: "Mean", class: "number", value: (part) => part.value, cell: (part) => <Score cell={part} /> },
+      { name: "N", class: "number", value: (part) => part.n, cell: (part) => count(part.n) },
+    ],
+    [column, run, task],
+  );
+  return (
+    <details class="breakdown" open={parts.length <= 12}>
+      <summary>
+        <h3>
+          <Text>{column}</Text>
+        </h3>
+        <span class="quiet">{parts.length} values</span>
+      </summary>
+      <div class="halves">
+        <Bars bars={parts} label={`${metric} by ${column}`} table={table} />
+        <SortedTable id={table} rows={parts} columns={columns} label={column} rowClass={(part) => (isFew(part) ? "few" : "")} />
+      </div>
+    </details>
+  );
+}
