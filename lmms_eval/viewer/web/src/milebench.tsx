@@ -65,8 +65,12 @@ function Pictures({ part, rule }: { part: JsonObject; rule: string }) {
           />
         }
       />
-      <h3>Few, medium and many pictures</h3>
-      <Numbers bars={named(levels, "level")} label="Score by level of pictures" />
+      {levels.length > 0 && (
+        <>
+          <h3>Few, medium and many pictures</h3>
+          <Numbers bars={named(levels, "level")} label="Score by level of pictures" />
+        </>
+      )}
     </>
   );
 }
