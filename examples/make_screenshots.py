@@ -37,13 +37,11 @@ class Shot:
     click: str = ""
 
 
+BREAKDOWN = "canvas[aria-label='MEGA-Bench by app']"
 SHOTS = (
-    Shot(
-        "report_run", RUN, "canvas[aria-label='MEGA-Bench by app']",
-        "details.breakdown:has(h3:text-is('Input format'))",
-    ),
+    Shot("report_run", RUN, BREAKDOWN, "details.breakdown:has(h3:text-is('Input format'))"),
     Shot("report_sample", f"{RUN}/megabench_demo/20", "figure img", "details:has-text('Document')", "button.picture"),
-)  # fmt: skip
+)
 
 
 def write_report(folder: Path) -> Path:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Places = NDArray[intp]
 
 MOST_RUNS = 5
-"""Runs of which every pair is compared; of more each is compared with the first."""
+"""Runs of one task of which every pair is compared; where a task has more, each is compared with the first."""
 UNPAIRED, NEITHER, ONLY_FIRST, ONLY_SECOND, BOTH = "-nfsb"
 """Kinds of documents with right-or-wrong scores: by the runs that have them right."""
 EQUAL, FIRST_BETTER, SECOND_BETTER = "=><"
@@ -53,7 +53,9 @@ class ComparisonWriter:
 
     def __post_init__(self) -> None:
         self._numbers = {run.name: number for number, run in enumerate(self.runs)}
-        self._options = CompareOptions(reference=self.runs[0].name if len(self.runs) > MOST_RUNS else "")
+        counts = Counter(task for run in chosen_runs(self.runs, CompareOptions()) for task in run.tasks)
+        is_large = max(counts.values(), default=0) > MOST_RUNS
+        self._options = CompareOptions(reference=self.runs[0].name if is_large else "")
 
     def write(self) -> list[tuple[int, int]]:
         """Write all pieces; what cannot be compared is said in them.
@@ -80,6 +82,8 @@ class ComparisonWriter:
     def _matched(self) -> tuple[list[MatchedPair], list[Plain]]:
         matched, refused = [], []
         for first, second in pairs_of(chosen_runs(self.runs, self._options), self._options):
+            if len(self.runs) > MOST_RUNS and first.tasks.keys().isdisjoint(second.tasks):
+                continue  # of many runs most pairs may be such
             try:
                 matched.append(match_pair(first, second, self._options, keeps_rest=True))
             except (DataError, UsageError) as error:

@@ -125,6 +125,15 @@ def test_of_many_runs_each_is_compared_with_the_first(tmp_path, capsys) -> None:
     assert content(tmp_path / "r", "compare-3-0")["rows"] == expected["pairs"][2]["rows"]
 
 
+def test_of_many_runs_with_other_tasks_those_with_a_common_one_are_compared(tmp_path) -> None:
+    sides = [run(str(number), task([1.0, float(number > 3)], name=f"task{number % 4}")) for number in range(8)]
+    (tmp_path / "data").mkdir()
+    shown = [[[0, 1]]] * 8
+    writer = ComparisonWriter(sides, shown, FolderChunks(tmp_path / "data"))
+    assert writer.write() == [(number, number + 4) for number in range(4)]
+    assert content(tmp_path, "compare")["reference"] is None
+
+
 def test_runs_are_not_compared_where_that_is_not_wanted(quiz_runs, tmp_path) -> None:
     assert main(["report", *map(str, quiz_runs), "--out", str(tmp_path / "r"), "--no_compare", "--no_media"]) == 0
     assert content(tmp_path / "r", "runs")["compared"] == []

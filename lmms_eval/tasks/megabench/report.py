@@ -18,9 +18,10 @@ from lmms_eval.tasks.megabench.facts import demo_labels, labels
 SETS: Mapping[str, tuple[str, ...]] = {
     "full": ("megabench_core", "megabench_open"),
     "single_image": ("megabench_core_si", "megabench_open_si"),
-    "demo": ("megabench_demo",),
 }
-"""Tasks that make one leaderboard row, and those of the demonstration."""
+"""Tasks that make one leaderboard row."""
+DEMO, DEMO_TASKS = "demo", ("megabench_demo",)
+"""The demonstration's set, which is no leaderboard row."""
 
 
 def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkReport | None:
@@ -34,12 +35,12 @@ def report(tasks: Mapping[str, TaskNumbers], stem: Path | None) -> BenchmarkRepo
     texts: list[str] = []
     parts: dict[str, Any] = {}
     files: list[str] = []
-    for name, members in SETS.items():
+    for name, members in {**SETS, DEMO: DEMO_TASKS}.items():
         numbers = [tasks[member] for member in members if member in tasks]
         results = merge([_results(number) for number in numbers])
         if not results:
             continue
-        found = breakdown(results, demo_labels() if name == "demo" else labels())
+        found = breakdown(results, demo_labels() if name == DEMO else labels())
         gaps = [*(number.withheld for number in numbers if number.withheld), *found.warnings()]
         title = f"MEGA-Bench, {name.replace('_', ' ')} set"
         if gaps:

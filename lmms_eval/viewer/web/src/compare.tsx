@@ -136,7 +136,7 @@ function Notes({ summary, pairs }: { summary: Summary; pairs: Pair[] }) {
           Verdicts go by p corrected after Holm over {summary.rows === 1 ? "the one difference" : `all ${count(summary.rows)} differences`} of this report, whichever runs are shown here; intervals
           are those of each difference alone, at {percent(1 - summary.alpha)}.
         </li>
-        {summary.reference !== null && <li>The report holds more than five runs: each is compared with its first one alone.</li>}
+        {summary.reference !== null && <li>More than five runs have a task in common: each is compared with the first one alone.</li>}
         {notes.map((note) => (
           <li>
             <Text>{note}</Text>

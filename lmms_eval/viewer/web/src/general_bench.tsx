@@ -26,7 +26,7 @@ export function GeneralBench({ set, part }: { set: string; part: JsonObject }) {
 }
 
 const REST: Column<readonly [string, JsonObject]>[] = [
-  { name: "Level", value: ([level]) => NAMES[level] ?? level },
+  { name: "Level", class: "whole", value: ([level]) => NAMES[level] ?? level },
   { name: "Without a score", title: "Tasks without a score, which count as 0", class: "number", value: ([, one]) => numeric(one.missing_rows) },
   { name: "If at specialist", title: "The level with the specialists' scores for these tasks", class: "number", value: ([, one]) => numeric(one.if_at_specialist), cell: ([, one]) => number(numeric(one.if_at_specialist)) },
   { name: "Wins needed", title: "Wins over specialists that the next level takes", class: "number", value: ([, one]) => numeric(one.wins_needed) ?? "out of reach" },

@@ -35,7 +35,7 @@ export function coverage(run: RunEntry): number | null {
 
 const STAGES = ["collect", "ask", "score", "check", "aggregate"];
 
-/** The time of all stages, and of those that took a tenth of it or more. */
+/** The time of all stages, and of those that took a fifth of it or more. */
 function Time({ run }: { run: RunEntry }) {
   const whole = duration(run);
   const all = STAGES.filter((stage) => typeof run.timing[stage] === "number").map((stage): [string, number] => [stage, run.timing[stage] as number]);
@@ -43,7 +43,7 @@ function Time({ run }: { run: RunEntry }) {
     <span title={all.map(([stage, time]) => `${stage} ${seconds(time)}`).join(" · ")}>
       {seconds(whole)}
       {all
-        .filter(([, time]) => whole && time >= whole / 10)
+        .filter(([, time]) => whole && time >= whole / 5)
         .map(([stage, time]) => (
           <small class="line">
             {stage} {seconds(time)}

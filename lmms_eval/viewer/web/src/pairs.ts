@@ -97,10 +97,12 @@ export const usePairs = (summary: Summary, wanted: [RunEntry, RunEntry][]): Load
     Promise.all(wanted.map(([first, second]) => readPair(summary, first, second))),
   );
 
+const FIRST_ALONE = "where more than five runs have a task, each is compared with the first alone; lmms-eval compare compares any";
+
 async function readPair(summary: Summary, first: RunEntry, second: RunEntry): Promise<Pair> {
   const entry = entryOf(summary, first, second);
   const notes = entry?.notes ?? [];
-  const reason = entry ? entry.reason : "in a report of more than five runs each is compared with the first alone; lmms-eval compare compares any";
+  const reason = entry ? entry.reason : summary.reference === null ? "they have no task in common" : FIRST_ALONE;
   const mirrored = entry !== undefined && entry.first !== first.number;
   if (reason || !entry) return { first, second, mirrored, notes, reason, rows: [], tasks: [] };
   const numbers = await load<PairNumbers>(`compare-${entry.first}-${entry.second}`);
@@ -226,7 +228,8 @@ export function chosenRuns(report: Report, summary: Summary, params: URLSearchPa
   if (named.size) return report.runs.filter((run) => named.has(run.name) || run.number === summary.reference).slice(0, MOST);
   const pairs = report.compared ?? [];
   const [pair] = pairs;
-  const wanted = summary.reference === null ? new Set(pairs.flat()) : new Set(pair);
+  const all = new Set(pairs.flat());
+  const wanted = summary.reference === null && all.size <= MOST ? all : new Set(pair);
   return report.runs.filter((run) => wanted.has(run.number));
 }
 
