@@ -42,7 +42,7 @@ class _Value:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What requests may ask for.
+    """Bounds of what requests may ask for.
 
     Args:
         roots: folders in which the paths of requests lie.
