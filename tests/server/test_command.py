@@ -11,13 +11,8 @@ from lmms_eval.server.folder import JobFolder
 def test_values_come_through_as_they_were(tmp_path):
     folder = JobFolder(tmp_path)
     odd = "a,b='c' \"d\": ${HOME} #\x07\t\u2028\U0001f600 yes"
-    request = {
-        "model": "m",
-        "tasks": ["t"],
-        "model_args": {"a": odd, "n": 1e-5, "l": ["1", 2]},
-        "limit": 4,
-        "offset": None,
-    }
+    arguments = {"a": odd, "n": 1e-5, "l": ["1", 2]}
+    request = {"model": "m", "tasks": ["t"], "model_args": arguments, "limit": 4, "offset": None}
     write_config(run_options(request, folder, ()), folder)
     (config,) = load_configs({"config": str(folder.config_file)}, {}).configs
     assert config.model_args == arguments
