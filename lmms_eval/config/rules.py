@@ -10,6 +10,7 @@ from pathlib import Path
 from lmms_eval.config.controls import CONTROLS, controls_of
 from lmms_eval.config.environment import environment_defaults
 from lmms_eval.config.options import RunConfig, options
+from lmms_eval.config.tracking import destination_problems
 from lmms_eval.errors import ConfigError
 
 _LEAST: dict[str, float] = {
@@ -193,4 +194,5 @@ _RULES: tuple[Callable[[RunConfig], Iterator[str]], ...] = (
     _judge,
     _paths,
     _scoring_data,
+    destination_problems,
 )

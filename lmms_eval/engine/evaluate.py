@@ -60,6 +60,8 @@ class EngineOptions:
     """Judge of the answers of tasks that ask for one; who opened its journal closes it."""
     sampling: Sampling | None = None
     """Random order of the documents, with the rules by which tasks end early; without it costliest first."""
+    follow: Callable[[Progress], None] | None = None
+    """Gets the counts of the run, by task too, before anything is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +244,12 @@ def _progress(work: _Work, done: dict[str, set[int]]) -> Progress:
     plans, options = work.plans, work.options
     finished = sum(len(done.get(plan.task.name, set()).intersection(plan.doc_ids)) for plan in plans)
     running = (lambda: "") if work.looks is None else work.looks.shown
-    return Progress(sum(plan.requested for plan in plans), finished, options.show_progress, running)
+    progress = Progress(sum(plan.requested for plan in plans), finished, options.show_progress, running)
+    if options.follow is not None:
+        is_first = work.share is None or work.share.team.is_first
+        progress.count_by_task(work.store.records() if is_first else ())
+        options.follow(progress)
+    return progress
 
 
 def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: Progress, seconds: dict[str, float]) -> Asking:

@@ -10,13 +10,14 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace, TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from loguru import logger
 
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.config import RunConfig, check_config, resolved_cli_args
 from lmms_eval.config.environment import variables_without_effect
+from lmms_eval.config.tracking import DESTINATIONS
 from lmms_eval.engine.aggregate import AggregateOptions
 from lmms_eval.engine.budget import Limits
 from lmms_eval.engine.early import Sampling
@@ -33,13 +34,16 @@ from lmms_eval.evaluation.exporting import exported
 from lmms_eval.evaluation.inputs import Collected, Start, this_command
 from lmms_eval.evaluation.judge import open_setup
 from lmms_eval.evaluation.launch import this_team
-from lmms_eval.evaluation.record import open_record
+from lmms_eval.evaluation.record import RunRecord, open_record
 from lmms_eval.evaluation.reporting import open_reporter, report_lines
 from lmms_eval.evaluation.writing import write_results
 from lmms_eval.results.samples import json_text
 from lmms_eval.storage.run_folder import check_output_path
 from lmms_eval.tasks import Catalogue
 from lmms_eval.utils.heap import share_heap
+
+if TYPE_CHECKING:
+    from lmms_eval.evaluation.tracking import Tracked
 
 WITHHELD, BROKEN = 3, 1
 
@@ -129,6 +133,15 @@ class Run:
         if self._team is not None and error is not None:
             self._team.fail(f"{type(error).__name__}: {error}")
 
+    def _tracked(self, collected: Collected, record: RunRecord) -> Tracked | None:
+        """Start the trackers that the options name, in the first process; ``None`` without any."""
+        config, team = self._config, self._team
+        if not collected.asks or not any(getattr(config, one.option) for one in DESTINATIONS):
+            return None
+        from lmms_eval.evaluation.tracking import begin_tracking
+
+        return begin_tracking(config, record, self._opened, team is None or team.is_first)
+
     def _evaluated(self, collected: Collected) -> RunReport:
         """Take the run's folder, evaluate and write; empty in processes that leave the results to the first one."""
         config, opened, team = self._config, self._opened, self._team
@@ -146,23 +159,33 @@ class Run:
         options = _engine_options(config, team)
         judge = open_setup(config, collected.judge, record.folder.path, rank, options.stream, opened)
         if config.write_out and rank == 0:
-            for plan in collected.plans:
-                if plan.requested:
-                    requests = plan.task.exchange(plan.doc_ids[0], 0).open()
-                    logger.info("{}: prompt of document {}:\n{}", plan.task.name, plan.doc_ids[0], requests[0].context)
+            _log_prompts(collected)
         share = None if team is None else Share(team, record.shares_files)
         sampling = collected.sampling
         if record.early_stops and not collected.asks:
             sampling = Sampling(RandomOrder(config.seed[0] or 0), recorded=record.early_stops)
         options = replace(options, cache=cache, judge=judge, sampling=sampling, limits=_limits(config, collected))
+        tracked = self._tracked(collected, record)
+        if tracked is not None:
+            options = replace(options, follow=tracked.follow)
         result = evaluate(collected.plans, collected.selection, collected.model, store, options, share)
         if result is None:
             return RunReport(0, "")
         log_cache(config, result.asking.cache)
         written = write_results(config, collected, record, result, store, self._start)
+        if tracked is not None:
+            written = tracked.told(written, result, store)
         report = RunReport(_exit_code(config, result), written.table, written.lines, written.document, record.end)
         record.finish(result.state, self._start.command, report.as_json(), _early_stops(result))
         return replace(report, lines=[*report.lines, *report_lines(reporter, result, options.grace_s)])
+
+
+def _log_prompts(collected: Collected) -> None:
+    """Log the prompt of each task's first document (``--write_out``)."""
+    for plan in collected.plans:
+        if plan.requested:
+            requests = plan.task.exchange(plan.doc_ids[0], 0).open()
+            logger.info("{}: prompt of document {}:\n{}", plan.task.name, plan.doc_ids[0], requests[0].context)
 
 
 def _engine_options(config: RunConfig, team: Team | None) -> EngineOptions:
