@@ -85,7 +85,7 @@ class Progress:
                 if number is not None:
                     self._score_sum += number
                     self._score_count += 1
-                    self._count_for_task(record["task"], number)
+                    self._count_for_task(record, number)
             self._show()
 
     def count_by_task(self, earlier: Iterable[Mapping[str, Any]]) -> None:
@@ -94,7 +94,7 @@ class Progress:
             self._by_task = {}
             for record in earlier:
                 if "failed" not in record and (number := _number(record)) is not None:
-                    self._count_for_task(record["task"], number)
+                    self._count_for_task(record, number)
 
     def look(self) -> ProgressLook:
         """Return what is known by now."""
@@ -162,9 +162,9 @@ class Progress:
     def _all_done(self) -> int:
         return self.done + self._others["done"]
 
-    def _count_for_task(self, task: str, number: float) -> None:
+    def _count_for_task(self, record: Mapping[str, Any], number: float) -> None:
         if self._by_task is not None:
-            sums = self._by_task.setdefault(task, [0.0, 0])
+            sums = self._by_task.setdefault(record["task"], [0.0, 0])
             sums[0] += number
             sums[1] += 1
 

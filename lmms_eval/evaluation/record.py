@@ -203,6 +203,7 @@ def _begin(config: RunConfig, collected: Collected, folder: RunFolder, base: Pat
         "state": "running",
         "stamp": files.stamp if files else earlier.get("stamp"),
         "date": earlier.get("date") or date.isoformat(),
+        "starts": int(earlier.get("starts", 1 if earlier else 0)) + 1,
         "arguments": _arguments(config),
         # By this `lmms-eval score` finds the run's key without building the model.
         "model": {

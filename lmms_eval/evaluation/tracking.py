@@ -119,4 +119,5 @@ def _beginning(config: RunConfig, destination: Destination, record: RunRecord) -
             config.model, argument_text(config.model_args), str(record.content.get("stamp") or record.date[:19])
         ),
         config={"cli_configs": resolved_cli_args(config), "run_key": record.key},
+        is_continued=int(record.content.get("starts", 1)) > 1,
     )

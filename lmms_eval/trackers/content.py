@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from lmms_eval.engine.progress import ProgressLook, RunningScore
 from lmms_eval.trackers.contract import Cell, Results, Step, Table
 from lmms_eval.utils.redaction import redact
+
+if TYPE_CHECKING:
+    from lmms_eval.engine.progress import ProgressLook, RunningScore
 
 MOST_NAME = 40
 """Characters of a run's name."""
@@ -19,12 +22,19 @@ _NO_FILTER = ",none"
 _BLANK = " "
 """Key of a group without a number."""
 _MOST_TEXT = 1_000
+_NOT_IN_NAMES = re.compile(r"[^\w.-]", re.ASCII)
+_MOST_FILE_NAME = 120
 
 
 def run_name(model: str, model_args: str, stamp: str) -> str:
     """Name a run ``MODEL_MODELARGS_DATE``, shortened in its middle part so that the date stays."""
     head = "_".join(part for part in (model, str(redact(model_args))) if part)
     return f"{head[: max(0, MOST_NAME - len(stamp) - 1)]}_{stamp}"
+
+
+def name_of_file(name: str) -> str:
+    """Return a name that trackers take for a file: letters, digits, points and dashes."""
+    return _NOT_IN_NAMES.sub("_", name)[:_MOST_FILE_NAME]
 
 
 def live_step(look: ProgressLook, told: Mapping[str, RunningScore]) -> Step:
@@ -64,6 +74,13 @@ def results_of(document: Mapping[str, Any], documents: int, file: str) -> Result
         tables[GROUPS_TABLE] = _table(document, "groups", "Groups")
     config = {"task_configs": document.get("configs", {}), "cli_configs": document.get("config", {})}
     return Results(documents, scalars, texts, tables, config, file)
+
+
+def evenly(numbers: Sequence[int], most: int) -> list[int]:
+    """Take at most ``most`` numbers, evenly spread over all."""
+    if len(numbers) <= most:
+        return list(numbers)
+    return [numbers[place * len(numbers) // most] for place in range(most)]
 
 
 def _table(document: Mapping[str, Any], part: str, heading: str) -> Table:

@@ -21,6 +21,8 @@ class Beginning:
     """The run's name unless the arguments have one."""
     config: Mapping[str, Any]
     """The run's options, secrets redacted."""
+    is_continued: bool = False
+    """An earlier start has begun the run."""
 
 
 @dataclass(frozen=True, slots=True)

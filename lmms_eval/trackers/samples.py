@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.results.run_reader.sample import Sample, SampleKeys
+from lmms_eval.trackers.content import evenly
 from lmms_eval.trackers.contract import Cell, TaskSamples
 from lmms_eval.utils.redaction import mask_known
 from lmms_eval.viewer.media import MediaStore, media_of, pictures_in
@@ -36,13 +37,6 @@ class TaskRows:
     """Function from documents to the lines of their samples."""
     file: str = ""
     """Path of the samples file; empty where none was written."""
-
-
-def evenly(doc_ids: Sequence[int], most: int) -> list[int]:
-    """Take at most ``most`` documents, evenly spread over all."""
-    if len(doc_ids) <= most:
-        return list(doc_ids)
-    return [doc_ids[number * len(doc_ids) // most] for number in range(most)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +67,7 @@ def task_samples(
     keys = SampleKeys(metrics=found.metrics)
     lines = list(found.rows(evenly(found.doc_ids, bounds.rows)))
     waiting = [_futures(line, media, folders) for line in lines[: bounds.pictures]]
-    rows = tuple(_row(Sample(found.task, line, keys), found.metrics) for line in lines)
+    rows = _typed([_row(Sample(found.task, line, keys), found.metrics) for line in lines])
     pictures: list[tuple[str, ...]] = []
     room = bounds.pictures
     for futures in waiting:
@@ -108,6 +102,15 @@ def _row(sample: Sample, metrics: Sequence[str]) -> tuple[Cell, ...]:
         sample.reason,
     )  # fmt: skip
     return (*(_text(text) for text in fixed), *(_metric(sample, name) for name in metrics))
+
+
+def _typed(rows: Sequence[tuple[Cell, ...]]) -> tuple[tuple[Cell, ...], ...]:
+    """Make texts of the numbers in columns that hold texts too, since trackers want columns of one type."""
+    mixed = {place for row in rows for place, cell in enumerate(row) if isinstance(cell, str)}
+    return tuple(
+        tuple(str(cell) if place in mixed and cell is not None else cell for place, cell in enumerate(row))
+        for row in rows
+    )
 
 
 def _metric(sample: Sample, name: str) -> Cell:

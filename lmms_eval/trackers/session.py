@@ -99,7 +99,7 @@ def report_lines(reports: Sequence[TrackerReport]) -> list[str]:
     """Return a line on each tracker, for the notes below the table."""
     lines = []
     for one in reports:
-        where = one.place.url or (f"{one.place.folder} (send it with: {one.place.hint})" if one.place.folder else "")
+        where = one.place.url or (f"{one.place.folder} ({one.place.hint})" if one.place.folder else "")
         if one.state == "failed":
             told = f"; what it got is at {where}" if where else ""
             lines.append(f"{one.name} failed: {one.error.rstrip('.')}{told}; the results here are whole")

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.trackers.content import LIVE
+from lmms_eval.trackers.content import LIVE, name_of_file
 from lmms_eval.trackers.contract import Beginning, Ending, Place, Results, Step, Table, TaskSamples
-
-_NOT_IN_NAMES = re.compile(r"[^\w.-]", re.ASCII)
-_MOST_NAME = 120
 
 
 def new() -> Wandb:
@@ -48,11 +44,12 @@ class Wandb:
 
         columns = list(samples.columns)
         rows: list[list[Any]] = [list(row) for row in samples.rows]
-        if samples.pictures:
-            columns.append("pictures")
+        # One picture in a cell: of a list none is shown.
+        for place in range(max(map(len, samples.pictures), default=0)):
+            columns.append(f"picture_{place + 1}")
             for row, paths in zip(rows, samples.pictures, strict=True):
-                row.append([wandb.Image(_opened(path), file_type="jpg") for path in paths] or None)
-        table = wandb.Table(columns=columns, data=rows, allow_mixed_types=True)
+                row.append(wandb.Image(_opened(paths[place]), file_type="jpg") if place < len(paths) else None)
+        table = wandb.Table(columns=columns, data=rows)
         self._run.log({f"samples/{samples.task}": table})
         if samples.file:
             self._log_file(f"samples_{samples.task}", "samples", samples.file, Path(samples.file).name)
@@ -67,7 +64,7 @@ class Wandb:
     def _log_file(self, name: str, kind: str, path: str, name_in: str) -> None:
         import wandb
 
-        artifact = wandb.Artifact(_NOT_IN_NAMES.sub("_", name)[:_MOST_NAME], type=kind)
+        artifact = wandb.Artifact(name_of_file(name), type=kind)
         artifact.add_file(path, name=name_in)
         self._run.log_artifact(artifact)
 
@@ -76,7 +73,7 @@ class Wandb:
             return Place()
         if self._run.offline:
             folder = self._run.settings.sync_dir
-            return Place(folder=folder, hint=f"wandb sync {folder}")
+            return Place(folder=folder, hint=f"send it with: wandb sync {folder}")
         return Place(url=str(self._run.url or ""))
 
 

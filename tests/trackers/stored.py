@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,8 +25,10 @@ class StoredRun:
     config: dict[str, Any] = field(default_factory=dict)
     history: list[dict[str, Any]] = field(default_factory=list)
     summary: dict[str, Any] = field(default_factory=dict)
-    artifacts: dict[str, list[str]] = field(default_factory=dict)
-    """Names of files, by artifact."""
+    artifacts: dict[str, dict[str, Path]] = field(default_factory=dict)
+    """Files by their names there, by artifact."""
+    files: dict[str, list[bytes]] = field(default_factory=dict)
+    """Contents of media, by key."""
     exit_code: int | None = None
 
 
@@ -37,6 +42,56 @@ def wandb_run(folder: Path) -> StoredRun:
         record = wandb_internal_pb2.Record()
         record.ParseFromString(content)
         _take(found, record)
+    return found
+
+
+def swanlab_run(folder: Path) -> StoredRun:
+    """Read the log of an offline run: records in the package's own protocol, steps together."""
+    import yaml
+    from swanlab.proto.swanlab.record.v1 import record_pb2
+    from swanlab.sdk.internal.core_python.store import DataStoreReader
+
+    (path,) = folder.glob("*.swanlab")
+    config = yaml.safe_load((folder / "files" / "config.yaml").read_text())
+    found = StoredRun(config={name: entry["value"] for name, entry in config.items()})
+    steps: dict[int, dict[str, Any]] = {}
+    reader = DataStoreReader()
+    reader.open(path)
+    for content in reader:
+        record = record_pb2.Record()
+        record.ParseFromString(content)
+        kind = record.WhichOneof("record_type")
+        if kind == "start":
+            found.id, found.name, found.project = record.start.id, record.start.name, record.start.project
+        elif kind == "scalar":
+            steps.setdefault(record.scalar.step, {})[record.scalar.key] = record.scalar.value.number
+        elif kind == "media":
+            paths = [next(folder.glob(f"media/*/{item.filename}")) for item in record.media.value.items]
+            found.files[record.media.key] = [path.read_bytes() for path in paths]
+        elif kind == "finish":
+            found.exit_code = record.finish.state - 1  # the first state is that of a run that has finished
+    reader.close()
+    found.history = [steps[step] for step in sorted(steps)]
+    for values in found.history:
+        found.summary |= values
+    return found
+
+
+def trackio_runs(folder: Path, project: str) -> list[StoredRun]:
+    """Read all runs of a project through the package, in a process that knows the folder."""
+    script = (
+        "import json, sys; from trackio.sqlite_storage import SQLiteStorage as storage; project = sys.argv[1]; "
+        "runs = storage.get_run_records(project); "
+        "print(json.dumps([[run, storage.get_logs(project, run['name'], run_id=run['id'])] for run in runs]))"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", script, project],
+        env={**os.environ, "TRACKIO_DIR": str(folder)}, capture_output=True, check=True, text=True,
+    )  # fmt: skip
+    found = []
+    for run, history in json.loads(told.stdout.splitlines()[-1]):
+        summary = {key: value for step in history for key, value in step.items()}
+        found.append(StoredRun(run["id"], run["name"], project, history=history, summary=summary))
     return found
 
 
@@ -60,7 +115,7 @@ def _take(found: StoredRun, record: Any) -> None:
 
 
 def _artifact(found: StoredRun, artifact: Any) -> None:
-    found.artifacts[artifact.name] = [entry.path for entry in artifact.manifest.contents]
+    found.artifacts[artifact.name] = {entry.path: Path(entry.local_path) for entry in artifact.manifest.contents}
 
 
 def _key(item: Any) -> str:

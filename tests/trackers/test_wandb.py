@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from lmms_eval.config.tracking import WANDB
 from lmms_eval.evaluation.run import RunReport, run
 from tests.evaluation.kit import NAME, Told, config, fails_on, right
+from tests.trackers.kit import PICTURES, eval_row, numbers_of, place_of, with_pictures
 from tests.trackers.stored import StoredRun, wandb_run
 
 pytest.importorskip("wandb")
@@ -32,9 +34,7 @@ def tracked(tmp: Path, model: Any = None, **over: Any) -> RunReport:
 
 
 def stored(report: RunReport) -> StoredRun:
-    told = report.results["trackers"]["wandb"]
-    assert (told["state"], told["error"]) == ("finished", "")
-    return wandb_run(Path(told["folder"]))
+    return wandb_run(place_of(report, "wandb"))
 
 
 def table(report: RunReport, run: StoredRun, name: str) -> dict[str, Any]:
@@ -48,20 +48,16 @@ def test_its_run_holds_the_results(tmp_path: Path) -> None:
     report = tracked(tmp_path)
     found = stored(report)
     assert (found.project, found.name, found.exit_code) == ("birds", "007", 0)
-    entry = report.results["results"][NAME]
-    numbers = {
-        f"{NAME}/{key.removesuffix(',none')}": value for key, value in entry.items() if isinstance(value, float | int)
-    }
-    assert numbers
+    numbers = numbers_of(report)
     assert numbers == {name: found.summary[name] for name in numbers}
     assert found.summary[f"{NAME}/alias"] == NAME
     assert found.summary["state"] == report.results["state"] == "complete"
     assert found.config["task_configs"] == json.loads(json.dumps(report.results["configs"]))
     assert found.config["cli_configs"]["model"] == "told"
-    assert found.artifacts["results"] == ["results.json"]
+    assert json.loads(found.artifacts["results"]["results.json"].read_text())["results"] == report.results["results"]
     shown = table(report, found, "evaluation/eval_results")
     assert shown["columns"] == ["Tasks", "Version", "Filter", "num_fewshot", "Metric", "Value", "Stderr"]
-    assert shown["data"] == [[NAME, str(report.results["versions"][NAME]), "none", "0", "exact_match", 1.0, 0.0]]
+    assert shown["data"] == [eval_row(report)]
 
 
 def test_live_numbers_are_steps(tmp_path: Path) -> None:
@@ -87,7 +83,19 @@ def test_samples_go_as_table_and_file(tmp_path: Path) -> None:
     assert [row["status"] for row in rows if row["status"] != "scored"] == ["failed"]
     assert rows[0]["exact_match"] == 1.0
     (file,) = tmp_path.rglob("*_samples_*.jsonl")
-    assert found.artifacts[f"samples_{NAME}"] == [file.name]
+    assert found.artifacts[f"samples_{NAME}"][file.name].read_bytes() == file.read_bytes()
+
+
+def test_samples_show_small_pictures(tmp_path: Path) -> None:
+    report = with_pictures(tmp_path, wandb_args=f"project=p,dir={tmp_path}", wandb_log_samples=True)
+    name = f"samples/{PICTURES}.table.json"
+    (files,) = [files for files in stored(report).artifacts.values() if name in files]
+    shown = json.loads(files[name].read_text())
+    assert len(shown["data"]) == 3
+    for row in shown["data"]:
+        picture = dict(zip(shown["columns"], row, strict=True))["picture_1"]
+        with Image.open(files[picture["path"]]) as image:
+            assert 0 < max(image.size) <= 512
 
 
 def test_without_the_option_no_sample_leaves(tmp_path: Path) -> None:
