@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from lmms_eval.errors import ConfigError, UsageError
 from lmms_eval.utils.arguments import split_args_string
-from lmms_eval.utils.installed import package_version
 from lmms_eval.utils.redaction import redact
 
 if TYPE_CHECKING:
@@ -128,7 +127,7 @@ def destination_arguments(destination: Destination, value: str | Mapping[str, An
 
 
 def destination_problems(config: RunConfig) -> Iterator[str]:
-    """Say what is wrong with the options of trackers and of the hub upload, also a package that is absent.
+    """Say what is wrong with the options of trackers and of the hub upload.
 
     Raises:
         ConfigError: an argument is wrong.
@@ -142,11 +141,12 @@ def destination_problems(config: RunConfig) -> Iterator[str]:
         arguments = destination_arguments(one, given)
         if one is HUB:
             yield from _hub_problems(config, arguments)
-        elif package_version(one.package) is None:
-            yield f"--{one.option} needs the package {one.package}: pip install 'lmms_eval[{one.name}]'"
 
 
 def _hub_problems(config: RunConfig, arguments: Mapping[str, Any]) -> Iterator[str]:
+    for key in ("hub_repo_name", "details_repo_name", "results_repo_name"):
+        if "/" in arguments.get(key, ""):
+            yield f"--hf_hub_log_args: {key} is a name without its organisation, which stands in hub_results_org"
     if not (arguments.get("push_results_to_hub") or arguments.get("push_samples_to_hub")):
         yield "--hf_hub_log_args: it pushes nothing without push_results_to_hub=true or push_samples_to_hub=true"
     if not config.output_path:

@@ -23,6 +23,8 @@ class Beginning:
     """The run's options, secrets redacted."""
     is_continued: bool = False
     """An earlier start has begun the run."""
+    model: str = ""
+    """The model's name, as that of its folder of results; empty where the arguments name none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class Place:
     url: str = ""
     folder: str = ""
     hint: str = ""
-    """What to do with the folder."""
+    """What to do with the folder; without one why there is no place."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ _KINDS: dict[str, type[Message]] = {kind.__name__: kind for kind in (Beginning, 
 
 
 class TrackerError(Exception):
-    """Error that the tracker's package raised, as the tracker's process tells it."""
+    """Failure of a tracker in words for people, or an error that its package raised, as its process tells it."""
 
 
 def line_of(message: Message, **more: str) -> bytes:

@@ -8,14 +8,19 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from lmms_eval.config.tracking import Destination
+from loguru import logger
+
+from lmms_eval.config.tracking import HUB, Destination
 from lmms_eval.engine.progress import Progress, RunningScore
 from lmms_eval.trackers.content import live_step
-from lmms_eval.trackers.contract import Beginning, Ending, Message
+from lmms_eval.trackers.contract import Beginning, Ending, Message, Place
 from lmms_eval.trackers.process import Patience, TrackerProcess, TrackerReport
+from lmms_eval.utils.installed import package_version
 
 STEP_S = 5.0
 """Seconds between live numbers."""
+UPLOAD = Patience(answer=1_800.0, end=1_800.0)
+"""Files of any size are pushed as a whole, between two replies."""
 INTERRUPTED_S = 20.0
 """A person who has interrupted a run waits no longer for its trackers."""
 
@@ -35,13 +40,20 @@ class Session:
     def __init__(self, step_s: float = STEP_S, patience: Patience | None = None) -> None:
         self._step_s, self._patience = step_s, patience
         self._trackers: list[TrackerProcess] = []
+        self._absent: list[TrackerReport] = []
         self._ended = threading.Event()
         self._follower: threading.Thread | None = None
 
     def begin(self, destination: Destination, beginning: Beginning) -> None:
         """Start a tracker, without waiting for it."""
+        if package_version(destination.package) is None:
+            error = f"the package {destination.package} is missing: pip install 'lmms_eval[{destination.name}]'"
+            self._absent.append(TrackerReport(destination.name, "failed", Place(), error))
+            logger.warning("{}: {}; the run does not depend on it", destination.name, error)
+            return
         module = f"{__package__}.{destination.name}"
-        self._trackers.append(TrackerProcess(destination.name, module, beginning, self._patience))
+        patience = self._patience or (UPLOAD if destination is HUB else Patience())
+        self._trackers.append(TrackerProcess(destination.name, module, beginning, patience))
 
     def follow(self, progress: Progress) -> None:
         """Tell live numbers from now on until the end."""
@@ -66,7 +78,15 @@ class Session:
         for tracker in self._trackers:
             tracker.tell(ending)
         ended, most = time.monotonic(), INTERRUPTED_S if is_interrupted else None
-        return tuple(tracker.wait(ended, most) for tracker in self._trackers)
+        if self._trackers:
+            logger.info("sending results: {}", ", ".join(tracker.name for tracker in self._trackers))
+        try:
+            reports = [tracker.wait(ended, most) for tracker in self._trackers]
+        except KeyboardInterrupt:  # whoever waits wants the results, which are written
+            self.fail("given up: interrupted while its results were sent", [one.name for one in self._trackers])
+            self.close()
+            reports = [tracker.report() for tracker in self._trackers]
+        return (*reports, *self._absent)
 
     def close(self) -> None:
         """End trackers that were not told the end, since the run has failed."""
@@ -99,7 +119,8 @@ def report_lines(reports: Sequence[TrackerReport]) -> list[str]:
     """Return a line on each tracker, for the notes below the table."""
     lines = []
     for one in reports:
-        where = one.place.url or (f"{one.place.folder} ({one.place.hint})" if one.place.folder else "")
+        place = one.place
+        where = place.url or (f"{place.folder} ({place.hint})" if place.folder else place.hint)
         if one.state == "failed":
             told = f"; what it got is at {where}" if where else ""
             lines.append(f"{one.name} failed: {one.error.rstrip('.')}{told}; the results here are whole")

@@ -7,7 +7,7 @@ import importlib
 from typing import Any
 
 from lmms_eval.trackers.contract import Beginning, Ending, Message, Place, Results, Step, TaskSamples, Tracker
-from lmms_eval.trackers.messages import read_line, reply_of
+from lmms_eval.trackers.messages import TrackerError, read_line, reply_of
 from lmms_eval.utils.line_server import own_pipes
 
 MOST_TEXT = 2_000
@@ -30,6 +30,8 @@ def main() -> None:
                 if tracker is None:
                     tracker = importlib.import_module(found["module"]).new()
                 place = _told(tracker, message)
+            except TrackerError as raised:
+                error = str(raised)[:MOST_TEXT]
             except (Exception, SystemExit) as raised:  # noqa: BLE001 - what a package raises is told, whatever it is
                 error = f"{type(raised).__name__}: {raised}"[:MOST_TEXT]
             replies.write(reply_of(place, error) + b"\n")
