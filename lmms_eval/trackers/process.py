@@ -17,7 +17,7 @@ from lmms_eval.utils.redaction import redact_text
 from lmms_eval.utils.terminal import printable
 
 WORKER = "lmms_eval.trackers.worker"
-MOST_ERROR = 400
+MOST_ERROR = 600
 """Characters of an error that are told."""
 _LOOK_S, _KILLED_S = 0.5, 5.0
 
