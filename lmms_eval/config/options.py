@@ -62,7 +62,10 @@ class RunConfig(DerivedOptions):
         None, RUNNING, "folder or .db file that keeps responses across runs", aliases=("-c",), metavar="PATH"
     )
     cache_requests: Literal["true", "refresh", "delete"] | None = run(
-        None, RUNNING, "accepted and without effect: requests are built anew", choices=("true", "refresh", "delete")
+        None,
+        RUNNING,
+        "not needed, does nothing: requests are built anew",
+        choices=("true", "refresh", "delete"),
     )
     check_integrity: bool = run(
         False, RUNNING, "check the tasks before the run, as `lmms-eval check` does; a broken one ends it"

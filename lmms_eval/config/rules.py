@@ -51,6 +51,16 @@ def check_config(config: RunConfig) -> RunConfig:
     return config
 
 
+def options_without_effect(config: RunConfig) -> list[str]:
+    """Tell which options are set that change nothing: a line for each."""
+    if config.cache_requests is None:
+        return []
+    return [
+        f"--cache_requests {config.cache_requests} is not needed and does nothing: requests are built while the model "
+        "works, and --use_cache keeps its answers"
+    ]
+
+
 def _later(config: RunConfig) -> Iterator[str]:
     for option in options():
         if option.later and getattr(config, option.name) not in (option.default, None, "", {}):

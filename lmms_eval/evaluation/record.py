@@ -192,10 +192,8 @@ def _begin(config: RunConfig, collected: Collected, folder: RunFolder, base: Pat
             shown.hold()
             return shown
     date = start_stamp(config.timezone)
-    files = None
-    if base is not None:
-        stamp = earlier.get("stamp")
-        files = ResultFiles(base, stamp) if stamp else reserve(base, date)
+    stamp = earlier.get("stamp")
+    files = None if base is None else ResultFiles(base, stamp) if stamp else reserve(base, date)
     if earlier:
         logger.info("continuing the run of {} in {}", earlier.get("date", "an unknown date"), folder.path)
     record = {

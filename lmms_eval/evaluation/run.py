@@ -17,6 +17,7 @@ from loguru import logger
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.config import RunConfig, check_config, resolved_cli_args
 from lmms_eval.config.environment import variables_without_effect
+from lmms_eval.config.rules import options_without_effect
 from lmms_eval.config.tracking import DESTINATIONS
 from lmms_eval.engine.aggregate import AggregateOptions
 from lmms_eval.engine.budget import Limits
@@ -116,7 +117,7 @@ class Run:
             check_cache(self._config)
             self._team = this_team(self._config.processes)
             if self._team is None or self._team.is_first:
-                for line in variables_without_effect(os.environ):
+                for line in (*options_without_effect(self._config), *variables_without_effect(os.environ)):
                     logger.warning(line)
             opened.push(self._tell_others)
             _seed(self._config)

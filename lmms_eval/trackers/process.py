@@ -38,7 +38,7 @@ class Patience:
 
 @dataclass(frozen=True, slots=True)
 class TrackerReport:
-    """What became of a tracker, as results and notes say it."""
+    """End of a tracker, as results and notes tell it."""
 
     name: str
     state: State
