@@ -97,8 +97,7 @@ class Hub:
             return Place()
         if not ending.has_succeeded or self._results is None:
             return Place(hint=f"nothing was pushed, since the run is {ending.state}")
-        if not self._organisation:
-            self._look_at_token()
+        self._find_organisation()
         pushed: list[str] = []
         for repository, files in self._pushes():
             try:
@@ -107,6 +106,14 @@ class Hub:
                 done = f"; pushed already: {', '.join(pushed)}" if pushed else ""
                 raise TrackerError(f"{_first_line(error)}{done}; {_by_hand(repository, files)}") from error
         return Place(url=", ".join(pushed))
+
+    def _find_organisation(self) -> None:
+        """Ask for the user's own name where neither the arguments nor the hub have told one."""
+        try:
+            if not self._organisation:
+                self._look_at_token()
+        except Exception as error:
+            raise TrackerError(f"nothing was pushed, since the hub does not answer: {_first_line(error)}") from error
 
     def _look_at_token(self) -> None:
         """Take the user's own name where the arguments name no organisation.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -63,6 +65,19 @@ def test_results_and_samples_lie_there_as_they_lie_here(tmp_path: Path, hub: Wri
     path = f"lab__finch/{samples.name}"
     splits = [{"split": samples.name[:15], "path": path}, {"split": "latest", "path": path}]
     assert card(hub)["configs"] == [{"config_name": f"lab__finch__{NAME}", "data_files": splits}]
+
+
+def test_the_card_lets_the_samples_be_loaded(tmp_path: Path, hub: WritableHub) -> None:
+    pushed(tmp_path)
+    pushed(tmp_path)
+    script = (
+        "import datasets, sys; rows = datasets.load_dataset(sys.argv[1], sys.argv[2], split='latest'); "
+        "print(list(rows['doc_id']), len(datasets.load_dataset(sys.argv[1], sys.argv[2])))"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", script, PRIVATE, f"lab__finch__{NAME}"], check=True, capture_output=True, text=True
+    )
+    assert told.stdout.splitlines()[-1] == "[0, 1, 2, 3, 4, 5] 3"
 
 
 def test_a_public_repository_has_the_name_as_given(tmp_path: Path, hub: WritableHub) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +13,12 @@ from PIL import Image
 
 from lmms_eval.config.tracking import WANDB
 from lmms_eval.evaluation.run import RunReport, run
-from tests.evaluation.kit import NAME, Told, config, fails_on, right
+from tests.evaluation.kit import NAME, Told, config, fails_on, right, tasks
 from tests.trackers.kit import PICTURES, eval_row, numbers_of, place_of, with_pictures
 from tests.trackers.stored import StoredRun, wandb_run
 
 pytest.importorskip("wandb")
+ROOT = Path(__file__).parents[2]
 SECRET = "canary-4f1a77-canary"
 
 
@@ -137,6 +140,20 @@ def test_no_secret_is_stored(tmp_path: Path) -> None:
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert any(path.suffix == ".wandb" for path in files)
     assert [path for path in files if SECRET.encode() in path.read_bytes() and "/.runs/" not in str(path)] == []
+
+
+def test_of_several_processes_the_first_one_tells_the_numbers_of_all(tmp_path: Path) -> None:
+    tasks(tmp_path, 40)
+    arguments = [
+        "-m", "lmms_eval", "--model", "baseline", "--tasks", NAME, "--include_path", str(tmp_path / "tasks"),
+        "--output_path", str(tmp_path / "out"), "--processes", "2", "--wandb_args", f"project=p,dir={tmp_path}",
+    ]  # fmt: skip
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    (folder,) = (tmp_path / "wandb").glob("offline-run-*")
+    found = wandb_run(folder)
+    assert (found.summary["live/documents"], found.summary[f"live/{NAME}/n"]) == (40, 40)
+    assert found.summary["state"] == "complete"
 
 
 def test_the_keys_are_those_of_the_package() -> None:
