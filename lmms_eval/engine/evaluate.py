@@ -29,7 +29,7 @@ from lmms_eval.engine.plan import TaskPlan, dealt_units, ordered, shared_units, 
 from lmms_eval.engine.progress import Progress
 from lmms_eval.engine.response_cache import ResponseCache
 from lmms_eval.engine.scoring import Scorer, WorkerOptions
-from lmms_eval.engine.share import Share
+from lmms_eval.engine.share import Share, counted_together
 from lmms_eval.engine.signals import EndNow, Interrupts
 from lmms_eval.engine.spending import NOTHING, RunSpending, spending_from
 from lmms_eval.engine.store import RunStore
@@ -282,7 +282,7 @@ def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: Progress, s
                 work.model.attach_folder(store.folder / "model")
                 if share is not None:
                     share.team.watch(asking.others_failed)
-                    share.team.count(*_counted_together(progress, budget))
+                    share.team.count(*counted_together(progress, budget))
                 _stop_at(budget, asking, judging, share)
                 report = asking.run(options.grace_s, work.with_others)
             if judging is not None:
@@ -324,16 +324,6 @@ def _stop_at(budget: Budget, asking: Asking, judging: Judging | None, share: Sha
         budget.watch(lambda _: judging.stop())
     budget.watch(asking.give_up)
     budget.begin(*([] if share is None else [share.team.exchange_counts]))
-
-
-def _counted_together(
-    progress: Progress, budget: Budget
-) -> tuple[Callable[[], Mapping[str, int]], Callable[[Mapping[str, int]], None]]:
-    def take(others: Mapping[str, int]) -> None:
-        progress.add_others(others)
-        budget.add_others(others)
-
-    return lambda: {**progress.counts(), **budget.counts()}, take
 
 
 def _check_batch(
