@@ -116,7 +116,7 @@ class RunConfig(DerivedOptions):
         "basic", GENERATION, "what agentic tasks keep of their rounds", choices=("basic", "full")
     )
     force_simple: bool = option(False, MODEL, "take the simple class of a model that has two")
-    tui: bool = later(False, "interactive screen")
+    tui: bool = run(False, OUTPUT, "show the run on the terminal's screen; needs --output_path")
     repeats: int | None = option(
         None, GENERATION, "answers per document; overrides the task's value", aliases=("-n", "--num_samples")
     )

@@ -67,6 +67,11 @@ def _later(config: RunConfig) -> Iterator[str]:
             yield f"{option.flag}: not in this version"
 
 
+def _screen(config: RunConfig) -> Iterator[str]:
+    if config.tui:
+        yield "--tui is for the command line alone: it starts the run and shows it; leave it out of files and programs"
+
+
 def _tasks(config: RunConfig) -> Iterator[str]:
     if not config.task_names:
         yield "--tasks is missing: name at least one task; `lmms-eval tasks list` shows them"
@@ -193,6 +198,7 @@ def _scoring_data(config: RunConfig) -> Iterator[str]:
 
 _RULES: tuple[Callable[[RunConfig], Iterator[str]], ...] = (
     _later,
+    _screen,
     _tasks,
     _documents,
     _order,
