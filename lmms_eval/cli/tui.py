@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -55,24 +56,37 @@ def _evaluate(arguments: Sequence[str]) -> int:
     folders = {check_config(config).output_path for config in configs}
     if len(folders) != 1 or not (folder := folders.pop()):
         raise UsageError("--tui shows the runs of one folder: say which with --output_path DIR")
+    if os.environ.get("WORLD_SIZE", "1") not in ("", "1"):
+        raise UsageError("--tui: a launcher has started several processes; leave it out, and watch with lmms-eval tui")
     _check_terminal()
     _quiet()
     Path(folder).mkdir(parents=True, exist_ok=True)
     children: list[subprocess.Popen[bytes]] = []
-    with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as log, forwarding(children):
-        command = [sys.executable, "-m", "lmms_eval", *words]
-        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=printed, stderr=log, start_new_session=True)
+    with tempfile.TemporaryDirectory() as scratch, forwarding(children):
+        printed, log = Path(scratch, "printed"), Path(scratch, "log")
+        child = _start(words, printed, log)
         children.append(child)
         try:
-            _show(Path(folder), child, log)
-            _relay(child, log)
+            with log.open("rb") as lines:
+                _show(Path(folder), child, lines)
+                _relay(child, lines)
         finally:
             if child.poll() is None:
                 child.terminate()
                 child.wait()
-        printed.seek(0)
-        emit(printed.read().decode("utf-8", "replace").rstrip("\n"))
+        emit(printed.read_text("utf-8", "replace").rstrip("\n"))
     return 128 - child.returncode if child.returncode < 0 else child.returncode
+
+
+def _start(words: Sequence[str], printed: Path, log: Path) -> subprocess.Popen[bytes]:
+    with printed.open("wb") as output, log.open("wb") as errors:
+        return subprocess.Popen(
+            [sys.executable, "-m", "lmms_eval", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=errors,
+            start_new_session=True,  # the keys of the screen's terminal are the screen's
+        )
 
 
 def _show(folder: Path, child: subprocess.Popen[bytes], log: BinaryIO) -> None:

@@ -8,13 +8,15 @@ from typing import Any, ClassVar
 
 from rich.text import Text
 from textual.app import App, ComposeResult
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 from textual.widgets import DataTable, Footer, Header, Static
 
 from lmms_eval.viewer.live.cells import NUMBER_COLUMNS, RUN_COLUMNS, number_cells, one_line, remarks, run_cells
 from lmms_eval.viewer.live.watch import Watch
 
 LOOK_S = 1.0
+WIDTHS = {"Score": 23, "95% interval": 16, "Left": 10, "Done": 15}
+"""Columns whose cells are blank at first: the others grow with what they hold."""
 
 
 class RunsScreen(App[None]):
@@ -34,7 +36,10 @@ class RunsScreen(App[None]):
     #remarks, #log { height: auto; max-height: 8; padding: 0 1; }
     #log { color: $text-muted; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [("q", "quit", "leave"), ("ctrl+c", "interrupt", "interrupt")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "quit", "leave"),
+        Binding("ctrl+c", "interrupt", "end", priority=True),
+    ]
     ENABLE_COMMAND_PALETTE = False
 
     def __init__(
@@ -58,8 +63,9 @@ class RunsScreen(App[None]):
 
     def on_mount(self) -> None:
         self.sub_title = one_line(self._watch.folder)
-        self.query_one("#runs", DataTable).add_columns(*RUN_COLUMNS)
-        self.query_one("#numbers", DataTable).add_columns(*NUMBER_COLUMNS)
+        for table, columns in (("#runs", RUN_COLUMNS), ("#numbers", NUMBER_COLUMNS)):
+            for column in columns:
+                self.query_one(table, DataTable).add_column(column, width=WIDTHS.get(column))
         self.refresh_runs()
         self.set_interval(LOOK_S, self.refresh_runs)
 
