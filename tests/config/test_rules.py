@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.cli.main import main
-from lmms_eval.config import build_config
+from lmms_eval.config import build_config, check_config
 from lmms_eval.config.options import options
 from lmms_eval.config.rules import options_without_effect
 from lmms_eval.errors import ConfigError
@@ -88,6 +88,11 @@ def test_a_cache_of_requests_is_said_to_be_not_needed() -> None:
     (line,) = options_without_effect(config)
     assert line.startswith("--cache_requests refresh is not needed")
     assert options_without_effect(build_config({"tasks": "t"}, {})) == []
+
+
+def test_the_screen_is_for_the_command_line_alone() -> None:
+    with pytest.raises(ConfigError, match="--tui is for the command line alone"):
+        check_config(build_config({"tasks": "t", "tui": True}, {}))
 
 
 LATER = [option for option in options() if option.later]
