@@ -62,7 +62,7 @@ COMMANDS = {
         Command("doctor", "what of this machine and installation a run would find", "doctor"),
         Command("version", "versions of lmms-eval and what it runs on", "version"),
         Command("ui", "web page"),
-        Command("tui", "interactive screen"),
+        Command("tui", "runs on the terminal's screen while they go on; --tui starts one", "tui"),
         Command("serve", "evaluation server: jobs over HTTP that survive it", "serve"),
         Command("mcp", "tool server for assistants"),
     )

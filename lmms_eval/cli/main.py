@@ -54,7 +54,7 @@ def dispatch(arguments: list[str]) -> int:
     if arguments == ["--version"]:
         return COMMANDS["version"].run([])
     if "--tui" in arguments:
-        raise UsageError("--tui: not in this version")
+        return COMMANDS["tui"].run(arguments)
     if arguments == ["eval"]:
         raise UsageError("the evaluation wizard is not in this version; give flags, see lmms-eval eval --help")
     if arguments[0].startswith("-"):

@@ -32,7 +32,7 @@ def run_processes(arguments: Sequence[str], count: int) -> int:
         The first process's exit code, or that of the one that failed before it (128 + n: killed by signal n).
     """
     children: list[subprocess.Popen[bytes]] = []
-    with StoreServer() as store, _forwarding(children):
+    with StoreServer() as store, forwarding(children):
         environment = {**os.environ, **_common(count), **store.environment}
         try:
             for rank in range(count):
@@ -96,7 +96,7 @@ def _end_others(children: Sequence[subprocess.Popen[bytes]], failed: int) -> Non
 
 
 @contextmanager
-def _forwarding(children: Sequence[subprocess.Popen[bytes]]) -> Iterator[None]:
+def forwarding(children: Sequence[subprocess.Popen[bytes]]) -> Iterator[None]:
     """Hand signals on to all processes; one that is ignored here (``nohup``) stays so in them.
 
     Outside the main thread, which alone may handle signals, it does nothing.

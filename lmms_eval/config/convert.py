@@ -24,6 +24,7 @@ _ARGUMENT_OPTIONS = (
     "launcher_args",
     "wandb_args",
     "swanlab_args",
+    "trackio_args",
     "hf_hub_log_args",
 )
 _NO_TAGS = ("", "none", "null", "false")

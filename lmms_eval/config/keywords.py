@@ -113,6 +113,8 @@ class OptionArguments(TypedDict, total=False):
     max_model_len: int | None
     prices: str | None
     max_cost: float | None
+    trackio_args: Arguments
+    trackio_log_samples: bool | None
 
 
 class EvaluateArguments(OptionArguments, total=False):

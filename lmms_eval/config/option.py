@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 MODEL, TASKS, GENERATION = "Model", "Tasks and data", "Prompts and generation"
 JUDGE = "Judge"
 OUTPUT, RUNNING, STATISTICS, MEDIA = "Output", "Running", "Statistics", "Media"
+TRACKERS = "Trackers and hub"
 OTHER = "Not in this version"
-GROUPS = (MODEL, TASKS, GENERATION, JUDGE, OUTPUT, RUNNING, STATISTICS, MEDIA, OTHER)
+GROUPS = (MODEL, TASKS, GENERATION, JUDGE, OUTPUT, TRACKERS, RUNNING, STATISTICS, MEDIA, OTHER)
 
 
 if TYPE_CHECKING:

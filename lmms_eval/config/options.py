@@ -22,6 +22,7 @@ from lmms_eval.config.option import (
     RUNNING,
     STATISTICS,
     TASKS,
+    TRACKERS,
     Option,
     later,
     option,
@@ -60,16 +61,19 @@ class RunConfig(DerivedOptions):
     use_cache: str | None = run(
         None, RUNNING, "folder or .db file that keeps responses across runs", aliases=("-c",), metavar="PATH"
     )
-    cache_requests: Literal["true", "refresh", "delete"] | None = later(
-        None, "cache of built requests", choices=("true", "refresh", "delete")
+    cache_requests: Literal["true", "refresh", "delete"] | None = run(
+        None,
+        RUNNING,
+        "not needed, does nothing: requests are built anew",
+        choices=("true", "refresh", "delete"),
     )
     check_integrity: bool = run(
         False, RUNNING, "check the tasks before the run, as `lmms-eval check` does; a broken one ends it"
     )
     write_out: bool = run(False, OUTPUT, "deprecated: log the prompt of the first document", aliases=("-w",))
     log_samples: bool = run(False, OUTPUT, "write a line for each sample; needs --output_path")
-    wandb_log_samples: bool = later(False, "upload samples to Weights & Biases")
-    swanlab_log_samples: bool = later(False, "upload samples to SwanLab")
+    wandb_log_samples: bool = run(False, TRACKERS, "samples to Weights & Biases too; needs --wandb_args")
+    swanlab_log_samples: bool = run(False, TRACKERS, "samples to SwanLab too; needs --swanlab_args")
     log_samples_suffix: str = run("model_outputs", OUTPUT, "part of the name of some tasks' own submission files")
     system_instruction: str | None = option(None, GENERATION, "system prompt")
     apply_chat_template: bool = option(False, GENERATION, "render the context with the model's chat template")
@@ -87,12 +91,18 @@ class RunConfig(DerivedOptions):
         DEFAULT_REASONING_TAGS, GENERATION, "JSON list of [open, close] pairs removed before scoring, or none"
     )
     verbosity: str = run("INFO", OUTPUT, "log level; DEBUG shows tracebacks", choices=LEVELS, variables=("VERBOSITY",))
-    wandb_args: str | dict[str, Any] = later("", "Weights & Biases", metavar="K=V,...")
-    swanlab_args: str | dict[str, Any] = later("", "SwanLab", metavar="K=V,...")
+    wandb_args: str | dict[str, Any] = run(
+        "", TRACKERS, "show the run and its results in Weights & Biases: project, name, ...", metavar="K=V,..."
+    )
+    swanlab_args: str | dict[str, Any] = run(
+        "", TRACKERS, "show the run and its results in SwanLab: project, exp_name, ...", metavar="K=V,..."
+    )
     timezone: str | None = run(
         None, OUTPUT, "time zone of the date stamp in file names (the machine's own)", metavar="ZONE"
     )
-    hf_hub_log_args: str | dict[str, Any] = later("", "upload to the hub", metavar="K=V,...")
+    hf_hub_log_args: str | dict[str, Any] = run(
+        "", TRACKERS, "push results and samples to data sets on the hub; HF_TOKEN is the token", metavar="K=V,..."
+    )
     predict_only: bool = run(False, OUTPUT, "only generate; implies --log_samples", aliases=("-x",))
     seed: tuple[int | None, ...] = option(
         (0, 1234, 1234, 1234),
@@ -106,7 +116,7 @@ class RunConfig(DerivedOptions):
         "basic", GENERATION, "what agentic tasks keep of their rounds", choices=("basic", "full")
     )
     force_simple: bool = option(False, MODEL, "take the simple class of a model that has two")
-    tui: bool = later(False, "interactive screen")
+    tui: bool = run(False, OUTPUT, "show the run on the terminal's screen; needs --output_path")
     repeats: int | None = option(
         None, GENERATION, "answers per document; overrides the task's value", aliases=("-n", "--num_samples")
     )
@@ -331,6 +341,10 @@ class RunConfig(DerivedOptions):
     max_cost: float | None = run(
         None, RUNNING, "money that the run may spend, in the currency of --prices; it goes on with a larger number"
     )
+    trackio_args: str | dict[str, Any] = run(
+        "", TRACKERS, "show the run and its results in Trackio: project, name, ...", metavar="K=V,..."
+    )
+    trackio_log_samples: bool = run(False, TRACKERS, "samples to Trackio too; needs --trackio_args")
 
     def grace_seconds(self, under_launcher: bool = False) -> float:
         """Return how long an interrupted run may take to finish what is in flight, in seconds."""

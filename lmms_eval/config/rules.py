@@ -10,6 +10,7 @@ from pathlib import Path
 from lmms_eval.config.controls import CONTROLS, controls_of
 from lmms_eval.config.environment import environment_defaults
 from lmms_eval.config.options import RunConfig, options
+from lmms_eval.config.tracking import destination_problems
 from lmms_eval.errors import ConfigError
 
 _LEAST: dict[str, float] = {
@@ -50,10 +51,25 @@ def check_config(config: RunConfig) -> RunConfig:
     return config
 
 
+def options_without_effect(config: RunConfig) -> list[str]:
+    """Tell which options are set that change nothing: a line for each."""
+    if config.cache_requests is None:
+        return []
+    return [
+        f"--cache_requests {config.cache_requests} is not needed and does nothing: requests are built while the model "
+        "works, and --use_cache keeps its answers"
+    ]
+
+
 def _later(config: RunConfig) -> Iterator[str]:
     for option in options():
         if option.later and getattr(config, option.name) not in (option.default, None, "", {}):
             yield f"{option.flag}: not in this version"
+
+
+def _screen(config: RunConfig) -> Iterator[str]:
+    if config.tui:
+        yield "--tui is for the command line alone: it starts the run and shows it; leave it out of files and programs"
 
 
 def _tasks(config: RunConfig) -> Iterator[str]:
@@ -182,6 +198,7 @@ def _scoring_data(config: RunConfig) -> Iterator[str]:
 
 _RULES: tuple[Callable[[RunConfig], Iterator[str]], ...] = (
     _later,
+    _screen,
     _tasks,
     _documents,
     _order,
@@ -193,4 +210,5 @@ _RULES: tuple[Callable[[RunConfig], Iterator[str]], ...] = (
     _judge,
     _paths,
     _scoring_data,
+    destination_problems,
 )

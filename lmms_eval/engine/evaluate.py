@@ -29,7 +29,7 @@ from lmms_eval.engine.plan import TaskPlan, dealt_units, ordered, shared_units, 
 from lmms_eval.engine.progress import Progress
 from lmms_eval.engine.response_cache import ResponseCache
 from lmms_eval.engine.scoring import Scorer, WorkerOptions
-from lmms_eval.engine.share import Share
+from lmms_eval.engine.share import Share, counted_together
 from lmms_eval.engine.signals import EndNow, Interrupts
 from lmms_eval.engine.spending import NOTHING, RunSpending, spending_from
 from lmms_eval.engine.store import RunStore
@@ -61,6 +61,8 @@ class EngineOptions:
     """Judge of the answers of tasks that ask for one; who opened its journal closes it."""
     sampling: Sampling | None = None
     """Random order of the documents, with the rules by which tasks end early; without it costliest first."""
+    follow: Callable[[Progress], None] | None = None
+    """Gets the counts of the run, by task too, before anything is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +245,12 @@ def _progress(work: _Work, done: dict[str, set[int]]) -> Progress:
     plans, options = work.plans, work.options
     finished = sum(len(done.get(plan.task.name, set()).intersection(plan.doc_ids)) for plan in plans)
     running = (lambda: "") if work.looks is None else work.looks.shown
-    return Progress(sum(plan.requested for plan in plans), finished, options.show_progress, running)
+    progress = Progress(sum(plan.requested for plan in plans), finished, options.show_progress, running)
+    if options.follow is not None:
+        is_first = work.share is None or work.share.team.is_first
+        progress.count_by_task(work.store.records() if is_first else ())
+        options.follow(progress)
+    return progress
 
 
 def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: Progress, seconds: dict[str, float]) -> Asking:
@@ -275,7 +282,7 @@ def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: Progress, s
                 work.model.attach_folder(store.folder / "model")
                 if share is not None:
                     share.team.watch(asking.others_failed)
-                    share.team.count(*_counted_together(progress, budget))
+                    share.team.count(*counted_together(progress, budget))
                 _stop_at(budget, asking, judging, share)
                 report = asking.run(options.grace_s, work.with_others)
             if judging is not None:
@@ -317,16 +324,6 @@ def _stop_at(budget: Budget, asking: Asking, judging: Judging | None, share: Sha
         budget.watch(lambda _: judging.stop())
     budget.watch(asking.give_up)
     budget.begin(*([] if share is None else [share.team.exchange_counts]))
-
-
-def _counted_together(
-    progress: Progress, budget: Budget
-) -> tuple[Callable[[], Mapping[str, int]], Callable[[Mapping[str, int]], None]]:
-    def take(others: Mapping[str, int]) -> None:
-        progress.add_others(others)
-        budget.add_others(others)
-
-    return lambda: {**progress.counts(), **budget.counts()}, take
 
 
 def _check_batch(

@@ -10,7 +10,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from lmms_eval.stats import item_number
@@ -19,6 +20,30 @@ PLAIN_INTERVAL_S = 30.0
 RUNNING_INTERVAL_S = 1.0
 SCORE_UNIT = 1_000_000
 """Sums of scores are exchanged as whole numbers of this fraction."""
+_SUM, _COUNT = "score of ", "scores of "
+"""Before a task's name, in what processes exchange."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningScore:
+    """Mean of the documents' numbers of a task so far, as they are recorded; no score of the task."""
+
+    value: float
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressLook:
+    """Counts of a run at one moment, those of its other processes with them."""
+
+    done: int
+    total: int
+    failed: int
+    tokens: int
+    rate: float
+    """Documents per second since the start."""
+    scores: Mapping[str, RunningScore] = field(default_factory=dict)
+    """By task; empty unless they are counted by task."""
 
 
 class Progress:
@@ -34,6 +59,8 @@ class Progress:
         self.total, self.done, self.failed, self.tokens = total, initial, 0, 0
         self._initial = initial
         self._score_sum, self._score_count = 0.0, 0
+        self._by_task: dict[str, list[float]] | None = None
+        """Sums and counts of scores, where they are asked for."""
         self._others: Counter[str] = Counter()
         self._running, self._running_text, self._asked_running = running, "", -math.inf
         self._started = self._last_line = time.monotonic()
@@ -54,13 +81,44 @@ class Progress:
             if "failed" in record:
                 self.failed += 1
             else:
-                self._note_score(record["scores"][0]["metrics"] if record["scores"] else {})
+                number = _number(record)
+                if number is not None:
+                    self._score_sum += number
+                    self._score_count += 1
+                    self._count_for_task(record, number)
             self._show()
+
+    def count_by_task(self, earlier: Iterable[Mapping[str, Any]]) -> None:
+        """Count scores by task too, from now on. ``earlier``: records of documents that are finished already."""
+        with self._lock:
+            self._by_task = {}
+            for record in earlier:
+                if "failed" not in record and (number := _number(record)) is not None:
+                    self._count_for_task(record, number)
+
+    def look(self) -> ProgressLook:
+        """Return what is known by now."""
+        with self._lock:
+            done, others = self._all_done, self._others
+            names = set(self._by_task or ()) | {name[len(_SUM) :] for name in others if name.startswith(_SUM)}
+            scores = {}
+            for name in names:
+                total, count = (self._by_task or {}).get(name, (0.0, 0))
+                total, count = total + others[_SUM + name] / SCORE_UNIT, count + others[_COUNT + name]
+                if count:
+                    scores[name] = RunningScore(total / count, int(count))
+            return ProgressLook(
+                done, self.total, self.failed + others["failed"], self.tokens + others["tokens"],
+                (done - self._initial) / max(time.monotonic() - self._started, 1e-9), scores,
+            )  # fmt: skip
 
     def counts(self) -> dict[str, int]:
         """Counts of this process in this start, for the others."""
         with self._lock:
-            return {
+            by_task: dict[str, int] = {}
+            for name, (total, count) in (self._by_task or {}).items():
+                by_task |= {_SUM + name: round(total * SCORE_UNIT), _COUNT + name: int(count)}
+            return by_task | {
                 "done": self.done - self._initial,
                 "failed": self.failed,
                 "tokens": self.tokens,
@@ -104,13 +162,11 @@ class Progress:
     def _all_done(self) -> int:
         return self.done + self._others["done"]
 
-    def _note_score(self, metrics: dict[str, Any]) -> None:
-        for value in metrics.values():
-            number = item_number(value)
-            if number is not None:
-                self._score_sum += float(number)
-                self._score_count += 1
-                return
+    def _count_for_task(self, record: Mapping[str, Any], number: float) -> None:
+        if self._by_task is not None:
+            sums = self._by_task.setdefault(record["task"], [0.0, 0])
+            sums[0] += number
+            sums[1] += 1
 
     def _state(self) -> str:
         others = self._others
@@ -128,3 +184,12 @@ class Progress:
         left = (self.total - done) / rate if rate > 0 else float("inf")
         sys.stderr.write(f"{done}/{self.total} documents, {rate:.1f}/s, {left:.0f} s left, {self._state()}\n")
         sys.stderr.flush()
+
+
+def _number(record: Mapping[str, Any]) -> float | None:
+    """Return the number of a scored document: that of its first metric that has one."""
+    for value in (record["scores"][0]["metrics"] if record["scores"] else {}).values():
+        number = item_number(value)
+        if number is not None and math.isfinite(number):
+            return float(number)
+    return None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Protocol
 
 from lmms_eval.api.request import GeneratedImage
 from lmms_eval.engine.ask_report import AskReport
@@ -180,3 +180,22 @@ def _add_report(report: AskReport, other: dict[str, Any]) -> None:
     if not report.give_up:
         report.give_up, report.give_up_kind = other["give_up"], other["give_up_kind"]
     report.interrupted = report.interrupted if report.interrupted is not None else other["interrupted"]
+
+
+class Counter(Protocol):
+    """Counts of this process, to which those of the others are added."""
+
+    def counts(self) -> Mapping[str, int]: ...
+    def add_others(self, counts: Mapping[str, int]) -> None: ...
+
+
+def counted_together(
+    *counters: Counter,
+) -> tuple[Callable[[], Mapping[str, int]], Callable[[Mapping[str, int]], None]]:
+    """Join counters for ``Team.count``: what all of them count, and what hands the others' counts to each."""
+
+    def add_others(counts: Mapping[str, int]) -> None:
+        for counter in counters:
+            counter.add_others(counts)
+
+    return lambda: {name: count for counter in counters for name, count in counter.counts().items()}, add_others

@@ -192,10 +192,8 @@ def _begin(config: RunConfig, collected: Collected, folder: RunFolder, base: Pat
             shown.hold()
             return shown
     date = start_stamp(config.timezone)
-    files = None
-    if base is not None:
-        stamp = earlier.get("stamp")
-        files = ResultFiles(base, stamp) if stamp else reserve(base, date)
+    stamp = earlier.get("stamp")
+    files = None if base is None else ResultFiles(base, stamp) if stamp else reserve(base, date)
     if earlier:
         logger.info("continuing the run of {} in {}", earlier.get("date", "an unknown date"), folder.path)
     record = {
@@ -203,6 +201,7 @@ def _begin(config: RunConfig, collected: Collected, folder: RunFolder, base: Pat
         "state": "running",
         "stamp": files.stamp if files else earlier.get("stamp"),
         "date": earlier.get("date") or date.isoformat(),
+        "starts": int(earlier.get("starts", 1 if earlier else 0)) + 1,
         "arguments": _arguments(config),
         # By this `lmms-eval score` finds the run's key without building the model.
         "model": {

@@ -10,13 +10,15 @@ from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace, TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from loguru import logger
 
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.config import RunConfig, check_config, resolved_cli_args
 from lmms_eval.config.environment import variables_without_effect
+from lmms_eval.config.rules import options_without_effect
+from lmms_eval.config.tracking import DESTINATIONS
 from lmms_eval.engine.aggregate import AggregateOptions
 from lmms_eval.engine.budget import Limits
 from lmms_eval.engine.early import Sampling
@@ -34,13 +36,16 @@ from lmms_eval.evaluation.exporting import exported
 from lmms_eval.evaluation.inputs import Collected, Start, this_command
 from lmms_eval.evaluation.judge import open_setup
 from lmms_eval.evaluation.launch import this_team
-from lmms_eval.evaluation.record import open_record
+from lmms_eval.evaluation.record import RunRecord, open_record
 from lmms_eval.evaluation.reporting import open_reporter, report_lines
 from lmms_eval.evaluation.writing import write_results
 from lmms_eval.results.samples import json_text
 from lmms_eval.storage.run_folder import check_output_path
 from lmms_eval.tasks import Catalogue
 from lmms_eval.utils.heap import share_heap
+
+if TYPE_CHECKING:
+    from lmms_eval.evaluation.tracking import Tracked
 
 WITHHELD, BROKEN = 3, 1
 
@@ -113,7 +118,7 @@ class Run:
             check_cache(self._config)
             self._team = this_team(self._config.processes)
             if self._team is None or self._team.is_first:
-                for line in variables_without_effect(os.environ):
+                for line in (*options_without_effect(self._config), *variables_without_effect(os.environ)):
                     logger.warning(line)
             opened.push(self._tell_others)
             _seed(self._config)
@@ -129,6 +134,15 @@ class Run:
         """Let the other processes of the launch end too, instead of waiting for this one."""
         if self._team is not None and error is not None:
             self._team.fail(f"{type(error).__name__}: {error}")
+
+    def _tracked(self, collected: Collected, record: RunRecord) -> Tracked | None:
+        """Start the trackers that the options name, in the first process; ``None`` without any."""
+        config, team = self._config, self._team
+        if not collected.asks or not any(getattr(config, one.option) for one in DESTINATIONS):
+            return None
+        from lmms_eval.evaluation.tracking import begin_tracking
+
+        return begin_tracking(config, record, self._opened, team is None or team.is_first)
 
     def _evaluated(self, collected: Collected) -> RunReport:
         """Take the run's folder, evaluate and write; empty in processes that leave the results to the first one."""
@@ -147,10 +161,7 @@ class Run:
         options = _engine_options(config, team)
         judge = open_setup(config, collected.judge, record.folder.path, rank, options.stream, opened)
         if config.write_out and rank == 0:
-            for plan in collected.plans:
-                if plan.requested:
-                    requests = plan.task.exchange(plan.doc_ids[0], 0).open()
-                    logger.info("{}: prompt of document {}:\n{}", plan.task.name, plan.doc_ids[0], requests[0].context)
+            _log_prompts(collected)
         share = None if team is None else Share(team, record.shares_files)
         sampling = collected.sampling
         if record.early_stops and not collected.asks:
@@ -158,14 +169,27 @@ class Run:
         if rank == 0:
             _outline(config, collected, record.folder.path)
         options = replace(options, cache=cache, judge=judge, sampling=sampling, limits=_limits(config, collected))
+        tracked = self._tracked(collected, record)
+        if tracked is not None:
+            options = replace(options, follow=tracked.follow)
         result = evaluate(collected.plans, collected.selection, collected.model, store, options, share)
         if result is None:
             return RunReport(0, "")
         log_cache(config, result.asking.cache)
         written = write_results(config, collected, record, result, store, self._start)
+        if tracked is not None:
+            written = tracked.told(written, result, store)
         report = RunReport(_exit_code(config, result), written.table, written.lines, written.document, record.end)
         record.finish(result.state, self._start.command, report.as_json(), _early_stops(result))
         return replace(report, lines=[*report.lines, *report_lines(reporter, result, options.grace_s)])
+
+
+def _log_prompts(collected: Collected) -> None:
+    """Log the prompt of each task's first document (``--write_out``)."""
+    for plan in collected.plans:
+        if plan.requested:
+            requests = plan.task.exchange(plan.doc_ids[0], 0).open()
+            logger.info("{}: prompt of document {}:\n{}", plan.task.name, plan.doc_ids[0], requests[0].context)
 
 
 def _engine_options(config: RunConfig, team: Team | None) -> EngineOptions:

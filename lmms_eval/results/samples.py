@@ -62,9 +62,12 @@ def _with_text_keys(value: Any) -> Any:
     return [_with_text_keys(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def sample_rows(result: TaskResult, store: RunStore) -> Iterator[dict[str, Any]]:
-    """Rows of the family's samples file, with further keys (docs/results.md); a block per pipeline, in order."""
-    name, doc_ids = result.task.name, result.doc_ids
+def sample_rows(result: TaskResult, store: RunStore, doc_ids: Sequence[int] | None = None) -> Iterator[dict[str, Any]]:
+    """Rows of the family's samples file, with further keys (docs/results.md); a block per pipeline, in order.
+
+    ``doc_ids``: of these documents alone.
+    """
+    name, doc_ids = result.task.name, result.doc_ids if doc_ids is None else doc_ids
     for number, pipeline in enumerate(result.task.pipelines):
         for record in store.scores(name, doc_ids):
             if "failed" in record:

@@ -48,14 +48,23 @@ def simple_parse_args_string(args_string: str | None) -> dict[str, ArgumentValue
     Raises:
         UsageError: a part without ``=``.
     """
-    parsed: dict[str, ArgumentValue] = {}
+    return {key: handle_arg_string(value) for key, value in split_args_string(args_string).items()}
+
+
+def split_args_string(args_string: str | None) -> dict[str, str]:
+    """Split ``k=v,k=v`` as ``simple_parse_args_string`` does; the values stay texts.
+
+    Raises:
+        UsageError: a part without ``=``.
+    """
+    parsed: dict[str, str] = {}
     for part in _split_at_commas((args_string or "").strip()):
         if not (part := part.strip()):
             continue
         key, equals, value = part.partition("=")
         if not equals:
             raise UsageError(f"argument string: {part!r} has no '='; write key=value, separated by commas")
-        parsed[key] = handle_arg_string(value)
+        parsed[key] = value
     return parsed
 
 

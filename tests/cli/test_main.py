@@ -64,7 +64,6 @@ def test_commands_of_later_versions(word, capsys) -> None:
         (["taks"], "unknown command 'taks'; did you mean tasks?"),
         (["zzz"], "unknown command 'zzz'; commands: eval, tasks"),
         (["eval"], "wizard is not in this version"),
-        (["--model", "x", "--tui"], "--tui: not in this version"),
         (["models", "--alias"], "lmms-eval models: unrecognized arguments: --alias; see lmms-eval models --help"),
         (["version", "x"], "unrecognized arguments: x"),
         (["doctor", "--all"], "unrecognized arguments: --all"),

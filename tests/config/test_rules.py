@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from lmms_eval.cli.main import main
-from lmms_eval.config import build_config
+from lmms_eval.config import build_config, check_config
 from lmms_eval.config.options import options
+from lmms_eval.config.rules import options_without_effect
 from lmms_eval.errors import ConfigError
 
 BAD = [
@@ -80,6 +81,18 @@ def test_bad_options_end_with_2(arguments: list[str], message: str, capsys: pyte
 def test_tasks_must_be_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--model", "baseline"]) == 2
     assert "--tasks is missing" in capsys.readouterr().err
+
+
+def test_a_cache_of_requests_is_said_to_be_not_needed() -> None:
+    config = build_config({"tasks": "t", "cache_requests": "refresh"}, {})
+    (line,) = options_without_effect(config)
+    assert line.startswith("--cache_requests refresh is not needed")
+    assert options_without_effect(build_config({"tasks": "t"}, {})) == []
+
+
+def test_the_screen_is_for_the_command_line_alone() -> None:
+    with pytest.raises(ConfigError, match="--tui is for the command line alone"):
+        check_config(build_config({"tasks": "t", "tui": True}, {}))
 
 
 LATER = [option for option in options() if option.later]

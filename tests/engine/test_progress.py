@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lmms_eval.engine import progress as progress_module
-from lmms_eval.engine.progress import Progress
+from lmms_eval.engine.progress import Progress, RunningScore
 
 
 def record(value: Any = 1.0, **more: Any) -> dict[str, Any]:
@@ -128,3 +128,20 @@ def test_the_running_number_is_asked_for_once_a_second_at_most(
     progress.close()
     line = capsys.readouterr().err.splitlines()[-1]
     assert line.endswith(", score 0.5000 [0.4000, 0.6000] over the first 7 failed 0 tokens 0")
+
+
+def test_scores_are_told_by_task_with_those_of_earlier_starts_and_other_processes() -> None:
+    progress, other = Progress(10, 2, enabled=False), Progress(10, enabled=False)
+    progress.count_by_task([record(0.0, task="a"), {"task": "a", "failed": "timeout"}])
+    other.count_by_task([])
+    progress.document(record(1.0, task="a"))
+    progress.document(record(float("nan"), task="a"))
+    progress.add_tokens(7)
+    other.document(record(0.5, task="a"))
+    other.document(record(0.25, task="b"))
+    other.document({"task": "b", "failed": "timeout"})
+    progress.add_others(other.counts())
+    look = progress.look()
+    assert (look.done, look.total, look.failed, look.tokens) == (7, 10, 1, 7)
+    assert look.scores == {"a": RunningScore(0.5, 3), "b": RunningScore(0.25, 1)}
+    assert Progress(1, enabled=False).look().scores == {}

@@ -291,15 +291,16 @@ def test_a_task_whose_code_fails_on_every_document_is_not_asked_to_its_end(tmp_p
     assert "none of its first 16 documents could be scored" in reason and "no_such_name" in reason
 
 
-def test_a_variable_of_the_family_without_effect_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_has_no_effect_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from loguru import logger
 
     monkeypatch.setenv("LMMS_CACHE_CHECKPOINT_INTERVAL", "16")
     said: list[str] = []
     sink = logger.add(lambda message: said.append(str(message)), level="WARNING", format="{message}")
     try:
-        told(tmp_path, Told())
+        told(tmp_path, Told(), cache_requests="refresh")
     finally:
         logger.remove(sink)
+    assert len([line for line in said if line.startswith("--cache_requests refresh is not needed")]) == 1
     about = [line for line in said if "LMMS_CACHE_CHECKPOINT_INTERVAL" in line]
     assert len(about) == 1 and "every answer is written as it comes" in about[0]

@@ -34,6 +34,8 @@ class Hub:
     """Bytes after which the next transfer of a file breaks off; later ones are whole."""
     asked: list[tuple[str, str, str]] = field(default_factory=list)
     """Method, path and range of every request for a file."""
+    heads: dict[str, str] = field(default_factory=dict)
+    """Last commit of a data set where it is another one than ``COMMIT``."""
 
     def environment(self, home: Path) -> dict[str, str]:
         """Return the variables by which a child process takes this for the hub, with its caches below ``home``."""
@@ -49,8 +51,15 @@ class Hub:
 def hub(data_sets: Mapping[str, Files]) -> Iterator[Hub]:
     """Serve data sets until the context ends."""
     served = Hub(data_sets)
+    with serving(served, HubHandler):
+        yield served
 
-    class Handler(_Handler):
+
+@contextmanager
+def serving(served: Hub, kind: type[HubHandler]) -> Iterator[None]:
+    """Answer by a kind of handler until the context ends."""
+
+    class Handler(kind):  # type: ignore[valid-type, misc]
         hub = served
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -58,14 +67,14 @@ def hub(data_sets: Mapping[str, Files]) -> Iterator[Hub]:
     thread.start()
     served.address = f"http://127.0.0.1:{server.server_port}"
     try:
-        yield served
+        yield
     finally:
         server.shutdown()
         server.server_close()
         thread.join()
 
 
-class _Handler(BaseHTTPRequestHandler):
+class HubHandler(BaseHTTPRequestHandler):
     hub: Hub
 
     def do_HEAD(self) -> None:
@@ -87,27 +96,35 @@ class _Handler(BaseHTTPRequestHandler):
         elif match := _API.fullmatch(path):
             self._api(match["repo"], match["what"], match["path"] or "", body)
         else:
-            self._absent("EntryNotFound")
+            self.absent("EntryNotFound")
 
     def _api(self, repository: str, what: str | None, path: str, body: bytes) -> None:
         files = self.hub.data_sets.get(repository)
         if files is None:
-            self._absent("RepoNotFound")
+            self.absent("RepoNotFound")
         elif what == "tree":
             is_deep = parse_qs(urlsplit(self.path).query).get("recursive", ["false"])[0].lower() in ("true", "1")
-            self._json(_tree(files, path, is_deep))
+            self.json(_tree(files, path, is_deep))
         elif what == "paths-info":
-            self._json([_entry(name, files[name]) for name in _asked_paths(body) if name in files])
+            self.json([_entry(name, files[name]) for name in _asked_paths(body) if name in files])
         else:
             siblings = [{"rfilename": name} for name in files]
-            self._json({"id": repository, "sha": COMMIT, "siblings": siblings, "private": False, "tags": []})
+            self.json(
+                {
+                    "id": repository,
+                    "sha": self.hub.heads.get(repository, COMMIT),
+                    "siblings": siblings,
+                    "private": False,
+                    "tags": [],
+                }
+            )
 
     def _file(self, repository: str, name: str) -> None:
         stated = self.headers.get("Range", "")
         self.hub.asked.append((self.command, name, stated))
         content = self.hub.data_sets.get(repository, {}).get(name)
         if content is None:
-            self._absent("EntryNotFound" if repository in self.hub.data_sets else "RepoNotFound")
+            self.absent("EntryNotFound" if repository in self.hub.data_sets else "RepoNotFound")
             return
         sent = content
         if self.command == "GET" and name in self.hub.damaged:
@@ -121,20 +138,20 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("X-Linked-ETag", f'"{digest}"')
         self.send_header("X-Linked-Size", str(len(content)))
         self.send_header("ETag", f'"{digest}"')
-        self.send_header("X-Repo-Commit", COMMIT)
-        self._body(sent[start:], self.hub.cut.pop(name, None) if self.command == "GET" else None)
+        self.send_header("X-Repo-Commit", self.hub.heads.get(repository, COMMIT))
+        self.body(sent[start:], self.hub.cut.pop(name, None) if self.command == "GET" else None)
 
-    def _json(self, document: object) -> None:
+    def json(self, document: object) -> None:
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
-        self._body(json.dumps(document).encode())
+        self.body(json.dumps(document).encode())
 
-    def _absent(self, code: str) -> None:
+    def absent(self, code: str) -> None:
         self.send_response(404)
         self.send_header("X-Error-Code", code)
-        self._body(b"")
+        self.body(b"")
 
-    def _body(self, content: bytes, cut: int | None = None) -> None:
+    def body(self, content: bytes, cut: int | None = None) -> None:
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         if self.command != "HEAD":

@@ -1,0 +1,143 @@
+"""``lmms-eval tui`` and ``--tui``: runs on a terminal's screen while they go on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from lmms_eval.cli.arguments import CommandParser, command_parser
+from lmms_eval.cli.output import complain, emit
+from lmms_eval.cli.processes import forwarding
+from lmms_eval.errors import UsageError
+
+FLAG = "--tui"
+LOG_LINES, LOG_BYTES = 6, 4096
+"""Of the run's log that are shown."""
+POLL_S = 0.1
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Show the runs of a folder; with ``--tui`` among the flags of an evaluation start it and show it.
+
+    Raises:
+        UsageError: there is no terminal, or textual is missing.
+    """
+    if FLAG in arguments:
+        return _evaluate([word for word in arguments if word != FLAG])
+    given = _parser().parse_args(list(arguments))
+    _check_terminal()
+    from lmms_eval.viewer.live.screen import RunsScreen
+    from lmms_eval.viewer.live.watch import Watch
+    from lmms_eval.viewer.options import ReportOptions
+
+    _quiet()
+    with Watch(Path(given.folder).expanduser(), ReportOptions(media="none")) as watch:
+        RunsScreen(watch).run()
+    return 0
+
+
+def _evaluate(arguments: Sequence[str]) -> int:
+    """Start an evaluation as a command of its own and show it until it ends, or the screen is left.
+
+    What it prints comes when the screen is gone; the exit code is its own.
+    """
+    from lmms_eval.config import check_config, load_configs, parse_flags
+
+    words = [*arguments[1:]] if arguments[:1] in (["eval"], ["tui"]) else [*arguments]
+    configs = load_configs(parse_flags(words)).configs
+    folders = {check_config(config).output_path for config in configs}
+    if len(folders) != 1 or not (folder := folders.pop()):
+        raise UsageError("--tui shows the runs of one folder: say which with --output_path DIR")
+    if os.environ.get("WORLD_SIZE", "1") not in ("", "1"):
+        raise UsageError("--tui: a launcher has started several processes; leave it out, and watch with lmms-eval tui")
+    _check_terminal()
+    _quiet()
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    children: list[subprocess.Popen[bytes]] = []
+    with tempfile.TemporaryDirectory() as scratch, forwarding(children):
+        printed, log = Path(scratch, "printed"), Path(scratch, "log")
+        child = _start(words, printed, log)
+        children.append(child)
+        try:
+            with log.open("rb") as lines:
+                _show(Path(folder), child, lines)
+                _relay(child, lines)
+        finally:
+            if child.poll() is None:
+                child.terminate()
+                child.wait()
+        emit(printed.read_text("utf-8", "replace").rstrip("\n"))
+    return 128 - child.returncode if child.returncode < 0 else child.returncode
+
+
+def _start(words: Sequence[str], printed: Path, log: Path) -> subprocess.Popen[bytes]:
+    with printed.open("wb") as output, log.open("wb") as errors:
+        return subprocess.Popen(
+            [sys.executable, "-m", "lmms_eval", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=errors,
+            start_new_session=True,  # the keys of the screen's terminal are the screen's
+        )
+
+
+def _show(folder: Path, child: subprocess.Popen[bytes], log: BinaryIO) -> None:
+    from lmms_eval.viewer.live.screen import RunsScreen
+    from lmms_eval.viewer.live.watch import Watch
+    from lmms_eval.viewer.options import ReportOptions
+
+    def last_lines() -> list[str]:
+        size = log.seek(0, 2)
+        log.seek(max(0, size - LOG_BYTES))
+        return log.read().decode("utf-8", "replace").splitlines()[-LOG_LINES:]
+
+    def interrupt() -> None:
+        with suppress(ProcessLookupError):
+            child.send_signal(signal.SIGINT)
+
+    with Watch(folder, ReportOptions(media="none")) as watch:
+        RunsScreen(watch, last_lines, lambda: child.poll() is not None, interrupt).run()
+
+
+def _relay(child: subprocess.Popen[bytes], log: BinaryIO) -> None:
+    """Print the run's log, from its beginning, until the run ends."""
+    told = 0
+    is_over = False
+    while not is_over:
+        is_over = child.poll() is not None
+        log.seek(told)
+        if text := log.read():
+            told += len(text)
+            complain(text.decode("utf-8", "replace").rstrip("\n"))
+        if not is_over:
+            time.sleep(POLL_S)
+
+
+def _check_terminal() -> None:
+    from lmms_eval.utils.installed import package_version
+
+    if package_version("textual") is None:
+        raise UsageError("the terminal's screen needs the package textual: pip install 'lmms_eval[tui]'")
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("there is no terminal to draw on: leave --tui out, or watch with lmms-eval view DIR")
+
+
+def _quiet() -> None:
+    """Keep the log from the screen."""
+    from lmms_eval.utils.logging import configure_logging
+
+    configure_logging("ERROR")
+
+
+def _parser() -> CommandParser:
+    parser = command_parser("tui")
+    parser.add_argument("folder", metavar="DIR", help="output folder: runs that go on, have ended or begin later")
+    return parser

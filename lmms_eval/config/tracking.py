@@ -1,0 +1,175 @@
+"""Arguments of trackers and of the hub upload: the keys that each takes, and their values (``docs/trackers.md``)."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from lmms_eval.errors import ConfigError, UsageError
+from lmms_eval.utils.arguments import split_args_string
+from lmms_eval.utils.redaction import redact
+
+if TYPE_CHECKING:
+    from lmms_eval.config.options import RunConfig
+
+Kind = Literal["text", "texts", "flag", "text or flag"]
+_SECRETS = frozenset({"api_key", "hf_token", "key", "token"})
+_FLAGS = {"true": True, "false": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """A place to which a run is reported, as the options name it."""
+
+    name: str
+    package: str
+    """Distribution that is needed; the extra has the same name."""
+    keys: Mapping[str, Kind]
+    secret: str
+    """Where its secret is read from."""
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    option: str = ""
+    samples_option: str = ""
+
+
+def _keys(*texts: str, lists: tuple[str, ...] = (), flags: tuple[str, ...] = ()) -> dict[str, Kind]:
+    kinds: dict[str, Kind] = dict.fromkeys(texts, "text")
+    return kinds | dict.fromkeys(lists, "texts") | dict.fromkeys(flags, "flag")
+
+
+WANDB = Destination(
+    "wandb",
+    "wandb",
+    {
+        **_keys(
+                "project", "entity", "name", "notes", "group", "job_type", "dir", "mode", "id", "resume_from",
+                "fork_from", lists=("tags", "config_exclude_keys", "config_include_keys"),
+                flags=("force", "save_code", "allow_val_change"),
+            ),
+        "resume": "text or flag",
+        "reinit": "text or flag",
+    },
+    "WANDB_API_KEY, or `wandb login`",
+    choices={"mode": ("online", "offline", "disabled", "shared")},
+    option="wandb_args",
+    samples_option="wandb_log_samples",
+)  # fmt: skip
+SWANLAB = Destination(
+    "swanlab",
+    "swanlab",
+    {
+        **_keys(
+                "project", "workspace", "name", "description", "job_type", "group", "log_dir", "mode", "id", "color",
+                lists=("tags",), flags=("public",),
+            ),
+        "resume": "text or flag",
+    },
+    "SWANLAB_API_KEY, or `swanlab login`",
+    aliases={"exp_name": "name", "experiment_name": "name", "logdir": "log_dir"},
+    choices={"mode": ("online", "offline", "local", "disabled")},
+    option="swanlab_args",
+    samples_option="swanlab_log_samples",
+)  # fmt: skip
+TRACKIO = Destination(
+    "trackio",
+    "trackio",
+    _keys(
+        "project", "name", "group", "space_id", "server_url", "dataset_id", "bucket_id", "resume",
+        flags=("private", "embed", "auto_log_gpu", "auto_log_cpu"),
+    ),
+    "HF_TOKEN, or `hf auth login`",
+    choices={"resume": ("must", "allow", "never")},
+    option="trackio_args",
+    samples_option="trackio_log_samples",
+)  # fmt: skip
+HUB = Destination(
+    "hub",
+    "huggingface_hub",
+    _keys(
+        "hub_results_org", "hub_repo_name", "details_repo_name", "results_repo_name", "leaderboard_url",
+        "point_of_contact", flags=("push_results_to_hub", "push_samples_to_hub", "public_repo", "gated"),
+    ),
+    "HF_TOKEN, or `hf auth login`",
+    option="hf_hub_log_args",
+)  # fmt: skip
+TRACKERS = (WANDB, SWANLAB, TRACKIO)
+DESTINATIONS = (*TRACKERS, HUB)
+
+
+def destination_arguments(destination: Destination, value: str | Mapping[str, Any] | None) -> dict[str, Any]:
+    """Read the arguments of a destination: texts, lists of texts, flags.
+
+    Raises:
+        ConfigError: an unknown key, one that holds a secret, or a value of the wrong form.
+    """
+    flag = f"--{destination.option}"
+    try:
+        given: Mapping[str, Any] = value if isinstance(value, Mapping) else split_args_string(value)
+    except UsageError as error:
+        raise ConfigError(f"{flag}: write it as key=value,key=value ({redact(str(error))})") from None
+    found: dict[str, Any] = {}
+    for key, item in given.items():
+        if str(key).lower() in _SECRETS:
+            raise ConfigError(f"{flag}: {key} holds a secret, which is read from the environment: {destination.secret}")
+        name = destination.aliases.get(key, key)
+        if name not in destination.keys:
+            raise ConfigError(f"{flag}: unknown key {key!r}{_nearest(destination, str(key))}")
+        if name in found:
+            raise ConfigError(f"{flag}: {key} and its other spelling are both given: leave one out")
+        found[name] = _value(f"{flag}: {key}", destination.keys[name], item)
+        allowed = destination.choices.get(name, ())
+        if allowed and found[name] not in allowed:
+            raise ConfigError(f"{flag}: {key}: choose one of {', '.join(allowed)}; got {redact(str(item))!r}")
+    return found
+
+
+def destination_problems(config: RunConfig) -> Iterator[str]:
+    """Say what is wrong with the options of trackers and of the hub upload.
+
+    Raises:
+        ConfigError: an argument is wrong.
+    """
+    for one in DESTINATIONS:
+        given = getattr(config, one.option)
+        if one.samples_option and getattr(config, one.samples_option) and not given:
+            yield f"--{one.samples_option} needs --{one.option}, such as --{one.option} project=lmms-eval"
+        if not given:
+            continue
+        arguments = destination_arguments(one, given)
+        if one is HUB:
+            yield from _hub_problems(config, arguments)
+
+
+def _hub_problems(config: RunConfig, arguments: Mapping[str, Any]) -> Iterator[str]:
+    for key in ("hub_repo_name", "details_repo_name", "results_repo_name"):
+        if "/" in arguments.get(key, ""):
+            yield f"--hf_hub_log_args: {key} is a name without its organisation, which stands in hub_results_org"
+    if not (arguments.get("push_results_to_hub") or arguments.get("push_samples_to_hub")):
+        yield "--hf_hub_log_args: it pushes nothing without push_results_to_hub=true or push_samples_to_hub=true"
+    if not config.output_path:
+        yield "--hf_hub_log_args pushes the files of a run: say where they are written with --output_path DIR"
+    if arguments.get("push_samples_to_hub") and not config.log_samples:
+        yield "--hf_hub_log_args: push_samples_to_hub needs --log_samples"
+
+
+def _nearest(destination: Destination, key: str) -> str:
+    known = [*destination.keys, *destination.aliases]
+    close = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+    return f"; did you mean {close[0]}?" if close else f"; it takes {', '.join(known)}"
+
+
+def _value(place: str, kind: Kind, item: Any) -> Any:
+    text = "" if item is None else str(item).strip()
+    if kind == "texts":
+        parts = item if isinstance(item, list | tuple) else text.strip("[]()").split(",")
+        return [str(part).strip().strip("\"'") for part in parts if str(part).strip()]
+    if kind == "flag" or (kind == "text or flag" and text.lower() in _FLAGS):
+        if text.lower() not in _FLAGS:
+            raise ConfigError(f"{place}: give true or false; got {redact(text)!r}")
+        return _FLAGS[text.lower()]
+    if not text or isinstance(item, Mapping | list | tuple):
+        raise ConfigError(f"{place}: give a text; got {redact(text)!r}")
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text

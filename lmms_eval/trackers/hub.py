@@ -1,0 +1,205 @@
+"""Data sets on the hub: the files of a run that has succeeded, pushed at its end (``--hf_hub_log_args``)."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lmms_eval.trackers.contract import Beginning, Ending, Place, Results, Step, TaskSamples
+from lmms_eval.trackers.data_set_card import CARD, CardFacts, SamplesFile, card_with
+from lmms_eval.trackers.messages import TrackerError
+
+DATA_SET = "dataset"
+DEFAULT_NAME = "lmms-eval-results"
+PRIVATE = "-private"
+ATTEMPTS = 5
+"""Of a push into a repository that others push into at the same time."""
+_REFUSED, _CHANGED_MEANWHILE = (401, 403), (409, 412)
+_MOST_ERROR = 240
+
+
+@dataclass(frozen=True, slots=True)
+class Repositories:
+    """The data sets that the arguments name, without their organisation; empty: it is not pushed into."""
+
+    results: str = ""
+    samples: str = ""
+    is_private: bool = True
+    is_gated: bool = False
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any]) -> Repositories:
+        """Read the arguments of ``--hf_hub_log_args``; ``hub_repo_name`` is the older name of both repositories."""
+        is_private = not arguments.get("public_repo", False)
+        older = arguments.get("hub_repo_name")
+        samples = arguments.get("details_repo_name") or older or DEFAULT_NAME
+        results = arguments.get("results_repo_name") or older or samples
+
+        def named(name: str, is_pushed: bool) -> str:
+            if not is_pushed:
+                return ""
+            return f"{name.removesuffix(PRIVATE)}{PRIVATE}" if is_private else name
+
+        return cls(
+            named(results, bool(arguments.get("push_results_to_hub"))),
+            named(samples, bool(arguments.get("push_samples_to_hub"))),
+            is_private,
+            bool(arguments.get("gated")),
+        )
+
+
+def new() -> Hub:
+    """Make the upload."""
+    return Hub()
+
+
+class Hub:
+    """Upload of a run's files: the token is looked at when the run begins, the files are pushed when it has ended."""
+
+    def __init__(self) -> None:
+        self._api: Any = None
+        self._organisation, self._model = "", ""
+        self._arguments: Mapping[str, Any] = {}
+        self._results: Path | None = None
+        self._samples: dict[str, Path] = {}
+
+    def start(self, beginning: Beginning) -> Place:
+        from huggingface_hub import HfApi, get_token
+
+        if get_token() is None:
+            raise TrackerError("there is no token: set HF_TOKEN, or log in with `hf auth login`")
+        self._api, self._arguments, self._model = HfApi(), beginning.arguments, beginning.model
+        self._organisation = str(beginning.arguments.get("hub_results_org") or "")
+        try:
+            self._look_at_token()
+        except TrackerError:
+            raise
+        except Exception as error:  # a hub that is away may be there again when the run has ended
+            if _status(error) in _REFUSED:
+                raise TrackerError(f"the token is refused: {_first_line(error)}") from error
+        return Place()
+
+    def step(self, step: Step) -> None:
+        """Say nothing of live numbers."""
+
+    def results(self, results: Results) -> None:
+        self._results = Path(results.file)
+
+    def samples(self, samples: TaskSamples) -> None:
+        if samples.file:
+            self._samples[samples.task] = Path(samples.file)
+
+    def finish(self, ending: Ending) -> Place:
+        if self._api is None:
+            return Place()
+        if not ending.has_succeeded or self._results is None:
+            return Place(hint=f"nothing was pushed, since the run is {ending.state}")
+        self._find_organisation()
+        pushed: list[str] = []
+        for repository, files in self._pushes():
+            try:
+                pushed.append(self._push(repository, files))
+            except Exception as error:
+                done = f"; pushed already: {', '.join(pushed)}" if pushed else ""
+                raise TrackerError(f"{_first_line(error)}{done}; {_by_hand(repository, files)}") from error
+        return Place(url=", ".join(pushed))
+
+    def _find_organisation(self) -> None:
+        """Ask for the user's own name where neither the arguments nor the hub have told one."""
+        try:
+            if not self._organisation:
+                self._look_at_token()
+        except Exception as error:
+            raise TrackerError(f"nothing was pushed, since the hub does not answer: {_first_line(error)}") from error
+
+    def _look_at_token(self) -> None:
+        """Take the user's own name where the arguments name no organisation.
+
+        Raises:
+            TrackerError: the token's user is not in the organisation.
+        """
+        found = self._api.whoami()
+        names = [str(found["name"]), *(str(one["name"]) for one in found.get("orgs", []))]
+        if self._organisation and self._organisation not in names:
+            raise TrackerError(f"the token's user {names[0]} is not in the organisation {self._organisation}")
+        self._organisation = self._organisation or names[0]
+
+    def _pushes(self) -> Iterator[tuple[str, dict[str, Path]]]:
+        """List the repositories, each with its files by their paths there; one alone if both have the same name."""
+        repositories = Repositories.of(self._arguments)
+        files: dict[str, dict[str, Path]] = {}
+        assert self._results is not None
+        if repositories.samples:
+            files[repositories.samples] = {self._path_there(path): path for path in self._samples.values()}
+        if repositories.results:
+            files.setdefault(repositories.results, {})[self._path_there(self._results)] = self._results
+        return ((f"{self._organisation}/{name}", found) for name, found in files.items() if found)
+
+    def _path_there(self, path: Path) -> str:
+        return f"{self._model}/{path.name}" if self._model else path.name
+
+    def _push(self, repository: str, files: Mapping[str, Path]) -> str:
+        """Push files into a repository as one commit; returns its address."""
+        plan = Repositories.of(self._arguments)
+        found = self._api.create_repo(repository, repo_type=DATA_SET, private=plan.is_private, exist_ok=True)
+        if plan.is_gated:
+            self._api.update_repo_settings(repository, repo_type=DATA_SET, gated="auto")
+        for attempt in range(ATTEMPTS):
+            try:
+                self._commit(repository, files)
+                break
+            except Exception as error:
+                if attempt == ATTEMPTS - 1 or _status(error) not in _CHANGED_MEANWHILE:
+                    raise
+        return str(found)
+
+    def _commit(self, repository: str, files: Mapping[str, Path]) -> None:
+        """Commit files with the card that names them, upon the repository as it is."""
+        from huggingface_hub import CommitOperationAdd
+
+        head = self._api.repo_info(repository, repo_type=DATA_SET).sha
+        there = {path: task for task, file in self._samples.items() if (path := self._path_there(file)) in files}
+        samples = [SamplesFile(self._model, task, files[path].name, path) for path, task in there.items()]
+        facts = CardFacts(
+            repository.rpartition("/")[2],
+            str(self._arguments.get("leaderboard_url") or ""),
+            str(self._arguments.get("point_of_contact") or ""),
+        )
+        card = card_with(self._card(repository, head), samples, facts)
+        operations = [CommitOperationAdd(path, str(file)) for path, file in files.items()]
+        operations.append(CommitOperationAdd(CARD, card.encode("utf-8")))
+        message = f"Results of {self._model or 'a model'}"
+        self._api.create_commit(
+            repository, operations, commit_message=message, repo_type=DATA_SET, parent_commit=head
+        )  # fmt: skip
+
+    def _card(self, repository: str, head: str) -> str:
+        """Read the card as it is; empty where there is none."""
+        from huggingface_hub.errors import EntryNotFoundError
+
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                path = self._api.hf_hub_download(
+                    repository, CARD, repo_type=DATA_SET, revision=head, cache_dir=folder
+                )  # fmt: skip
+            except EntryNotFoundError:
+                return ""
+            return Path(path).read_text("utf-8", "replace")
+
+
+def _status(error: Exception) -> int | None:
+    return getattr(getattr(error, "response", None), "status_code", None)
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[0] if lines else type(error).__name__)[:_MOST_ERROR]
+
+
+def _by_hand(repository: str, files: Mapping[str, Path]) -> str:
+    path, file = next(iter(files.items()))
+    more = f", and so for {len(files) - 1} more" if len(files) > 1 else ""
+    return f"by hand: hf upload {repository} {file} {path} --repo-type {DATA_SET}{more}"

@@ -1,0 +1,89 @@
+"""Trackio: one run in a local database, or in a Space of the hub."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from lmms_eval.trackers.content import name_of_file
+from lmms_eval.trackers.contract import Beginning, Ending, Place, Results, Step, Table, TaskSamples
+
+PROJECT = "lmms-eval"
+
+
+def new() -> Trackio:
+    """Make the tracker."""
+    return Trackio()
+
+
+class Trackio:
+    """A run of Trackio."""
+
+    def __init__(self) -> None:
+        self._run: Any = None
+
+    def start(self, beginning: Beginning) -> Place:
+        import trackio
+
+        # Runs are found again by their names alone, which a later run may have too.
+        arguments = {
+            "project": PROJECT,
+            "name": beginning.name,
+            "resume": "allow" if beginning.is_continued else "never",
+            "embed": False,
+            **beginning.arguments,
+        }
+        self._run = trackio.init(config=dict(beginning.config), **arguments)
+        return self._place()
+
+    def step(self, step: Step) -> None:
+        self._run.log(dict(step.values))
+
+    def results(self, results: Results) -> None:
+        tables = {name: _table(table) for name, table in results.tables.items()}
+        self._run.log({**results.scalars, **results.texts, **tables})
+        self._log_file("results", "eval_results", results.file, "results.json")
+
+    def samples(self, samples: TaskSamples) -> None:
+        import trackio
+
+        rows: list[list[Any]] = [list(row) for row in samples.rows]
+        columns = list(samples.columns)
+        if samples.pictures:
+            columns.append("pictures")
+            for row, paths in zip(rows, samples.pictures, strict=True):
+                row.append([trackio.Image(path) for path in paths] or None)
+        self._run.log({f"samples/{samples.task}": trackio.Table(columns=columns, data=rows)})
+        if samples.file:
+            self._log_file(f"samples_{samples.task}", "samples", samples.file, Path(samples.file).name)
+
+    def finish(self, ending: Ending) -> Place:
+        place = self._place()
+        if self._run is not None:
+            self._run.log({"state": ending.state})
+            self._run.finish()
+        return place
+
+    def _log_file(self, name: str, kind: str, path: str, name_in: str) -> None:
+        import trackio
+
+        artifact = trackio.Artifact(name_of_file(name), type=kind)
+        artifact.add_file(path, name=name_in)
+        self._run.log_artifact(artifact)
+
+    def _place(self) -> Place:
+        import trackio
+
+        if self._run is None:
+            return Place()
+        if self._run.url:
+            return Place(url=str(self._run.url))
+        return Place(
+            folder=str(trackio.TRACKIO_DIR), hint=f"look at it with: trackio show --project {self._run.project}"
+        )
+
+
+def _table(table: Table) -> Any:
+    import trackio
+
+    return trackio.Table(columns=list(table.columns), data=[list(row) for row in table.rows])

@@ -1,0 +1,90 @@
+"""Weights & Biases: one run with live numbers, tables and artifacts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from lmms_eval.trackers.content import LIVE, name_of_file
+from lmms_eval.trackers.contract import Beginning, Ending, Place, Results, Step, Table, TaskSamples
+
+
+def new() -> Wandb:
+    """Make the tracker."""
+    return Wandb()
+
+
+class Wandb:
+    """A run of Weights & Biases, or a folder of one in offline mode."""
+
+    def __init__(self) -> None:
+        self._run: Any = None
+
+    def start(self, beginning: Beginning) -> Place:
+        import wandb
+
+        settings = wandb.Settings(console="off", silent=True, disable_code=True, disable_git=True)
+        arguments = {"id": beginning.run_id, "resume": "allow", "name": beginning.name, **beginning.arguments}
+        self._run = wandb.init(config=dict(beginning.config), settings=settings, **arguments)
+        self._run.define_metric(f"{LIVE}/documents", hidden=True)
+        self._run.define_metric(f"{LIVE}/*", step_metric=f"{LIVE}/documents")
+        return self._place()
+
+    def step(self, step: Step) -> None:
+        self._run.log(dict(step.values))
+
+    def results(self, results: Results) -> None:
+        self._run.config.update(dict(results.config), allow_val_change=True)
+        self._run.log({**results.scalars, **{name: _table(table) for name, table in results.tables.items()}})
+        self._run.summary.update(dict(results.texts))
+        self._log_file("results", "eval_results", results.file, "results.json")
+
+    def samples(self, samples: TaskSamples) -> None:
+        import wandb
+
+        columns = list(samples.columns)
+        rows: list[list[Any]] = [list(row) for row in samples.rows]
+        # One picture in a cell: of a list none is shown.
+        for place in range(max(map(len, samples.pictures), default=0)):
+            columns.append(f"picture_{place + 1}")
+            for row, paths in zip(rows, samples.pictures, strict=True):
+                row.append(wandb.Image(_opened(paths[place]), file_type="jpg") if place < len(paths) else None)
+        table = wandb.Table(columns=columns, data=rows)
+        self._run.log({f"samples/{samples.task}": table})
+        if samples.file:
+            self._log_file(f"samples_{samples.task}", "samples", samples.file, Path(samples.file).name)
+
+    def finish(self, ending: Ending) -> Place:
+        place = self._place()
+        if self._run is not None:
+            self._run.summary["state"] = ending.state
+            self._run.finish(exit_code=0 if ending.has_succeeded else 1)
+        return place
+
+    def _log_file(self, name: str, kind: str, path: str, name_in: str) -> None:
+        import wandb
+
+        artifact = wandb.Artifact(name_of_file(name), type=kind)
+        artifact.add_file(path, name=name_in)
+        self._run.log_artifact(artifact)
+
+    def _place(self) -> Place:
+        if self._run is None or self._run.disabled:
+            return Place()
+        if self._run.offline:
+            folder = self._run.settings.sync_dir
+            return Place(folder=folder, hint=f"send it with: wandb sync {folder}")
+        return Place(url=str(self._run.url or ""))
+
+
+def _table(table: Table) -> Any:
+    import wandb
+
+    return wandb.Table(columns=list(table.columns), data=[list(row) for row in table.rows])
+
+
+def _opened(path: str) -> Any:
+    from PIL import Image
+
+    with Image.open(path) as image:
+        return image.convert("RGB")
