@@ -6,7 +6,7 @@ Every breakdown is made here, of a run's page, of ``lmms-eval show`` and in part
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -85,9 +85,14 @@ def divisions(metadata: Mapping[str, Sequence[str | None]]) -> list[Division]:
     found: list[Division] = []
     for column, values in metadata.items():
         names = {value for value in values if value is not None}
-        if 2 <= len(names) <= MOST_VALUES and max(map(len, names)) <= LONGEST and len(found) < MOST_COLUMNS:
+        if divides(names) and len(found) < MOST_COLUMNS:
             found.append(Division.of(column, values))
     return found
+
+
+def divides(names: Collection[str]) -> bool:
+    """Tell whether documents can be divided by these values of a column: they are a few short ones."""
+    return 2 <= len(names) <= MOST_VALUES and max(map(len, names)) <= LONGEST
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 from lmms_eval.compare.readers import unique_names
 from lmms_eval.errors import UsageError
+from lmms_eval.utils.redaction import REDACTED
 from lmms_eval.viewer.chunks import Chunks, FolderChunks, PageChunks, forget_others, write_file
 from lmms_eval.viewer.comparison import ComparisonWriter
 from lmms_eval.viewer.distributions import histogram
@@ -111,6 +112,7 @@ def _write_runs(
     entries, samples, problems = [], 0, []
     names = unique_names([run.rows for run in runs])
     shown: list[list[Sequence[int]]] = []
+    divides: set[str] = set()
     for number, (run, name) in enumerate(zip(runs, names, strict=True)):
         tasks: list[dict[str, Any]] = []
         shown.append([])
@@ -124,6 +126,7 @@ def _write_runs(
             shown[-1].append(facts.rows)
             samples += len(facts.rows)
             audits += facts.audits
+            divides |= {name for name, values in facts.metadata.items() if REDACTED not in values}
             tasks.append(_task_entry(run, task.task, writer.key, facts))
             details[task.task] = _task_details(run, task.task, facts)
         rows = result_rows(run)
@@ -142,7 +145,7 @@ def _write_runs(
     compared = []
     if options.compare and len(runs) > 1:
         rows_of = [replace(run.rows, name=name) for run, name in zip(runs, names, strict=True)]
-        compared = ComparisonWriter(rows_of, shown, chunks).write()
+        compared = ComparisonWriter(rows_of, shown, chunks, divides if options.redact else None).write()
     content = {"written": time.time(), "runs": entries, "compared": compared, "options": _told(options)}
     chunks.write("runs", content)
     return _Written(samples, problems)
