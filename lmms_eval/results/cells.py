@@ -14,7 +14,7 @@ from lmms_eval.engine.order import STRATA, place_in
 from lmms_eval.results.run_reader.document import EarlyStop
 from lmms_eval.stats import ANY_NUMBER, MANY, Interval, NoInterval, score_interval
 from lmms_eval.stats.cells import CellMean, cell_means
-from lmms_eval.utils.numbers import ScoreRange
+from lmms_eval.utils.numbers import SHARES, ScoreRange
 
 if TYPE_CHECKING:
     from numpy import bool_, float64, intp
@@ -173,7 +173,7 @@ def _range(values: Values, stated: ScoreRange | None) -> ScoreRange:
         return ANY_NUMBER
     if stated is not None:
         return stated if float(known.min()) in stated and float(known.max()) in stated else ANY_NUMBER
-    return ScoreRange(0.0, 1.0) if bool(np.isin(known, (0.0, 1.0)).all()) else ANY_NUMBER
+    return SHARES if bool(np.isin(known, (0.0, 1.0)).all()) else ANY_NUMBER
 
 
 def whole_cell(documents: Documents) -> Cell:
