@@ -17,6 +17,7 @@ from lmms_eval.api.configurable import ConfigurableTask as ConfigurableTask
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.outcome import BenchmarkReport, Status, TaskNumbers
 from lmms_eval.api.response import Part, Response, SentMedia, SentMessage, Usage
+from lmms_eval.utils.answer_reading import NOT_TOLD, AnswerReading
 from lmms_eval.utils.arguments import comma_list
 from lmms_eval.utils.numbers import ScoreRange
 
@@ -240,6 +241,8 @@ class PipelineScore:
     """With repeats: the metrics of each answer alone, for the stability metrics."""
     drew: bool = False
     """Scoring drew at random, as a parser does with an answer that names no choice."""
+    reading: AnswerReading = NOT_TOLD
+    """The rule by which the answer was read, where scoring noted it."""
 
 
 @dataclass(frozen=True, slots=True)
