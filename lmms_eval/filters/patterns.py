@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from lmms_eval.api.filter import Filter
 from lmms_eval.errors import PatternError, UsageError
-from lmms_eval.utils.answer_reading import BEFORE_STOP, NOTHING, OPTION_TEXT, note_reading
+from lmms_eval.utils.answer_reading import BEFORE_STOP, LETTER_ALONE, NOTHING, OPTION_TEXT, note_reading
 
 _NUMBER_AFTER_HASHES = r"#### (\-?[0-9\.\,]+)"
 
@@ -177,7 +177,11 @@ class OptionLetterFilter(Filter):
 
 def _option_letter(answer: str) -> str:
     start = answer.lstrip()[:2]
-    if start[:1] not in string.ascii_uppercase or start[1:] != ".":
-        return ""
-    note_reading(BEFORE_STOP, start[0])
-    return start[0]
+    if start[:1] in string.ascii_uppercase and start[1:] == ".":
+        note_reading(BEFORE_STOP, start[0])
+        return start[0]
+    if len(letter := answer.strip()) == 1 and letter in string.ascii_letters:
+        note_reading(LETTER_ALONE, letter)
+    else:
+        note_reading(NOTHING)
+    return ""

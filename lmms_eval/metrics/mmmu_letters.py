@@ -102,7 +102,8 @@ def egoschema_letter(answer: str, options: Mapping[str, str], document: object) 
     if not named:
         return guessed(tuple(options), document)
     _, letter, form = min(named, key=lambda found: found[0])
-    answer_reading.note_reading(_EGOSCHEMA.get(form, answer_reading.OPTION_TEXT), *(one for _, one, _ in named))
+    rule = _EGOSCHEMA.get(form, answer_reading.OPTION_TEXT)
+    answer_reading.note_letter(rule, text, *(one for _, one, _ in named))
     return letter
 
 
@@ -128,7 +129,7 @@ def clearest(text: str, letters: Sequence[str], options: Mapping[str, str], sign
     for sign in signs:
         named = [letter for letter in letters if re.search(sign.pattern.format(re.escape(letter)), text)]
         if named:
-            answer_reading.note_reading(sign.name, *named)
+            answer_reading.note_letter(sign.name, text, *named)
             return max(named, key=lambda letter, place=sign.place: text.rfind(place.format(letter)))  # type: ignore[misc]
     places = [(place, letter) for place, letter in _option_places(text, options) if place >= 0]
     if not places:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from lmms_eval.utils.answer_reading import BEFORE_BLANK, BEFORE_STOP, IN_PARENTHESES, NOTHING, note_reading
+from lmms_eval.utils.answer_reading import BEFORE_BLANK, BEFORE_STOP, IN_PARENTHESES, NOTHING, note_letter, note_reading
 
 _CHOICES = ("A", "B", "C", "D", "E", "F", "G", "H")
 _OUTER_MARKS = ",.!?;:'\""
@@ -59,7 +59,7 @@ def named_choice(
         if places:
             best = wins(place for place, *_ in places)
             chosen, name = next((choice, name) for place, choice, name in places if place == best)
-            note_reading(name, *(choice for _, choice, _ in places))
+            note_letter(name, text, *(choice for _, choice, _ in places))
             return chosen
     note_reading(NOTHING)
     return ""

@@ -62,6 +62,11 @@ def note_reading(rule: str, *found: str) -> None:
         notes.add(rule, found)
 
 
+def note_letter(rule: str, answer: str, *found: str) -> None:
+    """Note by which rule letters were found in an answer; one that is nothing but a letter has a rule of its own."""
+    note_reading(LETTER_ALONE if answer.strip() in found else rule, *found)
+
+
 @contextmanager
 def noting_reading() -> Iterator[ReadingNotes]:
     """Collect what is noted inside."""

@@ -209,3 +209,14 @@ JSON = st.recursive(
 @given(JSON)
 def test_any_value_becomes_json_that_browsers_read(value) -> None:
     json.loads(json_of(value).encode("utf-8"), parse_constant=lambda name: pytest.fail(name))
+
+
+def test_what_was_read_goes_with_a_redacted_answer(tmp_path) -> None:
+    reading = {"rule": "last match", "extracted": ["secret 42"]}
+    line = {"doc_id": 0, "filtered_resps": "it is secret 42", "exact_match": 1.0, "answer_reading": reading}
+    file = tmp_path / "20250101_000000_samples_quiz.jsonl"
+    file.write_text(json.dumps(line) + "\n")
+    report_of(tmp_path / "r", file, redact=frozenset({"filtered_resps"}))
+    assert "secret" not in "".join(path.read_text() for path in (tmp_path / "r" / "data").iterdir())
+    report_of(tmp_path / "whole", file)
+    assert columns(tmp_path / "whole", "0-0")["m.audit.rule.rule"] == ["last match"]

@@ -71,6 +71,13 @@ def reading_of(sample: Sample) -> Reading | None:
     return Reading(_kind(values, rules), rules, tuple(_others(sample, metrics)), sample.outcome)
 
 
+def noted_rule(sample: Sample) -> str:
+    """Return the rule that scoring noted for a sample; empty where it noted none."""
+    noted = sample.record.get(NOTED)
+    rule = noted.get("rule") if isinstance(noted, Mapping) else None
+    return rule[:LONGEST_RULE] if isinstance(rule, str) else ""
+
+
 def reading_columns(sample: Sample) -> dict[str, str]:
     """Return a sample's columns by which the counts of an audit can be found again; without those that say nothing.
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from lmms_eval.api.outcome import Estimate
 from lmms_eval.tasks._task_utils.estimates import by, mean
-from lmms_eval.tasks._task_utils.question import LETTERS, framed, option_lines
-from lmms_eval.utils.answer_reading import LETTER_ALONE, NOTHING, note_reading
+from lmms_eval.tasks._task_utils.question import framed, option_lines
 
 Doc = Mapping[str, Any]
 
@@ -25,13 +24,8 @@ def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = 
 
 def process_results(doc: Doc, results: Sequence[str]) -> dict[str, Any]:
     """Return the answer, as the filter left it, beside what the document tells."""
-    said = results[0].strip()
-    if said.upper() in tuple(LETTERS[: len(doc["options"])]):
-        note_reading(LETTER_ALONE, said)
-    else:
-        note_reading(NOTHING)
     told = {name: doc[name] for name in ("task", "idx", "image_relation", "answer", "image_type")}
-    return {"muirbench_score_overall": {"pred": said, **told}}
+    return {"muirbench_score_overall": {"pred": results[0].strip(), **told}}
 
 
 def is_right(result: Mapping[str, Any]) -> float:
