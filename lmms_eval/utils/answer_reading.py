@@ -36,7 +36,7 @@ NOT_TOLD = AnswerReading()
 
 @dataclass(slots=True)
 class ReadingNotes:
-    """What is noted while an answer is scored."""
+    """Notes that are made while an answer is scored."""
 
     reading: AnswerReading = NOT_TOLD
 

@@ -15,7 +15,7 @@ from lmms_eval.compare.runs import RunRows
 from lmms_eval.errors import DataError
 from lmms_eval.results.naming import RUNS
 from lmms_eval.results.run_reader.document import record_facts, sample_keys
-from lmms_eval.results.run_reader.finding import find_runs, read_state
+from lmms_eval.results.run_reader.finding import find_runs, read_state, run_path
 from lmms_eval.results.run_reader.judge_prompts import JudgePrompts
 from lmms_eval.results.run_reader.sample import SampleKeys
 
@@ -58,12 +58,10 @@ def read_report_runs(paths: Sequence[str]) -> tuple[ReportRun, ...]:
         DataError: a path is missing, or holds nothing of a run.
         UsageError: a file is of no known format, or needs a package that is not installed.
     """
-    return tuple(run for path in paths for run in _runs_of(Path(path).expanduser()))
+    return tuple(run for path in paths for run in _runs_of(run_path(path)))
 
 
 def _runs_of(path: Path) -> Iterator[ReportRun]:
-    if not path.exists():
-        raise DataError(f"{path}: no such file or folder")
     if path.is_dir() and (found := find_runs(path)):
         for run in found:
             yield _record(run.path) if run.path.is_dir() else _finished(run.path)

@@ -22,7 +22,15 @@ from lmms_eval.results.run_reader.document import (
     record_facts,
     sample_keys,
 )
-from lmms_eval.results.run_reader.finding import NAMINGS, STATE, find_run, read_state, results_date, samples_beside
+from lmms_eval.results.run_reader.finding import (
+    NAMINGS,
+    STATE,
+    find_run,
+    read_state,
+    results_date,
+    run_path,
+    samples_beside,
+)
 from lmms_eval.results.run_reader.journals import JOURNALS, Journals
 from lmms_eval.results.run_reader.json_lines import FileSamples, SampleLines, load_json
 from lmms_eval.results.run_reader.sample import Sample, SampleKeys
@@ -111,16 +119,14 @@ class Run:
 
 
 def load(run: str | Path) -> Run:
-    """Read a run: an output folder with one run, a results file, a samples file, or a record (``.runs/KEY``).
+    """Read a run: an output folder with one run, a results file (or ``FOLDER/STAMP``), a samples file, or a record.
 
     Samples are read when they are asked for. Lines that a kill has torn are passed over and counted in ``notes``.
 
     Raises:
         DataError: there is no run, there are several, or its files cannot be read.
     """
-    path = Path(run).expanduser()
-    if not path.exists():
-        raise DataError(f"{path}: no such file or folder")
+    path = run_path(run)
     if path.is_dir():
         found = find_run(path)
         if found is None:
