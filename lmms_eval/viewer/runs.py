@@ -52,13 +52,29 @@ class ReportRun:
 
 
 def read_report_runs(paths: Sequence[str]) -> tuple[ReportRun, ...]:
-    """Read all runs in files and folders, damaged ones too.
+    """Read all runs in files and folders, damaged ones too: of several that can be read the page tells.
 
     Raises:
-        DataError: a path is missing, or holds nothing of a run.
+        DataError: a path is missing, or none holds a run that can be read.
         UsageError: a file is of no known format, or needs a package that is not installed.
     """
-    return tuple(run for path in paths for run in _runs_of(run_path(path)))
+    found: list[ReportRun] = []
+    damaged: list[ReportRun] = []
+    for place in map(run_path, paths):
+        try:
+            found += _runs_of(place)
+        except DataError as error:
+            if len(paths) == 1:
+                raise
+            damaged.append(_damaged(place, str(error)))
+    if not found:
+        raise DataError("; ".join(problem for run in damaged for problem in run.problems))
+    return (*found, *damaged)
+
+
+def _damaged(path: Path, problem: str) -> ReportRun:
+    empty = RunRows(name=path.name or str(path), source=str(path), kind="unreadable", tasks={})
+    return ReportRun(empty, {}, {}, (path,), (problem,))
 
 
 def _runs_of(path: Path) -> Iterator[ReportRun]:
@@ -67,6 +83,8 @@ def _runs_of(path: Path) -> Iterator[ReportRun]:
             yield _record(run.path) if run.path.is_dir() else _finished(run.path)
     elif path.is_file() and harness_runs.is_results(Looked(path)):
         yield _finished(path)
+    elif path.is_file() and harness_runs.is_samples(Looked(path)):
+        yield _of_rows(harness_runs.read_samples_file(path, keeps_rest=True), path.parent)
     else:
         yield _other(path)
 
@@ -93,5 +111,8 @@ def _record(folder: Path) -> ReportRun:
 
 def _other(path: Path) -> ReportRun:
     (rows,) = read_runs([str(path)])
-    folder = path if path.is_dir() else path.parent
+    return _of_rows(rows, path if path.is_dir() else path.parent)
+
+
+def _of_rows(rows: RunRows, folder: Path) -> ReportRun:
     return ReportRun(rows, rows.results or {}, {}, (folder,), rows.notes)

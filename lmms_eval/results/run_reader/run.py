@@ -147,7 +147,7 @@ def _read(path: Path) -> Run:
 
 def _of_results(path: Path) -> Run:
     document = read_json(path)
-    if not isinstance(document, dict) or not part_of(document, "configs"):
+    if not isinstance(document, dict) or not part_of(document, "configs") or not _has_numbers(document):
         raise DataError(f"{path}: no results file (JSON with results and configs)")
     record = path.parent / RUNS / str(document["run_key"]) if "run_key" in document else None
     record = record if record is not None and record.is_dir() else None
@@ -183,6 +183,12 @@ def _of_results(path: Path) -> Run:
         notes=notes,
         record=record if is_newest else None,
     )
+
+
+def _has_numbers(document: Mapping[str, Any]) -> bool:
+    """Tell whether the parts of which the table is made have the form of one."""
+    parts = [document.get(name) or {} for name in ("results", "groups")]
+    return all(isinstance(part, Mapping) and all(isinstance(one, Mapping) for one in part.values()) for part in parts)
 
 
 def _task(document: Mapping[str, Any], name: str, lines: SampleLines, record: Path | None) -> RunTask:
