@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from lmms_eval.api.configurable import ConfigurableTask as ConfigurableTask
 from lmms_eval.api.judging import JudgeQuestion, Verdict
-from lmms_eval.api.outcome import BenchmarkReport, Status, TaskNumbers
+from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
 from lmms_eval.api.response import Part, Response, SentMedia, SentMessage, Usage
+from lmms_eval.api.scored import PipelineScore as PipelineScore
+from lmms_eval.api.scored import ScoredDoc as ScoredDoc
 from lmms_eval.utils.arguments import comma_list
 from lmms_eval.utils.numbers import ScoreRange
 
@@ -223,37 +225,6 @@ class Exchange(abc.ABC):
     @abc.abstractmethod
     def answer(self) -> Answer:
         """After ``advance`` gave no more requests."""
-
-
-@dataclass(frozen=True, slots=True)
-class PipelineScore:
-    """One document scored through one filter pipeline: a row of the samples file."""
-
-    filter: str
-    filtered: Any
-    """The filtered answers: one for each request of the document (see ``filtered_resps`` in ``docs/results.md``)."""
-    metrics: Mapping[str, Any]
-    """Values by metric name as ``process_results`` gave them, ``Unscored`` values left out."""
-    status: Status = "scored"
-    reason: str = ""
-    per_answer: tuple[Mapping[str, Any], ...] = ()
-    """With repeats: the metrics of each answer alone, for the stability metrics."""
-    drew: bool = False
-    """Scoring drew at random, as a parser does with an answer that names no choice."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScoredDoc:
-    """A document after scoring."""
-
-    target: str
-    doc: Mapping[str, Any]
-    """The document's text fields (no media)."""
-    doc_hash: str
-    """SHA-256 of the document as canonical JSON, media by content digest or reference."""
-    scores: tuple[PipelineScore, ...]
-    media: tuple[str, ...] = ()
-    """Paths, URLs or digests of up to 4 pictures in the document."""
 
 
 ReportFunction = Callable[[Mapping[str, TaskNumbers], Path | None], BenchmarkReport | None]

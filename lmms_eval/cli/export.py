@@ -28,7 +28,7 @@ def run(arguments: Sequence[str]) -> int:
     told = export(lambda: (sample for task in tasks for sample in task.samples(chosen)), given.to, path)
     for note in (*found.notes, *told.notes):
         complain(note)
-    emit(f"{path}: {told.rows} rows, {told.columns} columns")
+    emit(f"{path}: {told.rows} rows, {told.columns} columns, of {found.source}")
     return 0
 
 
@@ -47,7 +47,9 @@ def _path(given: Namespace, found: Run) -> Path:
 
 def _parser() -> CommandParser:
     parser = command_parser("export")
-    parser.add_argument("run", metavar="RUN", help="output folder, results file, samples file, or .runs/KEY")
+    parser.add_argument(
+        "run", metavar="RUN", help="output folder, results file (or FOLDER/STAMP), samples file, .runs/KEY"
+    )
     parser.add_argument("task", nargs="?", default="", metavar="TASK", help="only this one")
     parser.add_argument("--to", required=True, choices=("parquet", "csv", "jsonl", "xlsx"))
     parser.add_argument("--out", metavar="FILE", help="default: MODEL_STAMP.FORM in the current folder")

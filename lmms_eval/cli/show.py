@@ -119,7 +119,9 @@ def _show_audit(given: Namespace, found: Run, chosen: Choice) -> None:
 
 def _parser() -> CommandParser:
     parser = command_parser("show")
-    parser.add_argument("run", metavar="RUN", help="output folder, results file, samples file, or .runs/KEY")
+    parser.add_argument(
+        "run", metavar="RUN", help="output folder, results file (or FOLDER/STAMP), samples file, .runs/KEY"
+    )
     parser.add_argument("task", nargs="?", default="", metavar="TASK", help="its breakdown by metadata")
     parser.add_argument("doc", nargs="?", default="", metavar="DOC", help="one sample")
     add_choice_flags(parser)

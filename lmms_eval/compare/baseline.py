@@ -27,13 +27,12 @@ from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import DataError
 from lmms_eval.results.baseline import PairedScores, Row
 from lmms_eval.results.run_reader.document import EarlyStop, early_stop_of
-from lmms_eval.utils.numbers import ScoreRange
+from lmms_eval.utils.numbers import SHARES, ScoreRange
 
 if TYPE_CHECKING:
     from numpy import float64
     from numpy.typing import NDArray
 
-_SHARES = ScoreRange(0.0, 1.0)
 _LEAST = 2
 """Documents that both must have scored."""
 
@@ -179,7 +178,7 @@ def _paired(metric: MetricResult, current: list[float], baseline: list[float], n
     within = metric.certainty.score_range
     width = (within.high - within.low) / metric.scale
     is_known = within != stats.ANY_NUMBER
-    is_percent = within == ScoreRange(0.0, metric.scale) if is_known else all(x in _SHARES for x in current + baseline)
+    is_percent = within == ScoreRange(0.0, metric.scale) if is_known else all(x in SHARES for x in current + baseline)
     unit = 100.0 if is_percent else 1.0
     paired = stats.paired_ttest(current, baseline)
     spreads = paired.se_diff > 0

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 from lmms_eval.compare.differences import Found, find_difference
 from lmms_eval.compare.headlines import find_headlines
 from lmms_eval.compare.judging import judge_family
-from lmms_eval.compare.matching import MatchedPair, PairedColumn, match_runs, runs_of
+from lmms_eval.compare.matching import MatchedPair, match_runs, runs_of
 from lmms_eval.compare.options import CompareOptions
+from lmms_eval.compare.parts import compare_parts
 from lmms_eval.compare.ranking import rank_runs
 from lmms_eval.compare.redrawing import Redrawing
 from lmms_eval.compare.runs import RunRows
 from lmms_eval.compare.verdicts import Comparison, Difference, PairComparison
 from lmms_eval.errors import UsageError
-from lmms_eval.results.cells import FEW, Division
 
-MOST_CELLS = 1_000
-"""Values of a metadata column that still divide documents rather than name them."""
 _MOST_TOLD = 3
-ABSENT = "(none)"
-"""Name of the cell of documents without a value."""
-
 _USUAL = CompareOptions()
 
 
@@ -59,7 +53,7 @@ def compare_pairs_of(pairs: Sequence[MatchedPair], runs: Sequence[str], options:
     if not any(found):
         raise UsageError(f"nothing can be compared: {'; '.join(dict.fromkeys(notes))}")
     judged = _split(judge_family([one for rows in found for one in rows], options), [len(rows) for rows in found])
-    cells = {column: _cells(pairs, column, options) for column in options.by}
+    cells = {column: compare_parts(pairs, column, options) for column in options.by}
     ranking = rank_runs(runs_of(pairs), options.alpha, options.draws, options.seed)
     notes += ranking.notes
     wanted = {f"{row.name} {row.metric},{row.filter}" for rows in judged for row in rows}
@@ -118,39 +112,3 @@ def _with_headlines(rows: Sequence[Found], pair: MatchedPair, options: CompareOp
 def _split(rows: Sequence[Difference], sizes: Sequence[int]) -> list[list[Difference]]:
     remaining = iter(rows)
     return [[next(remaining) for _ in range(size)] for size in sizes]
-
-
-def _cells(pairs: Sequence[MatchedPair], name: str, options: CompareOptions) -> list[list[Difference]]:
-    """Differences of the parts into which a metadata column divides the documents, for each pair."""
-    found = [[one for column in pair.columns for one in _cells_of(column, name, options)] for pair in pairs]
-    if not any(found):
-        tasks = [task for pair in pairs for one in pair.columns for task in (one.shared.first, one.shared.second)]
-        columns = sorted({column for task in tasks for column in task.metadata()})
-        raise UsageError(f"--by {name}: no task has such a column; they have: {', '.join(columns) or 'none'}")
-    return _split(judge_family([one for rows in found for one in rows], options), [len(rows) for rows in found])
-
-
-def _values(column: PairedColumn, name: str) -> list[str | None] | None:
-    """Values of the shared documents in a metadata column; where both runs have it, the first one's."""
-    shared = column.shared
-    for task, rows in ((shared.first, shared.first_rows), (shared.second, shared.second_rows)):
-        if (values := task.metadata().get(name)) is not None:
-            return [values[row] for row in rows]
-    return None
-
-
-def _cells_of(column: PairedColumn, name: str, options: CompareOptions) -> Iterator[Found]:
-    values = _values(column, name)
-    if values is None:
-        return
-    division = Division.of(name, [ABSENT if value is None else value for value in values])
-    if len(division.values) > MOST_CELLS:
-        raise UsageError(
-            f"--by {name}: {len(division.values)} different values in {column.task}; choose a column that divides "
-            f"documents into at most {MOST_CELLS} parts"
-        )
-    for code, part in enumerate(division.values):
-        found = find_difference(column, options, division.codes == code)
-        if found is not None:
-            few = (f"few documents (below {FEW})",) if found.row.pairing.paired < FEW else ()
-            yield replace(found, row=replace(found.row, cell=part, notes=(*found.row.notes, *few)))

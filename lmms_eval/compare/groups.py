@@ -12,7 +12,7 @@ from lmms_eval.compare.benchmarks.contract import Headlines, Kept, Number, TaskP
 from lmms_eval.compare.runs import Column, RunRows
 from lmms_eval.compare.strata import Part
 from lmms_eval.stats.interval import ANY_NUMBER
-from lmms_eval.utils.numbers import ScoreRange
+from lmms_eval.utils.numbers import SHARES, ScoreRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,6 @@ def _headlines(group: str, key: str, leaves: Sequence[_Leaf], first: RunRows) ->
 
 
 def _unit(leaves: Sequence[_Leaf], columns: Sequence[Column]) -> tuple[Literal["percent", ""], ScoreRange]:
-    shares = ScoreRange(0.0, 1.0)
-    if all(column.score_range == shares and column.scale == 1 for column in columns):
-        return ("percent", shares) if all(leaf.scale == 1 for leaf in leaves) else ("", ScoreRange(0.0, 100.0))
+    if all(column.score_range == SHARES and column.scale == 1 for column in columns):
+        return ("percent", SHARES) if all(leaf.scale == 1 for leaf in leaves) else ("", ScoreRange(0.0, 100.0))
     return "", ANY_NUMBER

@@ -22,13 +22,11 @@ from lmms_eval.compare.readers.result_facts import scale_of
 from lmms_eval.compare.runs import Column, RunRows
 from lmms_eval.errors import DataError, UsageError
 from lmms_eval.stats.interval import ANY_NUMBER
-from lmms_eval.utils.numbers import ScoreRange
+from lmms_eval.utils.numbers import SHARES, ScoreRange
 
 if TYPE_CHECKING:
     from numpy import bool_, float64
     from numpy.typing import NDArray
-
-SHARES = ScoreRange(0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)

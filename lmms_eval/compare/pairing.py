@@ -180,11 +180,12 @@ def shared_tasks(first: RunRows, second: RunRows) -> list[str]:
     """
     found = [task for task in first.tasks if task in second.tasks]
     if not found:
-        one_each = len(first.tasks) == len(second.tasks) == 1
-        hint = f"; if these are the same documents: --task {next(iter(first.tasks))}={next(iter(second.tasks))}"
+        hint = ""
+        if len(first.tasks) == len(second.tasks) == 1:
+            hint = f"; if these are the same documents: --task {next(iter(first.tasks))}={next(iter(second.tasks))}"
         raise UsageError(
             f"{first.name} and {second.name} have no task in common: {_tasks_of([first])} against "
-            f"{_tasks_of([second])}{hint if one_each else ''}"
+            f"{_tasks_of([second])}{hint}"
         )
     return found
 

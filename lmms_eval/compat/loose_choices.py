@@ -6,7 +6,7 @@ package uses them.
 
 from __future__ import annotations
 
-from lmms_eval.metrics.option_letters import ABSENT, last_place, named_choice
+from lmms_eval.metrics.option_letters import ABSENT, Sign, last_place, named_choice
 
 LETTERS = "ABCDEFGH"
 _PHRASES = (
@@ -63,10 +63,10 @@ def _from_phrase(text: str, letter: str) -> int:
 
 
 _SIGNS = (
-    (_at_start,),
-    (_at_end,),
-    (_numbered,),
-    (_from_phrase,),
+    (Sign("letter at the start", _at_start),),
+    (Sign("letter at the end", _at_end),),
+    (Sign("letter behind its number", _numbered),),
+    (Sign("letter from a phrase on", _from_phrase),),
     *((last_place(form),) for form in ("({})", "{}.", "{}:", "{})", "{} ")),
     (last_place("{}-"), last_place("{}_"), last_place("{}=")),
     (last_place("{}"),),

@@ -20,9 +20,14 @@ from lmms_eval.utils.run_seed import guessed
 
 _JAPANESE_MARKS = "、。！？；："
 _JAPANESE = r"[\u3040-\u30FF\u4E00-\u9FFF]"
-_AMONG_JAPANESE = Sign(f"{_JAPANESE}{{}}{_JAPANESE}", " {} ")
+_AMONG_JAPANESE = Sign(f"{_JAPANESE}{{}}{_JAPANESE}", " {} ", "letter among Japanese")
 _JMMMU = (IN_PARENTHESES, BEFORE_BLANK, _AMONG_JAPANESE, BEFORE_PERIOD)
-_VIDEOMMMU = (Sign(r"{}\.", "{}."), Sign("{}:", "{}:"), IN_PARENTHESES, BEFORE_BLANK)
+_VIDEOMMMU = (
+    Sign(r"{}\.", "{}.", BEFORE_PERIOD.name),
+    Sign("{}:", "{}:", "letter before a colon"),
+    IN_PARENTHESES,
+    BEFORE_BLANK,
+)
 
 
 def get_multi_choice_info(options: Iterable[Any], start_chr: str = "A") -> tuple[dict[str, Any], list[str]]:

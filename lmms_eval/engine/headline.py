@@ -14,14 +14,13 @@ from typing import Protocol
 
 from lmms_eval import stats
 from lmms_eval.engine.order import interleaved
-from lmms_eval.utils.numbers import ScoreRange
+from lmms_eval.utils.numbers import SHARES, ScoreRange
 
 LEVEL = 0.95
 LEAST = 10
 """Documents that a decision rests on, at least."""
 LOOKS = 200
 """Looks while the number of documents doubles and more, once there are so many."""
-_UNIT = ScoreRange(0.0, 1.0)
 _SLACK = 1e-12
 
 
@@ -116,7 +115,7 @@ class _OneStratum:
     def __init__(self, total: int) -> None:
         from lmms_eval.stats.sequence import Sampled
 
-        self._sampled = Sampled(total, _UNIT, LEVEL)
+        self._sampled = Sampled(total, SHARES, LEVEL)
 
     def add(self, stratum: int, low: float, high: float | None = None) -> None:  # noqa: ARG002 - there is one
         self._sampled.add(low, high)
@@ -128,7 +127,7 @@ class _OneStratum:
 def _strata(totals: Sequence[int], weights: Sequence[float]) -> _Sampled:
     from lmms_eval.stats.sequence import StratifiedSampled
 
-    return _OneStratum(totals[0]) if len(totals) == 1 else StratifiedSampled(totals, weights, _UNIT, LEVEL)
+    return _OneStratum(totals[0]) if len(totals) == 1 else StratifiedSampled(totals, weights, SHARES, LEVEL)
 
 
 def _first(units: Iterable[tuple[str, int]], counts: Mapping[str, int]) -> Iterator[tuple[str, int]]:
@@ -272,9 +271,9 @@ class Prefix:
         value = self.value()
         if value is None or any(part.is_clustered for part in self._parts.values()):
             return None
-        spreads = [stats.Spread.of_moments(one.count, one.total, one.squares, _UNIT) for one in self._moments]
+        spreads = [stats.Spread.of_moments(one.count, one.total, one.squares, SHARES) for one in self._moments]
         spread = stats.Spread.stratified(spreads, [one.span for one in self._moments])
-        found = stats.score_interval((value - self._low) / self._span, spread, _UNIT)
+        found = stats.score_interval((value - self._low) / self._span, spread, SHARES)
         return None if isinstance(found, stats.NoInterval) else self._mapped(found)
 
     def _mapped(self, found: stats.Interval) -> stats.Interval:

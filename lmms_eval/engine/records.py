@@ -179,4 +179,6 @@ def _pipeline_record(score: PipelineScore) -> dict[str, Any]:
         record["per_answer"] = [dict(metrics) for metrics in score.per_answer]
     if score.drew:
         record["drew"] = True
+    if score.reading.rule:
+        record["reading"] = {"rule": score.reading.rule, "extracted": list(score.reading.found)}
     return record

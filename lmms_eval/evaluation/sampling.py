@@ -19,9 +19,7 @@ from lmms_eval.errors import DataError, UsageError
 from lmms_eval.metrics.table import AGGREGATIONS
 from lmms_eval.results.baseline import Row
 from lmms_eval.results.baseline_files import Baseline, find_baseline
-from lmms_eval.utils.numbers import ScoreRange
-
-_SHARE = ScoreRange(0.0, 1.0)
+from lmms_eval.utils.numbers import SHARES
 
 
 class _NoInterval(Exception):
@@ -106,7 +104,7 @@ def _part(plan: TaskPlan, metric: MetricDefinition, pipeline: str, is_shown: boo
         )
     within = metric.score_range
     if within is None and is_shown:
-        within = _SHARE
+        within = SHARES
     if within is None or not within.high - within.low < float("inf"):
         raise _NoInterval(
             f"{metric.name} of task {task.name} has no range with two ends (range: [LOW, HIGH] in its metric_list "

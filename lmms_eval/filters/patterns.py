@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from lmms_eval.api.filter import Filter
 from lmms_eval.errors import PatternError, UsageError
+from lmms_eval.utils.answer_reading import BEFORE_STOP, LETTER_ALONE, NOTHING, OPTION_TEXT, note_reading
 
 _NUMBER_AFTER_HASHES = r"#### (\-?[0-9\.\,]+)"
 
@@ -37,6 +38,10 @@ def _find(pattern: re.Pattern[str], text: str, group_select: int) -> str | None:
     return match.strip() if match is not None else None
 
 
+_MATCHES = {0: "first match", -1: "last match"}
+"""Names of matches in the audit."""
+
+
 class RegexFilter(Filter):
     """Each answer becomes what the pattern finds in it, or ``fallback``.
 
@@ -56,6 +61,11 @@ class RegexFilter(Filter):
 
     def apply(self, resps: Sequence[Any], docs: Sequence[Any]) -> list[Any]:  # noqa: ARG002 - interface
         found = [[_find(self.regex, _text(answer), self.group_select) for answer in answers] for answers in resps]
+        for text in (text for texts in found for text in texts):
+            if text is None:
+                note_reading(NOTHING)
+            else:
+                note_reading(_MATCHES.get(self.group_select, f"match {self.group_select}"), text)
         return [[self.fallback if text is None else text for text in texts] for texts in found]
 
 
@@ -134,13 +144,19 @@ class MultiChoiceRegexFilter(ReducingRegexFilter):
         text = _text(answer)
         found = _find(self.regex, text, self.group_select)
         if found:
+            note_reading(_MATCHES.get(self.group_select, f"match {self.group_select}"), found)
             return found
         if options.by_text is not None:
             found = _find(options.by_text, self.filter_ignores(text), self.group_select)
             if found:
+                note_reading(OPTION_TEXT, found)
                 return options.letters.get(found, found)
         found = _find(options.after_colon, text, self.group_select)
-        return f"({found})" if found else self.fallback
+        if not found:
+            note_reading(NOTHING)
+            return self.fallback
+        note_reading("letter after a colon", found)
+        return f"({found})"
 
     def apply(self, resps: Sequence[Any], docs: Sequence[Any]) -> list[Any]:
         if len(resps) != len(docs):
@@ -161,4 +177,11 @@ class OptionLetterFilter(Filter):
 
 def _option_letter(answer: str) -> str:
     start = answer.lstrip()[:2]
-    return start[0] if start[:1] in string.ascii_uppercase and start[1:] == "." else ""
+    if start[:1] in string.ascii_uppercase and start[1:] == ".":
+        note_reading(BEFORE_STOP, start[0])
+        return start[0]
+    if len(letter := answer.strip()) == 1 and letter in string.ascii_letters:
+        note_reading(LETTER_ALONE, letter)
+    else:
+        note_reading(NOTHING)
+    return ""

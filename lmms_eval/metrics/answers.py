@@ -12,6 +12,7 @@ from typing import Any
 
 from lmms_eval.errors import UsageError
 from lmms_eval.metrics.option_letters import extract_mcq_answer
+from lmms_eval.utils.answer_reading import WHOLE_ANSWER, note_reading
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 REL_TOL, ABS_TOL = 1e-3, 1e-6
@@ -55,7 +56,10 @@ def mcq_match(references: Sequence[Any], predictions: Sequence[Any], *, choices:
         choices: the letters, by default A to H.
     """
     truth, answer = _pair("mcq_match", references, predictions)
-    return float(bare_choice(extract_mcq_answer(answer, choices) or answer) == bare_choice(truth))
+    letter = extract_mcq_answer(answer, choices)
+    if not letter:
+        note_reading(WHOLE_ANSWER)
+    return float(bare_choice(letter or answer) == bare_choice(truth))
 
 
 def numeric(

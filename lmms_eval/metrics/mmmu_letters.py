@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from lmms_eval.utils import answer_reading
 from lmms_eval.utils.run_seed import guessed
 
 MARKS = ",.!?;:'"
@@ -26,14 +27,24 @@ class Sign:
     """Regular expression that finds it."""
     place: str
     """Text whose last position decides between several letters."""
+    name: str
+    """Rule that the audit names."""
 
 
-IN_PARENTHESES = Sign(r"\({}\)", "({})")
-BEFORE_BLANK = Sign("{} ", " {} ")
-BEFORE_PERIOD = Sign(r"{}\.", " {} ")
+IN_PARENTHESES = Sign(r"\({}\)", "({})", answer_reading.IN_PARENTHESES)
+BEFORE_BLANK = Sign("{} ", " {} ", answer_reading.BEFORE_BLANK)
+BEFORE_PERIOD = Sign(r"{}\.", " {} ", answer_reading.BEFORE_STOP)
 _MMMU = (IN_PARENTHESES, BEFORE_BLANK, BEFORE_PERIOD)
-_AUDIO = tuple(Sign(pattern, " {} ") for pattern in (r"\({}\)", " {} ", r"{}\."))
-_EGOSCHEMA = ("({})", "{} ", "{}.")
+_AUDIO = (
+    Sign(r"\({}\)", " {} ", answer_reading.IN_PARENTHESES),
+    Sign(" {} ", " {} ", answer_reading.BETWEEN_BLANKS),
+    BEFORE_PERIOD,
+)
+_EGOSCHEMA = {
+    "({})": answer_reading.IN_PARENTHESES,
+    "{} ": answer_reading.BEFORE_BLANK,
+    "{}.": answer_reading.BEFORE_STOP,
+}
 
 
 def mmmu_letter(answer: str, options: Mapping[str, str], document: object) -> str:
@@ -84,11 +95,16 @@ def egoschema_letter(answer: str, options: Mapping[str, str], document: object) 
         IndexError: there are no options.
     """
     text = padded(answer)
-    places = [(text.rfind(form.format(letter)), letter) for form in _EGOSCHEMA for letter in options]
-    if all(place < 0 for place, _ in places):
-        places = _option_places(text, options)
-    named = [(place, letter) for place, letter in places if place >= 0]
-    return min(named, key=lambda found: found[0])[1] if named else guessed(tuple(options), document)
+    places = [(text.rfind(form.format(letter)), letter, form) for form in _EGOSCHEMA for letter in options]
+    if all(place < 0 for place, *_ in places):
+        places = [(place, letter, "") for place, letter in _option_places(text, options)]
+    named = [(place, letter, form) for place, letter, form in places if place >= 0]
+    if not named:
+        return guessed(tuple(options), document)
+    _, letter, form = min(named, key=lambda found: found[0])
+    rule = _EGOSCHEMA.get(form, answer_reading.OPTION_TEXT)
+    answer_reading.note_letter(rule, text, *(one for _, one, _ in named))
+    return letter
 
 
 def padded(answer: str, marks: str = MARKS) -> str:
@@ -101,7 +117,8 @@ def padded(answer: str, marks: str = MARKS) -> str:
 def clearest(text: str, letters: Sequence[str], options: Mapping[str, str], signs: Iterable[Sign]) -> str | None:
     """Return the letter with the first sign that any letter has, else that of an option whose text occurs.
 
-    Of several the last one is taken, and of those at no place of their own the first letter.
+    Of several the last one is taken, and of those at no place of their own the first letter. What found it is noted for
+    the audit.
 
     Args:
         text: the padded answer.
@@ -112,9 +129,14 @@ def clearest(text: str, letters: Sequence[str], options: Mapping[str, str], sign
     for sign in signs:
         named = [letter for letter in letters if re.search(sign.pattern.format(re.escape(letter)), text)]
         if named:
+            answer_reading.note_letter(sign.name, text, *named)
             return max(named, key=lambda letter, place=sign.place: text.rfind(place.format(letter)))  # type: ignore[misc]
-    place, letter = max(_option_places(text, options), key=lambda found: found[0], default=(-1, ""))
-    return letter if place >= 0 else None
+    places = [(place, letter) for place, letter in _option_places(text, options) if place >= 0]
+    if not places:
+        answer_reading.note_reading(answer_reading.NOTHING)
+        return None
+    answer_reading.note_reading(answer_reading.OPTION_TEXT, *(letter for _, letter in places))
+    return max(places, key=lambda found: found[0])[1]
 
 
 def _option_places(text: str, options: Mapping[str, str]) -> list[tuple[int, str]]:

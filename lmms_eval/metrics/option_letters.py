@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from lmms_eval.utils.answer_reading import BEFORE_BLANK, BEFORE_STOP, IN_PARENTHESES, NOTHING, note_letter, note_reading
 
 _CHOICES = ("A", "B", "C", "D", "E", "F", "G", "H")
 _OUTER_MARKS = ",.!?;:'\""
@@ -13,9 +16,22 @@ _PHRASES = (
     "옵션", "정답은", "답은", "답:", "答案是", "答案为", "选", "答えは",
 )  # fmt: skip
 ABSENT = -1
+_FORMS = {
+    "({})": IN_PARENTHESES, "{}.": BEFORE_STOP, "{}:": "letter before a colon", "{})": "letter before a parenthesis",
+    "{} ": BEFORE_BLANK, "{}-": "letter before a hyphen", "{}_": "letter before an underscore",
+    "{}=": "letter before an equals sign", "{}": "letter anywhere",
+}  # fmt: skip
+"""Forms in which a letter stands, and their names in the audit."""
 
-Sign = Callable[[str, str], int]
-"""Position of a choice in a padded text where it is marked as the answer in one way; ``ABSENT`` where it is not."""
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """A way to mark a choice as the answer."""
+
+    name: str
+    """Rule that the audit names."""
+    place: Callable[[str, str], int]
+    """Position of a choice in a padded text where it is marked so; ``ABSENT`` where it is not."""
 
 
 def named_choice(
@@ -24,7 +40,7 @@ def named_choice(
     signs: Iterable[Sequence[Sign]],
     wins: Callable[[Iterable[int]], int],
 ) -> str:
-    """Find the choice that an answer names by the clearest sign, or return empty text.
+    """Find the choice that an answer names by the clearest sign, or return empty text; note what found it.
 
     Args:
         response: the answer; ``None`` counts as empty. Marks around it are dropped, and it is padded by blanks.
@@ -38,16 +54,20 @@ def named_choice(
         text = text.strip(mark)
     text = f" {text} "
     for alike in signs:
-        places = [(place, choice) for sign in alike for choice in choices if (place := sign(text, choice)) != ABSENT]
+        found = [(sign.place(text, choice), choice, sign.name) for sign in alike for choice in choices]
+        places = [(place, choice, name) for place, choice, name in found if place != ABSENT]
         if places:
-            best = wins(place for place, _ in places)
-            return next(choice for place, choice in places if place == best)
+            best = wins(place for place, *_ in places)
+            chosen, name = next((choice, name) for place, choice, name in places if place == best)
+            note_letter(name, text, *(choice for _, choice, _ in places))
+            return chosen
+    note_reading(NOTHING)
     return ""
 
 
 def last_place(form: str) -> Sign:
     """Make the sign that a choice stands in a form, such as ``({})``, where it does so last."""
-    return lambda text, choice: text.rfind(form.format(choice))
+    return Sign(_FORMS[form], lambda text, choice: text.rfind(form.format(choice)))
 
 
 def extract_mcq_answer(response: str | None, choices: Sequence[str] | None = None) -> str:
@@ -81,8 +101,8 @@ def _after_phrase(text: str, choice: str) -> int:
 
 
 _SIGNS = (
-    (_at_start,),
-    (_at_end,),
-    (_after_phrase,),
+    (Sign("letter at the start", _at_start),),
+    (Sign("letter at the end", _at_end),),
+    (Sign("letter after a phrase", _after_phrase),),
     *((last_place(form),) for form in ("({})", "{}.", "{}:", "{})", "{} ", "{}")),
 )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from lmms_eval.utils.numbers import ScoreRange
+from lmms_eval.utils.numbers import SHARES, ScoreRange
 
 _HOME = "lmms_eval.metrics"
 
@@ -61,14 +61,14 @@ class AggregationEntry:
         return _load(self.path)
 
 
-_SHARE, _PERCENT, _CORRELATION = ScoreRange(0.0, 1.0), ScoreRange(0.0, 100.0), ScoreRange(-1.0, 1.0)
+_PERCENT, _CORRELATION = ScoreRange(0.0, 100.0), ScoreRange(-1.0, 1.0)
 _FROM_0, _FROM_1, _BRIER = ScoreRange(0.0), ScoreRange(1.0), ScoreRange(0.0, 2.0)
 
 
 def _metric(aggregation: str, higher_is_better: bool, **functions: str) -> MetricEntry:
     paths = tuple((output_type, f"{_HOME}.{path}") for output_type, path in functions.items())
     in_shares = aggregation == "mean"  # of those here; others give pairs or lists, of which only the whole has a range
-    return MetricEntry(paths, aggregation, higher_is_better, _SHARE if in_shares else None)
+    return MetricEntry(paths, aggregation, higher_is_better, SHARES if in_shares else None)
 
 
 METRICS: dict[str, MetricEntry] = {
@@ -106,13 +106,13 @@ def _aggregation(
 
 
 AGGREGATIONS: dict[str, AggregationEntry] = {
-    "acc_all": AggregationEntry(f"{_HOME}.choice:acc_all", score_range=_SHARE),
+    "acc_all": AggregationEntry(f"{_HOME}.choice:acc_all", score_range=SHARES),
     "bits_per_byte": _aggregation("bits_per_byte", score_range=_FROM_0),
     "bleu": _aggregation("bleu", _TEXT_DRAWS, score_range=_PERCENT),
     "brier_score": _aggregation("brier_score", score_range=_BRIER),
     "bypass": _aggregation("bypass"),
     "chrf": _aggregation("chrf", _TEXT_DRAWS, score_range=_PERCENT),
-    "f1": _aggregation("f1", _DRAWS, "f1", _SHARE),
+    "f1": _aggregation("f1", _DRAWS, "f1", SHARES),
     "matthews_corrcoef": _aggregation("matthews_corrcoef", _DRAWS, "matthews_corrcoef", _CORRELATION),
     "mean": _aggregation("mean"),
     "median": _aggregation("median", _DRAWS, "median"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from lmms_eval.engine.order import STRATA, place_in
 from lmms_eval.results.run_reader.document import EarlyStop
 from lmms_eval.stats import ANY_NUMBER, MANY, Interval, NoInterval, Sampled, score_interval
 from lmms_eval.stats.cells import CellMean, cell_means
-from lmms_eval.utils.numbers import ScoreRange
+from lmms_eval.utils.numbers import SHARES, ScoreRange
 
 if TYPE_CHECKING:
     from numpy import bool_, float64, intp
@@ -89,9 +89,14 @@ def divisions(metadata: Mapping[str, Sequence[str | None]]) -> list[Division]:
     found: list[Division] = []
     for column, values in metadata.items():
         names = {value for value in values if value is not None}
-        if 2 <= len(names) <= MOST_VALUES and max(map(len, names)) <= LONGEST and len(found) < MOST_COLUMNS:
+        if divides(names) and len(found) < MOST_COLUMNS:
             found.append(Division.of(column, values))
     return found
+
+
+def divides(names: Collection[str]) -> bool:
+    """Tell whether documents can be divided by these values of a column: they are a few short ones."""
+    return 2 <= len(names) <= MOST_VALUES and max(map(len, names)) <= LONGEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +177,7 @@ def _range(values: Values, stated: ScoreRange | None) -> ScoreRange:
         return ANY_NUMBER
     if stated is not None:
         return stated if float(known.min()) in stated and float(known.max()) in stated else ANY_NUMBER
-    return ScoreRange(0.0, 1.0) if bool(np.isin(known, (0.0, 1.0)).all()) else ANY_NUMBER
+    return SHARES if bool(np.isin(known, (0.0, 1.0)).all()) else ANY_NUMBER
 
 
 def whole_cell(documents: Documents) -> Cell:

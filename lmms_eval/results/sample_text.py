@@ -7,6 +7,7 @@ from typing import Any
 
 from lmms_eval.results.conversation_text import conversation_text, is_plain, media_lines
 from lmms_eval.results.run_reader.messages import read_messages
+from lmms_eval.results.run_reader.reading import noted_rule
 from lmms_eval.results.run_reader.repeats import Repeat
 from lmms_eval.results.run_reader.sample import Sample, json_cell
 from lmms_eval.utils.markdown import Column, escaped, markdown_table
@@ -55,6 +56,7 @@ def _texts(sample: Sample) -> Iterator[tuple[str, str]]:
     facts = [f"{count} tokens {name}" for name, count in tokens.items() if count is not None]
     facts += [f"{sample.elapsed:.2f} s"] if sample.elapsed is not None else []
     facts += [f"ended by {sample.finish_reason}"] if sample.finish_reason else []
+    facts += [f"read by: {rule}"] if (rule := noted_rule(sample)) else []
     facts += ["scoring drew at random"] if sample.drew else []
     yield "generation", ", ".join(facts)
     yield "document", "\n".join(f"{name}: {_short(value)}" for name, value in sample.doc.items())

@@ -125,6 +125,8 @@ def _row(record: Mapping[str, Any], score: Mapping[str, Any], is_likelihood: boo
         row["reason"] = score["reason"]
     if score.get("drew"):
         row["drew"] = True
+    if score.get("reading"):
+        row["answer_reading"] = score["reading"]
     return row | _answer_facts(record)
 
 

@@ -15,7 +15,7 @@ from statistics import NormalDist
 from lmms_eval.errors import UsageError
 from lmms_eval.stats.error import clustered_stderr, mean_stderr
 from lmms_eval.stats.student import t_ppf
-from lmms_eval.utils.numbers import ScoreRange
+from lmms_eval.utils.numbers import SHARES, ScoreRange
 
 MANY = 30
 """Number of documents from which on the quantile is the normal one."""
@@ -128,7 +128,7 @@ def range_of_scores(scores: Sequence[float], stated: ScoreRange | None) -> Score
     if stated is not None and scores and min(scores) in stated and max(scores) in stated:
         return stated
     is_right_or_wrong = stated is None and scores and set(scores) <= {0.0, 1.0}
-    return ScoreRange(0.0, 1.0) if is_right_or_wrong else ANY_NUMBER
+    return SHARES if is_right_or_wrong else ANY_NUMBER
 
 
 def score_interval(

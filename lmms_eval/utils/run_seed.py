@@ -10,6 +10,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from lmms_eval.utils.answer_reading import DRAWN, note_reading
+
 T = TypeVar("T")
 RUN_SEED: ContextVar[int] = ContextVar("RUN_SEED", default=0)
 """Seed of the run whose task function is at work; 0 outside a run."""
@@ -36,6 +38,7 @@ def guessed(choices: Sequence[T], key: object) -> T:
         IndexError: there are no choices.
     """
     note_chance()
+    note_reading(DRAWN)
     return random.Random(f"{RUN_SEED.get()}:{key}").choice(choices)
 
 

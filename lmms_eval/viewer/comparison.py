@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from lmms_eval.compare.verdicts import Comparison, PairComparison
 from lmms_eval.errors import DataError, LmmsEvalError, UsageError
 from lmms_eval.stats.differences import right_counts
 from lmms_eval.viewer.chunks import Chunks
+from lmms_eval.viewer.parts import write_parts
 
 if TYPE_CHECKING:
     from numpy import intp, str_
@@ -39,7 +40,8 @@ Shown = Sequence[Sequence[Sequence[int]]]
 
 @dataclass(slots=True)
 class ComparisonWriter:
-    """Writer of the pieces ``compare``, ``compare-A-B`` (numbers of a pair) and ``pairs-A-B-N`` (documents of a task).
+    """Writer of the pieces ``compare``, ``compare-A-B`` (numbers of a pair), ``pairs-A-B-N`` (documents of a task) and
+    ``parts-A-B-N`` (numbers by a metadata column).
 
     A and B are the numbers of runs in the report.
     """
@@ -48,6 +50,8 @@ class ComparisonWriter:
     """With names that are unique."""
     shown: Shown
     chunks: Chunks
+    divides: Collection[str] | None = None
+    """Metadata columns that may divide the documents; ``None``: all."""
     _numbers: dict[str, int] = field(init=False)
     _options: CompareOptions = field(init=False)
 
@@ -76,7 +80,9 @@ class ComparisonWriter:
                 self._write_pair(pair, found, runs_of(pairs))
             entries.append(self._entry(pair.first, pair.second, pair.notes, "" if has_rows else reason or _NO_SCORES))
         entries.sort(key=lambda entry: (entry["first"], entry["second"]))
-        self.chunks.write("compare", self._summary(comparison) | {"pairs": entries})
+        told = pairs if comparison is not None else []
+        parts = write_parts(self.chunks, told, self._numbers, self._options, self.divides)
+        self.chunks.write("compare", self._summary(comparison) | {"pairs": entries, "by": parts})
         return [(entry["first"], entry["second"]) for entry in entries if not entry["reason"]]
 
     def _matched(self) -> tuple[list[MatchedPair], list[Plain]]:

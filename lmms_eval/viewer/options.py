@@ -14,7 +14,10 @@ Media = Literal["thumbnails", "full", "none"]
 
 _SAID_AGAIN = frozenset({"messages", "asked"})
 """Keys of texts that are made of others: the conversation, and the prompt of a judge."""
-_SAID = frozenset({"input", "resps", "filtered_resps", "raw_resps"})
+_ANSWERS = frozenset({"resps", "filtered_resps", "raw_resps"})
+_SAID = _ANSWERS | {"input"}
+_READ = frozenset({"extracted"})
+"""Keys of what scoring read in an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,4 +46,5 @@ class ReportOptions:
         if self.limit is not None and self.limit < 1:
             raise UsageError(f"--limit {self.limit}: give a number of samples from 1 on")
         if self.redact & _SAID:
-            object.__setattr__(self, "redact", self.redact | _SAID_AGAIN)
+            read = _READ if self.redact & _ANSWERS else frozenset()
+            object.__setattr__(self, "redact", self.redact | _SAID_AGAIN | read)

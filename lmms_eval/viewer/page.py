@@ -10,6 +10,9 @@ from lmms_eval.errors import LmmsEvalError
 
 _BUNDLE = Path(__file__).with_name("bundle")
 SCRIPT, STYLE = "app.js", "app.css"
+_TITLE = "<title>lmms-eval report</title>"
+_BEGINNING = 4096
+"""Bytes of a page in which its title stands."""
 
 
 def bundle(name: str) -> str:
@@ -32,6 +35,17 @@ def live_page(nonce: str) -> str:
 def live_policy(nonce: str) -> str:
     """Content-Security-Policy of a view: as that of a report, and pieces of data are fetched."""
     return _policy(nonce, "'self'") + "; connect-src 'self'"
+
+
+def is_report(page: Path) -> bool:
+    """Tell whether a file is the page of a report. Raises ``LmmsEvalError`` if it cannot be read."""
+    try:
+        with open(page, "rb") as file:
+            return _TITLE.encode() in file.read(_BEGINNING)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise LmmsEvalError(f"cannot read {page}: {error.strerror or error}") from error
 
 
 def folder_page() -> str:
@@ -81,7 +95,7 @@ def _page(policy: str, head: str, body: str) -> str:
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="referrer" content="no-referrer">
-<title>lmms-eval report</title>
+{_TITLE}
 {head}
 </head>
 <body>

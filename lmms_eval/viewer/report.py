@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.compare.readers import unique_names
-from lmms_eval.errors import UsageError
+from lmms_eval.utils.redaction import REDACTED
 from lmms_eval.viewer.chunks import Chunks, FolderChunks, PageChunks, forget_others, write_file
 from lmms_eval.viewer.comparison import ComparisonWriter
 from lmms_eval.viewer.distributions import distributions
@@ -20,12 +20,13 @@ from lmms_eval.viewer.media import MediaStore
 from lmms_eval.viewer.numbers import breakdowns, result_rows
 from lmms_eval.viewer.options import ReportOptions
 from lmms_eval.viewer.page import SCRIPT, STYLE, bundle, folder_page, single_page
+from lmms_eval.viewer.place import PAGE, check_place, writing_alone
 from lmms_eval.viewer.runs import ReportRun, read_report_runs
 from lmms_eval.viewer.samples import PER_TEXT, TaskFacts, TaskWriter, redacted
 from lmms_eval.viewer.selection import check_columns, options_told
 from lmms_eval.viewer.warnings import outcome_counts, warnings
 
-PAGE, DATA, MEDIA = "index.html", "data", "media"
+DATA, MEDIA = "data", "media"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,43 +55,45 @@ def write_report(
 
     Raises:
         DataError: a path holds no run.
-        UsageError: ``out`` is a folder of something else.
+        UsageError: ``out`` is something else than a report, or being written by another process.
         LmmsEvalError: a file cannot be written.
     """
-    _check_place(out, options)
+    check_place(out, options.single_file)
     runs = check_columns(read_report_runs(paths), options.choice.where)
-    chunks = PageChunks() if options.single_file else FolderChunks(out / DATA, before_piece or (lambda: None))
-    if isinstance(chunks, FolderChunks):  # first of all: a writing that is cut off leaves a folder that is known again
-        for name in (SCRIPT, STYLE):
-            write_file(out / name, bundle(name).encode())
-        write_file(out / PAGE, folder_page().encode())
-    media = MediaStore(None if options.single_file else out / MEDIA, options.media)
+    command = _command(paths, out)
+    if not options.single_file:
+        with writing_alone(out):
+            return _write_folder(runs, out, options, command, before_piece or (lambda: None))
+    chunks, media = PageChunks(), MediaStore(None, options.media)
     try:
-        written = _write_runs(runs, chunks, options, media, _command(paths, out))
+        written = _write_runs(runs, chunks, options, media, command)
     finally:
         media.close()
-    if isinstance(chunks, PageChunks):
-        page = out
-        write_file(page, single_page(chunks.texts).encode())
-    else:
-        page = out / PAGE
-        forget_others(out / DATA, chunks.names)
-        forget_others(out / MEDIA, media.names)
-    return Report(page, len(runs), written.samples, media.missing, tuple(written.problems))
+    write_file(out, single_page(chunks.texts).encode())
+    return Report(out, len(runs), written.samples, media.missing, tuple(written.problems))
+
+
+def _write_folder(
+    runs: Sequence[ReportRun], out: Path, options: ReportOptions, command: str, before_piece: Callable[[], None]
+) -> Report:
+    # First of all: a writing that is cut off leaves a folder that is known again.
+    write_file(out / PAGE, folder_page().encode())
+    for name in (SCRIPT, STYLE):
+        write_file(out / name, bundle(name).encode())
+    chunks, media = FolderChunks(out / DATA, before_piece), MediaStore(out / MEDIA, options.media)
+    try:
+        written = _write_runs(runs, chunks, options, media, command)
+    finally:
+        media.close()
+    forget_others(out / DATA, chunks.names)
+    forget_others(out / MEDIA, media.names)
+    return Report(out / PAGE, len(runs), written.samples, media.missing, tuple(written.problems))
 
 
 @dataclass(frozen=True, slots=True)
 class _Written:
     samples: int
     problems: list[str]
-
-
-def _check_place(out: Path, options: ReportOptions) -> None:
-    if options.single_file:
-        if out.is_dir():
-            raise UsageError(f"{out} is a folder: with --single_file give --out the name of a file")
-    elif out.is_file() or (out.is_dir() and any(out.iterdir()) and not (out / PAGE).is_file()):
-        raise UsageError(f"{out} holds something else than a report: give --out another name")
 
 
 def _command(paths: Sequence[str], out: Path) -> str:
@@ -112,6 +115,7 @@ def _write_runs(
     entries, samples, problems = [], 0, []
     names = unique_names([run.rows for run in runs])
     shown: list[list[Sequence[int]]] = []
+    divides: set[str] = set()
     for number, (run, name) in enumerate(zip(runs, names, strict=True)):
         tasks: list[dict[str, Any]] = []
         shown.append([])
@@ -124,6 +128,7 @@ def _write_runs(
             shown[-1].append(facts.rows)
             samples += len(facts.rows)
             written[task.task] = facts
+            divides |= {name for name, values in facts.metadata.items() if REDACTED not in values}
             tasks.append(_task_entry(run, task.task, writer.key, facts))
         rows = result_rows(run)
         problems += [*run.problems, *torn]
@@ -140,7 +145,7 @@ def _write_runs(
     compared = []
     if options.compare and len(runs) > 1:
         rows_of = [replace(run.rows, name=name) for run, name in zip(runs, names, strict=True)]
-        compared = ComparisonWriter(rows_of, shown, chunks).write()
+        compared = ComparisonWriter(rows_of, shown, chunks, divides if options.redact else None).write()
     content = {"written": time.time(), "runs": entries, "compared": compared, "options": report_choices(options)}
     chunks.write("runs", content)
     return _Written(samples, problems)

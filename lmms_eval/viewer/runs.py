@@ -15,7 +15,7 @@ from lmms_eval.compare.runs import RunRows
 from lmms_eval.errors import DataError
 from lmms_eval.results.naming import RUNS
 from lmms_eval.results.run_reader.document import record_facts, sample_keys
-from lmms_eval.results.run_reader.finding import find_runs, read_state
+from lmms_eval.results.run_reader.finding import find_runs, read_state, run_path
 from lmms_eval.results.run_reader.judge_prompts import JudgePrompts
 from lmms_eval.results.run_reader.sample import SampleKeys
 
@@ -52,23 +52,39 @@ class ReportRun:
 
 
 def read_report_runs(paths: Sequence[str]) -> tuple[ReportRun, ...]:
-    """Read all runs in files and folders, damaged ones too.
+    """Read all runs in files and folders, damaged ones too: of several that can be read the page tells.
 
     Raises:
-        DataError: a path is missing, or holds nothing of a run.
+        DataError: a path is missing, or none holds a run that can be read.
         UsageError: a file is of no known format, or needs a package that is not installed.
     """
-    return tuple(run for path in paths for run in _runs_of(Path(path).expanduser()))
+    found: list[ReportRun] = []
+    damaged: list[ReportRun] = []
+    for place in map(run_path, paths):
+        try:
+            found += _runs_of(place)
+        except DataError as error:
+            if len(paths) == 1:
+                raise
+            damaged.append(_damaged(place, str(error)))
+    if not found:
+        raise DataError("; ".join(problem for run in damaged for problem in run.problems))
+    return (*found, *damaged)
+
+
+def _damaged(path: Path, problem: str) -> ReportRun:
+    empty = RunRows(name=path.name or str(path), source=str(path), kind="unreadable", tasks={})
+    return ReportRun(empty, {}, {}, (path,), (problem,))
 
 
 def _runs_of(path: Path) -> Iterator[ReportRun]:
-    if not path.exists():
-        raise DataError(f"{path}: no such file or folder")
     if path.is_dir() and (found := find_runs(path)):
         for run in found:
             yield _record(run.path) if run.path.is_dir() else finished_run(run.path)
     elif path.is_file() and harness_runs.is_results(Looked(path)):
         yield finished_run(path)
+    elif path.is_file() and harness_runs.is_samples(Looked(path)):
+        yield _of_rows(harness_runs.read_samples_file(path, keeps_rest=True), path.parent)
     else:
         yield _other(path)
 
@@ -96,5 +112,8 @@ def _record(folder: Path) -> ReportRun:
 
 def _other(path: Path) -> ReportRun:
     (rows,) = read_runs([str(path)])
-    folder = path if path.is_dir() else path.parent
+    return _of_rows(rows, path if path.is_dir() else path.parent)
+
+
+def _of_rows(rows: RunRows, folder: Path) -> ReportRun:
     return ReportRun(rows, rows.results or {}, {}, (folder,), rows.notes)

@@ -11,7 +11,7 @@ import pytest
 from lmms_eval.viewer.options import ReportOptions
 from lmms_eval.viewer.report import write_report
 from tests.viewer.conftest import HOSTILE, Watched
-from tests.viewer.test_comparison import table, three  # noqa: F401
+from tests.viewer.test_comparison import divided, table, three  # noqa: F401
 from tests.viewer.test_pages import LISTENS_MS, status
 
 GOLD, LETTER = "baseline@gold", "baseline@letter"
@@ -141,6 +141,29 @@ def test_three_runs_have_pairs_ranks_and_odd_ones(of_three: Path, watched: Watch
     page = watched.open(of_three, address(("run", "a"), ("run", "b"), ("run", "c"), ("base", "c")))
     page.wait_for_selector(".pairwise a")
     assert len(page.query_selector_all("[aria-label=Differences] tbody tr")) == 4
+
+
+def test_numbers_by_a_column(tmp_path: Path, watched: Watched) -> None:
+    write_report([str(run) for run in divided(tmp_path)], tmp_path / "r", ReportOptions())
+    two = (("run", "a"), ("run", "b"), ("task", "quiz"), ("metric", "acc,none"))
+    page = watched.open(tmp_path / "r", address(*two))
+    page.select_option("#by", "kind")
+    page.wait_for_selector("[aria-label='By kind'] tbody tr")
+    rows = [row.inner_text().split() for row in page.query_selector_all("[aria-label='By kind'] tbody tr")]
+    assert [(row[0], row[-1]) for row in rows] == [("(none)", "40"), ("<b>blue</b>", "40"), ("red", "40")]
+    gains = [row[5] for row in rows]
+    assert "by=kind" in page.url
+    page.select_option("label:has-text('Baseline') select", "a")
+    page.wait_for_function("() => document.querySelector('[aria-label=\"By kind\"]')?.innerText.includes('−')")
+    turned = [row.inner_text().split()[5] for row in page.query_selector_all("[aria-label='By kind'] tbody tr")]
+    assert turned == [gain.translate(str.maketrans("+−", "−+")) for gain in gains] != gains
+    page = watched.open(tmp_path / "r", address(("task", "quiz"), ("metric", "acc,none"), ("by", "kind")))
+    page.wait_for_selector("[aria-label='By kind'] tbody tr")
+    assert len(page.query_selector_all("[aria-label='By kind'] tbody tr")) == 9
+    page = watched.open(tmp_path / "r", address(*two[:2], ("task", "text"), ("metric", "f1,none"), ("by", "kind")))
+    page.wait_for_selector("text=The documents of text have no column kind.")
+    page = watched.open(tmp_path / "r", address(*two, ("by", "<i>none")))
+    page.wait_for_selector("text=no column <i>none divides")
 
 
 def test_what_cannot_be_compared_is_said(quiz_runs: tuple[Path, Path], tmp_path: Path, watched: Watched) -> None:

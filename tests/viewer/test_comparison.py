@@ -64,6 +64,43 @@ def test_numbers_are_those_of_the_command(quiz_runs, three, tmp_path, capsys) ->
     assert summary["ranks"]
 
 
+def divided(folder: Path) -> tuple[Path, ...]:
+    """Three runs of two tasks, of which one has a column of few values and both one of many."""
+    draw, paths = np.random.default_rng(9), []
+    for name, level in (("a", 0.8), ("b", 0.5), ("c", 0.4)):
+        lines = ["id,task,metric,score,answer,kind,number"]
+        for number in range(120):
+            kind = ("red", "<b>blue</b>", "")[number % 3]
+            lines.append(f"{number},quiz,acc,{int(draw.random() < level)},said {number},{kind},{number // 2}")
+            lines.append(f"{number},text,f1,{round(level * draw.random(), 3)},said {number},,{number // 2}")
+        paths.append(folder / f"{name}.csv")
+        paths[-1].write_text("\n".join(lines) + "\n")
+    return tuple(paths)
+
+
+def test_parts_by_a_column_are_those_of_the_command(tmp_path, capsys) -> None:
+    runs = divided(tmp_path)
+    report_of(tmp_path / "r", *runs)
+    (entry,) = content(tmp_path / "r", "compare")["by"]  # 60 values are too many
+    assert (entry["column"], entry["reason"]) == ("kind", "")
+    expected = stated(capsys, *map(str, runs), "--by", "kind")
+    for pair, (first, second) in zip(expected["pairs"], ((0, 1), (0, 2), (1, 2)), strict=True):
+        assert content(tmp_path / "r", f"parts-{first}-{second}-0") == pair["cells"]["kind"]
+    assert entry["rows"] == sum(len(pair["cells"]["kind"]) for pair in expected["pairs"]) == 9
+
+
+def test_parts_of_what_is_left_out_or_too_many_are_not_told(tmp_path, monkeypatch) -> None:
+    runs = divided(tmp_path)
+    report_of(tmp_path / "hidden", *runs, redact=frozenset({"kind"}))
+    assert content(tmp_path / "hidden", "compare")["by"] == []
+    monkeypatch.setattr("lmms_eval.viewer.parts.MOST_PARTS", 8)
+    report_of(tmp_path / "many", *runs)
+    (entry,) = content(tmp_path / "many", "compare")["by"]
+    assert "lmms-eval compare --by kind" in entry["reason"]
+    for name in ("hidden", "many"):
+        assert not list((tmp_path / name / "data").glob("parts-*"))
+
+
 def test_kinds_of_documents_add_up_to_the_numbers(three, tmp_path) -> None:
     report_of(tmp_path / "r", *three)
     pair = content(tmp_path / "r", "compare-0-2")

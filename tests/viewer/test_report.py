@@ -209,3 +209,45 @@ JSON = st.recursive(
 @given(JSON)
 def test_any_value_becomes_json_that_browsers_read(value) -> None:
     json.loads(json_of(value).encode("utf-8"), parse_constant=lambda name: pytest.fail(name))
+
+
+def test_what_was_read_goes_with_a_redacted_answer(tmp_path) -> None:
+    reading = {"rule": "last match", "extracted": ["secret 42"]}
+    line = {"doc_id": 0, "filtered_resps": "it is secret 42", "exact_match": 1.0, "answer_reading": reading}
+    file = tmp_path / "20250101_000000_samples_quiz.jsonl"
+    file.write_text(json.dumps(line) + "\n")
+    report_of(tmp_path / "r", file, redact=frozenset({"filtered_resps"}))
+    assert "secret" not in "".join(path.read_text() for path in (tmp_path / "r" / "data").iterdir())
+    report_of(tmp_path / "whole", file)
+    assert columns(tmp_path / "whole", "0-0")["m.audit.rule.rule"] == ["last match"]
+
+
+def test_runs_that_cannot_be_read_stand_beside_the_others(tmp_path, capsys) -> None:
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad/20250101_000000_results.json").write_text("no JSON {")
+    good = tmp_path / "good.csv"
+    good.write_text("id,score\n1,1\n2,0\n")
+    assert main(["report", str(tmp_path / "bad"), str(good), "--out", str(tmp_path / "r")]) == 0
+    assert "is no complete JSON file" in capsys.readouterr().err
+    runs = content(tmp_path / "r", "runs")["runs"]
+    assert sorted(run["kind"] for run in runs) == ["table", "unreadable"]
+    (unread,) = [run for run in runs if run["kind"] == "unreadable"]
+    assert "is no complete JSON file" in unread["warnings"][0]["text"]
+    with pytest.raises(DataError, match="is no complete JSON file"):
+        report_of(tmp_path / "alone", tmp_path / "bad")
+
+
+def test_lines_that_are_no_samples_are_passed_over(tmp_path) -> None:
+    file = tmp_path / "20250101_000000_samples_quiz.jsonl"
+    lines = [
+        {"doc_id": 1, "filtered_resps": "a", "acc": 1.0, "doc": {"kind": "x"}},
+        {"doc_id": None, "filtered_resps": "b"},
+        {"doc_id": 2},
+        {"doc_id": 3, "filtered_resps": "c", "filter": 3},
+        {"doc_id": 4, "filtered_resps": 5, "acc": 0.0, "messages": [3], "judge": 4, "sent_media": [7], "repeats": 3},
+    ]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    report_of(tmp_path / "r", file)
+    assert [sample["id"] for sample in content(tmp_path / "r", "text-0-0-0")] == ["1", "4"]
+    (run,) = content(tmp_path / "r", "runs")["runs"]
+    assert any("lines that are no samples" in note and "(3)" in note for note in run["notes"])

@@ -9,9 +9,7 @@ from typing import Any, Literal
 from lmms_eval.compare.runs import TaskRows
 from lmms_eval.compare.strata import Numbers, Part
 from lmms_eval.compare.verdicts import Pairing
-from lmms_eval.utils.numbers import ScoreRange
-
-SHARES = ScoreRange(0.0, 1.0)
+from lmms_eval.utils.numbers import SHARES, ScoreRange
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from lmms_eval.compare.readers import evalscope, harness_runs, inspect_logs, pla
 from lmms_eval.compare.readers.contract import Format, Looked
 from lmms_eval.compare.runs import RunRows
 from lmms_eval.errors import DataError, UsageError
-from lmms_eval.results.run_reader.finding import SHOWN, find_run
+from lmms_eval.results.run_reader.finding import SHOWN, find_run, run_path
 
 FORMATS: tuple[Format, ...] = (
     harness_runs.RESULTS,
@@ -37,7 +37,7 @@ def read_runs(paths: Sequence[str]) -> tuple[RunRows, ...]:
         DataError: a path is missing, of no known format, damaged, or a folder of several runs.
         UsageError: a run is named twice, or an optional package is needed and not installed.
     """
-    places = [Path(path).expanduser() for path in paths]
+    places = [run_path(path) for path in paths]
     for number, place in enumerate(places):
         if place.resolve() in [one.resolve() for one in places[:number]]:
             raise UsageError(f"{place} is named twice: that is one run; name different ones")
@@ -101,8 +101,6 @@ def run_with_file(file: Path, runs: Sequence[str]) -> str | None:
 
 
 def _read(path: Path) -> RunRows:
-    if not path.exists():
-        raise DataError(f"{path}: no such file or folder")
     if not path.is_dir() and not path.is_file():
         raise DataError(f"{path}: no plain file; runs are read more than once")
     try:

@@ -50,7 +50,7 @@ def read_results(path: Path, keeps_rest: bool = False) -> RunRows:
         if samples is not None:
             lines = FileSamples(samples, is_strict=not keeps_rest)
             try:
-                found.append(read_lines(lines, task, results.facts(task)))
+                found.append(read_lines(lines, task, results.facts(task), keeps_rest=keeps_rest))
             except DataError as error:
                 if not keeps_rest:
                     raise
@@ -70,16 +70,21 @@ def read_results(path: Path, keeps_rest: bool = False) -> RunRows:
     return _run(results.model or path.stem, path, found, results, notes)
 
 
-def read_samples_file(path: Path) -> RunRows:
-    """Read one samples file, with what the results file of its date stamp tells."""
+def read_samples_file(path: Path, keeps_rest: bool = False) -> RunRows:
+    """Read one samples file, with what the results file of its date stamp tells.
+
+    Args:
+        path: the file.
+        keeps_rest: what is no sample is noted, and the rest is read.
+    """
     for naming in NAMINGS:
         if (found := naming.task(path.name)) is not None:
             date, task = found
             beside = path.with_name(naming.results.replace("DATE", date))
             results = Results.read(beside) if beside.is_file() else Results({})
             name = results.model or path.stem
-            return _run(name, path, [read_samples(path, task, results.facts(task))], results, ())
-    read = read_samples(path, path.stem)
+            return _run(name, path, [read_samples(path, task, results.facts(task), keeps_rest=keeps_rest)], results, ())
+    read = read_samples(path, path.stem, keeps_rest=keeps_rest)
     read = replace(read, rows=replace(read.rows, is_called_after_file=True))
     return _run(path.stem, path, [read], Results({}), ())
 

@@ -63,26 +63,36 @@ def is_sample(record: Mapping[str, Any]) -> bool:
     return "doc_id" in record and ("filtered_resps" in record or record.get("status") in ("failed", "unscored"))
 
 
-def read_samples(path: Path, task: str, facts: SampleFacts = SampleFacts()) -> ReadTask:
+def read_samples(path: Path, task: str, facts: SampleFacts = SampleFacts(), *, keeps_rest: bool = False) -> ReadTask:
     """Read a samples file (``read_lines``)."""
-    return read_lines(FileSamples(path), task, facts)
+    return read_lines(FileSamples(path, is_strict=not keeps_rest), task, facts, keeps_rest=keeps_rest)
 
 
-def read_lines(source: SampleLines, task: str, facts: SampleFacts = SampleFacts()) -> ReadTask:
+def read_lines(
+    source: SampleLines, task: str, facts: SampleFacts = SampleFacts(), *, keeps_rest: bool = False
+) -> ReadTask:
     """Read the samples of one task, from a file or from the journals of a run.
 
     A line without a filter belongs to every pipeline; of several lines of a document and pipeline the first that was
     scored counts. Lines without any metric have ``exact_match``, the equality of answer and target.
 
+    Args:
+        source: the lines.
+        task: the task's name.
+        facts: what the run's results tell of its samples.
+        keeps_rest: lines that are no samples are passed over and counted in a note.
+
     Raises:
         DataError: they cannot be read, or a line is no sample.
     """
-    file = SampleCollector(source, task, facts)
+    file = SampleCollector(source, task, facts, keeps_rest)
     file.read()
     found = file.task()
     if found.rows.columns or found.is_own or facts.wanted or not found.rows.ids:
         return found
-    compared = read_lines(source, task, replace(facts, wanted=(Wanted("exact_match", NO_FILTER),)))
+    compared = read_lines(
+        source, task, replace(facts, wanted=(Wanted("exact_match", NO_FILTER),)), keeps_rest=keeps_rest
+    )
     note = f"{task}: the lines have no metric: exact_match is the equality of answer and target"
     return replace(compared, notes=(*compared.notes, note))
 
@@ -116,6 +126,14 @@ def _compared(value: Any, score_key: str) -> float | None:
     return None if said is None or right is None else float(str(said).lower() == str(right).lower())
 
 
+def _id_of(sample: Mapping[str, Any]) -> str:
+    """Return the id of a line; empty text of one that is no sample."""
+    try:
+        return id_text(sample["doc_id"])
+    except (KeyError, TypeError):
+        return ""
+
+
 @dataclass(slots=True)
 class SampleCollector:
     """Lines while they are read, and the offsets of its lines afterwards."""
@@ -123,6 +141,7 @@ class SampleCollector:
     source: SampleLines
     name: str
     facts: SampleFacts
+    keeps_rest: bool = False
     places: dict[str, array[int]] = field(default_factory=dict)
     """By pipeline the offset of each row's line; -1 where it has none, less than that where its line is unscored."""
     is_own: bool = False
@@ -137,11 +156,14 @@ class SampleCollector:
             self.add(line)
 
     def add(self, line: JsonLine) -> None:
-        """Add one line of the source. Raises ``DataError`` if it is no sample."""
+        """Add one line of the source. Raises ``DataError`` if it is no sample and such are not passed over."""
         try:
             self._add(line.record, line.offset)
         except (KeyError, TypeError, ValueError) as error:
-            raise DataError(f"{self.source.where}, line {line.number}: not a samples line ({error!r})") from error
+            if not self.keeps_rest:
+                text = f"{self.source.where}, line {line.number}: not a samples line ({error!r})"
+                raise DataError(text) from error
+            self.builder.pass_over("lines that are no samples: a key is missing or of another form")
 
     def forget(self, doc_id: str) -> None:
         """Forget the lines of a document: others take their place."""
@@ -158,15 +180,16 @@ class SampleCollector:
         return ReadTask(self.builder.rows(lookups), self.builder.notes, self.is_own)
 
     def _add(self, sample: dict[str, Any], offset: int) -> None:
-        row = self.builder.row(id_text(sample["doc_id"]))
+        name = id_text(sample["doc_id"])
         stated = sample.get("status")
-        self.is_own = self.is_own or stated is not None
         pipeline = sample.get("filter", "")
         if not isinstance(pipeline, str):
             raise TypeError("filter")
         is_scored = stated in (None, "scored")
         if is_scored and "filtered_resps" not in sample:
             raise KeyError("filtered_resps")
+        row = self.builder.row(name)
+        self.is_own = self.is_own or stated is not None
         if not self._take(row, pipeline, offset, is_scored):
             self.builder.pass_over("further lines of documents that were there already: the first counts")
             return
@@ -251,7 +274,7 @@ class SampleCollector:
 
     def _metadata(self) -> dict[str, Any]:
         rows = {name: number for number, name in enumerate(self.builder.ids)}
-        lines = ((rows.get(id_text(line.record["doc_id"]), -1), line.record) for line in self.source.lines())
+        lines = ((rows.get(_id_of(line.record), -1), line.record) for line in self.source.lines())
         return metadata_of(
             len(rows), ((row, sample_fields(sample, self.facts.score_key)) for row, sample in lines if row >= 0)
         )

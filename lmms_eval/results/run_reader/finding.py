@@ -99,6 +99,22 @@ class FoundRun:
     """What was left out beside it."""
 
 
+def run_path(named: str | Path) -> Path:
+    """Return the path of a run that was named: a file or folder, or ``FOLDER/STAMP`` for the results of that date.
+
+    Raises:
+        DataError: there is nothing.
+    """
+    path = Path(named).expanduser()
+    if path.exists():
+        return path
+    names = [naming.results.replace("DATE", path.name) for naming in NAMINGS]
+    found = next((place for name in names if (place := path.with_name(name)).is_file()), None)
+    if found is None:
+        raise DataError(f"{path}: no such file or folder")
+    return found
+
+
 def find_run(folder: Path) -> FoundRun | None:
     """Find the run in a folder: its results file, or the record of one that has none.
 
@@ -110,16 +126,16 @@ def find_run(folder: Path) -> FoundRun | None:
     runs = find_runs(folder)
     finished = [run for run in runs if run.path.is_file()]
     if len(runs) > 1 and len(finished) != 1:
-        raise DataError(f"{folder} holds {len(runs)} runs: name one of them: {_listed(runs, folder)}")
+        raise DataError(f"{folder} holds {len(runs)} runs: name one of them: {_listed(runs)}")
     if len(runs) > 1:
         left = [run for run in runs if run.path.is_dir()]
-        note = f"{folder} holds unfinished runs too, which are left out; name one to read it: {_listed(left, folder)}"
+        note = f"{folder} holds unfinished runs too, which are left out; name one to read it: {_listed(left)}"
         return replace(finished[0], note=note)
     return runs[0] if runs else None
 
 
-def _listed(runs: Sequence[FoundRun], folder: Path) -> str:
-    listed = "; ".join(f"{run.path.relative_to(folder)} ({run.about:.80})" for run in runs[:SHOWN])
+def _listed(runs: Sequence[FoundRun]) -> str:
+    listed = "; ".join(f"{run.path} ({run.about:.120})" for run in runs[:SHOWN])
     return listed + (f"; and {len(runs) - SHOWN} more" if len(runs) > SHOWN else "")
 
 
@@ -144,8 +160,15 @@ def _finished(place: Path) -> list[FoundRun]:
         document = read_json(path)
         tasks = document.get("configs") if isinstance(document, dict) else None
         if isinstance(tasks, dict) and tasks:
-            found[run_mark(document)] = FoundRun(path, ", ".join(tasks))  # the newest is last
+            found[run_mark(document)] = FoundRun(path, _about(document, tasks))  # the newest is last
     return list(found.values())
+
+
+def _about(document: Mapping[str, Any], tasks: Mapping[str, Any]) -> str:
+    """Tell a run from others: model, arguments, tasks."""
+    config = document.get("config")
+    arguments = config.get("model_args") if isinstance(config, Mapping) else None
+    return ", ".join(filter(None, (model_of(document), str(arguments or "")[:40], *tasks)))
 
 
 def _unfinished(place: Path) -> Iterator[FoundRun]:

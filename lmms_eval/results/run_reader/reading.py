@@ -1,7 +1,8 @@
 """Reading of one answer: what its task's rule found in it, as far as the sample tells it.
 
 Tasks keep it in their metrics' values: the step that decided (MileBench), the outcome of a judge's reply (MMIE), the
-letter or text that was found (MMMU, BLINK). Scores by another rule stand beside the official one as ``METRIC_fixed`` or
+letter or text that was found (MMMU, BLINK); or scoring noted the rule and what it found beside them
+(``answer_reading``). Scores by another rule stand beside the official one as ``METRIC_fixed`` or
 ``METRIC_reference``, or as the field ``fixed`` of its value (MEGA-Bench).
 """
 
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from lmms_eval.results.run_reader.sample import Outcome, Sample, finite
+from lmms_eval.utils.answer_reading import DRAWN, NOTHING
 
 Kind = Literal["read", "unparsed", "ambiguous", "not told"]
 """``unparsed``: nothing was found; ``ambiguous``: several things were; ``not told``: the task keeps nothing of it."""
@@ -22,10 +24,12 @@ FOUND = ("extracted", "fixed_extracted", "parsed_pred", "pred_parsed", "parsed",
 """Fields of a metric's value that hold what was read from the answer."""
 OTHER_RULES = ("_fixed", "_reference", "_strict", "_official")
 """Endings of metrics that score the same answers by another rule."""
+NOTED = "answer_reading"
+"""Key of a sample for what scoring noted beside the metrics: the fields ``rule`` and ``extracted``."""
 PREFIX = "audit."
 """Of the columns of a sample that tell how it was read (``reading_columns``)."""
 LONGEST_RULE = 200
-_NO_RULE = frozenset({"none", "unparsed", "unreadable", "no answer", ""})
+_NO_RULE = frozenset({"none", "unparsed", "unreadable", "no answer", "", NOTHING, DRAWN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +64,18 @@ def reading_of(sample: Sample) -> Reading | None:
         return None
     metrics = sample.metrics
     values = _facts(metrics)
+    noted = sample.record.get(NOTED)
+    if isinstance(noted, Mapping) and not any(name in values for name in RULES):
+        values |= noted
     rules = {name: values[name][:LONGEST_RULE] for name in RULES if isinstance(values.get(name), str)}
     return Reading(_kind(values, rules), rules, tuple(_others(sample, metrics)), sample.outcome)
+
+
+def noted_rule(sample: Sample) -> str:
+    """Return the rule that scoring noted for a sample; empty where it noted none."""
+    noted = sample.record.get(NOTED)
+    rule = noted.get("rule") if isinstance(noted, Mapping) else None
+    return rule[:LONGEST_RULE] if isinstance(rule, str) else ""
 
 
 def reading_columns(sample: Sample) -> dict[str, str]:

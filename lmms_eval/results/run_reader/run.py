@@ -22,7 +22,15 @@ from lmms_eval.results.run_reader.document import (
     record_facts,
     sample_keys,
 )
-from lmms_eval.results.run_reader.finding import NAMINGS, STATE, find_run, read_state, results_date, samples_beside
+from lmms_eval.results.run_reader.finding import (
+    NAMINGS,
+    STATE,
+    find_run,
+    read_state,
+    results_date,
+    run_path,
+    samples_beside,
+)
 from lmms_eval.results.run_reader.journals import JOURNALS, Journals
 from lmms_eval.results.run_reader.json_lines import FileSamples, SampleLines, load_json
 from lmms_eval.results.run_reader.sample import Sample, SampleKeys
@@ -111,16 +119,14 @@ class Run:
 
 
 def load(run: str | Path) -> Run:
-    """Read a run: an output folder with one run, a results file, a samples file, or a record (``.runs/KEY``).
+    """Read a run: an output folder with one run, a results file (or ``FOLDER/STAMP``), a samples file, or a record.
 
     Samples are read when they are asked for. Lines that a kill has torn are passed over and counted in ``notes``.
 
     Raises:
         DataError: there is no run, there are several, or its files cannot be read.
     """
-    path = Path(run).expanduser()
-    if not path.exists():
-        raise DataError(f"{path}: no such file or folder")
+    path = run_path(run)
     if path.is_dir():
         found = find_run(path)
         if found is None:
@@ -141,7 +147,7 @@ def _read(path: Path) -> Run:
 
 def _of_results(path: Path) -> Run:
     document = read_json(path)
-    if not isinstance(document, dict) or not part_of(document, "configs"):
+    if not isinstance(document, dict) or not part_of(document, "configs") or not _has_numbers(document):
         raise DataError(f"{path}: no results file (JSON with results and configs)")
     record = path.parent / RUNS / str(document["run_key"]) if "run_key" in document else None
     record = record if record is not None and record.is_dir() else None
@@ -177,6 +183,12 @@ def _of_results(path: Path) -> Run:
         notes=notes,
         record=record if is_newest else None,
     )
+
+
+def _has_numbers(document: Mapping[str, Any]) -> bool:
+    """Tell whether the parts of which the table is made have the form of one."""
+    parts = [document.get(name) or {} for name in ("results", "groups")]
+    return all(isinstance(part, Mapping) and all(isinstance(one, Mapping) for one in part.values()) for part in parts)
 
 
 def _task(document: Mapping[str, Any], name: str, lines: SampleLines, record: Path | None) -> RunTask:

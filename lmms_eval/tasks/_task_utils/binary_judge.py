@@ -12,6 +12,7 @@ from lmms_eval.api.outcome import Unscored
 from lmms_eval.judges.replies import parse_binary
 from lmms_eval.tasks._task_utils.judge_texts import JudgeText
 from lmms_eval.tasks._task_utils.verdicts import reply_of
+from lmms_eval.utils.answer_reading import NOTHING, note_reading
 
 NAME = "binary"
 _RIGHT, _WRONG = "1", "0"
@@ -87,4 +88,8 @@ def score(verdicts: Mapping[str, Verdict] | None, name: str = NAME) -> BinarySco
 def read(reply: str) -> BinaryScore:
     """Read a reply by the official rule and by the fixed one."""
     found = _STANDALONE.search(reply)
+    if found is None:
+        note_reading(NOTHING)
+    else:
+        note_reading("judge's reply alone" if found[0] == reply.strip() else "first 0 or 1 of the judge's reply")
     return BinaryScore(int(parse_binary(reply)), int(found is not None and found.group() == _RIGHT))

@@ -14,6 +14,7 @@ from lmms_eval.tasks._task_utils.estimates import by, mean
 from lmms_eval.tasks._task_utils.question import LETTERS, framed, option_lines
 from lmms_eval.tasks._task_utils.submissions import written_json
 from lmms_eval.tasks._task_utils.videos import MediaFolder
+from lmms_eval.utils.answer_reading import note_reading
 from lmms_eval.utils.run_seed import guessed
 
 Doc = Mapping[str, Any]
@@ -65,7 +66,10 @@ def letter(answer: str, letters: Sequence[str]) -> str:
     for lead in _LEADS:
         text = text.replace(lead, "")
     found = _LETTER.search(text)
-    return found[0] if found else guessed(letters, answer)
+    if found is None:
+        return guessed(letters, answer)
+    note_reading("first capital", found[0])
+    return found[0]
 
 
 def process_results(doc: Doc, results: Sequence[str]) -> dict[str, Any]:

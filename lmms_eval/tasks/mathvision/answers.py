@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from lmms_eval.metrics.math_answers import latex_number
+from lmms_eval.utils.answer_reading import NOTHING, WHOLE_ANSWER, note_reading
 
 _LETTERS = "ABCDE"
 _PHRASES = ("the final answer is", "the answer is", "the correct answer is", "the answer should be")
@@ -20,11 +21,27 @@ _REPLACED = (
 
 def final_answer(response: str) -> str:
     """Return the answer that a response ends with, in lower case and simplified LaTeX."""
-    text = _stated(_letter(response))
+    letter = _letter(response)
+    text = _stated(letter)
+    rule = _rule(response, letter, text)
     if text.count("oxed{") > 1:
         text = f"oxed{{{text.rpartition('oxed{')[2]}"
     text = re.sub(r"[({]([a-e])[)}]", _bare_letter, _cleaned(text))
-    return text.rstrip(".").lstrip(":").strip()
+    found = text.rstrip(".").lstrip(":").strip()
+    if found:
+        note_reading(rule, found)
+    else:
+        note_reading(NOTHING)
+    return found
+
+
+def _rule(response: str, letter: str, stated: str) -> str:
+    """Name the step that found the answer, from what the steps left of a response."""
+    if "oxed{" in stated:
+        return "box"
+    if stated != letter:
+        return "what is stated"
+    return "letter at an end" if letter != response else WHOLE_ANSWER
 
 
 def _bare_letter(found: re.Match[str]) -> str:

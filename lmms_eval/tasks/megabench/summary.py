@@ -15,10 +15,9 @@ from lmms_eval.api.outcome import Estimate, Withheld
 from lmms_eval.errors import TaskError
 from lmms_eval.stats.interval import NoInterval, Spread, score_interval
 from lmms_eval.tasks.megabench.sandbox_record import distinct_sandboxes
-from lmms_eval.utils.numbers import ScoreRange
+from lmms_eval.utils.numbers import SHARES
 
 EvalType = Literal["rule", "llm"]
-SCORES = ScoreRange(0.0, 1.0)
 """Of queries in the mean of their task, where one without a score counts 0."""
 
 
@@ -138,8 +137,8 @@ def macro_estimate(macro: float, queries: Sequence[Sequence[float]], details: Ma
     """
     if not queries:
         return Estimate(macro, details=details)
-    spread = Spread.stratified([Spread.of_scores(scores, SCORES) for scores in queries], [1.0] * len(queries))
-    found = score_interval(macro, spread, SCORES)
+    spread = Spread.stratified([Spread.of_scores(scores, SHARES) for scores in queries], [1.0] * len(queries))
+    found = score_interval(macro, spread, SHARES)
     error = None if math.isnan(spread.error) else spread.error
     if isinstance(found, NoInterval):
         return Estimate(macro, error, details)

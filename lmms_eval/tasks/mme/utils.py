@@ -10,6 +10,7 @@ from typing import Any
 from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import ItemError
 from lmms_eval.tasks._task_utils.estimates import by, over_parts
+from lmms_eval.utils.answer_reading import LETTER_ALONE, NOTHING, WORD_ALONE, note_reading
 
 log = logging.getLogger(__name__)
 PERCEPTION = (
@@ -23,9 +24,15 @@ def label(answer: str) -> str:
     """Read an answer as ``yes``, ``no`` or ``other``: by its first four characters, or by one letter."""
     text = answer.lower().strip().replace(".", "")
     if len(text) == 1:
-        return {"y": "yes", "n": "no"}.get(text, "other")
-    start = text[:4]
-    return "yes" if "yes" in start else "no" if "no" in start else "other"
+        found = {"y": "yes", "n": "no"}.get(text, "other")
+    else:
+        found = next((word for word in ("yes", "no") if word in text[:4]), "other")
+    if found == "other":
+        note_reading(NOTHING)
+    else:
+        rule = WORD_ALONE if text == found else LETTER_ALONE if len(text) == 1 else "first four characters"
+        note_reading(rule, found)
+    return found
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import ItemError
 from lmms_eval.tasks._task_utils.estimates import mean, ratio
+from lmms_eval.utils.answer_reading import NOTHING, WORD_ALONE, note_reading
 
 _METRICS = ("pope_accuracy", "pope_precision", "pope_recall", "pope_f1_score")
 _WORDS = re.compile(r"[a-z]+")
@@ -25,6 +26,10 @@ def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str,
     if gold not in ("yes", "no"):
         raise ItemError(f"pope: column 'answer' holds {doc['answer']!r}: it must be yes or no")
     answer = results[0].lower().strip()
+    if answer in ("yes", "no"):
+        note_reading(WORD_ALONE, answer)
+    else:
+        note_reading(NOTHING)
 
     def compared(prediction: str) -> dict[str, Any]:
         score = float(prediction == gold)

@@ -7,6 +7,7 @@ from typing import Any
 
 from lmms_eval.metrics.option_letters import extract_mcq_answer
 from lmms_eval.tasks._task_utils.question import framed
+from lmms_eval.utils.answer_reading import WHOLE_ANSWER, note_reading
 
 Doc = Mapping[str, Any]
 CHOICES = ("A", "B", "C", "D")
@@ -29,6 +30,7 @@ def process_results(doc: Doc, results: Sequence[str]) -> dict[str, float]:
     if gold.upper() in CHOICES:
         right = float(extract_mcq_answer(results[0], CHOICES) == gold.upper())
         return {"exact_match": right, "exact_match_fixed": right}
+    note_reading(WHOLE_ANSWER)
     said, gold = results[0].lower().strip().rstrip("."), gold.lower()
     fixed = _DIGITS.get(said, said) == _DIGITS.get(gold, gold)
     return {"exact_match": float(said == gold), "exact_match_fixed": float(fixed)}

@@ -7,6 +7,7 @@ from typing import Any
 
 from lmms_eval.errors import ItemError
 from lmms_eval.tasks._task_utils.question import LETTERS, framed, option_lines
+from lmms_eval.utils.answer_reading import BEFORE_STOP, LETTER_ALONE, NOTHING, note_reading
 
 Doc = Mapping[str, Any]
 
@@ -36,5 +37,12 @@ def doc_to_target(doc: Doc) -> str:
 def process_results(doc: Doc, results: Sequence[str]) -> dict[str, float]:
     """Score an answer that is the letter, or begins with it and a full stop."""
     answer, target = results[0].strip(), doc_to_target(doc)
+    letters = tuple(LETTERS[: len(doc["choices"])])
     begins = len(answer) > 1 and answer[0].isupper() and answer[1] == "."
+    if answer.upper() in letters:
+        note_reading(LETTER_ALONE, answer)
+    elif begins and answer[0] in letters:
+        note_reading(BEFORE_STOP, answer[0])
+    else:
+        note_reading(NOTHING)
     return {"exact_match": float(answer.lower() == target.lower() or (begins and answer[0] == target))}

@@ -8,6 +8,7 @@ from typing import Any
 from lmms_eval.api.outcome import Estimate
 from lmms_eval.tasks._task_utils.estimates import mean
 from lmms_eval.tasks._task_utils.question import option_lines
+from lmms_eval.utils.answer_reading import FIRST_CHARACTER, NOTHING, note_reading
 
 Doc = Mapping[str, Any]
 _INSTRUCTION = "Answer with the option's letter from the given choices directly."
@@ -35,7 +36,12 @@ def doc_to_text(doc: Doc) -> str:
 
 def process_results(doc: Doc, results: Sequence[str]) -> dict[str, Any]:
     """Return the answer's first character beside the letter of the right choice, for all and for its kind."""
-    scored = {"pred": results[0].strip()[:1], "answer": doc["answer"], "question_id": doc["question_id"]}
+    said = results[0].strip()[:1]
+    if said.upper() in ("A", "B", "C", "D"):
+        note_reading(FIRST_CHARACTER, said)
+    else:
+        note_reading(NOTHING)
+    scored = {"pred": said, "answer": doc["answer"], "question_id": doc["question_id"]}
     return {f"seed_{doc['data_type']}": scored, "seed_all": scored}
 
 

@@ -22,6 +22,7 @@ from lmms_eval.tasks.yaml.config import GENERATING, TaskConfig
 from lmms_eval.tasks.yaml.metrics import BYPASS, TaskMetric, metric_function, score_text
 from lmms_eval.tasks.yaml.prompts import Prompts
 from lmms_eval.tasks.yaml.render import RenderError
+from lmms_eval.utils.answer_reading import noting_reading
 from lmms_eval.utils.run_seed import noting_chance
 from lmms_eval.utils.signatures import has_parameter, keywords_for
 
@@ -114,9 +115,9 @@ class AnswerScorer:
         """One score per pipeline; what a part that is not there leaves open is *unscored*."""
         made = []
         for pipeline in self.plan.pipelines:
-            with noting_chance(self.may_draw) as chance:
+            with noting_chance(self.may_draw) as chance, noting_reading() as notes:
                 score = self._score(pipeline, doc, answers, verdicts)
-            made.append(replace(score, drew=True) if chance.drew else score)
+            made.append(replace(score, drew=chance.drew, reading=notes.reading))
         return tuple(made)
 
     def judge_questions(self, doc: Doc, answers: Sequence[Answer]) -> list[JudgeQuestion]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from lmms_eval.results.run_reader.finding import find_run, find_runs, samples_be
 from lmms_eval.storage.run_folder import RunFolder
 from tests.engine.fakes import FakeTask
 from tests.engine.journaled import values_of
-from tests.results.run_reader.runs import KEY, STAMP, write_record, write_run
+from tests.results.run_reader.runs import KEY, STAMP, document, write_record, write_run
 
 OLDER, NEWER = "20230101_000000", "20250101_000000"
 
@@ -67,10 +69,22 @@ def test_who_needs_one_run_takes_the_finished_one_and_says_so(tmp_path: Path) ->
         assert f".runs/{'f' * 16} (state running, begun {NEWER})" in note
 
 
+def test_a_run_is_named_by_its_date(tmp_path: Path) -> None:
+    results = write_run(tmp_path)
+    (tmp_path / f"{NEWER}_results.json").write_text(json.dumps(document(run_key="other")))
+    date = results.name.removesuffix("_results.json")
+    assert load(tmp_path / date).source == load(results).source == results
+    assert read_runs([str(tmp_path / date)])[0].source == str(results)
+    with pytest.raises(DataError, match=rf"2 runs: name one of them: {re.escape(str(results))} \(.*quiz\); "):
+        load(tmp_path)
+    with pytest.raises(DataError, match="no such file or folder"):
+        load(tmp_path / date[:4])
+
+
 def test_several_unfinished_ones_are_named(tmp_path: Path) -> None:
     for key in ("e" * 16, "f" * 16):
         record(tmp_path, key, NEWER)
-    with pytest.raises(DataError, match=rf"2 runs: name one of them: \.runs/{'e' * 16} .*; \.runs/{'f' * 16} "):
+    with pytest.raises(DataError, match=rf"2 runs: name one of them: .*\.runs/{'e' * 16} .*; .*\.runs/{'f' * 16} "):
         find_run(tmp_path)
 
 

@@ -301,3 +301,10 @@ def test_loading_is_lazy() -> None:
 def test_failed_lines_have_no_numbers(tmp_path: Path) -> None:
     run = load(write_run(tmp_path, [FAILED]))
     assert [(one.metrics, one.tokens.input, one.media) for one in run.samples()] == [({}, None, ())]
+
+
+@pytest.mark.parametrize("part", [3, {"quiz": 4}])
+def test_results_of_another_form_are_no_results(tmp_path: Path, part: object) -> None:
+    path = write_run(tmp_path, [], document() | {"results": part})
+    with pytest.raises(DataError, match="no results file"):
+        load(path)

@@ -10,12 +10,11 @@ from typing import Any
 from lmms_eval.stats.interval import Interval, NoInterval, Spread, score_interval
 from lmms_eval.tasks.megabench.breakdown.merge import TaskResult
 from lmms_eval.tasks.megabench.facts import Labels
-from lmms_eval.utils.numbers import ScoreRange
+from lmms_eval.utils.numbers import SHARES
 
 DIMENSIONS = ("skills", "input_format", "output_format", "input_num", "app")
 SMALL_N = 10
 """A keyword with fewer tasks is marked: its interval rests on little."""
-SCORES = ScoreRange(0.0, 1.0)
 EXPECTED = {"core": (440, 273), "open": (65, 42)}
 """Tasks of the full set and of the single-image set."""
 
@@ -185,8 +184,8 @@ def _overall_interval(
     sides = [[result.score for result in side] for side in (core, judged) if side]
     if not sides:
         return NoInterval("no task")
-    spread = Spread.stratified([Spread.of_scores(side, SCORES) for side in sides], [len(side) for side in sides])
-    return score_interval(overall, spread, SCORES)
+    spread = Spread.stratified([Spread.of_scores(side, SHARES) for side in sides], [len(side) for side in sides])
+    return score_interval(overall, spread, SHARES)
 
 
 def _labels_of(labels: Labels, dimension: str) -> tuple[str, ...]:
@@ -220,7 +219,7 @@ def _keyword(results: Sequence[TaskResult]) -> Keyword:
 
 
 def _interval(mean: float, scores: Sequence[float]) -> Interval | NoInterval:
-    return score_interval(mean, Spread.of_scores(scores, SCORES), SCORES)
+    return score_interval(mean, Spread.of_scores(scores, SHARES), SHARES)
 
 
 def _with_interval(value: float, interval: Interval | NoInterval, fixed: float) -> dict[str, Any]:

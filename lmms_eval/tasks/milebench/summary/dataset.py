@@ -16,11 +16,10 @@ from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import DataError
 from lmms_eval.stats.interval import Spread
 from lmms_eval.tasks.milebench.scoring.levels import LEVELS, Level, image_level
-from lmms_eval.utils.numbers import ScoreRange
+from lmms_eval.utils.numbers import SHARES
 
 KEY = "milebench"
 """Of the summary in an estimate's details."""
-SCORES = ScoreRange(0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,7 @@ class Moments:
     @property
     def spread(self) -> Spread:
         """Of the mean, samples drawn independently."""
-        return Spread.of_moments(self.count, self.total, self.squares, SCORES)
+        return Spread.of_moments(self.count, self.total, self.squares, SHARES)
 
     def as_list(self) -> list[float]:
         return [self.total, self.count, self.squares]

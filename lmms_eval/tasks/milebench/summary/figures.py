@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from lmms_eval.stats.interval import Interval, NoInterval, Spread, score_interval
 from lmms_eval.tasks.milebench.facts import Dataset
-from lmms_eval.tasks.milebench.summary.dataset import SCORES, DatasetSummary, Moments
+from lmms_eval.tasks.milebench.summary.dataset import DatasetSummary, Moments
+from lmms_eval.utils.numbers import SHARES
 
 PERCENT = 100.0
 REALISTIC, DIAGNOSTIC, NEEDLES = "Realistic", "Diagnostic", "Needles only"
@@ -34,7 +35,7 @@ class Figure:
     @property
     def interval(self) -> Interval | NoInterval:
         """95 %, in percent."""
-        found = score_interval(self.mean, self.spread, SCORES)
+        found = score_interval(self.mean, self.spread, SHARES)
         if isinstance(found, NoInterval):
             return found
         return Interval(PERCENT * found.low, PERCENT * found.high, found.method)

@@ -6,6 +6,7 @@ import { useLoaded, Waiting } from "./common";
 import { Differences } from "./differences";
 import { Flips } from "./flips";
 import { baseOf, changedParams, chosenRuns, isChanged, keyOf, kindsOfRow, MOST, shownPairs, usePairs, type Difference, type Pair, type Summary } from "./pairs";
+import { Parts } from "./parts";
 import { go, pageAddress, replace, type Route } from "./route";
 import { SidesPage } from "./sides";
 import { count, plain, Text } from "./text";
@@ -46,6 +47,7 @@ function Chosen({ report, summary, route }: { report: Report; summary: Summary; 
         <>
           <Refused pairs={pairs} />
           <Differences key={pairs.map(nameOf).join()} summary={summary} pairs={pairs} row={row} params={params} />
+          {row && <Parts summary={summary} pairs={pairs} row={row} params={params} change={change} />}
           {row && <Flips summary={summary} runs={runs} base={base} pair={pairs.length === 1 ? pairs[0] : undefined} row={row} params={params} change={change} />}
           <Notes summary={summary} pairs={pairs} />
         </>

@@ -8,7 +8,7 @@ import { changedParams, keyOf, kindsOfRow, type Difference, type Pair, type Summ
 import { pageAddress } from "./route";
 import { count, plain, Text } from "./text";
 
-interface Shown {
+export interface Shown {
   pair: Pair;
   row: Difference;
 }
@@ -65,7 +65,8 @@ const PairNames = ({ pair }: { pair?: Pair }) => (
   </>
 );
 
-function columns(several: boolean, params: URLSearchParams): Column<Shown>[] {
+/** Columns of every table of differences, behind the name of what differs. */
+export function numberColumns(several: boolean, correctedOver: string): Column<Shown>[] {
   const pair: Column<Shown> = {
     name: "Pair",
     value: ({ pair: { first, second } }) => `${first.name} − ${second.name}`,
@@ -79,18 +80,6 @@ function columns(several: boolean, params: URLSearchParams): Column<Shown>[] {
     ),
   };
   return [
-    {
-      name: "Number",
-      value: ({ row }) => labelOf(row),
-      cell: ({ pair: of, row }) => (
-        <>
-          <TaskLink pair={of} row={row} params={params} />
-          <small class="line">
-            <Text>{metricOf(row)}</Text> <span title={row.higher_is_better ? "More is better" : "Less is better"}>{row.higher_is_better ? "↑" : "↓"}</span>
-          </small>
-        </>
-      ),
-    },
     ...(several ? [pair] : []),
     {
       name: "Means",
@@ -108,7 +97,7 @@ function columns(several: boolean, params: URLSearchParams): Column<Shown>[] {
     { name: "Verdict", value: ({ row }) => row.verdict, cell: ({ row }) => <Verdict row={row} /> },
     {
       name: "p (Holm)",
-      title: "Corrected over all differences of this report",
+      title: `Corrected over ${correctedOver}`,
       class: "number",
       value: ({ row }) => row.p_holm,
       cell: ({ row }) => probability(row.p_holm),
@@ -116,6 +105,22 @@ function columns(several: boolean, params: URLSearchParams): Column<Shown>[] {
     { name: "N", title: "Paired documents", class: "number", value: ({ row }) => row.pairing.paired, cell: ({ row }) => count(row.pairing.paired) },
   ];
 }
+
+const columns = (several: boolean, params: URLSearchParams): Column<Shown>[] => [
+  {
+    name: "Number",
+    value: ({ row }) => labelOf(row),
+    cell: ({ pair: of, row }) => (
+      <>
+        <TaskLink pair={of} row={row} params={params} />
+        <small class="line">
+          <Text>{metricOf(row)}</Text> <span title={row.higher_is_better ? "More is better" : "Less is better"}>{row.higher_is_better ? "↑" : "↓"}</span>
+        </small>
+      </>
+    ),
+  },
+  ...numberColumns(several, "all differences of this report"),
+];
 
 function TaskLink({ pair, row, params }: { pair: Pair; row: Difference; params: URLSearchParams }) {
   if (!kindsOfRow(pair, row)) return <Text>{row.name}</Text>;

@@ -29,6 +29,8 @@ export interface Difference {
   notes: string[];
   higher_is_better: boolean;
   changed: [number, number] | null;
+  /** Of a part: the value of the metadata column. */
+  cell: string;
 }
 
 export type Kinds = Record<string, number>;
@@ -65,6 +67,16 @@ export interface Summary {
   rows: number;
   ranks: Record<string, { run: string; score: number; rank: number; best: number; worst: number }[]>;
   pairs: PairEntry[];
+  /** Metadata columns N of the pieces `parts-A-B-N`. */
+  by: PartColumn[];
+}
+
+export interface PartColumn {
+  column: string;
+  /** Over all numbers and pairs of the report. */
+  rows: number;
+  /** Why there are none. */
+  reason: string;
 }
 
 interface PairDocuments {
@@ -89,7 +101,7 @@ export const keyOf = (row: { metric: string; filter: string }): string => `${row
 export const kindsOfRow = (pair: Pair, row: Difference): Kinds | undefined =>
   pair.tasks.find((task) => task.task === row.name && Object.hasOwn(task.columns, keyOf(row)))?.columns[keyOf(row)]?.kinds;
 
-const entryOf = (summary: Summary, a: RunEntry, b: RunEntry): PairEntry | undefined =>
+export const entryOf = (summary: Summary, a: RunEntry, b: RunEntry): PairEntry | undefined =>
   summary.pairs.find(({ first, second }) => (first === a.number && second === b.number) || (first === b.number && second === a.number));
 
 export const usePairs = (summary: Summary, wanted: [RunEntry, RunEntry][]): Loaded<Pair[]> =>
@@ -114,7 +126,7 @@ const OPPOSITE = { better: "worse", worse: "better", equivalent: "equivalent", "
 const OTHER_KIND: Record<string, string> = { f: "s", s: "f", ">": "<", "<": ">" };
 const negative = (value: number): number => (value === 0 ? 0 : -value);
 
-function mirroredRow(row: Difference): Difference {
+export function mirroredRow(row: Difference): Difference {
   const { pairing, interval, sensitivity, changed } = row;
   return {
     ...row,

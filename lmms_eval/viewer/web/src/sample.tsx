@@ -120,6 +120,7 @@ function Facts({ line }: { line: JsonObject }) {
     elapsed.length ? seconds(elapsed.reduce((all, one) => all + one, 0)) : "",
     tokensTold(countsOf(line)),
     line.attempts ? `sent ${told(line.attempts)} times` : "",
+    isObject(line.answer_reading) && line.answer_reading.rule ? `read by: ${told(line.answer_reading.rule)}` : "",
     line.drew ? "scoring drew at random" : "",
   ];
   return <Text>{facts.filter(Boolean).join(" · ")}</Text>;

@@ -6,7 +6,7 @@ import type { Json, JsonObject } from "./types";
 /** Keys of lines that are no metrics; docs/results.md tells what they hold. */
 const OWN = new Set([
   "doc_id", "target", "resps", "filtered_resps", "raw_resps", "parts", "token_counts", "doc_hash", "doc", "input",
-  "input_media", "sent_media", "filter", "status", "reason", "error", "judge", "drew", "finish_reason", "elapsed",
+  "input_media", "sent_media", "filter", "status", "reason", "error", "judge", "drew", "answer_reading", "finish_reason", "elapsed",
   "attempts", "messages", "repeats", "request_id", "arguments", "metrics", "prompt_hash", "target_hash",
 ]);
 

@@ -6,8 +6,9 @@ from lmms_eval.stats import NoInterval, Spread, score_interval
 from lmms_eval.storage.json_files import read_json
 from lmms_eval.tasks.megabench.breakdown.merge import TaskResult, read_scores
 from lmms_eval.tasks.megabench.breakdown.output import table
-from lmms_eval.tasks.megabench.breakdown.statistics import SCORES, SMALL_N, breakdown
+from lmms_eval.tasks.megabench.breakdown.statistics import SMALL_N, breakdown
 from lmms_eval.tasks.megabench.facts import Labels, labels
+from lmms_eval.utils.numbers import SHARES
 from tests.parity.vectors import DATA_DIR
 
 PUBLISHED = DATA_DIR / "megabench" / "analysis"
@@ -65,7 +66,7 @@ def test_the_interval_is_that_of_means_of_scores_from_0_to_1():
     scores = [0.1, 0.5, 0.9]
     found = breakdown([result(str(n), score) for n, score in enumerate(scores)], known("0", "1", "2"))
     keyword = found.keywords["app"]["play"]
-    assert keyword.interval == score_interval(0.5, Spread.of_scores(scores, SCORES), SCORES)
+    assert keyword.interval == score_interval(0.5, Spread.of_scores(scores, SHARES), SHARES)
     assert 0 < keyword.interval.low < 0.1 and 0.9 < keyword.interval.high < 1
     assert keyword.is_small == (len(scores) < SMALL_N)
 
@@ -74,8 +75,8 @@ def test_both_sides_are_strata_of_the_overall_score():
     scores = {"a": 0.2, "b": 0.4, "c": 0.9, "d": 0.8}
     results = [result(name, score, "llm" if name in "cd" else "rule") for name, score in scores.items()]
     found = breakdown(results, known(*scores))
-    sides = [Spread.of_scores([0.2, 0.4], SCORES), Spread.of_scores([0.9, 0.8], SCORES)]
-    expected = score_interval(found.overall, Spread.stratified(sides, [2, 2]), SCORES)
+    sides = [Spread.of_scores([0.2, 0.4], SHARES), Spread.of_scores([0.9, 0.8], SHARES)]
+    expected = score_interval(found.overall, Spread.stratified(sides, [2, 2]), SHARES)
     assert found.overall_interval == expected
 
 
