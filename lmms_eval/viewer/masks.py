@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from lmms_eval.errors import MediaError
 from lmms_eval.tasks.general_bench.measures.mask_math import as_pixels
-from lmms_eval.tasks.general_bench.readers.images import MAX_PIXELS
 from lmms_eval.tasks.general_bench.regions import MASK_FORMS, Regions, regions_of
 from lmms_eval.utils.redaction import REDACTED
 from lmms_eval.viewer.media import SIDE, MediaStore, file_of, made_in
@@ -26,6 +25,8 @@ _COLOURS = {"reference": (31, 157, 91), "answer": (216, 64, 47)}
 _OPACITIES = bytes([0, 110, 255])
 _KEYS = {"reference": "target", "answer": "filtered_resps"}
 _NOWHERE = "/nonexistent"
+_MOST_PIXELS = 32_000_000
+"""Of a picture over which masks are drawn: each mask takes as many bytes for a while."""
 _ALIKE = 0.02
 """Difference of the ratio of height to width at most: a mask of another form lies over no picture."""
 
@@ -87,7 +88,7 @@ def _size(media: Sequence[Mapping[str, Any]], number: int) -> tuple[int, int] | 
     height, width = stated.get("height"), stated.get("width")
     if not isinstance(height, int) or not isinstance(width, int):
         return None
-    return (height, width) if min(height, width) > 0 and height * width <= MAX_PIXELS else None
+    return (height, width) if min(height, width) > 0 and height * width <= _MOST_PIXELS else None
 
 
 def _fits(regions: Regions, picture: tuple[int, int] | None) -> bool:
@@ -102,7 +103,7 @@ def _drawn(regions: Regions) -> bytes:
     import numpy as np
     from PIL import Image
 
-    owner = _reduced(_owners(regions))
+    owner = _owners(regions)
     around = np.pad(owner, _WIDE)
     edge = np.zeros(owner.shape, dtype=bool)
     for down, right in ((0, _WIDE), (2 * _WIDE, _WIDE), (_WIDE, 0), (_WIDE, 2 * _WIDE)):
@@ -120,22 +121,18 @@ def _owners(regions: Regions) -> NDArray[Any]:
     """Number of the mask to which each pixel belongs, from 1 on, the last one where several do; 0 where none does."""
     import numpy as np
 
-    owner = np.zeros(regions.size, dtype=np.uint8)
+    height, width = (max(1, round(side * SIDE / max(regions.size))) for side in regions.size)
+    owner = np.zeros((width, height), dtype=np.uint8)
     for number, mask in enumerate(regions.masks[:MOST], 1):
-        owner[as_pixels(mask)] = number
-    return owner
+        columns = as_pixels(mask).T  # as they lie in memory
+        owner[_resized(_resized(columns, 1, height), 0, width)] = number
+    return owner.T
 
 
-def _reduced(owner: NDArray[Any]) -> NDArray[Any]:
-    """Bring to the size of a preview, so that no pixel of a mask vanishes."""
+def _resized(flags: NDArray[Any], axis: int, length: int) -> NDArray[Any]:
+    """Bring one axis to a length, so that no set pixel vanishes."""
     import numpy as np
 
-    longer = max(owner.shape)
-    for axis in (0, 1):
-        length = owner.shape[axis]
-        wanted = max(1, round(length * SIDE / longer))
-        if wanted < length:
-            owner = np.maximum.reduceat(owner, np.arange(wanted) * length // wanted, axis=axis)
-        else:
-            owner = np.take(owner, np.arange(wanted) * length // wanted, axis=axis)
-    return owner
+    given = flags.shape[axis]
+    places = np.arange(length) * given // length
+    return np.maximum.reduceat(flags, places, axis=axis) if length < given else np.take(flags, places, axis=axis)

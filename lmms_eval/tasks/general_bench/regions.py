@@ -21,6 +21,9 @@ MaskForm = Literal["mask", "masks", "instances"]
 MASK_FORMS: tuple[MaskForm, ...] = get_args(MaskForm)
 """Forms of answers that are masks in pixels of a picture."""
 
+MOST = 64
+"""Objects of a list that are read."""
+
 
 @dataclass(frozen=True, slots=True)
 class Regions:
@@ -80,7 +83,8 @@ def _regions(side: Side, value: Any, size: Size | None) -> Regions | None:
             return None
         if side.item.form != "instances":
             return Regions(of, (mask(value, side, size),), ("",))
-        found = instances(value, side, None if size is None else _of_size(size))
+        listed = value[:MOST] if isinstance(value, list) else value
+        found = instances(listed, side, None if size is None else _of_size(size))
     except LmmsEvalError:
         return None
     labels = found.marked.labels or ("",) * len(found.regions)
