@@ -114,6 +114,9 @@ class _Connection:
         self._said = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - see ``close``
         self._loop = asyncio.new_event_loop()
         self._ended = asyncio.Event()
+        self._lock = threading.Lock()
+        self._is_open = True
+        """Work may be given to the loop."""
         self._thread = threading.Thread(target=self._run, name="mcp-session", daemon=True)
         self._thread.start()
         try:
@@ -128,9 +131,10 @@ class _Connection:
 
     def submit(self, work: Work, limit_s: float) -> concurrent.futures.Future[Any]:
         """Do work with the session, in its loop."""
-        if not self._thread.is_alive():
-            raise ConnectionError("the session has ended")
-        return asyncio.run_coroutine_threadsafe(self._bounded(work, limit_s), self._loop)
+        with self._lock:
+            if not self._is_open:
+                raise ConnectionError("the session has ended")
+            return asyncio.run_coroutine_threadsafe(self._bounded(work, limit_s), self._loop)
 
     async def _bounded(self, work: Work, limit_s: float) -> Any:
         working = asyncio.ensure_future(work(self._session.result()))
@@ -145,10 +149,12 @@ class _Connection:
             ended.cancel()
 
     def close(self) -> None:
-        if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._ended.set)
-            self._thread.join(_CLOSING_S)
-        self._said.close()
+        with self._lock:
+            if self._is_open:
+                self._loop.call_soon_threadsafe(self._ended.set)
+        self._thread.join(_CLOSING_S)
+        with self._lock:  # several may notice at once that a server has ended
+            self._said.close()
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
@@ -179,6 +185,17 @@ class _Connection:
         except Exception as error:  # noqa: BLE001 - of foreign code, told to whoever waits for the session
             if not self._session.done():
                 self._session.set_exception(error)
+        finally:
+            await self._leave()
+
+    async def _leave(self) -> None:
+        """Let whatever is being done end by itself: cancelled by the loop, it would look as if its caller were."""
+        with self._lock:
+            self._is_open = False
+        self._ended.set()
+        await asyncio.sleep(0)
+        if others := asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.wait(others, timeout=1.0)
 
 
 async def _functions(session: Any) -> list[dict[str, Any]]:

@@ -31,7 +31,7 @@ class ToolMedium:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool said. A failure is a text too: the model may try otherwise."""
+    """Texts and media that a tool gave. A failure is a text too: the model may try otherwise."""
 
     text: str
     media: tuple[ToolMedium, ...] = ()

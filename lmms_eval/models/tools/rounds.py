@@ -25,7 +25,7 @@ SAID = ("content", "reasoning_content", "reasoning")
 
 
 class ToolRounds:
-    """What a model and its tools say to each other before the answer to one request."""
+    """A model and its tools, talking to each other before the answer to one request."""
 
     def __init__(self, toolbox: Toolbox, again: asyncio.Lock) -> None:
         self._toolbox, self._again = toolbox, again
