@@ -66,7 +66,7 @@ def test_samples_tell_the_calls_and_a_continued_run_repeats_none(tmp_path: Path,
     script = write_task(tmp_path / "tasks", [f"{n} {question(ADDED, 'yes')}" for n in range(4)] + [ends_once])
     assert evaluate(tmp_path, server, "out") == 3
     first = rows(tmp_path / "out")
-    assert [row["status"] for row in first if "status" in row] == ["failed"]
+    assert [row["status"] for row in first] == ["scored"] * 4 + ["failed"]
     assert (
         first[4]["error"].startswith("tool: MCP server")
         and first[4]["messages"][1]["content"][1]["call"]["name"] == "crash"
