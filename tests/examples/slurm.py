@@ -23,7 +23,7 @@ PROGRAMS = {
             while True:
                 place = {
                     "SLURM_JOB_ID": job, "SLURM_ARRAY_TASK_ID": str(number), "SLURM_RESTART_COUNT": str(restarts),
-                    "SLURM_SUBMIT_DIR": os.getcwd(), "SLURM_JOB_NUM_NODES": nodes, "SLURM_JOB_NODELIST": f"n[1-{nodes}]",
+                    "SLURM_SUBMIT_DIR": os.getcwd(), "SLURM_JOB_NUM_NODES": nodes, "SLURM_JOB_NODELIST": "n",
                 }
                 batch = subprocess.Popen(["bash", script, *rest], env={**os.environ, **place}, start_new_session=True)
                 (spool / "pid").write_text(str(batch.pid))
