@@ -34,7 +34,7 @@ GIVEN = (
 """Options that may be given anew; all others are the recorded ones."""
 OF_ASKING = ("max_cost", "max_tokens", "processes")
 """Recorded options that are about asking the model; a judge that is given now has no budget."""
-JUDGE_OPTIONS = ("judge_args", "judge_base_url", "judge_model", "judge_retries")
+JUDGE_OPTIONS = ("judge_args", "judge_base_url", "judge_model", "judge_retries", "launcher_args")
 
 
 class ScoredAnswers:
