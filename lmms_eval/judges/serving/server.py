@@ -62,7 +62,7 @@ class JudgeServer:
         serving = self._serving
         logger.info("starting {} with the judge {} at {}; log: {}", serving.name, serving.model, self.url, self.log)
         self.log.parent.mkdir(parents=True, exist_ok=True)
-        self.log.write_bytes(b"")
+        self.log.unlink(missing_ok=True)  # an earlier start's
         self._process = subprocess.Popen(
             [
                 sys.executable, "-m", "lmms_eval.judges.serving.keeper", str(os.getpid()), str(self.log),
