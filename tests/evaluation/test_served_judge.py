@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-import lmms_eval
 from lmms_eval.config import build_config
 from lmms_eval.errors import ConfigError, ModelError
+from lmms_eval.evaluation.rescore import rescore
 from lmms_eval.evaluation.run import RunReport, run
 from lmms_eval.judges.serving.server import LOG
+from lmms_eval.models.tiny import build_tiny_vlm
 from tests.evaluation.judged_kit import NAME, rated_task
 from tests.evaluation.kit import Told, right
 from tests.judges.serving.stand_in import install
@@ -60,6 +61,14 @@ def test_a_run_that_goes_on_asks_a_judge_at_another_port_nothing_again(tmp_path:
     again = judged(tmp_path, resume=True)
     assert again.results["judge"].get("asked", 0) == 0
     assert again.results["results"][NAME]["rating,none"] == 2.5
+
+
+def test_a_run_is_judged_later_by_a_judge_that_is_served(tmp_path: Path) -> None:
+    assert "judge" not in judged(tmp_path, launcher_args=None).results
+    later = rescore(tmp_path / "out", {"launcher_args": "name=vllm,model=judge"}, "score")
+    assert later.results["results"][NAME]["rating,none"] == 2.5
+    (log,) = logs(tmp_path)
+    assert ended(pids(log), 0.1)
 
 
 def test_nothing_is_started_where_nothing_is_judged(tmp_path: Path) -> None:
@@ -123,7 +132,12 @@ def test_a_run_that_is_killed_takes_its_judge_along(tmp_path: Path) -> None:
 def test_transformers_serves_a_judge_for_real(tmp_path: Path) -> None:
     if not all(map(importlib.util.find_spec, ("fastapi", "uvicorn"))):
         pytest.skip("transformers serve needs fastapi and uvicorn")
-    model = Path(lmms_eval.__file__).parent / "models" / "embedded"
-    report = judged(tmp_path, launcher_args=f"name=transformers,model={model},device=cpu,timeout=300", judge_retries=0)
+    model = build_tiny_vlm(tmp_path / "tiny")
+    report = judged(
+        tmp_path,
+        launcher_args=f"name=transformers,model={model},device=cpu,timeout=300",
+        judge_args="max_new_tokens=4",
+        judge_retries=0,
+    )
     (log,) = logs(tmp_path)
     assert report.results["judge"]["replies"] == DOCUMENTS, log.read_text()
