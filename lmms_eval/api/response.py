@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
 
@@ -26,7 +26,7 @@ class Usage:
 
 ErrorKind = Literal[
     "rate_limit", "server_error", "timeout", "connection", "malformed", "bad_request", "auth", "refused",
-    "out_of_memory", "media", "document", "internal", "budget",
+    "out_of_memory", "media", "document", "internal", "budget", "tool",
 ]  # fmt: skip
 
 
@@ -105,8 +105,19 @@ class SentMedia:
 
 
 @dataclass(frozen=True, slots=True)
+class SentCall:
+    """A call of a tool in a message of the model."""
+
+    id: str
+    name: str
+    arguments: str
+    """As the model wrote them."""
+
+
+@dataclass(frozen=True, slots=True)
 class SentPart:
-    """A piece of a message: exactly one of a text, a medium that was sent, and a picture that the model made."""
+    """A piece of a message: exactly one of a text, a medium that was sent, a picture that the model or a tool made, and
+    a call of a tool."""
 
     text: str | None = None
     span: tuple[int, int] | None = None
@@ -118,8 +129,11 @@ class SentPart:
     frame: int | None = None
     """The piece is this one of the video's frames alone."""
     picture: GeneratedImage | None = None
+    call: SentCall | None = None
 
     def to_dict(self) -> dict[str, Any]:
+        if self.call is not None:
+            return {"call": asdict(self.call)}
         if self.span is not None:
             return {"input": list(self.span)}
         if self.text is not None:
@@ -140,6 +154,7 @@ class SentPart:
             medium=data.get("media"),
             frame=data.get("frame"),
             picture=None if picture is None else GeneratedImage(picture[0], picture[1]),
+            call=SentCall(**data["call"]) if "call" in data else None,
         )
 
 
@@ -148,13 +163,16 @@ class SentMessage:
     """A message of a conversation, as it went to the model or came from it."""
 
     role: str
-    """``system``, ``user``, ``assistant``; ``tool``: what the task made of an answer and did not send."""
+    """``system``, ``user``, ``assistant``; ``tool``: the result of a call, or, without one, what the task made of an
+    answer and did not send."""
     content: tuple[SentPart, ...]
     round: int = 0
     after: int | None = None
     """Of a round's first message: the model got it after this many of the conversation's first messages alone."""
     continues: bool = False
     """Of a round's first message: the model got it after all that the round before had sent, and its answer."""
+    call: str = ""
+    """Of a tool's result: the id of the call."""
 
     def to_dict(self) -> dict[str, Any]:
         record: dict[str, Any] = {"role": self.role, "content": [part.to_dict() for part in self.content]}
@@ -164,12 +182,15 @@ class SentMessage:
             record["after"] = self.after
         if self.continues:
             record["continues"] = True
+        if self.call:
+            record["call"] = self.call
         return record
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> SentMessage:
         content = tuple(SentPart.from_dict(part) for part in data["content"])
-        return cls(data["role"], content, data.get("round", 0), data.get("after"), bool(data.get("continues")))
+        continues, call = bool(data.get("continues")), data.get("call", "")
+        return cls(data["role"], content, data.get("round", 0), data.get("after"), continues, call)
 
 
 Part = str | GeneratedImage
@@ -209,6 +230,8 @@ class Response:
     messages: tuple[SentMessage, ...] = ()
     """Messages that the request added to its conversation; empty where they are not known, or are no more than one text
     of the user, the request's context. Set by the engine."""
+    tool_messages: tuple[SentMessage, ...] = ()
+    """What the model and its tools said to each other before the answer."""
     is_cached: bool = False
     """It came out of the response cache: nothing was paid for it in this run. Set by the engine."""
 

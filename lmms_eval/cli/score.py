@@ -12,6 +12,7 @@ from lmms_eval.errors import UsageError
 
 USAGE = (
     "usage: lmms-eval score RUN [--judge_model NAME] [--judge_base_url URL] [--judge_args K=V,...] [flags]",
+    "       (--launcher_args K=V,... serves the judge on this machine for that time)",
     "",
     "RUN: the results file of a run, the folder of its record (OUT/MODEL/.runs/KEY), or a folder that holds one run.",
     "Nothing is asked of the model; samples that are unscored are judged, results and samples files written anew.",

@@ -17,6 +17,7 @@ class DerivedOptions:
         gen_kwargs: str | dict[str, Any]
         include_path: str | tuple[str, ...] | None
         judge_args: str | dict[str, Any]
+        launcher_args: str | dict[str, Any] | None
         model_args: str | dict[str, Any]
         plugins: str | None
         reasoning_tags: str
@@ -49,6 +50,13 @@ class DerivedOptions:
         from lmms_eval.config.convert import argument_mapping
 
         return argument_mapping(self.model_args, "model_args")
+
+    @property
+    def launcher_arguments(self) -> dict[str, Any]:
+        """``launcher_args`` as a mapping."""
+        from lmms_eval.config.convert import argument_mapping
+
+        return argument_mapping(self.launcher_args, "launcher_args")
 
     @property
     def judge_arguments(self) -> dict[str, Any]:

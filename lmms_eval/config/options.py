@@ -48,7 +48,12 @@ class RunConfig(DerivedOptions):
         "list_tags, list_subtasks",
     )
     model_args: str | dict[str, Any] = option("", MODEL, "arguments of the model", metavar="K=V,...")
-    launcher_args: str | dict[str, Any] | None = later(None, "start a local judge server", metavar="K=V,...")
+    launcher_args: str | dict[str, Any] | None = run(
+        None,
+        JUDGE,
+        "serve the judge on this machine for the time of the run: name=vllm|sglang|transformers,model=NAME,...",
+        metavar="K=V,...",
+    )
     num_fewshot: int | None = option(None, GENERATION, "shots; overrides the task's value unless that is 0")
     batch_size: int | str = run(1, MODEL, "requests a local model takes at a time, `auto` or `auto:N`", aliases=("-b",))
     max_batch_size: int | None = run(None, MODEL, "upper limit for an automatic batch size")

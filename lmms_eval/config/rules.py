@@ -138,6 +138,7 @@ def _texts(config: RunConfig) -> Iterator[str]:
     for argument in (
         "model_arguments",
         "judge_arguments",
+        "launcher_arguments",
         "t2i_arguments",
         "generation_arguments",
         "reasoning_tag_pairs",
@@ -153,7 +154,9 @@ def _texts(config: RunConfig) -> Iterator[str]:
 
 
 def _judge(config: RunConfig) -> Iterator[str]:
-    if config.judge_args and not (config.judge_model or config.judge_base_url):
+    if config.launcher_args and config.judge_base_url:
+        yield "--launcher_args serves the judge itself: leave --judge_base_url out"
+    if config.judge_args and not (config.judge_model or config.judge_base_url or config.launcher_args):
         yield "--judge_args: name the judge with --judge_model or --judge_base_url"
     for name in ("judge_prompts", "human_scores"):
         path = getattr(config, name)

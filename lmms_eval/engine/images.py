@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from lmms_eval.api.interleaved import InterleavedText, media_type_of
-from lmms_eval.api.request import GeneratedImage, Part, Response
+from lmms_eval.api.request import GeneratedImage, Part, Response, SentMessage
 from lmms_eval.errors import JournalError
 from lmms_eval.storage.atomic import replacing
 
@@ -38,7 +38,7 @@ class ImageFolder:
         Raises:
             JournalError: a file could not be written.
         """
-        if not response.parts:
+        if not response.parts and not response.tool_messages:
             return response
         problem = next((text for image in images_of(response) if (text := self._problem(image))), "")
         if problem:
@@ -46,7 +46,10 @@ class ImageFolder:
         for image in images_of(response):
             if image.data is not None:
                 self.keep(image, image.data)
-        return replace(response, parts=self.located(response.parts))
+        messages = tuple(
+            mapped_pictures(message, lambda image: replace(image, data=None)) for message in response.tool_messages
+        )
+        return replace(response, parts=self.located(response.parts), tool_messages=messages)
 
     def located(self, parts: Iterable[Part]) -> tuple[Part, ...]:
         """The parts with the places of the files instead of their bytes."""
@@ -118,7 +121,15 @@ class ImageFolder:
 
 
 def images_of(response: Response) -> list[GeneratedImage]:
-    return [part for part in response.parts if isinstance(part, GeneratedImage)]
+    """Pictures that the model made, and those of its tools."""
+    shown = [part.picture for message in response.tool_messages for part in message.content]
+    return [part for part in (*response.parts, *shown) if isinstance(part, GeneratedImage)]
+
+
+def mapped_pictures(message: SentMessage, change: Callable[[GeneratedImage], GeneratedImage]) -> SentMessage:
+    """Return the message with its pictures changed."""
+    parts = (part if part.picture is None else replace(part, picture=change(part.picture)) for part in message.content)
+    return replace(message, content=tuple(parts))
 
 
 def parts_record(parts: Iterable[Part], with_paths: bool = False) -> list[Any]:
@@ -164,6 +175,8 @@ def images_in(record: Mapping[str, Any]) -> list[GeneratedImage]:
     found: list[GeneratedImage] = []
     for owner in (record, *record.get("answers", ())):
         _collect(owner.get("parts"), found)
+        for message in owner.get("tool_messages", ()):
+            found += [GeneratedImage(*part["picture"]) for part in message["content"] if "picture" in part]
     return found
 
 

@@ -25,10 +25,10 @@ def response_record(response: Response, prompt: str) -> dict[str, Any]:
         record["attempts"] = response.attempts
     if response.batch:
         record["batch"] = list(response.batch)
-    if response.media:
-        record["media"] = _media_record(response.media)
-    if response.messages:
-        record["messages"] = _messages_record(response.messages)
+    record |= {"media": _media_record(response.media)} if response.media else {}
+    for key, messages in (("messages", response.messages), ("tool_messages", response.tool_messages)):
+        if messages:
+            record[key] = _messages_record(messages)
     if response.is_cached:
         record["cached"] = True
     if prompt:
@@ -69,6 +69,7 @@ def response_from_record(record: Mapping[str, Any]) -> Response:
         model=record.get("model"),
         media=_media_from_record(record),
         messages=_messages_from_record(record),
+        tool_messages=_messages_from_record(record, "tool_messages"),
         is_cached=record.get("cached", False),
     )
 
@@ -142,8 +143,8 @@ def _messages_record(messages: Sequence[SentMessage]) -> list[dict[str, Any]]:
     return [message.to_dict() for message in messages]
 
 
-def _messages_from_record(record: Mapping[str, Any]) -> tuple[SentMessage, ...]:
-    return tuple(SentMessage.from_dict(message) for message in record.get("messages", ()))
+def _messages_from_record(record: Mapping[str, Any], key: str = "messages") -> tuple[SentMessage, ...]:
+    return tuple(SentMessage.from_dict(message) for message in record.get(key, ()))
 
 
 def score_record(task: str, doc_id: int, answers: Sequence[Answer], scored: ScoredDoc) -> dict[str, Any]:

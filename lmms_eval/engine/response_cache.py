@@ -15,10 +15,10 @@ from typing import Any
 from loguru import logger
 
 from lmms_eval.api.messages import ChatMessages
-from lmms_eval.api.request import Request, Response
+from lmms_eval.api.request import GeneratedImage, Request, Response
 from lmms_eval.engine.cache_file import CacheFile, Row, is_damage
 from lmms_eval.engine.cache_key import CacheKeys, is_sampled
-from lmms_eval.engine.images import images_of
+from lmms_eval.engine.images import images_of, mapped_pictures
 from lmms_eval.engine.records import response_from_record, response_record
 from lmms_eval.errors import UsageError
 from lmms_eval.storage import codec
@@ -100,8 +100,8 @@ class ResponseCache:
         kept = replace(response, request_id="", latency=None, attempts=1, batch=(), messages=(), is_cached=False)
         try:
             record = response_record(kept, prompt)
-            if kept.parts:
-                record[IMAGES] = {image.sha256: image.data for image in images_of(kept)}
+            if images := images_of(kept):
+                record[IMAGES] = {image.sha256: image.data for image in images}
             if self.file.put(key, Row(self._model, codec.dumps(record))):
                 self._count("stored")
         except (sqlite3.Error, codec.VolatileValue) as error:
@@ -132,8 +132,13 @@ class ResponseCache:
 
 def with_images(response: Response, data: Mapping[str, bytes]) -> Response:
     """The response with the bytes of its pictures. Raises ``KeyError`` if one is missing."""
-    parts = tuple(part if isinstance(part, str) else replace(part, data=data[part.sha256]) for part in response.parts)
-    return replace(response, parts=parts)
+
+    def whole(image: GeneratedImage) -> GeneratedImage:
+        return replace(image, data=data[image.sha256])
+
+    parts = tuple(part if isinstance(part, str) else whole(part) for part in response.parts)
+    messages = tuple(mapped_pictures(message, whole) for message in response.tool_messages)
+    return replace(response, parts=parts, tool_messages=messages)
 
 
 def is_good(response: Response) -> bool:

@@ -89,9 +89,10 @@ class Transcript:
 
     def _has_only(self, text: str) -> bool:
         """Tell whether nothing was taken, or one round of which no more is known than this text."""
-        return not self._taken or (
-            len(self._taken) == 1 and not self._taken[0][1].messages and self._taken[0][0].context == text
-        )
+        if len(self._taken) != 1:
+            return not self._taken
+        request, response = self._taken[0]
+        return not response.messages and not response.tool_messages and request.context == text
 
     def _settle(self) -> None:
         for request, response in self._taken:
@@ -110,6 +111,9 @@ class Transcript:
         for message in sent:
             parts = (self._of_answer(part, context if number else None, own) for part in message.content)
             self._messages.append(replace(message, content=tuple(parts), round=number))
+        for message in response.tool_messages:
+            self._messages.append(replace(message, round=number))
+            keys.append(_key(message, "", ()))
         answer = _said(response, number)
         self._is_answered = answer is not None
         if answer is not None:
@@ -145,6 +149,8 @@ def _key(message: SentMessage, context: str, media: Sequence[SentMedia]) -> _Key
     for part in message.content:
         if part.picture is not None:
             parts.append(part.picture.sha256)
+        elif part.call is not None:
+            parts.append(part.call)
         elif part.medium is not None:
             parts.append((media[part.medium], part.frame))
         elif part.kind:

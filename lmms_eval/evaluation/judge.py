@@ -10,6 +10,7 @@ from typing import Any
 
 from loguru import logger
 
+from lmms_eval.api.model import Model
 from lmms_eval.config import RunConfig
 from lmms_eval.engine.aggregate import TaskResult
 from lmms_eval.engine.ask_report import AskReport
@@ -20,14 +21,35 @@ from lmms_eval.engine.judging import JudgeSetup, JudgingOptions
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.engine.response_cache import ResponseCache
 from lmms_eval.engine.stream import StreamLimits
+from lmms_eval.engine.team import Team
+from lmms_eval.errors import ModelError
 from lmms_eval.judges.options import JudgeOptions
 from lmms_eval.judges.providers import Judge, open_judge
+from lmms_eval.judges.serving.arguments import check_program, read_serving
+from lmms_eval.judges.serving.server import JudgeServer
 from lmms_eval.results.judge import judge_part
-from lmms_eval.utils.redaction import redact_text
+from lmms_eval.utils.redaction import note_secrets, redact_text
+
+PLACE = "judge_server"
+"""Name under which the processes of a launch hear of the judge's server."""
+UNSERVED = "http://judge.localhost/v1"
+"""Stands for the address of a judge's server that is not started yet. It is a part of the judge's identity: with the
+server's own, which changes with its port, a run that goes on would ask everything again."""
 
 
 def judge_options(config: RunConfig, device: str | None = None) -> JudgeOptions:
-    return JudgeOptions(config.judge_model, config.judge_base_url, config.judge_arguments, device)
+    """Choose the judge, by ``--judge_model`` or as the model that ``--launcher_args`` serves.
+
+    Raises:
+        ModelError: arguments of the launcher that are wrong.
+    """
+    if not config.launcher_args:
+        return JudgeOptions(config.judge_model, config.judge_base_url, config.judge_arguments, device)
+    serving = read_serving(config.launcher_arguments)
+    options = JudgeOptions(f"openai:{serving.model}", UNSERVED, {"api_key": "EMPTY", **config.judge_arguments})
+    if config.judge_model and JudgeOptions(config.judge_model).name != serving.model:
+        raise ModelError(f"--launcher_args serves {serving.model}, but --judge_model names {config.judge_model}")
+    return options
 
 
 def build_judge(config: RunConfig, plans: tuple[TaskPlan, ...], device: str | None) -> Judge | None:
@@ -43,7 +65,12 @@ def build_judge(config: RunConfig, plans: tuple[TaskPlan, ...], device: str | No
             names = ", ".join(judged)
             logger.info("no judge (--judge_model): samples of {} that a judge must score stay unscored", names)
         return None
-    return open_judge(options)
+    judge = open_judge(options)
+    if not config.launcher_args:
+        return judge
+    serving = read_serving(config.launcher_arguments)
+    check_program(serving)
+    return replace(judge, base_url=None, served=serving.describe())
 
 
 def judge_key(config: RunConfig, judge: Judge | None) -> Any:
@@ -54,15 +81,19 @@ def judge_key(config: RunConfig, judge: Judge | None) -> Any:
 
 
 def open_setup(
-    config: RunConfig, judge: Judge | None, folder: Path, rank: int, limits: StreamLimits, opened: ExitStack
+    config: RunConfig, judge: Judge | None, folder: Path, team: Team | None, limits: StreamLimits, opened: ExitStack
 ) -> JudgeSetup | None:
-    """Open the judge's journal and cache, which ``opened`` closes; ``None`` without a judge.
+    """Open the judge's journal and cache, and its server where the run starts one; ``opened`` closes them.
+
+    Returns ``None`` without a judge.
 
     Raises:
         JournalError: its journal cannot be opened.
+        ModelError: its server does not start.
     """
     if judge is None:
         return None
+    rank = 0 if team is None else team.place.rank
     keys = CacheKeys(judge.identity(), reads_documents=False)
     cache = None
     if config.use_cache:
@@ -74,7 +105,24 @@ def open_setup(
     options = JudgingOptions(config.judge_retries, share, cache)
     store = JudgementStore(folder, keys, rank)
     opened.callback(store.close)
-    return JudgeSetup(judge.model, judge.name, store, options)
+    model = judge.model if judge.served is None else _served(config, folder, team, opened)
+    return JudgeSetup(model, judge.name, store, options)
+
+
+def _served(config: RunConfig, folder: Path, team: Team | None, opened: ExitStack) -> Model:
+    """Start the judge's server in the first process; the others hear of its address."""
+    if team is None or team.is_first:
+        server = opened.enter_context(JudgeServer(read_serving(config.launcher_arguments), folder))
+        place = {"url": server.url, "key": server.key}
+        if team is not None:
+            team.tell(PLACE, place)
+    else:
+        place = team.hear(PLACE, 0)
+        note_secrets([place["key"]])
+    arguments = {**config.judge_arguments, "api_key": place["key"]}
+    served = open_judge(replace(judge_options(config), base_url=place["url"], arguments=arguments))
+    opened.callback(served.close)
+    return served.model
 
 
 def recorded_judge(judge: Judge | None, tasks: tuple[TaskResult, ...], report: AskReport) -> Mapping[str, Any]:

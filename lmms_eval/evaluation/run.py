@@ -159,7 +159,7 @@ class Run:
         reporter = open_reporter(config, record, rank, opened)
         cache = open_cache(config, collected, opened)
         options = _engine_options(config, team)
-        judge = open_setup(config, collected.judge, record.folder.path, rank, options.stream, opened)
+        judge = open_setup(config, collected.judge, record.folder.path, team, options.stream, opened)
         if config.write_out and rank == 0:
             _log_prompts(collected)
         share = None if team is None else Share(team, record.shares_files)

@@ -30,6 +30,8 @@ class Judge:
     """Address without user, password and query."""
     arguments: Mapping[str, Any] | None = None
     """Arguments as given, without secrets."""
+    served: Mapping[str, Any] | None = None
+    """The program that the run starts for it, in place of an address."""
 
     def identity(self) -> dict[str, Any]:
         """All that fixes what it says, without secrets and without what only changes how fast it is asked."""
@@ -43,7 +45,8 @@ class Judge:
 
     def describe(self) -> dict[str, Any]:
         """Describe the judge for the results."""
-        return {"model": self.name, "provider": self.provider, "base_url": self.base_url}
+        facts = {"model": self.name, "provider": self.provider, "base_url": self.base_url}
+        return facts if self.served is None else {**facts, "base_url": None, "served_by": dict(self.served)}
 
     def close(self) -> None:
         self.model.close()

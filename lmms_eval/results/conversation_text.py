@@ -31,7 +31,8 @@ def _heading(message: Message) -> str:
     facts = [f"round {message.round + 1}"] if message.round else []
     if message.after is not None:
         facts.append(f"after the first {message.after} messages alone" if message.after else "sent alone")
-    return f"[{message.role}{''.join(f', {fact}' for fact in facts)}]"
+    role = f"{message.role} {message.call}" if message.call else message.role
+    return f"[{role}{''.join(f', {fact}' for fact in facts)}]"
 
 
 def _content(message: Message, media: Sequence[Any]) -> str:
@@ -39,6 +40,8 @@ def _content(message: Message, media: Sequence[Any]) -> str:
 
 
 def _mark(piece: Piece, media: Sequence[Any]) -> str:
+    if piece.kind == "call":
+        return f"[{piece.text}]"
     if piece.medium is None:
         return f"[{piece.kind}]"
     number = next((number for number, one in enumerate(media, 1) if one is piece.medium), None)

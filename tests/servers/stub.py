@@ -28,7 +28,7 @@ from typing import Any
 
 import orjson
 
-from tests.servers import dialects
+from tests.servers import dialects, tool_calls
 
 ROOT = Path(__file__).resolve().parents[2]
 REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 429: "Too Many Requests"}
@@ -185,7 +185,9 @@ class Stub:
         if fault:
             body["_authorization"] = authorization
             return *FAULTS[fault](body), fault
-        return *completion(body, answer(text)), ""
+        if calls := tool_calls.calls_of(body):
+            return *completion(body, "Let me look.", "tool_calls", tool_calls=calls), ""
+        return *completion(body, tool_calls.answer_of(body) if "tools" in body else answer(text)), ""
 
     def head(self, status: int, length: int, fault: str) -> bytes:
         lines = [

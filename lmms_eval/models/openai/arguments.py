@@ -34,6 +34,10 @@ class ChatArguments(RemoteArguments):
     is_qwen3_vl: bool = False
     enable_thinking_kwarg: bool | str | None = None
     extra_body: dict[str, Any] = Field(default_factory=dict)
+    mcp_server_path: str | None = None
+    mcp_timeout: float = Field(default=60.0, gt=0)
+    mcp_max_rounds: int = Field(default=10, ge=1)
+    mcp_max_characters: int = Field(default=50_000, ge=100)
 
     @field_validator("extra_body", mode="before")
     @classmethod
@@ -98,6 +102,8 @@ def parse_arguments(given: Mapping[str, Any], environment: Mapping[str, str]) ->
     arguments = read_arguments(Arguments, given, environment)
     if arguments.api == "responses" and arguments.pass_video_url:
         raise ModelError("pass_video_url=true has no place in the Responses form: leave it out, or api=responses")
+    if arguments.mcp_server_path and (arguments.api != "chat" or arguments.batch):
+        raise ModelError("mcp_server_path needs a conversation: leave it out, or api and batch")
     if arguments.api_version and not arguments.azure_openai:
         raise ModelError("api_version belongs to azure_openai=true: give both or none")
     return arguments

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 from lmms_eval.api.request import ErrorKind, Request, Response, Usage
 from lmms_eval.models.openai.concurrency import Gate
@@ -56,8 +56,44 @@ class Tally:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Further:
+    """A request that follows a reply."""
+
+    payload: Any
+    nbytes: int
+
+
+class Talk(Protocol):
+    """Goes on with a request whose reply is not its answer yet."""
+
+    async def further(self, payload: Any, reply: Reply) -> Further | None:
+        """Return what is asked next; ``None``: the reply is the answer.
+
+        Raises:
+            AttemptError: it cannot go on.
+        """
+
+    def finish(self, response: Response) -> Response:
+        """Return the response with what went before it."""
+
+
+class _Plain:
+    """One request, one reply."""
+
+    async def further(self, payload: Any, reply: Reply) -> Further | None:  # noqa: ARG002 - the protocol's
+        return None
+
+    def finish(self, response: Response) -> Response:
+        return response
+
+
+PLAIN = _Plain()
+
+
 class Asker:
-    """Asks one server. ``complete`` makes one attempt; ``stops_here`` gives the stop strings it is not told."""
+    """Asks one server. ``complete`` makes one attempt; ``stops_here`` gives the stop strings it is not told; ``talks``
+    begins what may go on after a reply, for each request anew."""
 
     def __init__(
         self,
@@ -66,9 +102,10 @@ class Asker:
         policy: RetryPolicy,
         stops_here: Callable[[Request], list[str]],
         tally: Tally,
+        talks: Callable[[], Talk] = lambda: PLAIN,
     ) -> None:
         self._complete, self._gate, self._policy = complete, gate, policy
-        self._stops_here, self._tally = stops_here, tally
+        self._stops_here, self._tally, self._talks = stops_here, tally, talks
         self._random = random.Random()
         self._seen = False
 
@@ -76,27 +113,46 @@ class Asker:
         """The response to a prepared request; a failure is a response too."""
         started = perf_counter()
         self._tally.requests += 1
+        talk = self._talks()
+        payload, nbytes, most = request.payload, request.payload_bytes, 1
+        while True:
+            outcome, attempts = await self._answered(payload, nbytes)
+            most = max(most, attempts)
+            if isinstance(outcome, AttemptError):
+                return talk.finish(Response.failure(request.id, outcome.kind, _explain(outcome), most))
+            try:
+                further = await talk.further(payload, outcome)
+            except AttemptError as error:
+                self._tally.failures[error.kind] += 1
+                return talk.finish(Response.failure(request.id, error.kind, str(error), most))
+            if further is None:
+                self._tally.answers_from_reasoning += outcome.from_reasoning
+                seconds = perf_counter() - started
+                return talk.finish(to_response(request, outcome, self._stops_here(request), most, seconds))
+            payload, nbytes = further.payload, further.nbytes
+
+    async def _answered(self, payload: Any, nbytes: int) -> tuple[Reply | AttemptError, int]:
+        """Attempt until there is a reply, or none is to be had; the second value counts the attempts."""
         attempts = 0
         while True:
             attempts += 1
-            outcome = await self._attempt(request)
+            outcome = await self._attempt(payload, nbytes)
             if isinstance(outcome, Reply):
-                self._tally.answers_from_reasoning += outcome.from_reasoning
-                return to_response(request, outcome, self._stops_here(request), attempts, perf_counter() - started)
+                return outcome, attempts
             if not self._may_retry(outcome, attempts):
                 self._tally.failures[outcome.kind] += 1
                 self._gate.completed(None, failed=outcome.kind in OVERLOAD, rate_limited=outcome.kind == "rate_limit")
-                return Response.failure(request.id, outcome.kind, _explain(outcome), attempts)
+                return outcome, attempts
             self._tally.retries[outcome.kind] += 1
             await asyncio.sleep(self._delay(outcome, attempts))
 
-    async def _attempt(self, request: Request) -> Reply | AttemptError:
+    async def _attempt(self, payload: Any, nbytes: int) -> Reply | AttemptError:
         ticket = await self._gate.admit()
         self._tally.attempts += 1
-        self._tally.bytes_sent += request.payload_bytes
+        self._tally.bytes_sent += nbytes
         started = perf_counter()
         try:
-            reply = await self._complete(request.payload)
+            reply = await self._complete(payload)
         except AttemptError as error:
             self._seen = self._seen or not error.unreachable
             if error.kind == "rate_limit" and error.retry:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,8 @@ class BodyBuilder:
         )
         self.system_prompt = read_system_prompt(arguments.system_prompt)
         self.model = arguments.model
+        self.tools: Sequence[Mapping[str, Any]] = ()
+        """Offered with every request for a text."""
         self._is_plain = arguments.api == "completions"
         self._extra = _extra_fields(arguments)
         self._rendering = Rendering(
@@ -96,7 +98,9 @@ class BodyBuilder:
             return responses_body(self.model, messages, fields)
         if self._is_plain:
             return completion_body(self.model, messages, fields)
-        return {"model": self.model, "messages": messages, **fields}
+        # A likelihood is of the text alone.
+        tools = {"tools": self.tools} if self.tools and request.kind != "loglikelihood" else {}
+        return {"model": self.model, "messages": messages, **tools, **fields}
 
     def _generation_fields(self, request: Request) -> dict[str, Any]:
         """Translate the generation options; those of requests that do not sample are the same for a whole task."""

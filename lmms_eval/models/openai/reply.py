@@ -6,7 +6,7 @@ import base64
 import codecs
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
@@ -19,6 +19,24 @@ from lmms_eval.models.openai.errors import AttemptError, error_in_body, shorten
 
 PICTURE_TYPES = ("image_url", "output_image")
 """Parts of a message that hold a picture as data URL in ``image_url``."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call of a tool that a reply asks for."""
+
+    id: str
+    name: str
+    arguments: str
+    """As the model wrote them: JSON if it did well."""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    """The call as the server sent it: some put in what they want to see again."""
+
+    @property
+    def function(self) -> Mapping[str, Any]:
+        """The part ``function`` as the server sent it."""
+        told = self.fields.get("function")
+        return told if isinstance(told, Mapping) else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +55,9 @@ class Reply:
     """The model that the server says it served."""
     likelihood: Likelihood | None = None
     """Of a continuation, where that was asked in place of a text."""
+    calls: tuple[ToolCall, ...] = ()
+    message: Mapping[str, Any] = field(default_factory=dict)
+    """As the server sent it, where it has calls: it goes back with their results."""
 
     @classmethod
     def of_parts(
@@ -122,7 +143,9 @@ def read_completion(body: Any, raw: bytes, url: str) -> Reply:
     ended = _Ended(
         finish, read_tokens(body.get("usage"), "prompt_tokens", "completion_tokens"), model=served_model(body)
     )
-    return _read_message(message, ended, url)
+    reply = _read_message(message, ended, url)
+    calls = _calls(message.get("tool_calls"))
+    return replace(reply, calls=calls, message=message) if calls else reply
 
 
 def served_model(body: Mapping[str, Any]) -> str | None:
@@ -167,6 +190,18 @@ def _read_message(message: Mapping[str, Any], ended: _Ended, url: str) -> Reply:
     if isinstance(reasoning, str) and ended.finish_reason == "stop":
         return Reply(reasoning, ended.finish_reason, ended.usage, from_reasoning=True, model=ended.model)
     return Reply("", ended.finish_reason, ended.usage, model=ended.model)
+
+
+def _calls(listed: Any) -> tuple[ToolCall, ...]:
+    """Read calls; one without a name is kept, so that the model is told."""
+    found = []
+    for number, call in enumerate(listed if isinstance(listed, list) else ()):
+        told = call.get("function") if isinstance(call, dict) else None
+        if isinstance(told, dict):
+            given = told.get("arguments")
+            arguments = given if isinstance(given, str) else json.dumps({} if given is None else given)
+            found.append(ToolCall(str(call.get("id") or f"call_{number}"), str(told.get("name")), arguments, call))
+    return tuple(found)
 
 
 def _are_objects(value: Any) -> bool:

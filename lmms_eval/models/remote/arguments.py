@@ -28,7 +28,7 @@ SAME = {
     "fps": "video_fps",
 }
 """Other names of arguments, from the interfaces that these back ends unite."""
-NOT_HERE = ("mcp_server_path",)
+TOOLS_ARGUMENT = "mcp_server_path"
 
 
 class CommonArguments(BaseModel):
@@ -169,9 +169,10 @@ def wrong_values(backend: str, error: ValidationError) -> ModelError:
 def _merge(kind: type[RemoteArguments], given: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments that are set, each under its first name."""
     for name in given:
-        if name in NOT_HERE:
+        if name == TOOLS_ARGUMENT and name not in kind.model_fields:
             raise ModelError(
-                f"model argument {name!r} of the {kind.backend} back end is not in this version: leave it out"
+                f"the {kind.backend} back end offers no tools: {name} belongs to those of chat completions, openai and "
+                "litellm; most services have an address of that form as well (base_url)"
             )
         if kind.same.get(name, name) not in kind.model_fields:
             known = sorted({*kind.model_fields, *kind.same})

@@ -7,7 +7,7 @@ import importlib
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lmms_eval.api.media_form import MediaForm
 from lmms_eval.api.model import Model, RequestStream
@@ -15,6 +15,9 @@ from lmms_eval.api.request import Request, Response
 from lmms_eval.errors import ModelError
 from lmms_eval.models.argument_names import IGNORED
 from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS, RemoteArguments, read_arguments
+
+if TYPE_CHECKING:
+    from lmms_eval.models.openai.asking import Talk
 
 Complete = Callable[[Any], Awaitable[Any]]
 """One attempt: a prepared payload in, a ``Reply`` back or an ``AttemptError``."""
@@ -60,6 +63,12 @@ class RemoteModel(Model):
     def ignored_options(self) -> list[str]:
         """Generation options of tasks that had no place in the protocol, so far."""
 
+    def talks(self) -> Callable[[], Talk]:
+        """Return what begins the talk of each request of one stream; by default a reply is the answer."""
+        from lmms_eval.models.openai.asking import PLAIN
+
+        return lambda: PLAIN
+
     async def respond(self, stream: RequestStream) -> AsyncGenerator[Response, None]:
         """Answer requests as they come; every failure is a response."""
         from lmms_eval.models.openai.asking import Asker, RetryPolicy
@@ -70,7 +79,7 @@ class RemoteModel(Model):
         gate = self._gate = Gate(settings)
         policy = RetryPolicy(settings.max_retries, settings.retry_backoff_s)
         async with self.connect() as complete:
-            asker = Asker(complete, gate, policy, self.stops_here, self.tally)
+            asker = Asker(complete, gate, policy, self.stops_here, self.tally, self.talks())
             async with aclosing(Dispatcher(gate, asker.ask).run(stream)) as responses:
                 async for response in responses:
                     yield response

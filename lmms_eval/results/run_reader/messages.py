@@ -9,11 +9,11 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A piece of a message: a text, or a medium."""
+    """A piece of a message: a text, a medium, or a call of a tool."""
 
     text: str = ""
     kind: str = "text"
-    """``text``, ``image``, ``video`` or ``audio``."""
+    """``text``, ``image``, ``video`` or ``audio``; ``call`` of a tool, its name and arguments being the text."""
     medium: Mapping[str, Any] | None = None
     """The entry of ``sent_media``, or the picture that the model made; ``None``: it is not told."""
     frame: int | None = None
@@ -31,11 +31,13 @@ class Message:
     """Of a round's first message: the model got it after this many of the conversation's first messages alone."""
     continues: bool = False
     """Of a round's first message: the model got it after all that the round before had sent, and its answer."""
+    call: str = ""
+    """Of a tool's result: the id of the call."""
 
     @property
     def text(self) -> str:
         """The texts joined."""
-        return "".join(piece.text for piece in self.content)
+        return "".join(piece.text for piece in self.content if piece.kind == "text")
 
 
 Conversation = tuple[Message, ...]
@@ -75,6 +77,7 @@ def _message(found: Mapping[str, Any], media: Sequence[Any], prompt: str) -> Mes
         round=int(found.get("round", 0)),
         after=None if found.get("after") is None else int(found["after"]),
         continues=bool(found.get("continues")),
+        call=str(found.get("call", "")),
     )
 
 
@@ -86,6 +89,8 @@ def _piece(part: Mapping[str, Any], media: Sequence[Any], prompt: str) -> Piece:
         number = part["media"]
         medium = media[number] if isinstance(number, int) and 0 <= number < len(media) else None
         return _medium(medium if isinstance(medium, Mapping) else {}, part.get("frame"))
+    if "call" in part:
+        return Piece(f"{part['call']['name']} {part['call']['arguments']}", "call")
     return Piece(str(part["text"])) if "text" in part else _medium(part)
 
 

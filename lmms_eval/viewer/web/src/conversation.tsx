@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 
 import { inside, MediumView } from "./media";
-import { conversationsOf, type MediumPiece, type Message, type Piece, type Sources } from "./messages";
+import { conversationsOf, type CallPiece, type MediumPiece, type Message, type Piece, type Sources } from "./messages";
 import { Pre } from "./pre";
 import { Drawn, Shapes } from "./shapes";
 import { number, Text, told } from "./text";
@@ -63,7 +63,9 @@ export function Turns({ messages, shapes = [], last = -1 }: { messages: Message[
         <>
           {message.round > (messages[at - 1]?.round ?? 0) && <Round message={message} />}
           <li class={`turn ${Object.hasOwn(ROLES, message.role) ? message.role : "other"}`}>
-            <h3>{Object.hasOwn(ROLES, message.role) ? ROLES[message.role] : <Text>{message.role}</Text>}</h3>
+            <h3>
+              <Speaker message={message} />
+            </h3>
             {content(message)}
           </li>
         </>
@@ -71,6 +73,26 @@ export function Turns({ messages, shapes = [], last = -1 }: { messages: Message[
     </ol>
   );
 }
+
+/** Who says it; of a result the call that it belongs to. */
+function Speaker({ message: { role, call } }: { message: Message }) {
+  if (call !== undefined)
+    return (
+      <>
+        Result of call <Text>{call}</Text>
+      </>
+    );
+  return <>{Object.hasOwn(ROLES, role) ? ROLES[role] : <Text>{role}</Text>}</>;
+}
+
+const Call = ({ call: { id, name, arguments: given } }: CallPiece) => (
+  <div class="call">
+    <p class="quiet">
+      Calls <Text>{name}</Text> (<Text>{id}</Text>) with
+    </p>
+    <Pre>{given}</Pre>
+  </div>
+);
 
 function Round({ message: { round, after, continues } }: { message: Message }) {
   const which = after === 1 ? "the first message" : `the first ${after} messages`;
@@ -83,20 +105,24 @@ function Round({ message: { round, after, continues } }: { message: Message }) {
   );
 }
 
-/** Texts and media in order; media that follow each other stand in a row. */
+/** Texts, calls and media in order; media that follow each other stand in a row. */
 function Content({ content, shapes, last }: { content: Piece[]; shapes: Shape[]; last: number }) {
-  const rows: (string | MediumPiece[])[] = [];
+  const rows: (string | CallPiece | MediumPiece[])[] = [];
   for (const piece of content) {
     const row = rows[rows.length - 1];
     if ("text" in piece) rows.push(piece.text);
+    else if ("call" in piece) rows.push(piece);
     else if (Array.isArray(row)) row.push(piece);
     else rows.push([piece]);
   }
-  const shown = rows.filter((row) => Array.isArray(row) || row.trim());
+  const shown = rows.filter((row) => typeof row !== "string" || row.trim());
   if (!shown.length) return <p class="empty">An empty message.</p>;
   return (
     <div class="messages">
-      {shown.map((row) => (Array.isArray(row) ? <Media row={row} shapes={shapes} last={last} /> : <Pre>{row}</Pre>))}
+      {shown.map((row) => {
+        if (typeof row === "string") return <Pre>{row}</Pre>;
+        return Array.isArray(row) ? <Media row={row} shapes={shapes} last={last} /> : <Call {...row} />;
+      })}
     </div>
   );
 }

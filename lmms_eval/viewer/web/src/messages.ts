@@ -9,7 +9,12 @@ export interface MediumPiece {
   frame?: { time: number | null; number: number };
 }
 
-export type Piece = { text: string } | MediumPiece;
+/** A call of a tool by the model. */
+export interface CallPiece {
+  call: { id: string; name: string; arguments: string };
+}
+
+export type Piece = { text: string } | CallPiece | MediumPiece;
 
 export interface Message {
   role: string;
@@ -19,6 +24,8 @@ export interface Message {
   after?: number;
   /** The model got it after all that the round before had sent, and the answer to that. */
   continues: boolean;
+  /** Of a tool's result: the id of the call. */
+  call?: string;
 }
 
 /** What messages refer to. */
@@ -49,12 +56,15 @@ export function messagesOf(value: Json | undefined, sources: Sources): Message[]
     round: typeof one.round === "number" ? one.round : 0,
     after: typeof one.after === "number" ? one.after : undefined,
     continues: one.continues === true,
+    call: typeof one.call === "string" ? one.call : undefined,
   }));
 }
 
 function piece(part: JsonObject, sources: Sources, characters: string[]): Piece {
   if (Array.isArray(part.input)) return { text: characters.slice(Number(part.input[0]), Number(part.input[1])).join("") };
   if (typeof part.media === "number") return sentPiece(part, part.media, sources);
+  if (isObject(part.call))
+    return { call: { id: told(part.call.id), name: told(part.call.name), arguments: told(part.call.arguments) } };
   if (part.type === undefined) return { text: told(part.text) };
   const path = told(part.path);
   const made = Object.hasOwn(sources.made, path) ? sources.made[path] : undefined;

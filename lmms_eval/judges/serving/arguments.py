@@ -1,0 +1,142 @@
+"""``--launcher_args``: the program that serves a judge, and how it is started."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lmms_eval.errors import ModelError
+
+HEALTH, MODELS = "/health", "/v1/models"
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A server that speaks the chat-completions protocol."""
+
+    module: str
+    """Run as ``python -m`` does."""
+    package: str
+    command: tuple[str, ...]
+    """Before the model."""
+    ready: str
+    """Path that is answered with 200 once it takes requests."""
+    key: str
+    """How it gets its key: ``env:NAME``, the option that takes it, or empty where it knows none."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Options by our names for them."""
+
+
+PROGRAMS: Mapping[str, Program] = {
+    "vllm": Program(
+        "vllm.entrypoints.openai.api_server", "vllm", ("--model",), HEALTH, "env:VLLM_API_KEY",
+        {"tp": "tensor-parallel-size", "dp": "data-parallel-size", "mem_fraction_static": "gpu-memory-utilization"},
+    ),
+    "sglang": Program(
+        "sglang.launch_server", "sglang", ("--model-path",), HEALTH, "--api-key",
+        {"tp": "tp-size", "dp": "dp-size", "gpu_memory_utilization": "mem-fraction-static"},
+    ),
+    "transformers": Program("transformers.cli.transformers", "transformers", ("serve",), HEALTH, ""),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """A judge's server to be started."""
+
+    name: str
+    model: str
+    host: str = "127.0.0.1"
+    port: int = 0
+    """0: any that is free."""
+    timeout_s: float = 1800.0
+    """From the start until it takes requests."""
+    api_key: str = field(default="", repr=False)
+    """Empty: made for the run."""
+    gpus: str | None = None
+    """As ``CUDA_VISIBLE_DEVICES`` names them; ``None``: all that are visible."""
+    options: tuple[str, ...] = ()
+    """Further arguments of the program."""
+
+    @property
+    def program(self) -> Program:
+        return PROGRAMS[self.name]
+
+    def command(self, port: int) -> list[str]:
+        """Arguments of the program."""
+        return [*self.program.command, self.model, "--host", self.host, "--port", str(port), *self.options]
+
+    def describe(self) -> dict[str, Any]:
+        """Facts for the results."""
+        return {"name": self.name, "model": self.model, "options": list(self.options)}
+
+
+def read_serving(given: Mapping[str, Any]) -> Serving:
+    """Read the arguments: those of ``Serving``, and any of the program by its name (``max_model_len=4096``).
+
+    Raises:
+        ModelError: no program or model, a value of the wrong form.
+    """
+    rest = dict(given)
+    name = str(rest.pop("name", ""))
+    if name not in PROGRAMS:
+        close = difflib.get_close_matches(name, PROGRAMS, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"one of {', '.join(PROGRAMS)}"
+        raise ModelError(f"--launcher_args: name={name or '?'} is no program that serves a judge; {hint}")
+    model = str(rest.pop("model", "") or "")
+    if not model:
+        raise ModelError("--launcher_args: model=NAME is missing: the model that judges, by name or folder")
+    gpus = _gpus(rest.pop("gpus", None))
+    if gpus and not {"tp", "tensor_parallel_size", "tp_size"} & rest.keys() and name != "transformers":
+        rest["tp"] = len(gpus.split(","))
+    return Serving(
+        name,
+        model,
+        host=str(rest.pop("host", None) or "127.0.0.1"),
+        port=_number("port", rest.pop("port", 0), int, 0),
+        timeout_s=_number("timeout", rest.pop("timeout", 1800), float, 1),
+        api_key=str(rest.pop("api_key", "") or ""),
+        gpus=gpus,
+        options=tuple(_options(rest, PROGRAMS[name].names)),
+    )
+
+
+def check_program(serving: Serving) -> None:
+    """Raise ``ModelError`` where the program is not installed."""
+    package = serving.program.package
+    if importlib.util.find_spec(package) is None:
+        raise ModelError(f"--launcher_args: {serving.name} is not installed here: pip install {package}")
+    if serving.name == "transformers" and not all(map(importlib.util.find_spec, ("fastapi", "uvicorn"))):
+        raise ModelError("--launcher_args: transformers serve needs: pip install 'transformers[serving]'")
+
+
+def _gpus(value: Any) -> str | None:
+    """``0``, ``0;1`` or a list."""
+    if value is None or value == "":
+        return None
+    parts = value if isinstance(value, list | tuple) else str(value).replace("+", ";").split(";")
+    return ",".join(str(part).strip() for part in parts)
+
+
+def _number(name: str, value: Any, kind: Callable[[Any], Any], least: float) -> Any:
+    try:
+        number = kind(value)
+    except (TypeError, ValueError):
+        number = None
+    if number is None or number < least:
+        raise ModelError(f"--launcher_args: {name}={value} is no number from {least} on")
+    return number
+
+
+def _options(given: Mapping[str, Any], names: Mapping[str, str]) -> list[str]:
+    written: list[str] = []
+    for name, value in given.items():
+        flag = f"--{names.get(name, name.replace('_', '-'))}"
+        if value is True:
+            written.append(flag)
+        elif value is not None and value is not False:
+            written += [flag, str(value)]
+    return written

@@ -1,0 +1,150 @@
+"""The server of a judge: started, waited for, ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from types import TracebackType
+
+from loguru import logger
+
+from lmms_eval.errors import ModelError
+from lmms_eval.judges.serving.arguments import Serving, check_program
+from lmms_eval.judges.serving.keeper import ENDING_S
+from lmms_eval.judges.serving.program import KEY
+from lmms_eval.utils.launch import LAUNCHER_VARIABLES, VISIBLE
+from lmms_eval.utils.redaction import note_secrets
+
+LOG = "judge-server.log"
+LOOK_S = 0.25
+_ROOT = str(Path(__file__).parents[3])
+TAIL_BYTES = 4000
+"""What an error shows of the log."""
+
+
+class JudgeServer:
+    """A judge's server as a context: entering starts it and waits until it takes requests; leaving ends it.
+
+    Args:
+        serving: what is started.
+        folder: the run's, for the log.
+
+    Raises:
+        ModelError: on entering: it is not installed, ends at its start, or does not take requests in time.
+    """
+
+    def __init__(self, serving: Serving, folder: Path) -> None:
+        self._serving, self.log = serving, folder / LOG
+        self.key = serving.api_key or secrets.token_hex(24)
+        self.port = serving.port
+        self._process: subprocess.Popen[str] | None = None
+        self._is_ready = False
+
+    @property
+    def url(self) -> str:
+        """Address up to ``/v1``."""
+        host = self._serving.host
+        shown = "127.0.0.1" if host == "0.0.0.0" else f"[{host}]" if ":" in host else host
+        return f"http://{shown}:{self.port}/v1"
+
+    def __enter__(self) -> JudgeServer:
+        check_program(self._serving)
+        note_secrets([self.key])
+        self.port = self.port or _free_port(self._serving.host)
+        serving = self._serving
+        logger.info("starting {} with the judge {} at {}; log: {}", serving.name, serving.model, self.url, self.log)
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        self.log.unlink(missing_ok=True)  # an earlier start's
+        self._process = subprocess.Popen(
+            [
+                sys.executable, "-m", "lmms_eval.judges.serving.keeper", str(os.getpid()), str(self.log),
+                serving.program.key, serving.program.module, *serving.command(self.port),
+            ],
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            env=self._environment(), start_new_session=True,
+        )  # fmt: skip
+        try:
+            self._wait()
+        except BaseException:
+            self._end()
+            raise
+        self._is_ready = True
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process is not None and self._process.poll() is not None:
+            logger.warning("the judge's server ended before the run did; its log: {}", self.log)
+        self._end()
+
+    def _environment(self) -> dict[str, str]:
+        """This process's, without what makes a part of a launch of it."""
+        kept = {name: value for name, value in os.environ.items() if name not in LAUNCHER_VARIABLES}
+        kept["PYTHONPATH"] = os.pathsep.join([_ROOT, *filter(None, [kept.get("PYTHONPATH")])])
+        gpus = {} if self._serving.gpus is None else {VISIBLE: self._serving.gpus}
+        return {**kept, **gpus, KEY: self.key}
+
+    def _wait(self) -> None:
+        assert self._process is not None
+        begin = time.monotonic()
+        while not self._answers():
+            if self._process.poll() is not None:
+                code = (self._process.communicate()[1] or "").strip()
+                raise ModelError(self._told(f"ended at its start{f' (code {code})' if code.isdigit() else ''}"))
+            if time.monotonic() - begin > self._serving.timeout_s:
+                raise ModelError(
+                    self._told(f"takes no requests after {self._serving.timeout_s:g} s (timeout=... gives it longer)")
+                )
+            time.sleep(LOOK_S)
+        logger.info("the judge's server takes requests after {:.0f} s", time.monotonic() - begin)
+
+    def _answers(self) -> bool:
+        address = f"{self.url.removesuffix('/v1')}{self._serving.program.ready}"
+        request = urllib.request.Request(address, headers={"Authorization": f"Bearer {self.key}"})
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        try:
+            with opener.open(request, timeout=5) as answer:
+                return bool(answer.status == 200)
+        except (OSError, ValueError):  # not there yet, or still loading: URLError and HTTPError are of OSError
+            return False
+
+    def _told(self, what: str) -> str:
+        tail = self.log.read_bytes()[-TAIL_BYTES:].decode("utf-8", "replace").strip() if self.log.exists() else ""
+        serving = self._serving
+        said = f"\nThe end of its log ({self.log}):\n{tail}" if tail else f"; its log is {self.log}"
+        return f"--launcher_args: {serving.name} with {serving.model} {what}{said}"
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        assert process.stdin is not None  # both were asked for
+        assert process.stderr is not None
+        with contextlib.suppress(OSError):
+            process.stdin.close()
+        try:
+            process.wait(ENDING_S + 5.0)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, 9)
+            process.wait()
+        process.stderr.close()
+
+
+def _free_port(host: str) -> int:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        try:
+            probe.bind((host, 0))
+        except OSError as error:
+            raise ModelError(f"--launcher_args: host={host} is no address of this machine: {error}") from error
+        return int(probe.getsockname()[1])

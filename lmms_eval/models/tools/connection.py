@@ -1,0 +1,223 @@
+"""A session with a server that speaks the Model Context Protocol over standard input and output."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import sys
+import tempfile
+import threading
+import weakref
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from lmms_eval.errors import ModelError
+
+_CLOSING_S = 10.0
+_PING_S = 5.0
+_TAIL_BYTES = 2000
+"""What is told of a server's standard error where it does not start."""
+Work = Callable[[Any], Awaitable[Any]]
+
+
+class ServerEndedError(ModelError):
+    """The server does not start, or it ended or fell silent while it was asked."""
+
+
+class NoAnswerError(ModelError):
+    """One question was not answered in time."""
+
+
+class ToolSession:
+    """A tool server: a Python script that this process runs, started at the first question and kept until ``close``.
+
+    Questions may come from several threads and event loops; they share one session. A server that has ended, or
+    answers nothing, is started anew by the next question. The package mcp must be installed.
+
+    Args:
+        server_path: the script.
+        limit_s: bound of each question in seconds.
+        start_s: bound of the start; by default ``limit_s``.
+    """
+
+    def __init__(self, server_path: str, limit_s: float, start_s: float | None = None) -> None:
+        self.server_path, self._limit_s = server_path, limit_s
+        self._start_s = limit_s if start_s is None else start_s
+        self._lock = threading.Lock()
+        self._connection: _Connection | None = None
+        self.starts = 0
+        """How often the server was started."""
+
+    async def functions(self) -> list[dict[str, Any]]:
+        """List the tools in the form of ``tools`` of a chat completion request. Raises ``ModelError``."""
+        found: list[dict[str, Any]] = await self._asked("the list of tools", _functions)
+        return found
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        """Call a tool and return its result as the package mcp gives it: ``content`` is a list of parts.
+
+        Raises:
+            ServerEndedError: the server does not start, or ended meanwhile; the next question starts another one.
+            NoAnswerError: no result in time.
+            ModelError: the server refuses the call.
+        """
+        return await self._asked(f"tool {name!r}", lambda session: session.call_tool(name, dict(arguments)))
+
+    def close(self) -> None:
+        """End the session and its server."""
+        with self._lock:
+            connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    async def _asked(self, asked_for: str, work: Work) -> Any:
+        connection = await asyncio.to_thread(self._connected)
+        where = f"MCP server {self.server_path}: {asked_for}"
+        try:
+            return await asyncio.wrap_future(connection.submit(work, self._limit_s))
+        except TimeoutError as error:
+            await self._is_alive(connection)
+            raise NoAnswerError(f"{where}: no answer within {self._limit_s:g} s") from error
+        except Exception as error:
+            kind = ModelError if await self._is_alive(connection) else ServerEndedError
+            raise kind(f"{where}: {type(error).__name__}: {error}") from error
+
+    def _connected(self) -> _Connection:
+        with self._lock:
+            if self._connection is None:
+                connection = _Connection(self.server_path, self._start_s)
+                weakref.finalize(self, connection.close)
+                self._connection = connection
+                self.starts += 1
+            return self._connection
+
+    async def _is_alive(self, connection: _Connection) -> bool:
+        """Tell whether the server answers at all; one that does not is dropped."""
+        try:
+            await asyncio.wrap_future(connection.submit(lambda session: session.send_ping(), _PING_S))
+        except Exception:  # noqa: BLE001 - whatever it is, the session does not answer
+            with self._lock:
+                if self._connection is connection:
+                    self._connection = None
+            await asyncio.to_thread(connection.close)
+            return False
+        return True
+
+
+class _Connection:
+    """One session with one server process, in an event loop of its own: a session must be left where it was entered."""
+
+    def __init__(self, server_path: str, limit_s: float) -> None:
+        self._server_path = server_path
+        self._session: concurrent.futures.Future[Any] = concurrent.futures.Future()
+        # What the server says on standard error would run through the progress on the terminal.
+        self._said = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - see ``close``
+        self._loop = asyncio.new_event_loop()
+        self._ended = asyncio.Event()
+        self._lock = threading.Lock()
+        self._is_open = True
+        """Work may be given to the loop."""
+        self._thread = threading.Thread(target=self._run, name="mcp-session", daemon=True)
+        self._thread.start()
+        try:
+            self._session.result(limit_s)
+        except Exception as error:
+            told = self._last_words()
+            self.close()
+            raise ServerEndedError(
+                f"the MCP server {server_path} does not start: {type(error).__name__}: {error}; "
+                f"try {sys.executable} {server_path}{told}"
+            ) from error
+
+    def submit(self, work: Work, limit_s: float) -> concurrent.futures.Future[Any]:
+        """Do work with the session, in its loop."""
+        with self._lock:
+            if not self._is_open:
+                raise ConnectionError("the session has ended")
+            return asyncio.run_coroutine_threadsafe(self._bounded(work, limit_s), self._loop)
+
+    async def _bounded(self, work: Work, limit_s: float) -> Any:
+        working = asyncio.ensure_future(work(self._session.result()))
+        ended = asyncio.ensure_future(self._ended.wait())
+        try:
+            await asyncio.wait((working, ended), timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+            if working.done():
+                return working.result()
+            raise ConnectionError("the session was ended") if ended.done() else TimeoutError
+        finally:
+            working.cancel()
+            ended.cancel()
+
+    def close(self) -> None:
+        with self._lock:
+            if self._is_open:
+                self._loop.call_soon_threadsafe(self._ended.set)
+        self._thread.join(_CLOSING_S)
+        with self._lock:  # several may notice at once that a server has ended
+            self._said.close()
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._live())
+
+    def _last_words(self) -> str:
+        self._said.seek(0)
+        told = self._said.read()[-_TAIL_BYTES:].strip()
+        return f"\nIt said:\n{told}" if told else ""
+
+    async def _live(self) -> None:
+        from mcp import ClientSession, StdioServerParameters, stdio_client
+
+        server = StdioServerParameters(command=sys.executable, args=[self._server_path])
+        try:
+            async with (
+                stdio_client(server, errlog=self._said) as (reading, writing),
+                ClientSession(reading, writing) as session,
+            ):
+                start = asyncio.ensure_future(session.initialize())
+                end = asyncio.ensure_future(self._ended.wait())
+                await asyncio.wait((start, end), return_when=asyncio.FIRST_COMPLETED)
+                if start.done():
+                    start.result()
+                    self._session.set_result(session)
+                    await end
+                start.cancel()
+        except Exception as error:  # noqa: BLE001 - of foreign code, told to whoever waits for the session
+            if not self._session.done():
+                self._session.set_exception(error)
+        finally:
+            await self._leave()
+
+    async def _leave(self) -> None:
+        """Let whatever is being done end by itself: cancelled by the loop, it would look as if its caller were."""
+        with self._lock:
+            self._is_open = False
+        self._ended.set()
+        await asyncio.sleep(0)
+        if others := asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.wait(others, timeout=1.0)
+
+
+async def _functions(session: Any) -> list[dict[str, Any]]:
+    from mcp.types import PaginatedRequestParams
+
+    page = wire(await session.list_tools())
+    tools = page["tools"]
+    while (cursor := page.get("nextCursor")) is not None:
+        page = wire(await session.list_tools(params=PaginatedRequestParams(cursor=cursor)))
+        tools += page["tools"]
+    return [{"type": "function", "function": _function(tool)} for tool in tools]
+
+
+def _function(tool: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": tool["name"],
+        "description": tool.get("description") or "",
+        "parameters": tool["inputSchema"],
+    }
+
+
+def wire(value: Any) -> dict[str, Any]:
+    """Return an object of the package by the names of the protocol, which its releases do not change."""
+    named: dict[str, Any] = value.model_dump(by_alias=True, mode="json")
+    return named
