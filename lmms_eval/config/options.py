@@ -24,7 +24,6 @@ from lmms_eval.config.option import (
     TASKS,
     TRACKERS,
     Option,
-    later,
     option,
     run,
 )
