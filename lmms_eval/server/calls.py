@@ -50,7 +50,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back for a call.
+    """Answer to a call, or the reason why there is none.
 
     Args:
         status: code of the answer; 0 if there is none, as the server cannot be reached.
@@ -173,7 +173,7 @@ def _content(call: Call, reply: Reply) -> dict[str, Any]:
 
 
 def _reason(value: Any, content: bytes) -> str:
-    """What a refusal says: a text, or the fields of the request that are wrong."""
+    """Read a refusal: a text, or the fields of the request that are wrong."""
     detail = value.get("detail") if isinstance(value, dict) else None
     if isinstance(detail, str):
         return detail

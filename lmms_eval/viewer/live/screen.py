@@ -89,8 +89,7 @@ class RunsScreen(App[None]):
         self._entries = sorted(told["runs"], key=lambda entry: not (entry.get("live") or {}).get("is_going"))
         _fill(self.query_one("#runs", DataTable), [run_cells(entry) for entry in self._entries])
         self._show_chosen()
-        problem = told["view"]["problem"]
-        lines = [*([one_line(problem)] if problem else []), *map(one_line, self._log_lines())]
+        lines = [*map(one_line, told["view"]["problems"]), *map(one_line, self._log_lines())]
         self.query_one("#log", Static).update(Text("\n".join(lines)))
 
     def _show_chosen(self) -> None:
