@@ -17,6 +17,7 @@ from lmms_eval.utils.task_files import read_table
 MEANINGS = Path(__file__).with_name("arguments.tsv")
 Kind = Literal["switch", "whole number", "number", "JSON", "text"]
 _KINDS: Mapping[Any, Kind] = {bool: "switch", int: "whole number", float: "number", dict: "JSON"}
+_MODEL = ("model", "pretrained")
 _NAMES = {kind.__name__: kind for kind in (bool, int, float, dict)}
 
 
@@ -56,7 +57,7 @@ def arguments_of(name: str, cls: type[Any]) -> tuple[Argument, ...]:
     others = _other_names(cls)
     stated = [one for one in _stated(cls) if one.name not in others]
     found = [_argument(one, name, others) for one in stated if not ignored_arguments(cls, [one.name])]
-    return tuple(sorted(found, key=lambda one: not (one.is_required or one.is_first)))
+    return tuple(sorted(found, key=lambda one: (one.name not in _MODEL, not (one.is_required or one.is_first))))
 
 
 def _stated(cls: type[Any]) -> Iterator[_Stated]:
@@ -92,15 +93,15 @@ def _other_names(cls: type[Any]) -> Mapping[str, str]:
 
 
 def _argument(stated: _Stated, model: str, others: Mapping[str, str]) -> Argument:
-    name, (kind, choices) = stated.name, _kind(stated.annotation)
+    name, (kind, choices) = stated.name, kind_of(stated.annotation)
     meaning, is_first = _meaning(name, model)
-    needed = stated.default is inspect.Parameter.empty or (name in ("model", "pretrained") and not stated.default)
+    needed = stated.default is inspect.Parameter.empty or (name in _MODEL and not stated.default)
     default = stated.default if isinstance(stated.default, bool | int | float | str) else None
     own = tuple(sorted(other for other, target in others.items() if target == name))
     return Argument(name, kind, default, needed, choices, meaning, own, is_first, is_secret_key(name))
 
 
-def _kind(annotation: Any) -> tuple[Kind, tuple[str, ...]]:
+def kind_of(annotation: Any) -> tuple[Kind, tuple[str, ...]]:
     """Read an annotation, which may be the text of one: kind, and choices where it names them."""
     if isinstance(annotation, str):
         parts = [part.strip() for part in annotation.split("|")]
