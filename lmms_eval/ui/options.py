@@ -53,6 +53,6 @@ def option_choices(refused: Collection[str] = ()) -> tuple[OptionChoice, ...]:
                 option.text,
                 option.metavar,
                 option.name in USUAL,
-            )  # fmt: skip
+            )
         )
     return tuple(sorted(found, key=lambda one: GROUPS.index(one.group)))

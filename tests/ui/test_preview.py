@@ -103,13 +103,7 @@ def test_mistakes_in_files_are_told_by_name_and_line() -> None:
 
 @pytest.mark.parametrize(
     ("text", "line"),
-    [
-        ("a: [", 1),
-        ("model: hf\nmodel: hf2\n", 2),
-        ("- {model: a}\n- {model: b}\n", None),
-        ("just text", None),
-        ("", None),
-    ],
+    [("a: [", 1), ("model: hf\nmodel: hf2\n", 2), ("- {model: a}\n- {model: b}\n", 0), ("just text", 0), ("", 0)],
 )
 def test_texts_that_are_no_request(text: str, line: int) -> None:
     found = read_request(text)
