@@ -94,6 +94,22 @@ class JournalError(LmmsEvalError):
     """The record of the run cannot be written or read back."""
 
 
+class JobStoreError(LmmsEvalError):
+    """The server's list of jobs cannot be read or written."""
+
+
+class RequestError(UsageError):
+    """A request to the server is wrong; the message names the field."""
+
+
+class RefusedRequestError(RequestError):
+    """A request asks for what the server was not started with; the message names the flag."""
+
+
+class RepeatedKeyError(RequestError):
+    """Two different requests were submitted with the same key."""
+
+
 class AggregationError(LmmsEvalError):
     """A task's own aggregation raised; the samples are kept."""
 

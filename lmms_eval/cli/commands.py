@@ -62,7 +62,7 @@ COMMANDS = {
         Command("version", "versions of lmms-eval and what it runs on", "version"),
         Command("ui", "web page"),
         Command("tui", "interactive screen"),
-        Command("serve", "HTTP server"),
+        Command("serve", "evaluation server: jobs over HTTP that survive it", "serve"),
         Command("mcp", "tool server for assistants"),
     )
 }

@@ -43,10 +43,10 @@ class Owner:
 
 
 def this_process() -> Owner:
-    return Owner(socket.gethostname(), os.getpid(), _start_time(os.getpid()) or "")
+    return Owner(socket.gethostname(), os.getpid(), start_time(os.getpid()) or "")
 
 
-def _start_time(pid: int) -> str | None:
+def start_time(pid: int) -> str | None:
     """Start time of a live process, ``""`` where the system does not tell, ``None`` if there is no such process."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
@@ -238,7 +238,7 @@ def _owner(content: bytes) -> Owner | None:
 def _is_alive(owner: Owner, heartbeat_age_s: float) -> bool:
     if owner.host != socket.gethostname():
         return heartbeat_age_s < STALE_AFTER_S
-    started = _start_time(owner.pid)
+    started = start_time(owner.pid)
     if started is None:
         return False
     return not (started and owner.started) or started == owner.started

@@ -1,0 +1,78 @@
+"""``lmms-eval serve``."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lmms_eval.cli.arguments import CommandParser, command_parser
+from lmms_eval.cli.output import emit
+from lmms_eval.cli.source import plugins_of_environment
+from lmms_eval.utils.arguments import comma_list
+
+if TYPE_CHECKING:
+    from lmms_eval.server.settings import ServerSettings
+
+
+def run(arguments: Sequence[str]) -> int:
+    given = _parser().parse_args(list(arguments))
+    from lmms_eval.utils.logging import configure_logging
+
+    configure_logging(given.verbosity)
+    from lmms_eval.server.serving import serve
+
+    serve(_settings(given), emit)
+    return 0
+
+
+def _settings(given: Namespace) -> ServerSettings:
+    from lmms_eval.server.settings import ServerSettings, default_folder
+
+    return ServerSettings(
+        host=given.host,
+        port=given.port,
+        folder=Path(given.folder).expanduser() if given.folder else default_folder(),
+        gpus=comma_list(given.gpus),
+        parallel=given.parallel,
+        max_completed_jobs=given.max_completed_jobs,
+        delete_files=given.delete_files,
+        allow_paths=tuple(given.allow_path),
+        allow_code=given.allow_code,
+        include_paths=tuple(str(Path(path).expanduser().absolute()) for path in given.include_path),
+        plugins=(*plugins_of_environment(), *comma_list(given.plugins)),
+        data_root=str(Path(given.data_root).expanduser().absolute()) if given.data_root else None,
+        leave_running=given.leave_running,
+    )
+
+
+def _parser() -> CommandParser:
+    parser = command_parser("serve")
+    add = parser.add_argument
+    add("--host", default="127.0.0.1", metavar="ADDRESS", help="default: %(default)s")
+    add("--port", type=int, default=8000, metavar="N", help="0: any that is free; default: %(default)s")
+    add("--folder", metavar="DIR", help="list of jobs and their files; default: ~/.local/share/lmms_eval/server")
+    add("--gpus", metavar="N,N", help="GPUs that are given out to jobs, by their numbers")
+    add("--parallel", type=int, metavar="N", help="jobs side by side; default: one for each GPU given out, else 1")
+    add("--max_completed_jobs", type=int, default=100, metavar="N", help="ended jobs in the list; default: %(default)s")
+    add("--delete_files", action="store_true", help="a job that leaves the list leaves no files either")
+    add(
+        "--allow_path", action="append", default=[], metavar="DIR|URL",
+        help="folder or address that requests may name; repeatable",
+    )  # fmt: skip
+    add("--allow_code", action="store_true", help="requests may bring code: trust_remote_code, include_path, plugins")
+    add(
+        "--include_path",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="folder with more task YAML files; repeatable",
+    )
+    add("--plugins", metavar="NAME,NAME", help="packages with models and tasks")
+    add("--data_root", metavar="DIR", help="folder with local data of benchmarks")
+    add("--leave_running", action="store_true", help="jobs go on running when the server is told to end")
+    from lmms_eval.config.options import LEVELS
+
+    add("--verbosity", default="INFO", type=str.upper, choices=LEVELS, metavar="LEVEL")
+    return parser

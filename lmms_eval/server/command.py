@@ -1,0 +1,98 @@
+"""The command line of a job's run, and the environment in which it starts."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+import lmms_eval
+from lmms_eval.server.folder import JobFolder
+from lmms_eval.utils.launch import LAUNCHER_VARIABLES, VISIBLE
+
+TOKEN_VARIABLE = "LMMS_EVAL_SERVER_TOKEN"
+_OF_LAUNCHERS = ("TORCHELASTIC_", "ACCELERATE_", "OMPI_COMM_WORLD_", "PMI_", "SLURM_PROCID", "SLURM_LOCALID")
+_NOT_OPTIONS = frozenset({"num_gpus", "output_dir"})
+
+
+@dataclass(frozen=True, slots=True)
+class Additions:
+    """Tasks and models that the server offers beside the built-in ones: part of every run."""
+
+    include_paths: tuple[str, ...] = ()
+    plugins: tuple[str, ...] = ()
+    data_root: str | None = None
+
+    def join(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Join them with the options of a request."""
+        joined = dict(options)
+        for name, own in (("include_path", self.include_paths), ("plugins", self.plugins)):
+            stated = options.get(name) or ()
+            both = [*own, *([stated] if isinstance(stated, str) else stated)]
+            if both:
+                joined[name] = both
+        if self.data_root is not None:
+            joined.setdefault("data_root", self.data_root)
+        return joined
+
+
+def run_options(request: Mapping[str, Any], folder: JobFolder, gpus: Sequence[str]) -> dict[str, Any]:
+    """Make the options of the run, by name, that a submission asks for."""
+    options = {name: value for name, value in request.items() if name not in _NOT_OPTIONS and value is not None}
+    stated = request.get("output_dir")
+    options["output_path"] = str(folder.work / Path(stated).expanduser() if stated else folder.output)
+    if gpus and str(options.get("device", "")).startswith("cuda:"):
+        options["device"] = "cuda"  # the one that the run sees
+    return options
+
+
+def write_config(options: Mapping[str, Any], folder: JobFolder) -> None:
+    """Write the options of the run where its command finds them. Raises ``OSError``."""
+    # YAML's own writer: every text comes back as it was, whatever commas, quotes and control characters it has.
+    text = yaml.safe_dump(dict(options), allow_unicode=True, sort_keys=False)
+    folder.config_file.write_text(text, encoding="utf-8")
+
+
+def command_line(request: Mapping[str, Any], folder: JobFolder, continues: bool) -> list[str]:
+    """Make the command of a run as a list of words: no shell reads it.
+
+    Args:
+        request: the submission.
+        folder: the job's folder, which holds the options.
+        continues: the run was begun before: it goes on from its journal, also where all was answered.
+    """
+    processes = int(request.get("num_gpus") or 1)
+    words = [sys.executable, "-m"]
+    if processes > 1:
+        words += ["accelerate.commands.accelerate_cli", "launch", "--multi_gpu", "--num_processes", str(processes)]
+        words += ["--main_process_port", "0", "-m"]
+    words += ["lmms_eval", "--config", str(folder.config_file)]
+    # In a folder that other runs write into too, a complete run of the same options may be another job's.
+    return [*words, "--resume"] if continues and not request.get("output_dir") else words
+
+
+def environment(environ: Mapping[str, str], gpus: Sequence[str] | None) -> dict[str, str]:
+    """Make the environment of a run from the server's: nothing of a launcher's, nothing of the server's own secrets.
+
+    Args:
+        environ: the server's variables.
+        gpus: the GPUs that the run may use; ``None`` leaves them as they are.
+    """
+    kept = {
+        name: value
+        for name, value in environ.items()
+        if name not in LAUNCHER_VARIABLES and name != TOKEN_VARIABLE and not name.startswith(_OF_LAUNCHERS)
+    }
+    package = str(Path(lmms_eval.__file__).resolve().parents[1])
+    paths = [os.path.abspath(part) for part in kept.get("PYTHONPATH", "").split(os.pathsep) if part]
+    if "site-packages" not in package:  # started from a checkout
+        paths = [package, *(part for part in paths if part != package)]
+    if paths:
+        kept["PYTHONPATH"] = os.pathsep.join(paths)
+    kept |= {"PYTHONUNBUFFERED": "1", "PYTHONSAFEPATH": "1"}
+    return kept if gpus is None else {**kept, VISIBLE: ",".join(gpus)}

@@ -1,0 +1,156 @@
+"""The log of a job: bounded on disk, with its beginning and its end kept; places in it stay what they were.
+
+It is kept in parts, each a file named by the place (in bytes) of its first byte in the whole. The first part stays, and
+the last two; parts between them are deleted while the job writes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PART_BYTES = 4 << 20
+_LAST_PARTS = 2
+_SUFFIX = ".log"
+_TAIL_BYTES = 256 << 10
+"""Bytes in which the last lines are looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    start: int
+    path: Path
+
+    @property
+    def end(self) -> int:
+        return self.start + self.path.stat().st_size
+
+
+def _parts(folder: Path) -> list[_Part]:
+    try:
+        names = [path for path in folder.iterdir() if path.suffix == _SUFFIX and path.stem.isdigit()]
+    except FileNotFoundError:
+        return []
+    return sorted((_Part(int(path.stem), path) for path in names), key=lambda part: part.start)
+
+
+@dataclass(slots=True)
+class LogWriter:
+    """Writes the parts, going on behind what is there. What the disk does not take is counted and dropped."""
+
+    folder: Path
+    part_bytes: int = PART_BYTES
+    _end: int = field(init=False, default=0)
+    _handle: int | None = field(init=False, default=None)
+    _part_end: int = field(init=False, default=0)
+    _lost: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        parts = _parts(self.folder)
+        self._end = parts[-1].end if parts else 0
+
+    def write(self, data: bytes) -> None:
+        """Append to the log. It never raises: a job goes on where its log cannot be kept."""
+        if self._lost and not self._append(f"[{self._lost} bytes of the log could not be written]\n".encode()):
+            self._lost += len(data)
+            return
+        self._lost = 0
+        if not self._append(data):
+            self._lost += len(data)
+
+    def close(self) -> None:
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+    def _append(self, data: bytes) -> bool:
+        view = memoryview(data)
+        try:
+            while view:
+                if self._handle is None or self._end >= self._part_end:
+                    self._begin_part()
+                assert self._handle is not None
+                written = os.write(self._handle, view[: self._part_end - self._end])
+                self._end += written
+                view = view[written:]
+        except OSError:
+            return False
+        return True
+
+    def _begin_part(self) -> None:
+        self.close()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / f"{self._end:016d}{_SUFFIX}"
+        self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._part_end = self._end + self.part_bytes
+        for part in _parts(self.folder)[1:-_LAST_PARTS]:
+            part.path.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of a log."""
+
+    data: bytes
+    next: int
+    """Place behind it."""
+    left_out: int = 0
+    """Bytes before it that are not kept any longer."""
+
+    def text(self) -> str:
+        """The piece as text, with a line in the place of what is not kept."""
+        gap = f"[{self.left_out} bytes of the log are not kept]\n" if self.left_out else ""
+        return gap + self.data.decode("utf-8", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class JobLog:
+    """Reads the log of a job, also while it is written."""
+
+    folder: Path
+
+    @property
+    def end(self) -> int:
+        """The place behind the last byte."""
+        parts = _parts(self.folder)
+        return parts[-1].end if parts else 0
+
+    def read(self, place: int, most: int) -> Piece:
+        """Read up to ``most`` bytes from a place on; empty at the end. Raises ``OSError``."""
+        for part in _parts(self.folder):
+            try:
+                end = part.end
+                if place >= end:
+                    continue
+                begin = max(place, part.start)
+                with open(part.path, "rb") as file:
+                    file.seek(begin - part.start)
+                    data = file.read(min(most, end - begin))
+            except FileNotFoundError:  # deleted meanwhile
+                continue
+            return Piece(data, begin + len(data), begin - place)
+        return Piece(b"", place)
+
+    def lines(self, piece_bytes: int = 1 << 20) -> Iterator[str]:
+        """Go through the log's lines, each with its end. Raises ``OSError``."""
+        place, rest = 0, ""
+        while (piece := self.read(place, piece_bytes)).data:
+            whole = (rest + piece.text()).splitlines(keepends=True)
+            rest = "" if whole[-1].endswith("\n") and len(whole[-1]) < piece_bytes else whole.pop()
+            if len(rest) > piece_bytes:
+                whole.append(rest)
+                rest = ""
+            yield from whole
+            place = piece.next
+        if rest:
+            yield rest
+
+    def last_lines(self, count: int) -> list[str]:
+        """Read the last lines. Raises ``OSError``."""
+        piece = self.read(max(0, self.end - _TAIL_BYTES), _TAIL_BYTES)
+        data = piece.data
+        while (more := self.read(piece.next, _TAIL_BYTES)).data:
+            data, piece = data + more.data, more
+        return data.decode("utf-8", "replace").splitlines()[-count:]

@@ -1,0 +1,152 @@
+"""The process beside each job: starts its run, keeps its log, ends it whole, and notes durably how it has ended.
+
+It outlives the server, and is found again by the lock on the job's folder: ``python -m lmms_eval.server.keeper FOLDER``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from lmms_eval.errors import JournalError
+from lmms_eval.server.descendants import adopt_orphans, descendants, end_with_parent, kill_descendants
+from lmms_eval.server.folder import Exit, JobFolder
+from lmms_eval.server.job import now
+from lmms_eval.server.job_log import LogWriter
+from lmms_eval.storage.run_folder import start_time
+
+POLL_S = 0.1
+_READ_BYTES = 1 << 16
+_DRAIN_S = 2.0
+"""After the end of everything that could write: seconds for what is still in the pipe."""
+_RETRY_S = 1.0
+
+
+@dataclass(slots=True)
+class Keeper:
+    """Runs the command of a job's folder to its end."""
+
+    folder: JobFolder
+    _is_suspended: bool = field(init=False, default=False)
+    _asked_at: float | None = field(init=False, default=None)
+
+    def run(self) -> None:
+        """Start the run and wait for its end. Raises ``OSError`` where the folder cannot be used."""
+        start = self.folder.read(self.folder.start_file)
+        command = [str(word) for word in start.get("command", [])]
+        self.folder.reserve_exit()
+        if self.folder.cancel_file.exists():
+            self._note(Exit(-signal.SIGTERM, now(), "cancelled before it was started"))
+            return
+        for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(name, self._suspend)
+        log = LogWriter(self.folder.log)
+        try:
+            child = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                cwd=self.folder.work,
+                start_new_session=True,
+                preexec_fn=end_with_parent,
+            )
+        except OSError as error:
+            self._note(Exit(127, now(), f"the run cannot be started: {error.strerror or error}"))
+            return
+        with contextlib.suppress(JournalError):  # only for ending it should this process be killed
+            self.folder.write(self.folder.child_file, {"pid": child.pid, "started": start_time(child.pid)})
+        code = self._wait(child, log, float(start.get("grace_s", 30.0)))
+        log.close()
+        if not self._is_suspended or code == 0:
+            self._note(Exit(code, now()))
+
+    def _suspend(self, _number: int, _frame: FrameType | None) -> None:
+        self._is_suspended = True
+
+    def _wait(self, child: subprocess.Popen[bytes], log: LogWriter, grace_s: float) -> int:
+        """Keep the log until the run and all processes below it are gone; return the run's exit code."""
+        assert child.stdout is not None
+        pipe = child.stdout.fileno()
+        os.set_blocking(pipe, False)
+        with selectors.DefaultSelector() as selector, child.stdout:
+            selector.register(pipe, selectors.EVENT_READ)
+            while child.poll() is None:
+                if selector.select(POLL_S):
+                    self._copy(pipe, log, selector)
+                self._end_where_asked(child, grace_s)
+            kill_descendants()  # whatever it has left behind
+            deadline = time.monotonic() + _DRAIN_S
+            while selector.get_map() and selector.select(POLL_S) and time.monotonic() < deadline:
+                self._copy(pipe, log, selector)
+        return int(child.returncode)
+
+    def _copy(self, pipe: int, log: LogWriter, selector: selectors.BaseSelector) -> None:
+        with contextlib.suppress(BlockingIOError):
+            data = os.read(pipe, _READ_BYTES)
+            if data:
+                log.write(data)
+            else:
+                selector.unregister(pipe)
+
+    def _end_where_asked(self, child: subprocess.Popen[bytes], grace_s: float) -> None:
+        """Tell the run to end, once; kill it and everything below it when its time is over."""
+        if self._asked_at is None:
+            if self.folder.cancel_file.exists():
+                self._is_suspended = False
+            elif self.folder.suspend_file.exists():
+                self._is_suspended = True
+            elif not self._is_suspended:
+                return
+            self._asked_at = time.monotonic()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGTERM)
+        elif time.monotonic() > self._asked_at + grace_s:
+            for pid in descendants(os.getpid()):
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+
+    def _note(self, ended: Exit) -> None:
+        """Write the end down, and try again while the disk does not take it."""
+        while True:
+            try:
+                self.folder.write_exit(ended)
+            except OSError:
+                time.sleep(_RETRY_S)
+            else:
+                return
+
+
+def end_leftover(folder: JobFolder) -> None:
+    """Kill the process that an earlier keeper has started, should it have outlived that one."""
+    child: dict[str, Any] = folder.read(folder.child_file)
+    pid, started = child.get("pid"), child.get("started")
+    if isinstance(pid, int) and pid > 1 and started and start_time(pid) == started:
+        with contextlib.suppress(OSError):
+            os.killpg(pid, signal.SIGKILL)
+        while start_time(pid) == started:
+            time.sleep(POLL_S)
+
+
+def main(arguments: list[str]) -> int:
+    folder = JobFolder(Path(arguments[0]))
+    if folder.hold() is None or folder.exit() is not None:
+        return 0
+    adopt_orphans()
+    end_leftover(folder)
+    folder.work.mkdir(exist_ok=True)
+    Keeper(folder).run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

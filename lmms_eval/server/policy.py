@@ -1,0 +1,213 @@
+"""The rules of what a request may ask for: no file, address or code that the server was not started with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from lmms_eval.config.convert import argument_mapping
+from lmms_eval.config.option import Option
+from lmms_eval.config.options import options
+from lmms_eval.errors import ConfigError, RefusedRequestError, RequestError, UsageError
+from lmms_eval.utils.document_ids import parse_ids
+from lmms_eval.utils.redaction import is_secret_key
+
+_CODE = frozenset(
+    {
+        "allow_unsafe_code", "include_path", "logits_processors", "mcp_server_path", "plugins", "reasoning_parser_plugin",
+        "tool_parser_plugin", "trust_remote_code",
+    }
+)  # fmt: skip
+"""Options and arguments by which code that is not the server's would run."""
+_CODE_ENDINGS = ("_cls", "_plugin", "_plugins")
+_OFF = (None, False, "", "false", "False", "0", 0)
+_TASK_FILES = (".yaml", ".yml", ".py")
+_PATH_MARKS = ("FILE", "DIR", "PATH")
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """A plain value in a request, and the keys on the way to it."""
+
+    place: tuple[str, ...]
+    value: Any
+
+    @property
+    def name(self) -> str:
+        return ".".join(self.place)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What requests may ask for.
+
+    Args:
+        roots: folders in which the paths of requests lie.
+        addresses: servers that requests may name: they are sent the keys of this server's environment.
+        allows_code: requests may bring code (``trust_remote_code``, ``include_path``, plugins, task files).
+    """
+
+    roots: tuple[Path, ...] = ()
+    addresses: tuple[str, ...] = ()
+    allows_code: bool = False
+
+    @classmethod
+    def of_places(cls, places: tuple[str, ...], allows_code: bool = False) -> Policy:
+        """Make the rules of folders and addresses as ``--allow_path`` names them."""
+        addresses = tuple(place.rstrip("/") for place in places if "://" in place)
+        roots = tuple(Path(place).expanduser().resolve() for place in places if "://" not in place)
+        return cls(roots, addresses, allows_code)
+
+    def check(self, request: Mapping[str, Any]) -> None:
+        """Check a request, whose values may be of any form yet.
+
+        Raises:
+            RefusedRequestError: it asks for more than is allowed; the message names the field and the flag.
+            RequestError: a text of arguments cannot be read.
+        """
+        for value in _values(request):
+            self._check_secret(value)
+            self._check_code(value)
+            if isinstance(value.value, str):
+                self._check_text(value)
+
+    def check_path(self, name: str, text: str) -> Path:
+        """Return the path, links followed, if it lies in an allowed folder. Raises ``RefusedRequestError``."""
+        try:
+            path = Path(text).expanduser().resolve()
+        except (OSError, RuntimeError, ValueError) as error:
+            raise RefusedRequestError(f"{name}: no path: {error}") from error
+        if not Path(text).expanduser().is_absolute():
+            raise RefusedRequestError(f"{name}: give an absolute path")
+        if not any(path.is_relative_to(root) for root in self.roots):
+            raise RefusedRequestError(
+                f"{name}: this path lies in no folder that the server allows; it was started with "
+                f"{'--allow_path for others' if self.roots else 'none (--allow_path DIR)'}"
+            )
+        return path
+
+    def _check_secret(self, value: _Value) -> None:
+        if any(is_secret_key(key) for key in value.place) and value.value not in _OFF:
+            raise RefusedRequestError(
+                f"{value.name}: keys come from the server's environment, never from a request: leave it out"
+            )
+
+    def _check_code(self, value: _Value) -> None:
+        named = {key.strip().lower().lstrip("-").replace("-", "_") for key in value.place}
+        is_code = bool(named & _CODE) or any(key.endswith(_CODE_ENDINGS) for key in named)
+        is_file = value.place[0] == "tasks" and isinstance(value.value, str) and _names_file(value.value)
+        if (is_code or is_file) and value.value not in _OFF and not self.allows_code:
+            raise RefusedRequestError(
+                f"{value.name}: it would run code that is not the server's; the server must be started with "
+                "--allow_code for that"
+            )
+
+    def _check_text(self, value: _Value) -> None:
+        text = value.value
+        option = _options().get(value.place[0])
+        if "\0" in text:
+            raise RefusedRequestError(f"{value.name}: no text of an option holds a null character")
+        if "://" in text:
+            for part in text.replace(";", ",").split(","):
+                if "://" in part and not (part.strip().startswith("hf://") or self._allows_address(part.strip())):
+                    raise RefusedRequestError(
+                        f"{value.name}: requests would go to an address that the server does not allow "
+                        "(--allow_path URL)"
+                    )
+        elif _is_path(text, value, option):
+            for part in text.split(",") if option is not None and "," in option.metavar else [text]:
+                self.check_path(value.name, part.strip())
+
+    def _allows_address(self, text: str) -> bool:
+        try:
+            asked = urlsplit(text)
+            place = (asked.scheme, asked.hostname, asked.port)
+            known = [(one.scheme, one.hostname, one.port, one.path) for one in map(urlsplit, self.addresses)]
+        except ValueError:
+            return False
+        if asked.scheme not in ("http", "https") or asked.username is not None or "\\" in text:
+            return False
+        return any(place == (*one[:3],) and f"{asked.path}/".startswith(f"{one[3]}/") for one in known)
+
+
+def _options() -> dict[str, Option]:
+    return {option.name: option for option in options()}
+
+
+def _names_file(task: str) -> bool:
+    return "/" in task or "\\" in task or task.lower().endswith(_TASK_FILES)
+
+
+def _is_path(text: str, value: _Value, option: Option | None) -> bool:
+    """Tell whether a text names a place on this machine. A relative one leads into the job's own working folder, but
+    for files that are to be read: they would have to be there."""
+    stripped = text.strip()
+    if stripped.startswith(("/", "~")) or ".." in stripped.replace("\\", "/").split("/"):
+        return True
+    if option is None or len(value.place) > 1 or not stripped:
+        return False
+    match option.name:
+        case "output_path" | "use_cache" | "plugins":
+            return False
+        case "ids":
+            return not _are_numbers(stripped)
+        case "prices":
+            return stripped != "litellm"
+        case "baseline":
+            return "/" in stripped
+    return any(mark in option.metavar for mark in _PATH_MARKS)
+
+
+def _are_numbers(text: str) -> bool:
+    try:
+        parse_ids(text)
+    except UsageError:
+        return False
+    return True
+
+
+def _values(request: Mapping[str, Any]) -> Iterator[_Value]:
+    """Go through all plain values, those in texts of the form ``k=v,k=v`` too."""
+    for name, value in request.items():
+        if isinstance(value, str) and name.endswith(("_args", "_kwargs")):
+            try:
+                value = argument_mapping(value, name)
+            except ConfigError as error:
+                raise RequestError(str(error)) from None
+        yield from _within(value, (name,))
+
+
+def _within(value: Any, place: tuple[str, ...]) -> Iterator[_Value]:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield _Value((*place, str(key)), str(key))
+            yield from _within(item, (*place, str(key)))
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _within(item, place)
+    else:
+        yield _Value(place, os.fspath(value) if isinstance(value, os.PathLike) else value)
+
+
+def without_paths(text: str) -> str:
+    """Leave of every absolute path in a text its last part, for readers on other machines."""
+    return "".join(_last_part(word) for word in _words(text))
+
+
+def _words(text: str) -> Iterator[str]:
+    start = 0
+    for place, sign in enumerate(text):
+        if sign.isspace() or sign in "'\"`()[]{},;:=<>|":
+            yield text[start:place]
+            yield sign
+            start = place + 1
+    yield text[start:]
+
+
+def _last_part(word: str) -> str:
+    is_path = word.startswith("/") and not word.startswith("//") and len(word) > 1  # not the rest of an address
+    return "…/" + word.rstrip("/").rpartition("/")[2] if is_path else word

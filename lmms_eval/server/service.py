@@ -1,0 +1,126 @@
+"""The service below the endpoints: submissions are checked, stored, run; jobs are told. HTTP stands above it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+from lmms_eval.errors import UsageError
+from lmms_eval.server.command import Additions
+from lmms_eval.server.gpus import Room
+from lmms_eval.server.job import Job
+from lmms_eval.server.policy import Policy
+from lmms_eval.server.recovery import open_store
+from lmms_eval.server.requests import check_options, read_body
+from lmms_eval.server.scheduler import Plan, Scheduler
+from lmms_eval.server.settings import ServerSettings
+from lmms_eval.server.store import Submission
+
+
+class Service:
+    """An evaluation server without its network.
+
+    Raises:
+        UsageError: its folder cannot be made, or another server uses it.
+        JobStoreError: the list of jobs cannot be opened.
+    """
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self.settings = settings
+        jobs = settings.folder.absolute() / "jobs"
+        try:
+            jobs.mkdir(parents=True, exist_ok=True)
+            os.chmod(settings.folder, 0o700)
+            self._lock = os.open(settings.folder / "server.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise UsageError(
+                f"the server's folder {settings.folder} cannot be used: {error.strerror or error}"
+            ) from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(self._lock)
+            raise UsageError(f"another server uses the folder {settings.folder}: give this one its own") from error
+        self.policy = Policy.of_places(settings.allow_paths, settings.allow_code)
+        self.store = open_store(settings.folder.absolute(), jobs)
+        room = Room(settings.gpus, settings.parallel or max(1, len(settings.gpus)))
+        additions = Additions(settings.include_paths, settings.plugins, settings.data_root)
+        self.scheduler = Scheduler(
+            self.store,
+            Plan(jobs, room, additions, settings.max_completed_jobs, settings.delete_files, settings.prefix),
+        )
+        self._names_lock = threading.Lock()
+
+    def start(self) -> None:
+        self.scheduler.start()
+
+    def stop(self) -> None:
+        self.scheduler.stop(self.settings.leave_running)
+        self.store.close()
+        os.close(self._lock)
+
+    def submit(self, body: bytes, key: str | None = None) -> Submission:
+        """Check and store a submission, given as JSON.
+
+        Raises:
+            RequestError: the body is wrong, asks for what is not allowed, or repeats a key with another request.
+            LmmsEvalError: the disk does not take it.
+        """
+        request = read_body(body)
+        self.policy.check(request)
+        check_options(request)
+        return self.scheduler.submit(request, key)
+
+    def job(self, job_id: str) -> Job | None:
+        return self.store.get(job_id)
+
+    def cancel(self, job_id: str) -> Job | None:
+        """End a job that has not ended; ``None``: there is no such job. Raises ``LmmsEvalError``."""
+        return self.scheduler.cancel(job_id)
+
+    def described(self, job: Job) -> dict[str, Any]:
+        """Describe a job as clients read it."""
+        return {
+            "job_id": job.job_id,
+            "status": job.state,
+            "created_at": job.created_at,
+            "started_at": job.started_at,
+            "completed_at": job.completed_at,
+            "request": dict(job.request),
+            "result": job.result,
+            "error": job.error,
+            "position_in_queue": self.store.position(job),
+        }
+
+    def queue(self) -> Mapping[str, Any]:
+        """Describe the queue as clients read it."""
+        queued, running = self.store.of_state("queued"), self.store.of_state("running")
+        counts = self.store.counts()
+        return {
+            "queue_size": len(queued),
+            "running_job": running[0].job_id if running else None,
+            "queued_jobs": [job.job_id for job in queued],
+            "completed_jobs": counts.get("completed", 0),
+            "failed_jobs": counts.get("failed", 0),
+            "running_jobs": [job.job_id for job in running],
+        }
+
+    @cached_property
+    def tasks(self) -> list[str]:
+        """Names of tasks, groups and tags. Raises ``UsageError``."""
+        from lmms_eval.tasks.catalogue import Catalogue
+
+        with self._names_lock:
+            return Catalogue(self.settings.include_paths, self.settings.plugins).names()
+
+    @cached_property
+    def models(self) -> list[str]:
+        """Names of models. Raises ``UsageError``."""
+        from lmms_eval.models.registry import ModelRegistry
+
+        with self._names_lock:
+            return [model.name for model in ModelRegistry(self.settings.plugins).list_models()]

@@ -1,0 +1,64 @@
+"""Serving: the address is taken, the application answers until it is told to end."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import socket
+from collections.abc import Callable
+
+from lmms_eval.errors import MissingOptionalDependencyError, UsageError
+from lmms_eval.server.settings import ServerSettings
+
+log = logging.getLogger(__name__)
+_EXTRA = "the server needs further packages: pip install 'lmms_eval[server]'"
+
+
+def serve(settings: ServerSettings, told: Callable[[str], None] = log.info) -> None:
+    """Serve until SIGINT or SIGTERM.
+
+    Args:
+        settings: the server's.
+        told: is given the line that says where the server listens.
+
+    Raises:
+        UsageError: the address cannot be taken, or the folder not be used.
+        MissingOptionalDependencyError: the extra is not installed.
+    """
+    try:
+        import uvicorn
+
+        from lmms_eval.server.app import make_app
+        from lmms_eval.server.service import Service
+    except ImportError as error:
+        raise MissingOptionalDependencyError(f"{_EXTRA} ({error})") from error
+    with _bound(settings) as listener:
+        host, port = listener.getsockname()[:2]
+        app = make_app(Service(settings))
+        config = uvicorn.Config(
+            app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=5, lifespan="on"
+        )
+        told(f"listening on http://{f'[{host}]' if ':' in host else host}:{port}, jobs in {settings.folder.absolute()}")
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def _bound(settings: ServerSettings) -> socket.socket:
+    """Take the address. Raises ``UsageError``."""
+    place = f"{settings.host}:{settings.port}"
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(
+            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind)
+    except OSError as error:
+        raise UsageError(f"{place}: no address of this machine: {error}") from error
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(1024)
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            raise UsageError(f"{place} is in use: another process listens there; choose another --port") from error
+        raise UsageError(f"cannot listen on {place}: {error.strerror or error}") from error
+    return listener

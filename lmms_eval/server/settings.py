@@ -1,0 +1,60 @@
+"""The settings of a server."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lmms_eval.errors import ConfigError
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def default_folder() -> Path:
+    """Return the folder of a server that is given none: below ``XDG_DATA_HOME``."""
+    base = os.environ.get("XDG_DATA_HOME") or os.path.join(os.path.expanduser("~"), ".local", "share")
+    return Path(base) / "lmms_eval" / "server"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """The settings of a server, as ``lmms-eval serve`` takes them.
+
+    Raises:
+        ConfigError: one of them is out of its bounds.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    folder: Path = field(default_factory=default_folder)
+    """Folder of the list of jobs, and of each job's files."""
+    gpus: tuple[str, ...] = ()
+    parallel: int | None = None
+    """Runs side by side; by default one for each GPU that is given out, else one."""
+    max_completed_jobs: int = 100
+    delete_files: bool = False
+    prefix: str = ""
+    """Beginning of the names of the jobs' folders."""
+    allow_paths: tuple[str, ...] = ()
+    """Folders and addresses that requests may name."""
+    allow_code: bool = False
+    include_paths: tuple[str, ...] = ()
+    plugins: tuple[str, ...] = ()
+    data_root: str | None = None
+    leave_running: bool = False
+    """Runs go on when the server is told to end."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= 65535:
+            raise ConfigError(f"port: give a number from 1 to 65535, or 0 for any that is free; got {self.port}")
+        if self.max_completed_jobs < 1:
+            raise ConfigError(f"max_completed_jobs: give a count from 1 on; got {self.max_completed_jobs}")
+        if self.parallel is not None and self.parallel < 1:
+            raise ConfigError(f"parallel: give a count from 1 on; got {self.parallel}")
+        if len(set(self.gpus)) != len(self.gpus):
+            raise ConfigError(f"gpus: each stands once; got {','.join(self.gpus)}")
+        if "/" in self.prefix or self.prefix.startswith("."):
+            raise ConfigError(
+                f"the prefix of the jobs' folders is no path and does not begin with a dot; got {self.prefix!r}"
+            )
