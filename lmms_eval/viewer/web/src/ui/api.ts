@@ -132,7 +132,16 @@ export interface Job extends JobEntry {
   command: string;
   yaml: string;
   scores: Score[];
+  /** Of a run that goes on, as far as it is known. */
+  progress: Progress[];
   can_report: boolean;
+  can_view: boolean;
+}
+
+/** A piece of a log; `next` is the place behind it. */
+export interface LogPiece {
+  text: string;
+  next: number;
 }
 
 export interface Progress {
@@ -206,10 +215,10 @@ export const api = {
   stop: (job: string) => post<{ message: string }>(`eval/${part(job)}/stop`, {}),
   jobs: () => get<{ jobs: JobEntry[] }>("ui/jobs"),
   job: (job: string) => get<Job>(`ui/jobs/${part(job)}`),
+  log: (job: string, place: number) => get<LogPiece>(`ui/jobs/${part(job)}/log?from=${place}`),
   /** Makes the pages of one run, or of several compared, unless they are there. */
   makePages: (jobs: string[]) => post<Pages>("ui/pages", { jobs }),
 };
 
-export const eventsAddress = (job: string): string => `jobs/${part(job)}/events`;
 export const pagesAddress = (name: string): string => `pages/${part(name)}/index.html`;
 export const viewAddress = (job: string): string => `view/${part(job)}/`;
