@@ -1,6 +1,6 @@
 """The process beside each job: starts its run, keeps its log, ends it whole, and notes durably how it has ended.
 
-It outlives the server, and is found again by the lock on the job's folder: ``python -m lmms_eval.server.keeper FOLDER``.
+``python -m lmms_eval.server.keeper FOLDER``: it outlives the server, which finds it again by the lock on the folder.
 """
 
 from __future__ import annotations

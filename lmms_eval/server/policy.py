@@ -18,8 +18,7 @@ from lmms_eval.utils.redaction import is_secret_key
 
 _CODE = frozenset(
     {
-        "allow_unsafe_code", "include_path", "logits_processors", "mcp_server_path", "plugins", "reasoning_parser_plugin",
-        "tool_parser_plugin", "trust_remote_code",
+        "allow_unsafe_code", "include_path", "logits_processors", "mcp_server_path", "plugins", "trust_remote_code",
     }
 )  # fmt: skip
 """Options and arguments by which code that is not the server's would run."""
