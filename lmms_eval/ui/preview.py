@@ -28,7 +28,7 @@ MOST_TEXT = 256 * 1024
 """Characters of a file that is imported."""
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 """Values of fields that were left alone."""
-_NOT_TAKEN = {
+NOT_TAKEN = {
     "env": "variables come from the environment of the server",
     "env_vars": "variables come from the environment of the server, keys too",
     "env_setup": "the server runs no commands of requests: prepare its environment before it is started",
@@ -130,8 +130,8 @@ def _given(request: Mapping[str, Any]) -> dict[str, Any]:
 
 def _wrong(name: str, value: Any) -> Iterator[str]:
     """Sentences on what is wrong with the value of one option."""
-    if name in _NOT_TAKEN:
-        yield f"{name}: {_NOT_TAKEN[name]}"
+    if name in NOT_TAKEN:
+        yield f"{name}: {NOT_TAKEN[name]}"
         return
     try:
         check_names({name: value}, "")

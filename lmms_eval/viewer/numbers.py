@@ -25,7 +25,12 @@ def result_rows(run: ReportRun) -> list[Plain]:
     results = part_of(run.document, "results")
     if not results or run.rows.kind != "lmms_eval":
         return [_mean_row(run, task, column) for task in run.rows.tasks.values() for column in _with_scores(task)]
-    return [row for name in results for row in _stated_rows(run.document, name)]
+    return stated_rows(run.document)
+
+
+def stated_rows(document: Mapping[str, Any]) -> list[Plain]:
+    """List the numbers that a results document states."""
+    return [row for name in part_of(document, "results") for row in _stated_rows(document, name)]
 
 
 def _with_scores(task: TaskRows) -> list[Column]:

@@ -1,0 +1,141 @@
+"""All that the page can do: what its endpoints call, without HTTP."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from lmms_eval.errors import RequestError
+from lmms_eval.server.answers import NoJobError
+from lmms_eval.server.command import environment
+from lmms_eval.server.folder import JobFolder
+from lmms_eval.server.job import Job
+from lmms_eval.server.outcome import output_of, results_files
+from lmms_eval.server.requests import NOT_TAKEN
+from lmms_eval.server.service import Service
+from lmms_eval.ui import commands, described
+from lmms_eval.ui.models import ModelChoices
+from lmms_eval.ui.options import option_choices
+from lmms_eval.ui.pages import Output, PageMaker, Pages
+from lmms_eval.ui.preview import NOT_TAKEN as NOT_OF_PAGES
+from lmms_eval.ui.preview import preview
+from lmms_eval.ui.tasks import TaskChoices
+from lmms_eval.utils.installed import package_version
+from lmms_eval.viewer.live.guard import Guard
+
+_CODE = ("allow_unsafe_code", "include_path", "plugins", "trust_remote_code")
+"""Options that the server takes only when it was started with code allowed."""
+
+
+class Desk:
+    """The page's view of a service.
+
+    Args:
+        service: runs the jobs.
+        guard: who may ask.
+    """
+
+    def __init__(self, service: Service, guard: Guard) -> None:
+        self.service, self.guard = service, guard
+        settings = service.settings
+        self.models = ModelChoices(settings.plugins)
+        self._environment = environment(os.environ, None)
+        self.pages = PageMaker(settings.folder.absolute() / "pages", self._environment)
+        self._lock = threading.Lock()
+
+    @cached_property
+    def tasks(self) -> TaskChoices:
+        with self._lock:
+            return TaskChoices(self.service.settings.include_paths, self.service.settings.plugins)
+
+    def offer(self) -> dict[str, Any]:
+        """Tell the models and options that can be chosen."""
+        refused = {*NOT_TAKEN, *(() if self.service.settings.allow_code else _CODE)}
+        return {
+            "version": package_version("lmms_eval") or "",
+            "models": [asdict(one) for one in self.models.all()],
+            "options": [asdict(one) for one in option_choices(refused)],
+            "gpus": list(self.service.settings.gpus),
+        }
+
+    def task_choices(self) -> list[dict[str, Any]]:
+        return [asdict(one) for one in self.tasks.all()]
+
+    def machine(self) -> list[str]:
+        """Tell what ``lmms-eval doctor`` finds. Raises ``LmmsEvalError``."""
+        return commands.output_of(["doctor"], self._environment).splitlines()
+
+    def missing(self, task: str) -> list[str]:
+        """Try the data and packages of a task. Raises ``LmmsEvalError``."""
+        self.tasks.details(task)  # a name that is none costs no process
+        settings = self.service.settings
+        places = ["--data_root", settings.data_root] if settings.data_root else []
+        for path in settings.include_paths[:1]:
+            places += ["--include-path", path]
+        return commands.missing_of(task, places, self._environment)
+
+    def jobs(self) -> list[dict[str, Any]]:
+        """List all jobs, those submitted first at the front."""
+        store = self.service.store
+        found = store.of_state("queued", "running", "completed", "failed", "cancelled")
+        return [described.entry(job, store.position(job)) for job in found]
+
+    def job(self, job_id: str) -> dict[str, Any]:
+        """Describe a job. Raises ``NoJobError``."""
+        job = self._job(job_id)
+        return {**described.details(job, self.service.store.position(job)), "progress": [], "can_view": False}
+
+    def log(self, job_id: str, place: int) -> dict[str, Any]:
+        """Read on in a job's log. Raises ``NoJobError``, ``RequestError``."""
+        try:
+            return described.log_piece(self._job(job_id), place)
+        except OSError as error:
+            raise RequestError(f"the log cannot be read: {error.strerror or error}") from error
+
+    def start(self, request: Mapping[str, Any], key: str | None) -> dict[str, Any]:
+        """Submit a job. Raises ``LmmsEvalError`` where it is refused."""
+        for name in request:
+            if name in NOT_OF_PAGES:
+                raise RequestError(f"{name}: {NOT_OF_PAGES[name]}")
+        submission = self.service.submit(json.dumps(request).encode(), key)
+        return {"job_id": submission.job.job_id, "command": preview(request).command}
+
+    def submitted(self, key: str) -> str | None:
+        """Find the job of a submission."""
+        found = self.service.store.of_key(key)
+        return None if found is None else found.job_id
+
+    def make_pages(self, job_ids: Any) -> Pages:
+        """Make the pages of ended jobs. Raises ``NoJobError``, ``RequestError``, ``UsageError``."""
+        if not isinstance(job_ids, list) or not all(isinstance(one, str) for one in job_ids):
+            raise RequestError("jobs: give a list of the names of jobs")
+        return self.pages.make([self._output(self._job(one)) for one in dict.fromkeys(job_ids)])
+
+    def runs(self) -> list[dict[str, Any]]:
+        """List the jobs of this server that have results."""
+        jobs = self.service.store.of_state("completed", "failed", "cancelled")
+        return [described.entry(job, 0) for job in jobs if results_files(job, JobFolder(Path(job.folder)))]
+
+    def results(self, job_id: str) -> dict[str, Any]:
+        """Tell the scores of a job's run. Raises ``NoJobError``."""
+        job = self._job(job_id)
+        files = results_files(job, JobFolder(Path(job.folder)))
+        return {"job_id": job_id, "scores": described.scores(files[-1]) if files else []}
+
+    def _job(self, job_id: str) -> Job:
+        job = self.service.job(job_id)
+        if job is None:
+            raise NoJobError(job_id)
+        return job
+
+    def _output(self, job: Job) -> Output:
+        folder = JobFolder(Path(job.folder))
+        if not job.has_ended or not results_files(job, folder):
+            raise RequestError(f"the evaluation {job.job_id} has no results yet: it is {job.state}")
+        return Output(job.job_id, output_of(job, folder))

@@ -1,0 +1,1 @@
+"""Runs as pages while they go on: a server on loopback that follows the journals."""
