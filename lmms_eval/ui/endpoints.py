@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from lmms_eval.errors import RequestError
+from lmms_eval.errors import LmmsEvalError, RequestError
 from lmms_eval.server.answers import NoJobError, WrongStateError, answer_error
 from lmms_eval.ui.desk import Desk
 from lmms_eval.ui.page import SCRIPT, STYLE, page, policy
@@ -46,27 +46,22 @@ class Call:
         return found
 
 
-class Endpoint:
-    """An endpoint whose work is done in a thread; errors are answered as the server answers them."""
+def endpoint(desk: Desk, work: Work) -> Callable[[Request], Awaitable[Response]]:
+    """Make an endpoint whose work is done in a thread; errors are answered as the server answers them."""
 
-    def __init__(self, desk: Desk, work: Work) -> None:
-        self._desk, self._work = desk, work
-
-    async def __call__(self, request: Request) -> Response:
+    async def answered(request: Request) -> Response:
         body = bytearray()
         async for piece in request.stream():
             body += piece
             if len(body) > MOST_BODY:
                 return JSONResponse({"detail": f"more than {MOST_BODY} bytes"}, 413)
         try:
-            found = await run_in_threadpool(self._work, Call(self._desk, request, bytes(body)))
-        except Exception as error:
-            from lmms_eval.errors import LmmsEvalError
-
-            if not isinstance(error, LmmsEvalError):
-                raise
+            found = await run_in_threadpool(work, Call(desk, request, bytes(body)))
+        except LmmsEvalError as error:
             return answer_error(request, error)
         return found if isinstance(found, Response) else JSONResponse(found)
+
+    return answered
 
 
 def routes(desk: Desk) -> list[Route]:
@@ -99,8 +94,8 @@ def routes(desk: Desk) -> list[Route]:
         "/eval/start": start,
         "/eval/{job_id}/stop": stop,
     }
-    made = [Route(path, Endpoint(desk, work), methods=["POST"]) for path, work in writes.items()]
-    return [*made, *(Route(path, Endpoint(desk, work), methods=["GET"]) for path, work in reads.items())]
+    made = [Route(path, endpoint(desk, work), methods=["POST"]) for path, work in writes.items()]
+    return [*made, *(Route(path, endpoint(desk, work), methods=["GET"]) for path, work in reads.items())]
 
 
 def show(call: Call) -> Response:

@@ -6,6 +6,8 @@ import { load } from "./chunks";
 import { number, plain, Text } from "./text";
 import type { Cell, Warning } from "./types";
 
+export { Waiting } from "./waiting";
+
 export type Loaded<T> = { content?: T; error?: string };
 
 export const useLoaded = <T,>(name: string): Loaded<T> => useMade<T>(name, () => load<T>(name));
@@ -24,18 +26,6 @@ export function useMade<T>(key: string, make: () => Promise<T>): Loaded<T> {
     };
   }, [key]);
   return state.key === key ? state : {};
-}
-
-export function Waiting({ error }: { error?: string }) {
-  return error ? (
-    <p class="problem" role="alert">
-      <Text>{error}</Text>
-    </p>
-  ) : (
-    <p class="quiet" role="status">
-      Loading …
-    </p>
-  );
 }
 
 export function Section({ title, children, id }: { title: string; children: ComponentChildren; id?: string }) {

@@ -1,7 +1,7 @@
 // One evaluation: its state, how far it is, its scores, its log.
 import { useEffect, useState } from "preact/hooks";
 
-import { Waiting } from "../common";
+import { Waiting } from "../waiting";
 import { count, number, Text } from "../text";
 import { api, viewAddress, type Job, type Progress, type Score } from "./api";
 import { Copy } from "./copy";

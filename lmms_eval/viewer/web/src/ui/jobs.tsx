@@ -1,7 +1,7 @@
 // All evaluations of this server: those that run and wait, and those that have ended, to be compared.
 import { useState } from "preact/hooks";
 
-import { Waiting } from "../common";
+import { Waiting } from "../waiting";
 import { plain, Text } from "../text";
 import { api, type JobEntry } from "./api";
 import { MakePages } from "./pages";

@@ -1,5 +1,5 @@
 // What a run would find on the server's machine.
-import { Waiting } from "../common";
+import { Waiting } from "../waiting";
 import { Text } from "../text";
 import { api } from "./api";
 import { useAsked } from "./store";

@@ -1,7 +1,7 @@
 // The model: its name, and its arguments with their meanings.
 import { useState } from "preact/hooks";
 
-import { Waiting } from "../common";
+import { Waiting } from "../waiting";
 import { plain, Text } from "../text";
 import { api, type Argument, type ModelChoice, type Problem } from "./api";
 import { setArgument, setDraft, useDraft } from "./draft";

@@ -1,5 +1,5 @@
 // A new evaluation: model, tasks, options, and beside them what they come to.
-import { Waiting } from "../common";
+import { Waiting } from "../waiting";
 import { api } from "./api";
 import { ModelPart } from "./models";
 import { OptionPart } from "./options";

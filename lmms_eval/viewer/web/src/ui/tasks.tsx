@@ -1,7 +1,7 @@
 // The tasks: search, choose, and what is known of each.
 import { useState } from "preact/hooks";
 
-import { Waiting } from "../common";
+import { Waiting } from "../waiting";
 import { count, plain, Text } from "../text";
 import { api, type Problem, type TaskChoice, type TaskDetails } from "./api";
 import { setOption, useDraft } from "./draft";
