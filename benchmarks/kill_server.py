@@ -157,7 +157,7 @@ def main(words: Sequence[str] | None = None) -> None:
         text_task(work / "tasks", max(LIMITS))
         whole = direct_runs(work)
         rounds = [play(work, number, source, whole) for number in range(-(-given.kills // KILLS_OF_A_ROUND))]
-    report = {
+    report: dict[str, Any] = {
         "benchmark": "kill_server",
         "jobs_of_a_round": len(LIMITS),
         "kills": sum(len(one.kills_after_s) for one in rounds),

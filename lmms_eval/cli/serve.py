@@ -44,6 +44,7 @@ def server_settings(given: Namespace) -> ServerSettings:
         include_paths=tuple(str(Path(path).expanduser().absolute()) for path in given.include_path),
         plugins=(*plugins_of_environment(), *comma_list(given.plugins)),
         data_root=str(Path(given.data_root).expanduser().absolute()) if given.data_root else None,
+        grace=given.grace,
         leave_running=given.leave_running,
     )
 
@@ -78,6 +79,13 @@ def add_server_flags(parser: CommandParser) -> None:
     )
     add("--plugins", metavar="NAME,NAME", help="packages with models and tasks")
     add("--data_root", metavar="DIR", help="folder with local data of benchmarks")
+    add(
+        "--grace",
+        type=float,
+        default=30.0,
+        metavar="SECONDS",
+        help="time for a cancelled run to end; default: %(default)g",
+    )
     add("--leave_running", action="store_true", help="jobs go on running when the server is told to end")
     from lmms_eval.config.options import LEVELS
 

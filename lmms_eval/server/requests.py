@@ -63,8 +63,7 @@ def body_type() -> type[BaseModel]:
             continue
         more = _LISTS if option.name in _TAKE_LISTS else None
         kind, stated = fields.get(option.name, (hints[option.name] | more | None, None))
-        field = stated if hasattr(stated, "description") else Field(stated)
-        field.description = field.description or option.text
+        field = stated if hasattr(stated, "description") else Field(stated, description=option.text)
         fields[option.name] = (kind, field)
     return create_model("EvaluateRequest", __base__=_Body, **fields)
 

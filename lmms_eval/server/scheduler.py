@@ -24,6 +24,7 @@ from lmms_eval.server.worker import Worker
 
 log = logging.getLogger(__name__)
 POLL_S = 0.1
+_KILLING_S = 10.0
 MOST_DEATHS = 3
 """Times that the processes of one job may be killed from outside before it is given up."""
 
@@ -39,6 +40,7 @@ class Plan:
         most_ended: ended jobs that stay in the list.
         deletes_files: a job that leaves the list leaves no files.
         prefix: beginning of the names of the jobs' folders.
+        grace_s: seconds in which a run that is told to end may do so.
     """
 
     jobs: Path
@@ -47,6 +49,7 @@ class Plan:
     most_ended: int = 100
     deletes_files: bool = False
     prefix: str = ""
+    grace_s: float = 30.0
 
 
 class Scheduler:
@@ -56,17 +59,21 @@ class Scheduler:
         self.store, self.plan = store, plan
         self.ended = {"completed": 0, "failed": 0, "cancelled": 0}
         """Jobs that have ended since the server was started, by how."""
-        self._workers = {job.job_id: Worker(job, plan.additions, plan.room) for job in store.of_state("running")}
+        self._workers = {job.job_id: self._worker(job) for job in store.of_state("running")}
         self._lock = threading.RLock()
         self._stop = threading.Event()
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._run, name="scheduler", daemon=True)
 
+    def _worker(self, job: Job) -> Worker:
+        return Worker(job, self.plan.additions, self.plan.room, self.plan.grace_s)
+
     def start(self) -> None:
+        """Go on with what was running, and begin with what waits."""
         self._claim()
         self._thread.start()
 
-    def stop(self, leaves_running: bool = False, patience_s: float = 40.0) -> None:
+    def stop(self, leaves_running: bool = False) -> None:
         """Start nothing any more; have running jobs interrupted, to go on when a server starts on this folder again."""
         self._stop.set()
         self._wake.set()
@@ -78,7 +85,7 @@ class Scheduler:
                 worker.suspend()
             except LmmsEvalError as error:
                 log.error("job %s goes on running: %s", worker.job.job_id, error)
-        deadline = time.monotonic() + patience_s
+        deadline = time.monotonic() + self.plan.grace_s + _KILLING_S
         while any(worker.is_alive for worker in self._workers.values()) and time.monotonic() < deadline:
             time.sleep(POLL_S)
         self._settle_all()  # those that had come to their end
@@ -154,7 +161,7 @@ class Scheduler:
                 if self.store.claim(job.job_id, gpus):
                     claimed = self.store.get(job.job_id)
                     assert claimed is not None
-                    self._workers[job.job_id] = Worker(claimed, self.plan.additions, self.plan.room)
+                    self._workers[job.job_id] = self._worker(claimed)
         self._wake.set()
 
     def _start_all(self) -> None:

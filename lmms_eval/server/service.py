@@ -51,7 +51,15 @@ class Service:
         additions = Additions(settings.include_paths, settings.plugins, settings.data_root)
         self.scheduler = Scheduler(
             self.store,
-            Plan(jobs, room, additions, settings.max_completed_jobs, settings.delete_files, settings.prefix),
+            Plan(
+                jobs=jobs,
+                room=room,
+                additions=additions,
+                most_ended=settings.max_completed_jobs,
+                deletes_files=settings.delete_files,
+                prefix=settings.prefix,
+                grace_s=settings.grace,
+            ),
         )
         self._names_lock = threading.Lock()
 

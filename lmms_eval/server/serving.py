@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import errno
 import logging
+import signal
 import socket
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from lmms_eval.errors import MissingOptionalDependencyError, UsageError
 from lmms_eval.server.settings import ServerSettings
@@ -39,7 +42,22 @@ def serve(settings: ServerSettings, told: Callable[[str], None] = log.info) -> N
             app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=5, lifespan="on"
         )
         told(f"listening on http://{f'[{host}]' if ':' in host else host}:{port}, jobs in {settings.folder.absolute()}")
-        uvicorn.Server(config).run(sockets=[listener])
+        with _ending_quietly():
+            uvicorn.Server(config).run(sockets=[listener])
+
+
+@contextmanager
+def _ending_quietly() -> Iterator[None]:
+    """Have a signal that has ended the server end it and nothing else: uvicorn sends it once more at its end."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _bound(settings: ServerSettings) -> socket.socket:

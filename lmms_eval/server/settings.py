@@ -42,6 +42,8 @@ class ServerSettings:
     include_paths: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
     data_root: str | None = None
+    grace: float = 30.0
+    """Seconds in which a run that is told to end may finish what is in flight; then it is killed."""
     leave_running: bool = False
     """Runs go on when the server is told to end."""
 
@@ -52,6 +54,8 @@ class ServerSettings:
             raise ConfigError(f"max_completed_jobs: give a count from 1 on; got {self.max_completed_jobs}")
         if self.parallel is not None and self.parallel < 1:
             raise ConfigError(f"parallel: give a count from 1 on; got {self.parallel}")
+        if not 0 <= self.grace < 3600:
+            raise ConfigError(f"grace: give seconds from 0 to an hour; got {self.grace:g}")
         if len(set(self.gpus)) != len(self.gpus):
             raise ConfigError(f"gpus: each stands once; got {','.join(self.gpus)}")
         if "/" in self.prefix or self.prefix.startswith("."):

@@ -15,9 +15,6 @@ from lmms_eval.server.gpus import Room
 from lmms_eval.server.job import Job
 from lmms_eval.storage.atomic import write_atomically
 
-CANCEL_GRACE_S = 30.0
-"""Seconds in which a run may finish what is in flight and close its journals; then it is killed."""
-
 
 @dataclass(slots=True)
 class Worker:
@@ -27,11 +24,13 @@ class Worker:
         job: the job, as it was when it was claimed or found.
         additions: part of every run of this server.
         room: what this server gives to runs.
+        grace_s: seconds in which a run that is told to end may finish what is in flight; then it is killed.
     """
 
     job: Job
     additions: Additions
     room: Room
+    grace_s: float
     deaths: int = 0
     """Times that its processes were killed from outside since this server watches."""
     _process: subprocess.Popen[bytes] | None = field(init=False, default=None)
@@ -56,7 +55,7 @@ class Worker:
             folder.path.mkdir(parents=True, exist_ok=True)
             write_config(self.additions.join(run_options(request, folder, self.job.gpus)), folder)
             words = command_line(request, folder, continues=was_begun)
-            folder.write(folder.start_file, {"command": words, "grace_s": CANCEL_GRACE_S, "gpus": self.job.gpus})
+            folder.write(folder.start_file, {"command": words, "grace_s": self.grace_s, "gpus": self.job.gpus})
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "lmms_eval.server.keeper", str(folder.path)],
                 stdin=subprocess.DEVNULL,

@@ -8,6 +8,7 @@ from typing import Any
 
 from lmms_eval.config.convert import argument_text
 from lmms_eval.errors import DataError
+from lmms_eval.results.run_reader.document import part_of
 from lmms_eval.server.folder import JobFolder
 from lmms_eval.server.job import Job
 from lmms_eval.server.job_log import JobLog
@@ -71,7 +72,8 @@ def scores(file: Path) -> list[dict[str, Any]]:
         document = read_json(file)
     except (OSError, DataError):
         return []
-    rows = stated_rows(document) if isinstance(document, dict) else []
+    names = part_of(document, "results") if isinstance(document, dict) else {}
+    rows = [row for name in names for row in stated_rows(document, name)]
     return [
         {
             "task": row["task"],

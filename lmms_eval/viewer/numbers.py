@@ -25,12 +25,7 @@ def result_rows(run: ReportRun) -> list[Plain]:
     results = part_of(run.document, "results")
     if not results or run.rows.kind != "lmms_eval":
         return [_mean_row(run, task, column) for task in run.rows.tasks.values() for column in _with_scores(task)]
-    return stated_rows(run.document)
-
-
-def stated_rows(document: Mapping[str, Any]) -> list[Plain]:
-    """List the numbers that a results document states."""
-    return [row for name in part_of(document, "results") for row in _stated_rows(document, name)]
+    return [row for name in results for row in stated_rows(run.document, name)]
 
 
 def _with_scores(task: TaskRows) -> list[Column]:
@@ -47,7 +42,8 @@ def _mean_row(run: ReportRun, task: TaskRows, column: Column) -> Plain:
     return row | {"higher": column.higher_is_better is not False}
 
 
-def _stated_rows(document: Mapping[str, Any], name: str) -> Iterator[Plain]:
+def stated_rows(document: Mapping[str, Any], name: str) -> Iterator[Plain]:
+    """Go through the numbers of a task or group as its results document states them."""
     entry, outcome = part_of(document, "results", name), part_of(document, "outcomes", name)
     counts, partial = part_of(outcome, "n"), part_of(outcome, "partial")
     for key, count in counts.items():

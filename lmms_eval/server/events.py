@@ -1,0 +1,146 @@
+"""Server-sent events of a job: its state, its progress with running scores, and the lines of its log.
+
+The id of an event is a place in the log: who comes back with the last one (``Last-Event-ID``) gets the lines behind it.
+State and progress are told anew to everyone who comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+
+from lmms_eval.server.folder import JobFolder
+from lmms_eval.server.job import Job
+from lmms_eval.server.job_log import JobLog, Piece
+from lmms_eval.server.outcome import records
+from lmms_eval.server.progress import JobProgress
+from lmms_eval.server.service import Service
+
+EVERY_S = 0.5
+_ALIVE_S = 15.0
+_PIECE_BYTES = 64 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A job at one time."""
+
+    job: Job | None
+    state: str
+    """JSON of what is told of its state."""
+    progress: str
+    log_end: int
+
+
+@dataclass(slots=True)
+class Feed:
+    """The looks at one job, shared by all streams of it."""
+
+    service: Service
+    job_id: str
+    readers: int = 0
+    _progress: JobProgress = field(default_factory=JobProgress)
+    _last: Look | None = None
+    _at: float = -1.0
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _piece: tuple[int, Piece] | None = None
+
+    async def look(self) -> Look:
+        """Look at the job; a look that is younger than ``EVERY_S`` is taken again."""
+        async with self._lock:
+            if self._last is None or time.monotonic() - self._at >= EVERY_S:
+                self._last = await run_in_threadpool(self._look)
+                self._at = time.monotonic()
+            return self._last
+
+    def _look(self) -> Look:
+        job = self.service.job(self.job_id)
+        if job is None:
+            return Look(None, "", "", 0)
+        folder = JobFolder(Path(job.folder))
+        end = JobLog(folder.log).end  # before the state is read, so that nothing comes behind the last look
+        told = self._progress.look(records(job, folder)) if job.started_at is not None else {}
+        state: dict[str, Any] = {"status": job.state, "position_in_queue": self.service.store.position(job)}
+        return Look(job, json.dumps(state), json.dumps({"tasks": told}) if told else "", end)
+
+    async def piece(self, job: Job, place: int) -> Piece:
+        """Read the log from a place on; streams that stand at the same place share what was read."""
+        async with self._lock:
+            if self._piece is None or self._piece[0] != place or not self._piece[1].data:
+                log = JobLog(JobFolder(Path(job.folder)).log)
+                self._piece = place, _whole_lines(await run_in_threadpool(log.read, place, _PIECE_BYTES), job)
+            return self._piece[1]
+
+
+def _whole_lines(piece: Piece, job: Job) -> Piece:
+    """Leave a line that is being written to the next piece."""
+    cut = piece.data.rfind(b"\n") + 1
+    if cut == len(piece.data) or job.has_ended or (cut == 0 and len(piece.data) >= _PIECE_BYTES):
+        return piece
+    return Piece(piece.data[:cut], piece.next - len(piece.data) + cut, piece.left_out)
+
+
+class Feeds:
+    """The feeds that somebody reads."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._feeds: dict[str, Feed] = {}
+
+    @contextmanager
+    def open(self, job_id: str) -> Iterator[Feed]:
+        """Lend the feed of a job."""
+        feed = self._feeds.setdefault(job_id, Feed(self._service, job_id))
+        feed.readers += 1
+        try:
+            yield feed
+        finally:
+            feed.readers -= 1
+            if not feed.readers:
+                self._feeds.pop(job_id, None)
+
+    async def stream(self, job_id: str, place: int, clean: Callable[[str], str]) -> AsyncIterator[bytes]:
+        """Send the events of a job until it has ended and its log was sent.
+
+        Args:
+            job_id: the job.
+            place: the place in the log from which on it is sent.
+            clean: makes of a text what the client may read.
+        """
+        with self.open(job_id) as feed:
+            state = progress = ""
+            told_at = time.monotonic()
+            while True:
+                look = await feed.look()
+                if look.job is None:  # no longer in the list
+                    return
+                if look.progress != progress:
+                    progress, told_at = look.progress, time.monotonic()
+                    yield _event("progress", progress)
+                if look.state != state and not look.job.has_ended:
+                    state, told_at = look.state, time.monotonic()
+                    yield _event("state", state)
+                while look.log_end > place and (piece := await feed.piece(look.job, place)).data:
+                    place, told_at = piece.next, time.monotonic()
+                    told = {"text": clean(piece.text()), "left_out": piece.left_out}
+                    yield _event("log", json.dumps(told), place)
+                if look.job.has_ended:
+                    yield _event("state", look.state)
+                    return
+                if time.monotonic() - told_at > _ALIVE_S:
+                    told_at = time.monotonic()
+                    yield b": still here\n\n"
+                await asyncio.sleep(EVERY_S)
+
+
+def _event(kind: str, data: str, place: int | None = None) -> bytes:
+    mark = "" if place is None else f"id: {place}\n"
+    return f"event: {kind}\n{mark}data: {data}\n\n".encode("utf-8", "replace")

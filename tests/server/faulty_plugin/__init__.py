@@ -1,0 +1,1 @@
+"""A plugin package whose model misbehaves as it is told."""

@@ -1,0 +1,3 @@
+"""The plugin's models."""
+
+AVAILABLE_MODELS = {"faulty": "Faulty"}
