@@ -47,6 +47,7 @@ COMMANDS = {
         Command("check", "try tasks and models: what is broken, what is missing, how to get it", "check"),
         Command("compare", "which of two or more runs is better, how sure that is, and what would tell", "compare"),
         Command("report", "runs as pages that open from disk: numbers, breakdowns, every sample", "report"),
+        Command("view", "the same pages while runs go on, from a server on this machine", "view"),
         Command("gate", "may this run replace that one? by a policy, for CI systems", "gate"),
         Command("power", "how many documents a comparison needs", "power"),
         Command("show", "a run again: its table, a task's breakdown, one sample, samples that fit", "show"),

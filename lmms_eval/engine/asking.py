@@ -85,6 +85,11 @@ class Asking:
     def peak_bytes(self) -> int:
         return self._drive.stream.peak_bytes
 
+    @property
+    def in_flight(self) -> int:
+        """Requests that the model has taken and not answered."""
+        return self._drive.stream.held
+
     def stop(self) -> None:
         """Hand out no more requests; what is open may finish."""
         self._drive.stop()

@@ -34,6 +34,7 @@ from lmms_eval.engine.signals import EndNow, Interrupts
 from lmms_eval.engine.spending import NOTHING, RunSpending, spending_from
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.stream import StreamLimits
+from lmms_eval.engine.vitals import Vitals
 from lmms_eval.storage.run_folder import RunState
 
 SAMPLED_BLOCK = 8
@@ -267,27 +268,36 @@ def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: Progress, s
     conversations = Conversations(Documents(work.todo(done), deliver, is_given_up), store.response)
     driven = Driven(work.model, store, options.cache, budget.note_model)
     asking = Asking(driven, conversations, options.stream, progress, is_behind)
-    try:
-        with _stage(seconds, "ask"):
-            work.model.attach_tasks(tasks)
-            work.model.attach_folder(store.folder / "model")
-            if share is not None:
-                share.team.watch(asking.others_failed)
-                share.team.count(*_counted_together(progress, budget))
-            _stop_at(budget, asking, judging, share)
-            report = asking.run(options.grace_s, work.with_others)
-        if judging is not None:
-            with _stage(seconds, "judge"):
-                _finish_judging(judging, report, options.grace_s, share)
-        with _stage(seconds, "score"):
-            if not report.cut_short:  # what is not scored now is scored on the next start
-                scorer.drain()
-    finally:
-        if judging is not None:
-            judging.close()
-        scorer.close()
-        store.sync()
+    with _vitals(work, asking, progress):
+        try:
+            with _stage(seconds, "ask"):
+                work.model.attach_tasks(tasks)
+                work.model.attach_folder(store.folder / "model")
+                if share is not None:
+                    share.team.watch(asking.others_failed)
+                    share.team.count(*_counted_together(progress, budget))
+                _stop_at(budget, asking, judging, share)
+                report = asking.run(options.grace_s, work.with_others)
+            if judging is not None:
+                with _stage(seconds, "judge"):
+                    _finish_judging(judging, report, options.grace_s, share)
+            with _stage(seconds, "score"):
+                if not report.cut_short:  # what is not scored now is scored on the next start
+                    scorer.drain()
+        finally:
+            if judging is not None:
+                judging.close()
+            scorer.close()
+            store.sync()
     return asking
+
+
+def _vitals(work: _Work, asking: Asking, progress: Progress) -> Vitals:
+    rank = 0 if work.share is None else work.share.team.place.rank
+    limit = work.model.concurrency
+    return Vitals(
+        work.store.folder, rank, lambda: {**progress.counts(), "in_flight": asking.in_flight, "concurrency": limit}
+    )
 
 
 def _judging(work: _Work, scorer: Scorer, budget: Budget) -> Judging | None:

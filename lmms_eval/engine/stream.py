@@ -126,6 +126,11 @@ class Stream:
         if concerns_others:
             self.wake()
 
+    @property
+    def held(self) -> int:
+        """Requests that the model has taken and not answered."""
+        return len(self._held)
+
     def put_away(self, request: Request) -> None:
         """Let the payload of a taken request go: the model keeps it elsewhere."""
         with self._lock:

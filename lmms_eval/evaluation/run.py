@@ -6,7 +6,7 @@ import os
 import random
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace, TracebackType
@@ -22,6 +22,7 @@ from lmms_eval.engine.budget import Limits
 from lmms_eval.engine.early import Sampling
 from lmms_eval.engine.evaluate import EngineOptions, RunResult, evaluate
 from lmms_eval.engine.order import RandomOrder
+from lmms_eval.engine.run_outline import outline_of, write_outline
 from lmms_eval.engine.scoring import WorkerOptions
 from lmms_eval.engine.share import Share
 from lmms_eval.engine.store import RunStore
@@ -154,6 +155,8 @@ class Run:
         sampling = collected.sampling
         if record.early_stops and not collected.asks:
             sampling = Sampling(RandomOrder(config.seed[0] or 0), recorded=record.early_stops)
+        if rank == 0:
+            _outline(config, collected, record.folder.path)
         options = replace(options, cache=cache, judge=judge, sampling=sampling, limits=_limits(config, collected))
         result = evaluate(collected.plans, collected.selection, collected.model, store, options, share)
         if result is None:
@@ -182,6 +185,18 @@ def _engine_options(config: RunConfig, team: Team | None) -> EngineOptions:
         check_batch=config.check_batch,
         show_progress=team is None or team.is_first,
     )
+
+
+def _outline(config: RunConfig, collected: Collected, folder: Path) -> None:
+    """Tell those who watch the run what it is about; a file that cannot be written is no reason to fail."""
+    parts = {}
+    if collected.sampling is not None:
+        from lmms_eval.evaluation.sampling import looked_at
+
+        plans = [plan for plan in collected.plans if not plan.task.control_of]
+        parts = {plan.task.name: looked_at(plan, not config.predict_only) for plan in plans}
+    with suppress(OSError):
+        write_outline(folder, outline_of(collected.plans, collected.sampling, parts))
 
 
 def _limits(config: RunConfig, collected: Collected) -> Limits | None:

@@ -51,6 +51,18 @@ def sampling_of(config: RunConfig, selection: Selection, plans: Sequence[TaskPla
     return Sampling(RandomOrder(_seed(config)), _stops(config, selection, plans), shown)
 
 
+def looked_at(plan: TaskPlan, is_scored: bool) -> Part | str:
+    """The part of a task's number that is looked at while the run goes on, or the reason for which there is none."""
+    if not is_scored:
+        return "--predict_only makes no scores"
+    if not plan.requested:
+        return "the task has no document"
+    try:
+        return _task_part(plan, is_shown=True)
+    except _NoInterval as none:
+        return str(none)
+
+
 def _seed(config: RunConfig) -> int:
     return config.seed[0] or 0
 

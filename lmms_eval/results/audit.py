@@ -90,11 +90,11 @@ class Auditor:
     Args:
         task: the task's name.
         facts: the results document, or what a record tells in its place.
-        chosen: a choice left samples out.
+        without_interval: reason for which no difference has an interval.
     """
 
-    def __init__(self, task: str, facts: Mapping[str, Any], chosen: bool = False) -> None:
-        self.task, self.facts, self.chosen = task, facts, chosen
+    def __init__(self, task: str, facts: Mapping[str, Any], without_interval: str = "") -> None:
+        self.task, self.facts, self.without_interval = task, facts, without_interval
         cluster_key = part_of(facts, "configs", task).get("cluster_key")
         self._cluster_key = cluster_key if isinstance(cluster_key, str) else ""
         self._audits: dict[str, Audit] = {}
@@ -156,8 +156,8 @@ class Auditor:
         """
         if part_of(self.facts, "early_stop", self.task):
             return None, None, NO_EARLY_INTERVAL
-        if self.chosen:
-            return None, None, CHOSEN
+        if self.without_interval:
+            return None, None, self.without_interval
         within = range_of_scores([*first, *second], metric_range(self.facts, self.task, metric))
         found = compare_pairs(second, first, clusters if self._cluster_key else None, PairOptions(within=within))
         if isinstance(found.interval, Interval):
@@ -167,7 +167,7 @@ class Auditor:
 
 def audit(run: Run, task: RunTask, chosen: Choice | None = None) -> tuple[Audit, ...]:
     """Audit the samples of a task, for each filter pipeline. Raises ``DataError`` if one cannot be read."""
-    auditor = Auditor(task.name, run.facts, chosen is not None and chosen.where is not None)
+    auditor = Auditor(task.name, run.facts, CHOSEN if chosen is not None and chosen.where is not None else "")
     for sample in task.samples(chosen):
         auditor.see(sample)
     return auditor.audits()

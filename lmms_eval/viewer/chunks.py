@@ -45,7 +45,7 @@ class FolderChunks:
 
     def write(self, name: str, content: Any) -> None:
         self.before()
-        text = orjson.dumps(_checked(name, content)).decode()
+        text = orjson.dumps(chunk_text(name, content)).decode()
         write_file(self.folder / f"{name}.js", f'lmmsChunk("{name}",{text});\n'.encode())
         self.names.add(f"{name}.js")
 
@@ -58,10 +58,11 @@ class PageChunks:
 
     def write(self, name: str, content: Any) -> None:
         # Within JSON "<" stands in strings only: escaped there, no text can end the block.
-        self.texts[name] = _checked(name, content).replace("<", "\\u003c")
+        self.texts[name] = chunk_text(name, content).replace("<", "\\u003c")
 
 
-def _checked(name: str, content: Any) -> str:
+def chunk_text(name: str, content: Any) -> str:
+    """Make the JSON of a piece, known secrets masked."""
     assert _NAME.fullmatch(name), name
     return mask_known(json_of(content))
 

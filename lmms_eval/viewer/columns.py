@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
 
 from lmms_eval.viewer.chunks import Chunks
 
@@ -15,6 +15,7 @@ FEW_SAMPLES, FEW_VALUES = 500, 64
 """Up to so many samples all columns stand in the index itself, and up to so many values those of a column."""
 
 Kind = Literal["texts", "numbers", "codes"]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +27,96 @@ class IndexColumn:
     kind: Kind
     values: Sequence[Any]
     """One for each sample; ``None`` where there is none."""
+    codes: dict[Any, int] = field(default_factory=dict)
+    """Codes of values, to which those of values that are not there yet are added."""
+
+
+class TaskIndex:
+    """Index of a task's samples: ``content``, which tells the columns, and their pieces.
+
+    A column of one value throughout has no pieces.
+
+    Args:
+        columns: the column ``id`` first.
+        is_growing: rows may still come: the names are one piece, which tells of rows that come later no less.
+    """
+
+    def __init__(self, columns: Sequence[IndexColumn], is_growing: bool = False) -> None:
+        self._ids = columns[0].values
+        self._texts: dict[str, Sequence[str]] = {}
+        self._cells: dict[int, Sequence[Any]] = {}
+        self._values: dict[int, list[Any]] = {}
+        self._names: list[tuple[str, int]] = []
+        self._per_names = max(1, len(self._ids)) if is_growing else PER_NAMES
+        self.content: dict[str, Any] = {"count": len(self._ids), "per_rows": PER_ROWS, "per_column": PER_COLUMN}
+        self.content["columns"] = [self._entry(number, column) for number, column in enumerate(columns)]
+        if "id" in self._texts and is_growing:
+            self._names = [(name, place) for place, name in enumerate(self._ids)]
+            self.content["names"] = [""]
+        elif "id" in self._texts:
+            self._names = _ordered(self._ids)
+            self.content["names"] = [name for name, _ in self._names[:: self._per_names]]
+
+    def _entry(self, number: int, column: IndexColumn) -> dict[str, Any]:
+        """Tell of a column what the index itself holds of it, and keep the rest for its pieces."""
+        entry: dict[str, Any] = {"key": column.key, "kind": column.kind}
+        is_small = len(self._ids) <= FEW_SAMPLES
+        if column.key == "id" and (first := _first_number(column.values)) is not None:
+            return entry | {"from": first}
+        if not any(value not in (None, "") for value in column.values):
+            return entry | {"empty": True}
+        if column.kind == "texts" and not is_small:
+            self._texts[column.key] = column.values
+            return entry
+        cells = column.values
+        if column.kind == "codes":
+            known = column.codes
+            cells = [-1 if value in (None, "") else known.setdefault(value, len(known)) for value in cells]
+            if len(known) <= FEW_VALUES:
+                entry["values"] = list(known)
+            else:
+                self._values[number] = list(known)
+            if not any(cells):
+                return entry | {"same": True}
+        if is_small:
+            return entry | {"all": cells}
+        self._cells[number] = cells
+        return entry
+
+    def rows(self, number: int) -> dict[str, Sequence[str]]:
+        """Return the texts of ``PER_ROWS`` samples."""
+        return {key: _part(values, number, PER_ROWS) for key, values in self._texts.items()}
+
+    def column(self, column: int, number: int) -> Sequence[Any]:
+        """Return numbers or codes of a column for ``PER_COLUMN`` samples; none where it has no pieces."""
+        return _part(self._cells.get(column, ()), number, PER_COLUMN)
+
+    def values(self, column: int) -> list[Any]:
+        """Return what the codes of a column stand for, where that has a piece of its own."""
+        return self._values.get(column, [])
+
+    def names(self, number: int) -> dict[str, Any]:
+        """Return ids with their places, by which one sample is found."""
+        part = _part(self._names, number, self._per_names)
+        return {"ids": [name for name, _ in part], "places": [place for _, place in part]}
+
+    def pieces(self, task: str) -> Iterator[tuple[str, Any]]:
+        """Make all pieces with their names: ``rows-TASK-N``, ``column-TASK-C-N``, ``values-TASK-C``,
+        ``names-TASK-N``, and at last ``index-TASK``."""
+        for column, listed in self._values.items():
+            yield f"values-{task}-{column}", listed
+        for column, cells in self._cells.items():
+            for number in range(-(-len(cells) // PER_COLUMN)):
+                yield f"column-{task}-{column}-{number}", self.column(column, number)
+        for number in range(-(-len(self._ids) // PER_ROWS) if self._texts else 0):
+            yield f"rows-{task}-{number}", self.rows(number)
+        for number in range(len(self.content.get("names", ()))):
+            yield f"names-{task}-{number}", self.names(number)
+        yield f"index-{task}", self.content
 
 
 def write_index(chunks: Chunks, task: str, columns: Sequence[IndexColumn]) -> None:
-    """Write ``index-TASK``, which tells the columns, and their pieces.
-
-    These are ``rows-TASK-N`` (all texts of ``PER_ROWS`` samples), ``column-TASK-C-N`` (numbers, codes),
-    ``values-TASK-C`` (what many codes stand for) and ``names-TASK-N`` (ids in order with their places, by which one
-    sample is found). A column of one value throughout has no pieces.
+    """Write the index of a task and its pieces.
 
     Args:
         chunks: place of the pieces.
@@ -43,34 +126,8 @@ def write_index(chunks: Chunks, task: str, columns: Sequence[IndexColumn]) -> No
     Raises:
         LmmsEvalError: a file cannot be written.
     """
-    ids = columns[0].values
-    is_small = len(ids) <= FEW_SAMPLES
-    entries: list[dict[str, Any]] = []
-    texts: dict[str, Sequence[str]] = {}
-    for number, column in enumerate(columns):
-        entry: dict[str, Any] = {"key": column.key, "kind": column.kind}
-        entries.append(entry)
-        if column.key == "id" and (first := _first_number(ids)) is not None:
-            entry["from"] = first
-        elif not any(value not in (None, "") for value in column.values):
-            entry["empty"] = True
-        elif column.kind == "texts" and not is_small:
-            texts[column.key] = column.values
-        else:
-            values = _with_codes(chunks, f"{task}-{number}", column, entry) if column.kind == "codes" else column.values
-            if column.kind == "codes" and not any(values):
-                entry["same"] = True
-            elif is_small:
-                entry["all"] = values
-            else:
-                _write_pieces(chunks, f"column-{task}-{number}", values)
-    index: dict[str, Any] = {"count": len(ids), "per_rows": PER_ROWS, "per_column": PER_COLUMN, "columns": entries}
-    for number, start in enumerate(range(0, len(ids) if texts else 0, PER_ROWS)):
-        part = {key: values[start : start + PER_ROWS] for key, values in texts.items()}
-        chunks.write(f"rows-{task}-{number}", part)
-    if "id" in texts:
-        index["names"] = _write_names(chunks, task, ids)
-    chunks.write(f"index-{task}", index)
+    for name, content in TaskIndex(columns).pieces(task):
+        chunks.write(name, content)
 
 
 def plain_number(value: float) -> float | int | None:
@@ -81,20 +138,8 @@ def plain_number(value: float) -> float | int | None:
     return int(rounded) if rounded.is_integer() else rounded
 
 
-def _write_pieces(chunks: Chunks, name: str, values: Sequence[Any]) -> None:
-    for number, start in enumerate(range(0, len(values), PER_COLUMN)):
-        chunks.write(f"{name}-{number}", values[start : start + PER_COLUMN])
-
-
-def _with_codes(chunks: Chunks, name: str, column: IndexColumn, entry: dict[str, Any]) -> Sequence[int]:
-    """Return the codes of values, -1 where there is none; what they stand for goes into the entry or a piece."""
-    known: dict[Any, int] = {}
-    codes = [-1 if value in (None, "") else known.setdefault(value, len(known)) for value in column.values]
-    if len(known) <= FEW_VALUES:
-        entry["values"] = list(known)
-    else:
-        chunks.write(f"values-{name}", list(known))
-    return codes
+def _part(values: Sequence[T], number: int, per: int) -> Sequence[T]:
+    return values[number * per : (number + 1) * per]
 
 
 def _first_number(ids: Sequence[str]) -> int | None:
@@ -105,18 +150,12 @@ def _first_number(ids: Sequence[str]) -> int | None:
     return first if all(text == str(number) for number, text in enumerate(ids, first)) else None
 
 
-def _write_names(chunks: Chunks, task: str, ids: Sequence[str]) -> list[str]:
-    """Write ids in the order in which browsers compare texts, each once; returns the first id of each piece."""
+def _ordered(ids: Sequence[str]) -> list[tuple[str, int]]:
+    """Return ids in the order in which browsers compare texts, each once, with their places."""
     places: dict[str, int] = {}
     for place, name in enumerate(ids):
         places.setdefault(name, place)
-    ordered: list[tuple[str, int]] = sorted(places.items(), key=_utf16)
-    starts = range(0, len(ordered), PER_NAMES)
-    for number, start in enumerate(starts):
-        part = ordered[start : start + PER_NAMES]
-        names: Mapping[str, Any] = {"ids": [name for name, _ in part], "places": [place for _, place in part]}
-        chunks.write(f"names-{task}-{number}", names)
-    return [ordered[start][0] for start in starts]
+    return sorted(places.items(), key=_utf16)
 
 
 def _utf16(item: tuple[str, int]) -> bytes:

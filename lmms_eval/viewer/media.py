@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from lmms_eval.errors import MediaError
 from lmms_eval.media import Bounds, Sampling, fit, load_audio, load_preview, read_frames, resolve
@@ -40,6 +40,13 @@ _THREADS = 8
 Item = dict[str, Any]
 """One medium as the page reads it: ``kind`` and, as far as they are there, ``src``, ``full``, ``width``, ``height``,
 ``frames`` (``src`` and ``time``), ``seconds``, ``name``, ``missing`` (why it is not shown)."""
+
+
+class MediaMaker(Protocol):
+    """Makes what stands for a medium."""
+
+    def add(self, medium: Mapping[str, Any], folders: Sequence[Path]) -> Future[Item]:
+        """Begin to make what stands for one entry of ``sent_media``, or for a part of an answer."""
 
 
 @dataclass(slots=True)
@@ -78,7 +85,7 @@ class MediaStore:
 
         The future raises nothing that a damaged file could cause: the item then says why it is not shown.
         """
-        key = _key(medium)
+        key = medium_key(medium)
         with self._lock:
             if key not in self._made:
                 self._made[key] = self._pool.submit(self._item, dict(medium), tuple(folders))
@@ -91,7 +98,7 @@ class MediaStore:
         if self.mode == "none":
             return item
         try:
-            return item | self._files(_path(medium, folders), kind, medium)
+            return item | self._files(medium_path(medium, folders), kind, medium)
         except (MediaError, OSError, ValueError) as error:
             with self._lock:
                 self.missing += 1
@@ -202,12 +209,13 @@ def _found(medium: Mapping[str, Any], drawn: Mapping[Any, Mapping[str, Any]]) ->
     return medium if made is None else {**medium, "path": made.get("path")}
 
 
-def _key(medium: Mapping[str, Any]) -> str:
+def medium_key(medium: Mapping[str, Any]) -> str:
+    """Return a text that tells a medium from others."""
     named = (medium.get(key) for key in ("type", "path", "url", "name", "sha256", "frames", "times"))
     return repr(tuple(named))
 
 
-def _path(medium: Mapping[str, Any], folders: Sequence[Path]) -> Path:
+def medium_path(medium: Mapping[str, Any], folders: Sequence[Path]) -> Path:
     """Find the file. Raises ``MediaError`` if there is none on this machine."""
     named = medium.get("path")
     if not isinstance(named, str) or not named:

@@ -86,18 +86,20 @@ class _Task:
         return Documents.of(column.scores, column.score_range, self.clusters, self.asked)
 
 
-def breakdowns(run: ReportRun, task: TaskRows, shown: TaskFacts) -> list[Plain]:
+def breakdowns(run: ReportRun, task: TaskRows, shown: TaskFacts, without_interval: str = "") -> list[Plain]:
     """Divide the documents by every column of metadata with few values: number, mean and interval of each metric.
 
     Args:
         run: the run.
         task: one of its tasks.
         shown: its samples that the report lists; the others stand in no part.
+        without_interval: reason for which no part has an interval.
     """
     facts = _Task.of(run, task)
     columns = [(column, facts.documents(column)) for column in _with_scores(task)]
     # Of samples that an expression has chosen, perhaps by their scores, no interval holds.
-    without: Plain = {"low": None, "high": None, "method": CHOSEN} if shown.is_chosen else {}
+    reason = CHOSEN if shown.is_chosen else without_interval
+    without: Plain = {"low": None, "high": None, "method": reason} if reason else {}
     return [
         {
             "column": division.column,

@@ -22,6 +22,18 @@ def bundle(name: str) -> str:
         ) from error
 
 
+def live_page(nonce: str) -> str:
+    """Make the page of a view: it fetches pieces of data from where it came from itself (``live_policy``)."""
+    head = f'<link rel="stylesheet" href="{STYLE}" nonce="{nonce}">'
+    body = f'<script src="{SCRIPT}" nonce="{nonce}" data-live></script>'
+    return _page(live_policy(nonce), head, body)
+
+
+def live_policy(nonce: str) -> str:
+    """Content-Security-Policy of a view: as that of a report, and pieces of data are fetched."""
+    return _policy(nonce, "'self'") + "; connect-src 'self'"
+
+
 def folder_page() -> str:
     """Make the page of a folder: it loads script and style beside it, and pieces of data as scripts."""
     nonce = secrets.token_urlsafe(18)

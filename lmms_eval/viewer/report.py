@@ -125,15 +125,15 @@ def _write_runs(
             samples += len(facts.rows)
             audits += facts.audits
             tasks.append(_task_entry(run, task.task, writer.key, facts))
-            details[task.task] = _task_details(run, task.task, facts)
+            details[task.task] = task_details(run, task.task, facts)
         rows = result_rows(run)
         problems += [*run.problems, *torn]
-        entry = _run_entry(run, number, name, rows) | {"tasks": tasks}
+        entry = run_entry(run, number, name, rows) | {"tasks": tasks}
         damage = [{"kind": "problem", "task": "", "text": text} for text in torn]
         entry["warnings"] = [*_unfinished(run, command), *damage, *entry["warnings"]]
         entries.append(redacted(entry, options.redact))
         document = {key: value for key, value in run.document.items() if key not in ("results", "intervals")}
-        entry["selection"] = _selection(run, tasks, options)
+        entry["selection"] = selection_told(run, tasks, options)
         chunks.write(f"audit-{number}", redacted(audits, options.redact))
         chunks.write(
             f"run-{number}",
@@ -143,7 +143,7 @@ def _write_runs(
     if options.compare and len(runs) > 1:
         rows_of = [replace(run.rows, name=name) for run, name in zip(runs, names, strict=True)]
         compared = ComparisonWriter(rows_of, shown, chunks).write()
-    content = {"written": time.time(), "runs": entries, "compared": compared, "options": _told(options)}
+    content = {"written": time.time(), "runs": entries, "compared": compared, "options": report_choices(options)}
     chunks.write("runs", content)
     return _Written(samples, problems)
 
@@ -158,9 +158,10 @@ def _task_entry(run: ReportRun, task: str, key: str, facts: TaskFacts) -> dict[s
     }
 
 
-def _task_details(run: ReportRun, task: str, facts: TaskFacts) -> dict[str, Any]:
+def task_details(run: ReportRun, task: str, facts: TaskFacts, without_interval: str = "") -> dict[str, Any]:
+    """Make the breakdowns and distributions of a task; ``without_interval``: reason for which parts have none."""
     return {
-        "breakdowns": breakdowns(run, run.rows.tasks[task], facts),
+        "breakdowns": breakdowns(run, run.rows.tasks[task], facts, without_interval),
         "latency": histogram(facts.latencies),
         "tokens_in": histogram(facts.tokens_in),
         "tokens_out": histogram(facts.tokens_out),
@@ -169,7 +170,8 @@ def _task_details(run: ReportRun, task: str, facts: TaskFacts) -> dict[str, Any]
     }
 
 
-def _run_entry(run: ReportRun, number: int, name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def run_entry(run: ReportRun, number: int, name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Tell of a run what the first page and its own show first, without its tasks."""
     document, state = run.document, run.state
     config = document.get("config") if isinstance(document.get("config"), Mapping) else {}
     return {
@@ -192,12 +194,14 @@ def _run_entry(run: ReportRun, number: int, name: str, rows: Sequence[Mapping[st
     }
 
 
-def _selection(run: ReportRun, tasks: Sequence[Mapping[str, Any]], options: ReportOptions) -> dict[str, Any]:
+def selection_told(run: ReportRun, tasks: Sequence[Mapping[str, Any]], options: ReportOptions) -> dict[str, Any]:
+    """Tell how samples were chosen, and how many of them."""
     of = sum(len(task.ids) for task in run.rows.tasks.values())
     return {"how": options_told(options), "shown": sum(task["samples"] for task in tasks), "of": of}
 
 
-def _told(options: ReportOptions) -> dict[str, Any]:
+def report_choices(options: ReportOptions) -> dict[str, Any]:
+    """Tell what was chosen."""
     return {
         "media": options.media,
         "chosen": options_told(options),

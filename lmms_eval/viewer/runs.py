@@ -66,14 +66,15 @@ def _runs_of(path: Path) -> Iterator[ReportRun]:
         raise DataError(f"{path}: no such file or folder")
     if path.is_dir() and (found := find_runs(path)):
         for run in found:
-            yield _record(run.path) if run.path.is_dir() else _finished(run.path)
+            yield _record(run.path) if run.path.is_dir() else finished_run(run.path)
     elif path.is_file() and harness_runs.is_results(Looked(path)):
-        yield _finished(path)
+        yield finished_run(path)
     else:
         yield _other(path)
 
 
-def _finished(path: Path) -> ReportRun:
+def finished_run(path: Path) -> ReportRun:
+    """Read the run of a results file of ours or of the family. Raises ``DataError``."""
     document = Results.read(path)
     record = path.parent / RUNS / document.run_key
     state = read_state(record) if document.is_own else {}

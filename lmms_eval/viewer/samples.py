@@ -12,7 +12,7 @@ from typing import Any
 from lmms_eval.compare.readers.samples import answer_of
 from lmms_eval.compare.runs import TaskRows
 from lmms_eval.errors import DataError
-from lmms_eval.results.audit import Auditor
+from lmms_eval.results.audit import CHOSEN, Auditor
 from lmms_eval.results.run_reader.metadata import MetadataColumns
 from lmms_eval.results.run_reader.repeats import token_counts_of
 from lmms_eval.results.run_reader.sample import finite, sample_fields
@@ -20,7 +20,7 @@ from lmms_eval.utils.redaction import REDACTED
 from lmms_eval.viewer.audit import TaskAudit
 from lmms_eval.viewer.chunks import Chunks
 from lmms_eval.viewer.columns import IndexColumn, Kind, plain_number, write_index
-from lmms_eval.viewer.media import Item, MediaStore, made_in, media_of
+from lmms_eval.viewer.media import Item, MediaMaker, made_in, media_of
 from lmms_eval.viewer.options import ReportOptions
 from lmms_eval.viewer.runs import ReportRun
 from lmms_eval.viewer.selection import Selection, lines_of
@@ -65,17 +65,24 @@ class TaskFacts:
 
 @dataclass(slots=True)
 class TaskWriter:
-    """Writer of the pieces of one task: its index and ``text-KEY-N``."""
+    """Writer of the pieces of one task: its index and ``text-KEY-N``; rows may come one by one (``note``)."""
 
     run: ReportRun
     task: TaskRows
     key: str
     options: ReportOptions
-    media: MediaStore
+    media: MediaMaker
     problems: list[str] = field(default_factory=list)
-    _index: dict[str, list[Any]] = field(default_factory=dict)
+    _index: dict[str, list[Any]] = field(init=False)
     _metadata: MetadataColumns = field(init=False)
     _audit: TaskAudit = field(init=False)
+    _score_key: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._score_key = self.run.facts(self.task.task).score_key
+        self._index = {name: [] for name in _KINDS}
+        self._metadata = MetadataColumns()
+        self._audit = self._begun_audit()
 
     def write(self, chunks: Chunks) -> TaskFacts:
         """Write all pieces.
@@ -85,42 +92,85 @@ class TaskWriter:
         """
         selection = Selection(self.run, self.task, self.options, self.problems)
         rows = selection.rows()
-        auditor = Auditor(self.task.task, self.run.told, self.options.choice.where is not None)
-        self._audit = TaskAudit(auditor, self.run.keys(self.task.task), self.options.redact)
-        self._metadata = MetadataColumns(len(rows))
-        self._index = {name: [] for name in _KINDS}
-        score_key = self.run.facts(self.task.task).score_key
         remaining = iter(enumerate(rows))
         for number in range(-(-len(rows) // PER_TEXT)):
-            block = [(place, row, self._lines(row)) for place, row in islice(remaining, PER_TEXT)]
-            media = [self._media(lines) for _, _, lines in block]
+            block = [(place, row, self._lines(row, self._seen(row))) for place, row in islice(remaining, PER_TEXT)]
+            media = [self._media(lines, self.media) for _, _, lines in block]
             for (place, row, lines), futures in zip(block, media, strict=True):
-                self._add(place, row, lines, score_key, [future.result() for future in futures.sent])
+                self._add(place, row, lines, [future.result() for future in futures.sent])
             samples = [self._sample(row, lines, found) for (_, row, lines), found in zip(block, media, strict=True)]
             chunks.write(f"text-{self.key}-{number}", samples)
-        metadata = self._metadata.found()
-        write_index(chunks, self.key, self._columns(rows, metadata | self._audit.columns(rows)))
+        write_index(chunks, self.key, self.columns(rows))
+        return self.facts(rows)
+
+    def note(self, row: int, read: Sequence[Mapping[str, Any]] | None = None) -> None:
+        """Add the next row to the index, or renew one. ``read``: its lines, where they are at hand.
+
+        The audit counts a row twice that is renewed and had an answer: ``audit_anew`` mends that.
+        """
+        found = self._seen(row, read)
+        lines = [redacted(line, self.options.redact) for line in found]
+        self._add(row, row, lines, [future.result() for future in self._media(lines, self.media).sent])
+
+    def audit_anew(self) -> None:
+        """Audit all rows that were added once more."""
+        self._audit = self._begun_audit()
+        for row in range(len(self._index["id"])):
+            self._seen(row)
+
+    def facts(self, rows: Sequence[int], without_interval: str = "") -> TaskFacts:
+        """Return what the index tells of the rows that were added.
+
+        ``without_interval``: reason for which no difference of the audit has an interval.
+        """
         columns = self._index
+        if without_interval or self.options.choice.where is None:
+            self._audit.auditor.without_interval = without_interval
         return TaskFacts(
-            rows, columns["latency"], columns["in"], columns["out"], columns["finish"], columns["reason"], metadata,
-            self._audit.found(), self.options.choice.where is not None,
+            rows, columns["latency"], columns["in"], columns["out"], columns["finish"], columns["reason"],
+            self._metadata.found(), self._audit.found(), self.options.choice.where is not None,
         )  # fmt: skip
 
-    def _lines(self, row: int) -> list[dict[str, Any]]:
-        """Read the lines of a sample, those of a foreign run in the form of ours, without what is to be left out."""
+    def texts(self, row: int) -> dict[str, Any]:
+        """Return a sample without its media."""
+        lines = self._lines(row)
+        has_media = bool(media_of(lines[0]) or made_in(lines[0]))
+        return {"id": self.task.ids[row], "lines": lines, **({"media_apart": True} if has_media else {})}
+
+    def media_apart(self, row: int, maker: MediaMaker) -> dict[str, Any]:
+        """Return the media of a sample alone."""
+        lines = self._lines(row)
+        sample = self._sample(row, lines, self._media(lines, maker))
+        return {key: value for key, value in sample.items() if key not in ("id", "lines")}
+
+    def _begun_audit(self) -> TaskAudit:
+        reason = CHOSEN if self.options.choice.where is not None else ""
+        auditor = Auditor(self.task.task, self.run.told, reason)
+        return TaskAudit(auditor, self.run.keys(self.task.task), self.options.redact)
+
+    def _seen(self, row: int, read: Sequence[Mapping[str, Any]] | None = None) -> Sequence[Mapping[str, Any]]:
+        """Return the lines of a sample, those of a foreign run in the form of ours, and count them in the audit."""
         try:
-            lines = lines_of(self.task, row)
+            lines = lines_of(self.task, row) if read is None else read
             self._audit.see(row, lines)
         except DataError as error:
             self.problems.append(str(error))
+            return [{"doc_id": self.task.ids[row], "error": str(error)}]
+        return lines
+
+    def _lines(self, row: int, read: Sequence[Mapping[str, Any]] | None = None) -> list[dict[str, Any]]:
+        """Return the lines of a sample with the judge's prompts, without what is to be left out."""
+        try:
+            lines = lines_of(self.task, row) if read is None else read
+        except DataError as error:
             lines = [{"doc_id": self.task.ids[row], "error": str(error)}]
         return [redacted(self.run.prompts.joined(line), self.options.redact) for line in lines]
 
-    def _media(self, lines: Sequence[Mapping[str, Any]]) -> _SampleMedia:
+    def _media(self, lines: Sequence[Mapping[str, Any]], maker: MediaMaker) -> _SampleMedia:
         line, folders = lines[0], self.run.folders
         return _SampleMedia(
-            [self.media.add(one, folders) for one in media_of(line)],
-            {name: self.media.add(one, folders) for name, one in made_in(line).items()},
+            [maker.add(one, folders) for one in media_of(line)],
+            {name: maker.add(one, folders) for name, one in made_in(line).items()},
         )
 
     def _sample(self, row: int, lines: Sequence[Mapping[str, Any]], media: _SampleMedia) -> dict[str, Any]:
@@ -134,9 +184,7 @@ class TaskWriter:
             sample["made"] = {path: future.result() for path, future in media.made.items()}
         return sample
 
-    def _add(
-        self, place: int, row: int, lines: Sequence[Mapping[str, Any]], score_key: str, media: Sequence[Item]
-    ) -> None:
+    def _add(self, place: int, row: int, lines: Sequence[Mapping[str, Any]], media: Sequence[Item]) -> None:
         line = lines[0]
         answer = answer_of(line)
         error = line.get("error") or line.get("reason") or ""
@@ -155,12 +203,14 @@ class TaskWriter:
             "thumb": (frames[0]["src"] if frames else shown.get("src", "")) if shown.get("kind") != "audio" else "",
         }
         for name, value in found.items():
-            self._index[name].append(value)
-        for name, value in sample_fields(line, score_key).items():
+            self._index[name][place : place + 1] = [value]
+        self._metadata.rows = max(self._metadata.rows, place + 1)
+        for name, value in sample_fields(line, self._score_key).items():
             self._metadata.add(place, str(name), value)
 
-    def _columns(self, rows: Sequence[int], metadata: Mapping[str, Sequence[str | None]]) -> list[IndexColumn]:
-        """List the columns of the index: those that every task has, its metrics, its metadata."""
+    def columns(self, rows: Sequence[int]) -> list[IndexColumn]:
+        """List the columns of the index over the rows that were added: those that every task has, metrics, metadata."""
+        metadata = self._metadata.found() | self._audit.columns(rows)
         left_out = ("thumb",) if self.options.single_file else ()  # the pictures are in the texts, once
         found = [IndexColumn(name, kind, self._index[name]) for name, kind in _KINDS.items() if name not in left_out]
         for name, column in self.task.columns.items():

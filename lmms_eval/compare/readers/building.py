@@ -68,6 +68,15 @@ class TaskBuilder:
         """Tell whether nothing is known of the document yet."""
         return self._statuses[row] == _ABSENT
 
+    def forget(self, row: int) -> None:
+        """Forget what is known of a document, which is about to be read anew."""
+        self._statuses[row] = _ABSENT
+        self._hashes.pop(row, None)
+        self._clusters.pop(row, None)
+        for scores in self._columns.values():
+            if row < len(scores):
+                scores[row] = math.nan
+
     def end(self, row: int, status: Status) -> None:
         """Note how the document ended; of several notes, ``scored`` comes before ``unscored`` before ``failed``."""
         self._statuses[row] = min(self._statuses[row], _STATUSES.index(status))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from lmms_eval.compare.readers.contract import Format, Looked
 from lmms_eval.compare.readers.result_facts import Results
@@ -97,13 +98,18 @@ def read_record(folder: Path) -> RunRows:
     tasks = [_from_journal(journals, task, results) for task in journals.tasks]
     if not tasks:
         raise DataError(f"{folder}: no document of this run has been scored yet ({JOURNALS} hold none)")
-    arguments = state.get("arguments")
-    arguments = arguments if isinstance(arguments, Mapping) else {}
-    name = model_name_from_args(argument_text(arguments.get("model_args") or "")) or arguments.get("model")
     note = "read from the journal, as far as the run has come"
     if not results.is_own:
         note += "; ranges and directions of metrics are not known there"
-    return _run(str(name or folder.name), folder, tasks, results, (*journals.notes, note))
+    return _run(record_name(folder, state), folder, tasks, results, (*journals.notes, note))
+
+
+def record_name(folder: Path, state: Mapping[str, Any]) -> str:
+    """Name the run of a record by its model."""
+    arguments = state.get("arguments")
+    arguments = arguments if isinstance(arguments, Mapping) else {}
+    name = model_name_from_args(argument_text(arguments.get("model_args") or "")) or arguments.get("model")
+    return str(name or folder.name)
 
 
 def _from_journal(journals: Journals, task: str, results: Results) -> ReadTask:

@@ -13,7 +13,7 @@ from lmms_eval.api.outcome import Status
 from lmms_eval.compare.readers.building import NO_FILTER, Lookups, TaskBuilder, id_text
 from lmms_eval.compare.runs import Answer, TaskRows
 from lmms_eval.errors import DataError
-from lmms_eval.results.run_reader.json_lines import FileSamples, SampleLines
+from lmms_eval.results.run_reader.json_lines import FileSamples, JsonLine, SampleLines
 from lmms_eval.results.run_reader.metadata import metadata_of
 from lmms_eval.results.run_reader.sample import OWN_KEYS, cluster_of, finite, plain_text, prompt_of, sample_fields
 
@@ -77,7 +77,7 @@ def read_lines(source: SampleLines, task: str, facts: SampleFacts = SampleFacts(
     Raises:
         DataError: they cannot be read, or a line is no sample.
     """
-    file = _Samples(source, task, facts)
+    file = SampleCollector(source, task, facts)
     file.read()
     found = file.task()
     if found.rows.columns or found.is_own or facts.wanted or not found.rows.ids:
@@ -117,7 +117,7 @@ def _compared(value: Any, score_key: str) -> float | None:
 
 
 @dataclass(slots=True)
-class _Samples:
+class SampleCollector:
     """Lines while they are read, and the offsets of its lines afterwards."""
 
     source: SampleLines
@@ -128,15 +128,31 @@ class _Samples:
     is_own: bool = False
     builder: TaskBuilder = field(init=False)
 
-    def read(self) -> None:
+    def __post_init__(self) -> None:
         self.builder = TaskBuilder(self.name)
+
+    def read(self) -> None:
+        """Add all lines of the source. Raises ``DataError``."""
         for line in self.source.lines():
-            try:
-                self._add(line.record, line.offset)
-            except (KeyError, TypeError, ValueError) as error:
-                raise DataError(f"{self.source.where}, line {line.number}: not a samples line ({error!r})") from error
+            self.add(line)
+
+    def add(self, line: JsonLine) -> None:
+        """Add one line of the source. Raises ``DataError`` if it is no sample."""
+        try:
+            self._add(line.record, line.offset)
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(f"{self.source.where}, line {line.number}: not a samples line ({error!r})") from error
+
+    def forget(self, doc_id: str) -> None:
+        """Forget the lines of a document: others take their place."""
+        row = self.builder.row(doc_id)
+        self.builder.forget(row)
+        for places in self.places.values():
+            if row < len(places):
+                places[row] = _NOWHERE
 
     def task(self) -> ReadTask:
+        """Return the rows of what has been added."""
         self.builder.states_filter = "" not in self.places
         lookups = Lookups(cache(self._metadata), self._answer, self._raw, self._lines)
         return ReadTask(self.builder.rows(lookups), self.builder.notes, self.is_own)

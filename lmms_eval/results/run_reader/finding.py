@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -152,6 +152,12 @@ def _unfinished(place: Path) -> Iterator[FoundRun]:
     dates = {results_date(path.name) or "" for path in place.glob("*.json")} - {""}
     for file in sorted((place / RUNS).glob(f"*/{STATE}")):
         state = read_state(file.parent)
-        stamp = str(state.get("stamp") or "")
-        if not dates or (stamp not in dates and (stamp > max(dates) or has_live_owner(file.parent))):
-            yield FoundRun(file.parent, f"state {state.get('state', 'unknown')}, begun {stamp or 'at an unknown time'}")
+        if is_unfinished(file.parent, state, dates):
+            begun = state.get("stamp") or "at an unknown time"
+            yield FoundRun(file.parent, f"state {state.get('state', 'unknown')}, begun {begun}")
+
+
+def is_unfinished(record: Path, state: Mapping[str, Any], dates: Collection[str]) -> bool:
+    """Tell whether a record is a run of its own beside results of these dates: one without results, not given up."""
+    stamp = str(state.get("stamp") or "")
+    return not dates or (stamp not in dates and (stamp > max(dates) or has_live_owner(record)))

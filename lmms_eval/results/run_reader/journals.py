@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,9 @@ from lmms_eval.engine.order import place_in
 from lmms_eval.errors import DataError, JournalError
 from lmms_eval.results.run_reader.document import part_of
 from lmms_eval.results.run_reader.json_lines import JsonLine
+from lmms_eval.results.run_reader.tails import JournalTails, TailRecord
 from lmms_eval.results.samples import record_rows
-from lmms_eval.storage import codec
 from lmms_eval.storage.journal import JournalReader
-from lmms_eval.storage.lines import unsealed
 
 JOURNALS = "scores-*.jsonl"
 RESPONSES = "responses-*.jsonl"
@@ -39,18 +38,18 @@ class Journals:
     """The journals of one run's folder, read once; memory holds the places of the records."""
 
     folder: Path
-    files: list[Path] = field(init=False)
     damaged: int = 0
     """Lines that do not fit their checksum: a kill has torn them, or something has damaged them."""
+    files: list[Path] = field(default_factory=list)
     _documents: dict[str, dict[int, _Document]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.files = sorted(self.folder.glob(JOURNALS))
+        tails = JournalTails(self.folder, JOURNALS)
         key: Any = None
-        for number, path in enumerate(self.files):
-            for offset, record in self._read(path):
-                key = record.get("key")
-                self._note(record, _Document(number, offset, "failed" in record, key))
+        for found in tails.news():
+            key = found.record.get("key")
+            self._note(found.record, _Document(found.file, found.offset, "failed" in found.record, key))
+        self.files, self.damaged = tails.files, tails.damaged + tails.torn
         for documents in self._documents.values():
             for doc_id in [doc_id for doc_id, found in documents.items() if found.key != key]:
                 del documents[doc_id]  # scored by functions or settings that have changed since
@@ -106,31 +105,17 @@ class Journals:
         Raises:
             DataError: a file cannot be read.
         """
-        files = sorted(self.folder.glob(RESPONSES))
+        tails = JournalTails(self.folder, RESPONSES)
         places: dict[str, dict[int, list[tuple[int, int]]]] = {}
-        for number, path in enumerate(files):
-            for offset, record in self._read(path):
-                named = str(record.get("id", ""))
-                task, words = task_of(named), named.rsplit("/", 4)
-                if "error" in record or len(words) != 5 or not words[1].isdigit():
-                    continue
-                if int(words[1]) not in self._documents.get(task, ()):
-                    places.setdefault(task, {}).setdefault(int(words[1]), []).append((number, offset))
-        return {task: UnscoredSamples(files, dict(sorted(found.items()))) for task, found in places.items()}
-
-    def _read(self, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-        offset = 0
-        try:
-            with open(path, "rb") as file:
-                for line in file:
-                    start, offset = offset, offset + len(line)
-                    content = unsealed(line)
-                    if content is not None:
-                        yield start, codec.loads(content)
-                    elif line != b"\n":
-                        self.damaged += 1
-        except OSError as error:
-            raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
+        for found in tails.news():
+            named = str(found.record.get("id", ""))
+            task, words = task_of(named), named.rsplit("/", 4)
+            if "error" in found.record or len(words) != 5 or not words[1].isdigit():
+                continue
+            if int(words[1]) not in self._documents.get(task, ()):
+                places.setdefault(task, {}).setdefault(int(words[1]), []).append((found.file, found.offset))
+        self.damaged += tails.damaged + tails.torn
+        return {task: UnscoredSamples(tails.files, dict(sorted(found.items()))) for task, found in places.items()}
 
     def _note(self, record: Mapping[str, Any], found: _Document) -> None:
         """A later record of a document replaces an earlier one, but no failure a score."""
@@ -143,7 +128,7 @@ class Journals:
 class _Records:
     """Records of several files, found again by their number; each file is opened once."""
 
-    def __init__(self, files: list[Path], places: list[tuple[int, int]]) -> None:
+    def __init__(self, files: list[Path], places: Sequence[tuple[int, int]]) -> None:
         self._files = files
         self._numbers = array("H", (file for file, _ in places))
         self._offsets = array("q", (offset for _, offset in places))
@@ -153,15 +138,32 @@ class _Records:
     def __len__(self) -> int:
         return len(self._offsets)
 
+    def add(self, file: int, offset: int) -> int:
+        """Add a record; returns its number. Its file stays open from now on, so that it outlives its name.
+
+        Raises:
+            DataError: the file cannot be opened.
+        """
+        self._numbers.append(file)
+        self._offsets.append(offset)
+        try:
+            self._reader(file)
+        except JournalError as error:
+            raise DataError(str(error)) from error
+        return len(self._offsets) - 1
+
     def at(self, number: int) -> dict[str, Any]:
         """Read a record. Raises ``DataError`` if it is no longer as it was."""
         file = self._numbers[number]
         try:
-            if file not in self._readers:
-                self._readers[file] = JournalReader(self._files[file])
-            return self._readers[file].at(self._offsets[number])
+            return self._reader(file).at(self._offsets[number])
         except JournalError as error:
             raise DataError(str(error)) from error
+
+    def _reader(self, file: int) -> JournalReader:
+        if file not in self._readers:
+            self._readers[file] = JournalReader(self._files[file])
+        return self._readers[file]
 
 
 def _close(readers: dict[int, JournalReader]) -> None:
@@ -175,7 +177,7 @@ _MOST_PIPELINES = 1 << 10
 class JournalSamples:
     """Lines of a samples file as the journals would give them; a place is the number of a document and pipeline."""
 
-    def __init__(self, files: list[Path], places: list[tuple[int, int]]) -> None:
+    def __init__(self, files: list[Path], places: Sequence[tuple[int, int]] = ()) -> None:
         self._records = _Records(files, places)
         self.where = str(files[0].parent) if files else ""
         self.damaged = 0
@@ -191,12 +193,24 @@ class JournalSamples:
             for index, row in enumerate(self._rows(number)):
                 yield JsonLine(number + 1, number * _MOST_PIPELINES + index, row)
 
+    def add(self, found: TailRecord) -> list[JsonLine]:
+        """Add a record of a journal that grows, and return its rows.
+
+        Raises:
+            DataError: the journal cannot be opened, or the record is none of a scored document.
+        """
+        rows = self._parsed(found.record)
+        number = self._records.add(found.file, found.offset)
+        return [JsonLine(number + 1, number * _MOST_PIPELINES + index, row) for index, row in enumerate(rows)]
+
     def at(self, place: int) -> dict[str, Any]:
         """Read the row at a place. Raises ``DataError``."""
         return self._rows(place // _MOST_PIPELINES)[place % _MOST_PIPELINES]
 
     def _rows(self, number: int) -> list[dict[str, Any]]:
-        record = self._records.at(number)
+        return self._parsed(self._records.at(number))
+
+    def _parsed(self, record: dict[str, Any]) -> list[dict[str, Any]]:
         try:
             return list(record_rows(record))
         except (KeyError, TypeError, AttributeError, IndexError) as error:

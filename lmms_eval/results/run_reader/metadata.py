@@ -15,8 +15,9 @@ LONGEST_VALUE = 200
 class MetadataColumns:
     """Columns of text by which documents can be divided: a few values, each of several documents."""
 
-    def __init__(self, rows: int) -> None:
-        self._rows = rows
+    def __init__(self, rows: int = 0) -> None:
+        self.rows = rows
+        """May grow while rows are added."""
         self._values: dict[str, list[str | None]] = {}
         self._known: dict[str, dict[str, str]] = {}
         self._dropped: set[str] = set()
@@ -34,13 +35,15 @@ class MetadataColumns:
             del self._known[name]
             self._values.pop(name, None)
             return
-        if name not in self._values:
-            self._values[name] = [None] * self._rows
-        self._values[name][row] = text
+        values = self._values.setdefault(name, [])
+        if len(values) <= row:
+            values.extend([None] * (row + 1 - len(values)))
+        values[row] = text
 
     def found(self) -> dict[str, Sequence[str | None]]:
         """Return the columns of which a value belongs to two documents or more, on average."""
-        return {name: values for name, values in self._values.items() if 2 * len(self._known[name]) <= self._rows}
+        kept = {name: values for name, values in self._values.items() if 2 * len(self._known[name]) <= self.rows}
+        return {name: [*values, *[None] * (self.rows - len(values))] for name, values in kept.items()}
 
 
 def metadata_of(rows: int, fields: Iterator[tuple[int, Mapping[str, Any]]]) -> dict[str, Sequence[str | None]]:

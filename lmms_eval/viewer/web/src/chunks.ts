@@ -1,11 +1,14 @@
 // Loads pieces of data. From disk no file can be fetched, but scripts can be loaded: each piece is one call of
-// `lmmsChunk`. Only scripts that bear the page's nonce run, and only addresses of pieces become scripts.
+// `lmmsChunk`. Only scripts that bear the page's nonce run, and only addresses of pieces become scripts. A view, which a
+// server gives, fetches them instead, and says when one has changed.
 
 interface Policy {
   createScriptURL(url: string): string;
 }
 
-const NONCE = (document.currentScript as HTMLScriptElement | null)?.nonce ?? "";
+const SCRIPT = document.currentScript as HTMLScriptElement | null;
+const NONCE = SCRIPT?.nonce ?? "";
+export const LIVE = SCRIPT?.dataset.live !== undefined;
 const ADDRESS = /^data\/[a-z0-9-]{1,80}\.js$/;
 const KEPT = 32; // pieces of samples that stay in memory
 const SMALL = /^(runs|run-|index-)/; // all of these do
@@ -45,7 +48,33 @@ function forgetOldest(): void {
   for (const name of pieces.slice(0, Math.max(0, pieces.length - KEPT))) kept.delete(name);
 }
 
+type Listener = (hasChanged: (name: string) => boolean) => void;
+const listeners = new Set<Listener>();
+
+/** Tells of pieces that have changed; returns what ends it. */
+export function onChange(listener: Listener): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+/** These pieces have changed: whoever shows them loads them again. `*` stands for all. */
+export function changed(names: string[]): void {
+  const known = new Set(names);
+  const hasChanged = (name: string) => known.has("*") || known.has(name);
+  for (const name of [...kept.keys()]) if (hasChanged(name)) kept.delete(name);
+  for (const listener of listeners) listener(hasChanged);
+}
+
+async function fetched(name: string): Promise<unknown> {
+  const response = await fetch(`data/${name}.json`).catch(() => {
+    throw new Error("the view has ended before this was loaded");
+  });
+  if (!response.ok) throw new Error((await response.text()).trim() || `data/${name}.json: ${response.status}`);
+  return response.json();
+}
+
 async function read(name: string): Promise<unknown> {
+  if (LIVE) return fetched(name);
   const inside = document.getElementById(`chunk-${name}`);
   if (inside) return JSON.parse(inside.textContent ?? "null");
   const script = document.createElement("script");

@@ -17,7 +17,7 @@ export const natural = collator.compare;
 
 export abstract class Column {
   protected readonly sections: Section[] = [];
-  private readonly there = new Set<string>();
+  private readonly there = new Map<string, number>();
   private readonly coming = new Map<string, Promise<void>>();
 
   constructor(readonly key: string, readonly count: number) {}
@@ -47,7 +47,7 @@ export abstract class Column {
         if (this.there.has(key) || found.has(key)) return;
         const first = piece * per;
         const length = Math.min(per, index.count - first);
-        found.set(key, () => this.once(key, () => this.take(section, key, first, length)));
+        found.set(key, () => this.once(key, section.first + first, () => this.take(section, key, first, length)));
       };
       if (rows === undefined) for (let piece = 0; piece * per < index.count; piece++) want(piece);
       else for (const row of rows) if (row >= section.first && row < section.first + index.count) want(Math.floor((row - section.first) / per));
@@ -56,13 +56,16 @@ export abstract class Column {
   }
 
   /** Takes a piece once, however many ask for it meanwhile; one that failed may be asked for again. */
-  private once(key: string, take: () => Promise<void>): Promise<void> {
-    const coming = this.coming.get(key) ?? take().then(() => void this.there.add(key)).finally(() => this.coming.delete(key));
+  private once(key: string, row: number, take: () => Promise<void>): Promise<void> {
+    const coming = this.coming.get(key) ?? take().then(() => void this.there.set(key, row)).finally(() => this.coming.delete(key));
     this.coming.set(key, coming);
     return coming;
   }
 
   has = (rows?: readonly number[]): boolean => this.missing(rows).size === 0;
+
+  /** The first row of each piece that is there. */
+  loaded = (): number[] => [...this.there.values()];
 
   load = async (rows?: readonly number[]): Promise<void> => {
     await Promise.all([...this.missing(rows).values()].map((read) => read()));
@@ -92,6 +95,7 @@ export class Numbers extends Column {
 
 export class Codes extends Column {
   readonly values: string[] = [];
+  hasValues = false;
   private readonly known = new Map<string, number>();
   private readonly cells = new Int32Array(this.count).fill(-1);
 
@@ -115,6 +119,7 @@ export class Codes extends Column {
   /** Loads what the codes stand for; the rows need not be. */
   loadValues = async (): Promise<void> => {
     await Promise.all(this.sections.map((section) => this.codesOf(section)));
+    this.hasValues = true;
   };
 
   /** Tells of each code of a section the code of the whole column. */

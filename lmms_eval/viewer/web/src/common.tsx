@@ -1,8 +1,8 @@
 // Small parts that several pages share.
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
-import { load } from "./chunks";
+import { load, onChange } from "./chunks";
 import { number, plain, Text } from "./text";
 import type { Cell, Warning } from "./types";
 
@@ -10,22 +10,58 @@ export { Waiting } from "./waiting";
 
 export type Loaded<T> = { content?: T; error?: string };
 
-export const useLoaded = <T,>(name: string): Loaded<T> => useMade<T>(name, () => load<T>(name));
+/** A piece, loaded again when it has changed. An empty name loads nothing. */
+export function useLoaded<T>(name: string): Loaded<T> {
+  const times = useChanges([name]);
+  return useMade<T>(name, () => (name ? load<T>(name) : new Promise<T>(() => {})), times);
+}
 
-/** What is made from loaded pieces; `key` names it. */
-export function useMade<T>(key: string, make: () => Promise<T>): Loaded<T> {
-  const [state, set] = useState<Loaded<T> & { key?: string }>({});
+/** Counts the times at which one of these pieces has changed. */
+export function useChanges(names: string[]): number {
+  const [times, set] = useState(0);
+  useLayoutEffect(() => onChange((hasChanged) => names.some(hasChanged) && set((before) => before + 1)), [names.join()]);
+  return times;
+}
+
+interface Made<T> extends Loaded<T> {
+  key?: string;
+  version?: number;
+  /** When it may be made again: after so many times as long as it took. */
+  next?: number;
+}
+
+const REST = 10;
+
+/** What is made from loaded pieces; `key` names it. Of another version what is there stays until the new one is made. */
+export function useMade<T>(key: string, make: () => Promise<T>, version = 0): Loaded<T> {
+  const [state, set] = useState<Made<T>>({});
+  const wanted = useRef(key);
+  const making = useRef<string | null>(null);
+  const gone = useRef(false);
+  wanted.current = key;
+  const isThere = state.key === key;
   useEffect(() => {
-    let current = true;
-    make().then(
-      (content) => current && set({ content, key }),
-      (error: Error) => current && set({ error: error.message, key }),
-    );
-    return () => {
-      current = false;
+    if (making.current === key || (isThere && state.version === version)) return;
+    const begin = async () => {
+      const start = performance.now();
+      making.current = key;
+      const found: Loaded<T> = await make().then(
+        (content) => ({ content }),
+        (error: Error) => ({ error: error.message }),
+      );
+      if (making.current === key) making.current = null;
+      const end = performance.now();
+      const made = { key, version, next: end + REST * (end - start) };
+      if (wanted.current === key && !gone.current)
+        set((before) => (found.error && before.key === key && before.content ? { ...before, ...made } : { ...found, ...made }));
     };
-  }, [key]);
-  return state.key === key ? state : {};
+    const delay = isThere ? (state.next ?? 0) - performance.now() : 0;
+    if (delay <= 0) return void begin();
+    const timer = setTimeout(() => void begin(), delay);
+    return () => clearTimeout(timer);
+  }, [key, version, state]);
+  useEffect(() => () => void (gone.current = true), []);
+  return isThere ? state : {};
 }
 
 export function Section({ title, children, id }: { title: string; children: ComponentChildren; id?: string }) {

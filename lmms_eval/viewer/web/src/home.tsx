@@ -1,5 +1,6 @@
 // The first page: runs, what to be warned of, and a matrix of tasks and runs.
-import { Score, Section, SortedTable, Warnings, type Column } from "./common";
+import { Score, Section, SortedTable, Waiting, Warnings, type Column } from "./common";
+import { LiveLine } from "./live";
 import { address } from "./route";
 import { count, plain, seconds, Text, told } from "./text";
 import type { JsonObject, Report, ResultRow, RunEntry } from "./types";
@@ -67,7 +68,7 @@ const COLUMNS: Column<RunEntry>[] = [
     value: (run) => headlines(run)[0]?.value ?? null,
     cell: (run) => <Headlines run={run} />,
   },
-  { name: "State", value: (run) => run.state || run.kind, cell: (run) => <State run={run} /> },
+  { name: "State", value: (run) => run.state || run.kind, cell: (run) => <><State run={run} />{run.live && <LiveLine live={run.live} />}</> },
   {
     name: "Coverage",
     title: "Documents that were scored, of those asked for",
@@ -98,7 +99,8 @@ export const percent = (value: number | null): string =>
 
 export function State({ run }: { run: RunEntry }) {
   const state = run.state || run.kind;
-  return <span class={`badge ${state === "complete" || !run.state ? "" : "grave"}`}>{plain(state)}</span>;
+  const tone = state === "complete" || !run.state ? "" : run.live?.is_going ? "going" : "grave";
+  return <span class={`badge ${tone}`}>{plain(state)}</span>;
 }
 
 function TaskNames({ run }: { run: RunEntry }) {
@@ -190,9 +192,14 @@ export function Home({ report }: { report: Report }) {
   ].filter(Boolean);
   return (
     <main>
-      <h1>{report.runs.length === 1 ? "One run" : `${report.runs.length} runs`}</h1>
+      <h1>{report.runs.length === 1 ? "One run" : report.runs.length ? `${report.runs.length} runs` : "No run yet"}</h1>
       <p class="quiet">
-        {count(samples)} samples, written {new Date(report.written * 1000).toISOString().slice(0, 16).replace("T", " ")} UTC
+        {count(samples)} samples, {report.view ? "in " : "written "}
+        {report.view ? (
+          <Text>{report.view.folder}</Text>
+        ) : (
+          `${new Date(report.written * 1000).toISOString().slice(0, 16).replace("T", " ")} UTC`
+        )}
         {limits.length ? ` · ${limits.join(" · ")}` : ""}
       </p>
       {(report.compared?.length ?? 0) > 0 && (
@@ -202,13 +209,19 @@ export function Home({ report }: { report: Report }) {
           </a>
         </p>
       )}
+      {report.view?.problem && <Waiting error={report.view.problem} />}
+      {!report.runs.length && <p>A run appears here when it begins.</p>}
       <Warnings warnings={warnings} />
-      <Section title="Runs">
-        <SortedTable rows={report.runs} columns={COLUMNS} label="Runs" />
-      </Section>
-      <Section title="Tasks">
-        <Matrix report={report} />
-      </Section>
+      {report.runs.length > 0 && (
+        <>
+          <Section title="Runs">
+            <SortedTable rows={report.runs} columns={COLUMNS} label="Runs" />
+          </Section>
+          <Section title="Tasks">
+            <Matrix report={report} />
+          </Section>
+        </>
+      )}
     </main>
   );
 }

@@ -1,7 +1,7 @@
 // The samples that an address asks for, in its order, with as much loaded as that takes.
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
-import { useMade, type Loaded } from "./common";
+import { useChanges, useMade, type Loaded } from "./common";
 import { Codes, natural } from "./columns";
 import { address, ALL } from "./route";
 import { search, type Progress } from "./search";
@@ -36,30 +36,44 @@ export function useColumns(table: Table | undefined, keys: string[], rows?: read
 
 /** The values of columns that have few, in order; loaded when they are wanted. */
 export function useValues(table: Table | undefined, wanted: boolean): (key: string) => string[] {
-  const [there, set] = useState<Table>();
+  const [, again] = useState(0);
   useEffect(() => {
     if (!wanted || !table) return;
     let current = true;
     const codes = [...table.columns.values()].filter((column) => column instanceof Codes);
-    void Promise.allSettled(codes.map((column) => column.loadValues())).then(() => current && set(table));
+    void Promise.allSettled(codes.map((column) => column.loadValues())).then(() => current && again((times) => times + 1));
     return () => {
       current = false;
     };
   }, [table, wanted]);
   return (key) => {
     const column = table?.columns.get(key);
-    return there === table && column instanceof Codes ? [...column.values].sort(natural) : [];
+    return column instanceof Codes && column.hasValues ? [...column.values].sort(natural) : [];
   };
 }
 
-function useTable(run: RunEntry, taskName: string): Loaded<Table> {
+/** The samples of a task, or of all; those of a run that goes on grow, but not while they are searched. */
+function useTable(run: RunEntry, taskName: string, isSearched: boolean): Loaded<Table> {
   const tasks = taskName === ALL ? run.tasks : run.tasks.filter((task) => task.name === taskName);
-  return useMade(`${run.number}/${taskName}`, () => readTable(run, tasks));
+  const key = [run.number, taskName, ...tasks.map((task) => `${task.key} ${task.form ?? ""}`)].join("/");
+  const changes = useChanges(tasks.map((task) => `index-${task.key}`));
+  const shown = useRef(changes);
+  if (!isSearched) shown.current = changes;
+  const last = useRef<Table>();
+  return useMade(
+    key,
+    async () => {
+      const table = await readTable(run, tasks, key);
+      if (last.current?.key === key) await table.loadAsIn(last.current);
+      return (last.current = table);
+    },
+    shown.current,
+  );
 }
 
 /** The row of a sample of the table's only task; -1 where there is none. */
 export const useRow = (table: Table | undefined, id: string): Loaded<number> =>
-  useMade(`${table ? `${table.run.number}/${table.tasks[0]?.name}` : ""}/${id}`, () => (table ? table.row(id) : new Promise<number>(() => {})));
+  useMade(`${table?.key ?? ""}//${id}`, () => (table ? table.row(id) : new Promise<number>(() => {})), table?.count);
 
 function useSearch(table: Table | undefined, query: string): Loaded<Progress> {
   const [found, set] = useState<Loaded<Progress>>({});
@@ -86,8 +100,8 @@ function useSearch(table: Table | undefined, query: string): Loaded<Progress> {
 }
 
 export function useListed(run: RunEntry, taskName: string, params: URLSearchParams): { listed?: Listed; error?: string } {
-  const { content: table, error } = useTable(run, taskName);
   const query = params.get("q") ?? "";
+  const { content: table, error } = useTable(run, taskName, query !== "");
   const { content: progress, error: unread } = useSearch(table, query);
   const shown = params.toString();
   const needed = useMemo(() => (table ? neededColumns(table, params) : []), [table, shown]);

@@ -7,6 +7,8 @@ import { AuditPage, isAudit } from "./audit";
 import { useLoaded, Waiting } from "./common";
 import { ComparePage } from "./compare";
 import { Home } from "./home";
+import { LIVE } from "./chunks";
+import { follow, LinkBanner } from "./link";
 import { address, ALL, pageAddress, useRoute, type Route } from "./route";
 import { RunPage } from "./run";
 import { SamplePage } from "./sample";
@@ -41,6 +43,7 @@ function App() {
   return (
     <>
       <Top route={route} />
+      {LIVE && <LinkBanner />}
       {content ? <Page report={content} route={route} /> : <main><Waiting error={error} /></main>}
       {help && <Help close={() => setHelp(false)} />}
     </>
@@ -63,7 +66,7 @@ function Top({ route }: { route: Route }) {
   return (
     <header class="top">
       <nav aria-label="Where">
-        <a href="#/">Report</a>
+        <a href="#/">{LIVE ? "View" : "Report"}</a>
         {route.page === "compare" && <a href={pageAddress("compare", route.params)}>Compare</a>}
         {route.run !== undefined && (
           <a href={address([route.run])}>
@@ -117,5 +120,6 @@ function Help({ close }: { close: () => void }) {
 }
 
 applyTheme();
+if (LIVE) follow();
 const root = document.getElementById("app");
 if (root) render(<App />, root);

@@ -6,6 +6,7 @@ import { auditAddress } from "./audit";
 import { Bars, HistogramChart, isFew } from "./charts";
 import { Score, Section, SortedTable, useLoaded, Waiting, Warnings, type Column } from "./common";
 import { cost, percent, State, total } from "./home";
+import { LiveSection } from "./live";
 import { address, ALL } from "./route";
 import { Selection } from "./selection";
 import { count, number, plain, seconds, Text, told } from "./text";
@@ -30,6 +31,7 @@ export function RunPage({ run }: { run: RunEntry }) {
         </a>
       </p>
       <Warnings warnings={run.warnings} />
+      {run.live && <LiveSection run={run} live={run.live} />}
       <Section title="Results">
         <Results run={run} />
       </Section>

@@ -25,13 +25,15 @@ export function SamplePage({ run, route }: { run: RunEntry; route: Route }) {
   if (!task) return <main><Waiting error={`the run ${run.name} has no task of this name`} /></main>;
   if (!listed || row === undefined) return <main><Waiting error={error ?? unknown} /></main>;
   if (row < 0) return <main><Waiting error={`the report holds no sample ${route.doc} of this task`} /></main>;
-  return <Loaded listed={listed} row={row} task={task} route={route} />;
+  return <Loaded key={listed.table.key} listed={listed} row={row} task={task} route={route} />;
 }
 
 function Loaded({ listed, row, task, route }: { listed: Listed; row: number; task: TaskEntry; route: Route }) {
   const { table, rows } = listed;
   const { content, error } = useLoaded<Sample[]>(`text-${task.key}-${Math.floor(row / task.per_text)}`);
-  const sample = content?.[row % task.per_text];
+  const text = content?.[row % task.per_text];
+  const apart = useLoaded<Pick<Sample, "media" | "made" | "shapes">>(text?.media_apart ? `media-${task.key}-${row}` : "");
+  const sample: Sample | undefined = text && text.id === route.doc ? { ...text, ...apart.content } : undefined; // a run that ends puts its rows in order
   const at = rows.indexOf(row);
   const near = rows.slice(Math.max(0, at - 1), at + 2);
   useColumns(table, ["id", "status"], near.includes(row) ? near : [row]);

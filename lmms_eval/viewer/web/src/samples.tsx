@@ -55,6 +55,7 @@ function List({ listed, route }: { listed: Listed; route: Route }) {
       <p class="quiet" role="status">
         {rows.length === table.count ? `${count(table.count)} samples` : `${count(rows.length)} of ${count(table.count)} samples`}
         {progress && progress.done < table.count && ` · searching: ${count(progress.done)} read`}
+        {progress && table.run.live?.is_going && " · of those that had come when the search began"}
       </p>
       {rows.length === 0 && (!progress || progress.done >= table.count) && <p class="empty">No sample fits these filters.</p>}
       <Scroller table={table} rows={rows} params={params} change={change} />

@@ -11,7 +11,8 @@ export class Table {
   /** The first row of each task. */
   private readonly firsts: number[] = [];
 
-  constructor(readonly run: RunEntry, readonly tasks: TaskEntry[], private readonly indices: TaskIndex[]) {
+  /** `key` changes where rows become others; while a run goes on they only become more. */
+  constructor(readonly run: RunEntry, readonly tasks: TaskEntry[], private readonly indices: TaskIndex[], readonly key: string) {
     let count = 0;
     for (const index of indices) {
       this.firsts.push(count);
@@ -55,6 +56,19 @@ export class Table {
   /** Names of the metrics, or of the metadata. */
   names = (prefix: "s." | "m."): string[] => [...this.columns.keys()].filter((key) => key.startsWith(prefix)).map((key) => key.slice(2));
 
+  /** Loads what is loaded in an earlier table of the same rows, so that nothing in sight vanishes. */
+  loadAsIn = async (earlier: Table): Promise<void> => {
+    await Promise.all(
+      [...earlier.columns].map(async ([key, before]) => {
+        const column = this.columns.get(key);
+        if (!column) return;
+        const moved = (row: number) => (this.firsts[earlier.task(row)] ?? 0) + earlier.place(row);
+        await column.load(before.loaded().map(moved));
+        if (column instanceof Codes && before instanceof Codes && before.hasValues) await column.loadValues();
+      }),
+    );
+  };
+
   /** The row of a sample of the only task; -1 where there is none. */
   async row(id: string): Promise<number> {
     const index = this.indices[0];
@@ -72,8 +86,8 @@ export class Table {
   }
 }
 
-export async function readTable(run: RunEntry, tasks: TaskEntry[]): Promise<Table> {
-  return new Table(run, tasks, await Promise.all(tasks.map((task) => load<TaskIndex>(`index-${task.key}`))));
+export async function readTable(run: RunEntry, tasks: TaskEntry[], key = `${run.number}/${tasks.map((task) => task.key).join()}`): Promise<Table> {
+  return new Table(run, tasks, await Promise.all(tasks.map((task) => load<TaskIndex>(`index-${task.key}`))), key);
 }
 
 /** The column that rows are coloured and filtered by: the one named, else the first. */

@@ -47,6 +47,50 @@ export interface TaskEntry {
   samples: number;
   per_text: number;
   outcomes: Outcomes;
+  /** Of a run that is followed; changes where rows become others than before. */
+  form?: string;
+}
+
+export interface LiveScore {
+  value: number | null;
+  low: number | null;
+  high: number | null;
+  n: number;
+  of: number;
+  reason: string;
+}
+
+export interface LiveTask {
+  name: string;
+  requested: number;
+  done: number;
+  failed: number;
+  score: LiveScore | null;
+  reason: string;
+}
+
+/** A run that is followed by its journals. */
+export interface Live {
+  is_going: boolean;
+  is_read: boolean;
+  requested: number;
+  done: number;
+  scored: number;
+  unscored: number;
+  failed: number;
+  rate: number | null;
+  rate_overall: number | null;
+  seconds_left: number | null;
+  tokens_in: number;
+  tokens_out: number;
+  token_rate: number | null;
+  in_flight: number | null;
+  concurrency: number | null;
+  processes: { host: string; pid: number; memory: number | null }[];
+  gpus: { name: string; busy: number | null; used: number | null; total: number | null }[];
+  score: LiveScore | null;
+  reasons: [string, number][];
+  tasks: LiveTask[];
 }
 
 export interface RunEntry {
@@ -69,6 +113,7 @@ export interface RunEntry {
   tasks: TaskEntry[];
   /** Options by which samples were chosen, none where all are shown. */
   selection: { how: string[]; shown: number; of: number };
+  live?: Live;
 }
 
 export interface Report {
@@ -77,6 +122,7 @@ export interface Report {
   /** Pairs of runs (numbers) that are compared. */
   compared?: [number, number][];
   options: { media: string; chosen: string[]; redact: string[]; single_file: boolean; compare?: boolean };
+  view?: { folder: string; problem: string };
 }
 
 export interface Histogram {
@@ -169,4 +215,6 @@ export interface Sample {
   media?: Medium[];
   made?: Record<string, Medium>;
   shapes?: Shape[];
+  /** Its media are a piece of their own. */
+  media_apart?: boolean;
 }

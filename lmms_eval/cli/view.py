@@ -1,0 +1,72 @@
+"""``lmms-eval view``: runs as pages while they go on."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from lmms_eval.cli.arguments import CommandParser, command_parser
+from lmms_eval.cli.output import emit
+
+
+def run(arguments: Sequence[str]) -> int:
+    given = _parser().parse_args(list(arguments))
+    from lmms_eval.utils.logging import configure_logging
+
+    configure_logging(given.verbosity)
+    from lmms_eval.viewer.live.app import live_app
+    from lmms_eval.viewer.live.guard import Guard
+    from lmms_eval.viewer.live.serving import HOST, ViewServer, listen
+    from lmms_eval.viewer.live.watch import Watch
+    from lmms_eval.viewer.options import ReportOptions
+
+    options = ReportOptions(media="none" if given.no_media else given.media, redact=frozenset(given.redact))
+    with closing(listen(given.port)) as listening, Watch(Path(given.folder).expanduser(), options) as watch:
+        port = listening.getsockname()[1]
+        guard = Guard(str(port))
+        server = ViewServer(listening)
+        address = f"http://{HOST}:{port}/?{guard.token}"
+        server.run(live_app(watch, guard, server.is_ending), lambda: _tell(address, port, given.no_browser))
+    emit("the view has ended")
+    return 0
+
+
+def _tell(address: str, port: int, no_browser: bool) -> None:
+    """Print the address, and open it where a browser can be seen."""
+    from lmms_eval.viewer.live.serving import can_open_browser, ssh_hint
+
+    emit(f"view: {address}")
+    if no_browser or not can_open_browser(os.environ):
+        emit(f"from another machine: {ssh_hint(os.environ, port, socket.gethostname())}, then open the address there")
+    else:
+        import webbrowser
+
+        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+    emit("Ctrl-C ends it")
+
+
+def _parser() -> CommandParser:
+    parser = command_parser("view")
+    parser.add_argument("folder", metavar="DIR", help="output folder: runs that go on, have ended or begin later")
+    parser.add_argument("--port", type=int, default=0, metavar="N", help="port on this machine; default: any free one")
+    parser.add_argument("--no_browser", action="store_true", help="print the address, open nothing")
+    media = parser.add_mutually_exclusive_group()
+    media.add_argument(
+        "--media",
+        default="thumbnails",
+        choices=("thumbnails", "full"),
+        metavar="KIND",
+        help="full: also the original pictures; default: %(default)s",
+    )
+    media.add_argument("--no_media", action="store_true", help="no pictures, frames or sounds")
+    parser.add_argument(
+        "--redact", action="append", default=[], metavar="KEY", help="leave out what stands under this key; repeatable"
+    )
+    from lmms_eval.config.options import LEVELS
+
+    parser.add_argument("--verbosity", default="WARNING", type=str.upper, choices=LEVELS, metavar="LEVEL")
+    return parser

@@ -1,0 +1,268 @@
+"""The runs of a folder while they come, go on and end."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from loguru import logger
+
+from lmms_eval.errors import DataError
+from lmms_eval.results.naming import RUNS
+from lmms_eval.results.run_reader.finding import STATE, is_unfinished, read_state, results_date, run_mark
+from lmms_eval.storage.json_files import read_json
+from lmms_eval.viewer.chunks import chunk_text
+from lmms_eval.viewer.live.finished import FinishedRun
+from lmms_eval.viewer.live.going import GoingRun
+from lmms_eval.viewer.live.lazy_media import LazyMedia, Served
+from lmms_eval.viewer.live.machine import Machine
+from lmms_eval.viewer.live.pieces import PieceError, PieceName, Viewed
+from lmms_eval.viewer.media import MediaStore
+from lmms_eval.viewer.options import ReportOptions
+from lmms_eval.viewer.report import report_choices
+
+LOOK_EVERY_S, SHORT_REST_S = 1.0, 0.05
+"""Between two looks; the short one while journals that are there already are read."""
+MOST_CHANGES = 20_000
+"""Names of pieces that are remembered; a page that lags behind further loads all anew."""
+
+
+@dataclass(slots=True)
+class _Seen:
+    """A run of the view; its number and name stay."""
+
+    number: int
+    place: Path
+    """The run's record, else its results file."""
+    run: GoingRun | FinishedRun
+    results: Path | None
+    mark: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Pieces that have changed since a version."""
+
+    view: str
+    """Mark of this start of the view."""
+    version: int
+    names: list[str]
+    """``*``: all of them."""
+
+
+class Watch:
+    """Follows the runs of a folder in a thread of its own, and makes the pieces that pages ask for.
+
+    Args:
+        folder: an output folder, a folder of one, or the record of one run.
+        options: what is shown.
+
+    Raises:
+        DataError: there is no such folder.
+    """
+
+    def __init__(self, folder: Path, options: ReportOptions) -> None:
+        if not folder.is_dir():
+            raise DataError(f"{folder}: no such folder; begin the run first, or make the folder")
+        self.folder, self._options = folder, options
+        self._scratch = Path(tempfile.mkdtemp(prefix="lmms-eval-view-"))
+        self._store = MediaStore(self._scratch / "media", options.media)
+        self._viewed = Viewed(options, LazyMedia(self._store))
+        self._machine = Machine()
+        self._lock = threading.Lock()
+        self._seen: dict[Path, _Seen] = {}
+        self._names: list[str] = []
+        self._documents: dict[Path, tuple[tuple[int, int], str]] = {}
+        self._changed: dict[str, int] = {}
+        self._oldest = 0
+        self.version = 1
+        self.view = uuid.uuid4().hex
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="watch", daemon=True)
+        self._problem = ""
+
+    def __enter__(self) -> Watch:
+        self.look()
+        self._machine.start()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._machine.close()
+        if self._thread.is_alive():
+            self._thread.join(timeout=5)
+        self._store.close()
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def _follow(self) -> None:
+        while not self._ended.wait(LOOK_EVERY_S if self._is_read else SHORT_REST_S):
+            try:
+                self.look()
+            except OSError as error:  # the folder is gone, or a file system is away for a while
+                self._note({"runs"}, f"{self.folder} cannot be looked at: {error.strerror or error}")
+            except Exception as error:  # noqa: BLE001 - a damaged run must not end the view of the others
+                logger.opt(exception=error).debug("looking at the runs failed")
+                self._note({"runs"}, f"a look at the runs failed: {type(error).__name__}: {error}")
+
+    @property
+    def _is_read(self) -> bool:
+        runs = [seen.run for seen in [*self._seen.values()]]
+        return all(run.is_read or run.is_gone for run in runs if isinstance(run, GoingRun))
+
+    def look(self) -> None:
+        """Find new runs, and read what has come since the last look."""
+        changed = self._find_runs()
+        for seen in [*self._seen.values()]:
+            if isinstance(seen.run, GoingRun):
+                changed |= seen.run.look()
+        self._note(changed, "")
+
+    def _note(self, changed: set[str], problem: str) -> None:
+        with self._lock:
+            if problem != self._problem:
+                self._problem = problem
+                changed = changed | {"runs"}
+            if not changed:
+                return
+            self.version += 1
+            if "*" in changed or len(self._changed) + len(changed) > MOST_CHANGES:
+                self._changed, self._oldest = {}, self.version
+            self._changed.update(dict.fromkeys(changed - {"*"}, self.version))
+
+    def changes(self, view: str, since: int) -> Changes:
+        """List what has changed since a version that a page has."""
+        with self._lock:
+            if view != self.view or since < self._oldest or since > self.version:
+                return Changes(self.view, self.version, ["*"])
+            names = [name for name, version in self._changed.items() if version > since]
+            return Changes(self.view, self.version, names)
+
+    def piece(self, text: str) -> str:
+        """Make a piece, as JSON. Raises ``PieceError`` if there is none of that name."""
+        if text == "runs":
+            return chunk_text(text, self._runs())
+        name = PieceName.read(text)
+        found = None if name is None else next((one for one in self._seen.values() if one.number == name.run), None)
+        if name is None or found is None:
+            raise PieceError(text)
+        return chunk_text(text, found.run.piece(name))
+
+    def medium(self, name: str) -> Served | None:
+        """Read a picture or sound that a piece has named."""
+        return self._viewed.media.read(name)
+
+    def _runs(self) -> dict[str, Any]:
+        runs = []
+        for seen in [*self._seen.values()]:
+            name = self._names[seen.number]
+            run = seen.run
+            runs.append(run.entry(name, self._machine) if isinstance(run, GoingRun) else run.entry(name))
+        return {
+            "written": time.time(),
+            "runs": runs,
+            "options": report_choices(self._options) | {"compare": False},
+            "view": {"folder": str(self.folder), "problem": self._problem},
+        }
+
+    def _find_runs(self) -> set[str]:
+        changed: set[str] = set()
+        for place, results in self._places():
+            known = self._seen.get(place)
+            mark = _mark(results)
+            if known is not None and (known.results, known.mark) == (results, mark):
+                continue
+            changed |= self._open(place, results, mark, known)
+        return changed
+
+    def _open(self, place: Path, results: Path | None, mark: tuple[Any, ...], known: _Seen | None) -> set[str]:
+        number = len(self._seen) if known is None else known.number
+        try:
+            if results is None:
+                run: GoingRun | FinishedRun = GoingRun(place, number, self._viewed)
+            else:
+                run = FinishedRun(results, number, self._viewed)
+        except DataError as error:
+            logger.debug("{}", error)
+            return set()
+        if known is None:
+            self._names.append(self._free_name(run.name, place))
+        self._seen[place] = _Seen(number, place, run, results, mark)
+        return {"*"}
+
+    def _free_name(self, name: str, place: Path) -> str:
+        """Return a name that stays, whatever runs come later."""
+        inner = place.parent.parent if place.parent.name == RUNS else place.parent
+        for free in (name, f"{name}@{inner.name}"):
+            if free not in self._names:
+                return free
+        count = 2
+        while f"{name}#{count}" in self._names:
+            count += 1
+        return f"{name}#{count}"
+
+    def _places(self) -> Iterator[tuple[Path, Path | None]]:
+        """Go through the runs: the record of each and its results, where it has ended with some."""
+        if (self.folder / STATE).is_file():
+            yield self.folder, _results_of(self.folder)
+            return
+        for place in self._inner():
+            records = [state.parent for state in sorted((place / RUNS).glob(f"*/{STATE}"))]
+            dates = {results_date(path.name) or "" for path in place.glob("*.json")} - {""}
+            keys = set()
+            for record in records:
+                results = _results_of(record)
+                if results is not None or record in self._seen or is_unfinished(record, read_state(record), dates):
+                    keys.add(record.name)
+                    yield record, results
+            newest: dict[str, Path] = {}
+            for path in sorted(path for path in place.glob("*.json") if results_date(path.name) is not None):
+                mark = self._run_mark(path)
+                if mark and mark not in keys:
+                    newest[mark] = path
+            for path in newest.values():
+                yield path, path
+
+    def _inner(self) -> list[Path]:
+        if not self.folder.is_dir():
+            return []
+        return [self.folder, *sorted(item for item in self.folder.iterdir() if item.is_dir() and item.name != RUNS)]
+
+    def _run_mark(self, path: Path) -> str:
+        """Tell a run from others, by its results file; empty for a file of something else."""
+        mark = _mark(path)
+        if (known := self._documents.get(path)) is not None and known[0] == mark:
+            return known[1]
+        try:
+            document = read_json(path)
+        except DataError:
+            document = None
+        tasks = document.get("configs") if isinstance(document, dict) else None
+        found = run_mark(document) if isinstance(document, dict) and isinstance(tasks, dict) and tasks else ""
+        self._documents[path] = (mark, found)
+        return found
+
+
+def _mark(path: Path | None) -> tuple[int, int]:
+    """Size and time of a file; of none, or one that is gone, zeros."""
+    try:
+        found = None if path is None else path.stat()
+    except OSError:
+        found = None
+    return (0, 0) if found is None else (found.st_size, found.st_mtime_ns)
+
+
+def _results_of(record: Path) -> Path | None:
+    """Find the results of a run that has ended."""
+    state = read_state(record)
+    if state.get("state") in (None, "running") or record.parent.name != RUNS:
+        return None
+    results = record.parent.parent / f"{state.get('stamp')}_results.json"
+    return results if results.is_file() else None
