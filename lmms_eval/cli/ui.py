@@ -32,11 +32,13 @@ def run(arguments: Sequence[str]) -> int:
     with closing(listen(given.port)) as listening:
         given.port = listening.getsockname()[1]
         service = Service(server_settings(given))
-        guard = Guard(str(given.port), writes=True)
+        server = ViewServer(listening)
+        guard = Guard(str(given.port), writes=True, command="lmms-eval ui")
         service.start()
         try:
             address = f"http://{HOST}:{given.port}/?{guard.token}"
-            ViewServer(listening).run(page_app(service, guard), lambda: _tell(address, given.port, given.no_browser))
+            with page_app(service, guard, server.is_ending) as app:
+                server.run(app, lambda: _tell(address, given.port, given.no_browser))
         finally:
             service.stop()
     emit("the page has ended; evaluations that were running go on when it is started again")

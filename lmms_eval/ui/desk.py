@@ -4,33 +4,40 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from starlette.types import ASGIApp
+
+from lmms_eval.config.option import RUNNING
 from lmms_eval.errors import RequestError
 from lmms_eval.server.answers import NoJobError
 from lmms_eval.server.command import environment
 from lmms_eval.server.folder import JobFolder
 from lmms_eval.server.job import Job
 from lmms_eval.server.outcome import output_of, results_files
-from lmms_eval.server.requests import NOT_TAKEN
 from lmms_eval.server.service import Service
 from lmms_eval.ui import commands, described
 from lmms_eval.ui.models import ModelChoices
-from lmms_eval.ui.options import option_choices
+from lmms_eval.ui.options import OptionChoice, option_choices
 from lmms_eval.ui.pages import Output, PageMaker, Pages
-from lmms_eval.ui.preview import NOT_TAKEN as NOT_OF_PAGES
-from lmms_eval.ui.preview import preview
+from lmms_eval.ui.preview import NOT_TAKEN, SERVER_DEFAULTS, Preview, Problem, preview
 from lmms_eval.ui.tasks import TaskChoices
+from lmms_eval.ui.views import Views
 from lmms_eval.utils.installed import package_version
 from lmms_eval.viewer.live.guard import Guard
 
 _CODE = ("allow_unsafe_code", "include_path", "plugins", "trust_remote_code")
 """Options that the server takes only when it was started with code allowed."""
+
+_GPUS = OptionChoice(
+    "num_gpus", RUNNING, "whole number", 1, (), "GPUs of the run; above 1 with a process on each", "N", is_usual=True
+)
 
 
 class Desk:
@@ -39,10 +46,11 @@ class Desk:
     Args:
         service: runs the jobs.
         guard: who may ask.
+        views: live views of jobs.
     """
 
-    def __init__(self, service: Service, guard: Guard) -> None:
-        self.service, self.guard = service, guard
+    def __init__(self, service: Service, guard: Guard, views: Views) -> None:
+        self.service, self.guard, self._views = service, guard, views
         settings = service.settings
         self.models = ModelChoices(settings.plugins)
         self._environment = environment(os.environ, None)
@@ -57,12 +65,26 @@ class Desk:
     def offer(self) -> dict[str, Any]:
         """Tell the models and options that can be chosen."""
         refused = {*NOT_TAKEN, *(() if self.service.settings.allow_code else _CODE)}
+        gpus = self.service.settings.gpus
+        options = option_choices(refused, SERVER_DEFAULTS)
         return {
             "version": package_version("lmms_eval") or "",
             "models": [asdict(one) for one in self.models.all()],
-            "options": [asdict(one) for one in option_choices(refused)],
-            "gpus": list(self.service.settings.gpus),
+            "options": [asdict(one) for one in (_GPUS, *options)[0 if len(gpus) > 1 else 1 :]],
+            "gpus": list(gpus),
         }
+
+    def preview(self, request: Mapping[str, Any]) -> Preview:
+        """Show a request in other forms, with all that this server would refuse."""
+        shown = preview(request)
+        if shown.problems:
+            return shown
+        try:
+            self.service.policy.check(request)
+        except RequestError as error:
+            name = re.split(r"[.:]", str(error), maxsplit=1)[0]
+            return replace(shown, problems=(Problem(name, str(error)),))
+        return shown
 
     def task_choices(self) -> list[dict[str, Any]]:
         return [asdict(one) for one in self.tasks.all()]
@@ -89,7 +111,15 @@ class Desk:
     def job(self, job_id: str) -> dict[str, Any]:
         """Describe a job. Raises ``NoJobError``."""
         job = self._job(job_id)
-        return {**described.details(job, self.service.store.position(job)), "progress": [], "can_view": False}
+        output = output_of(job, JobFolder(Path(job.folder)))
+        can_view = job.state == "running" and output.is_dir()
+        progress = self._views.progress(output) if can_view else []
+        return {**described.details(job, self.service.store.position(job)), "progress": progress, "can_view": can_view}
+
+    def view(self, job_id: str) -> ASGIApp:
+        """The live view of a job. Raises ``NoJobError``, ``DataError``."""
+        job = self._job(job_id)
+        return self._views.app(output_of(job, JobFolder(Path(job.folder))))
 
     def log(self, job_id: str, place: int) -> dict[str, Any]:
         """Read on in a job's log. Raises ``NoJobError``, ``RequestError``."""
@@ -101,8 +131,8 @@ class Desk:
     def start(self, request: Mapping[str, Any], key: str | None) -> dict[str, Any]:
         """Submit a job. Raises ``LmmsEvalError`` where it is refused."""
         for name in request:
-            if name in NOT_OF_PAGES:
-                raise RequestError(f"{name}: {NOT_OF_PAGES[name]}")
+            if name in NOT_TAKEN:
+                raise RequestError(f"{name}: {NOT_TAKEN[name]}")
         submission = self.service.submit(json.dumps(request).encode(), key)
         return {"job_id": submission.job.job_id, "command": preview(request).command}
 

@@ -17,7 +17,7 @@ from lmms_eval.errors import LmmsEvalError, RequestError
 from lmms_eval.server.answers import NoJobError, WrongStateError, answer_error
 from lmms_eval.ui.desk import Desk
 from lmms_eval.ui.page import SCRIPT, STYLE, page, policy
-from lmms_eval.ui.preview import as_yaml, preview, read_request
+from lmms_eval.ui.preview import as_yaml, read_request
 from lmms_eval.utils.redaction import redact
 from lmms_eval.viewer.page import bundle
 
@@ -88,7 +88,7 @@ def routes(desk: Desk) -> list[Route]:
     writes: dict[str, Work] = {
         "/ui/tasks/{name:path}/check": lambda call: {"missing": call.desk.missing(call.path("name"))},
         "/ui/pages": lambda call: asdict(call.desk.make_pages(call.mapping().get("jobs"))),
-        "/eval/preview": lambda call: asdict(preview(call.mapping())),
+        "/eval/preview": lambda call: asdict(call.desk.preview(call.mapping())),
         "/eval/export-yaml": lambda call: {"yaml": as_yaml(redact(call.mapping()))},
         "/eval/import-yaml": import_yaml,
         "/eval/start": start,

@@ -16,6 +16,8 @@ from lmms_eval.models.resolved import INSTALL_NAMES
 from lmms_eval.models.services import NAMED_SERVICES, OPENAI_KEY
 
 Sort = Literal["Local models", "Engines", "Services", "Checks", "Plugins"]
+_SORTS: tuple[Sort, ...] = ("Local models", "Services", "Engines", "Checks", "Plugins")
+_FIRST = ("hf", "openai")
 _CHECKS = ("baseline", "dummy", "replay")
 """Models that ask nobody: they check tasks, or repeat an earlier run."""
 
@@ -57,13 +59,15 @@ class ModelChoices:
         self._choices: tuple[ModelChoice, ...] = ()
 
     def all(self) -> tuple[ModelChoice, ...]:
-        """List the registry's models, then the services that have names of their own."""
+        """List the registry's models and the services that have names of their own, sort by sort."""
         if not self._choices:
             listed = self._registry.list_models()
             named = {one.name for one in listed}
             own = [self._choice(one.name, one.kind, one.aliases) for one in listed]
             services = [self._choice(name, "chat", ()) for name in sorted(NAMED_SERVICES) if name not in named]
-            self._choices = (*own, *services)
+            self._choices = tuple(
+                sorted((*own, *services), key=lambda one: (_SORTS.index(one.sort), one.name not in _FIRST, one.name))
+            )
         return self._choices
 
     def details(self, name: str) -> ModelDetails:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from lmms_eval.config.option import GROUPS
@@ -12,7 +12,7 @@ from lmms_eval.models.arguments import Kind, kind_of
 
 ELSEWHERE = ("config", "model", "model_args", "tasks")
 """Options that the page asks for in places of their own, or not at all."""
-USUAL = ("limit", "num_fewshot", "batch_size", "gen_kwargs", "system_instruction", "repeats", "device", "judge_model")
+USUAL = ("limit", "batch_size", "num_fewshot", "repeats", "gen_kwargs", "system_instruction", "judge_model", "device")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +30,23 @@ class OptionChoice:
     """One of the few that most people give."""
 
 
-def option_choices(refused: Collection[str] = ()) -> tuple[OptionChoice, ...]:
-    """List the options, by group in the order of the help.
+def option_choices(
+    refused: Collection[str] = (), defaults: Mapping[str, bool] | None = None
+) -> tuple[OptionChoice, ...]:
+    """List the options, the usual ones first, the others by group in the order of the help.
 
     Args:
         refused: options that this server takes from no request.
+        defaults: values that this server fills in, where they are not those of the command line.
     """
     kinds = {field.name: kind_of(field.type) for field in dataclasses.fields(RunConfig)}
     found = []
     for option in options():
         if option.later or option.name in ELSEWHERE or option.name in refused:
             continue
-        default = ",".join(map(str, option.default)) if isinstance(option.default, tuple) else option.default
+        default = (defaults or {}).get(option.name, option.default)
+        if isinstance(default, tuple):
+            default = ",".join(map(str, default))
         kind, choices = kinds[option.name]
         found.append(
             OptionChoice(
@@ -55,4 +60,8 @@ def option_choices(refused: Collection[str] = ()) -> tuple[OptionChoice, ...]:
                 option.name in USUAL,
             )
         )
-    return tuple(sorted(found, key=lambda one: GROUPS.index(one.group)))
+    return tuple(sorted(found, key=_place))
+
+
+def _place(one: OptionChoice) -> tuple[int, int]:
+    return (0, USUAL.index(one.name)) if one.is_usual else (1, GROUPS.index(one.group))

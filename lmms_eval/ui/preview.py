@@ -19,6 +19,7 @@ from lmms_eval.config.options import RunConfig
 from lmms_eval.config.resolve import check_names, load_configs, option_table
 from lmms_eval.config.rules import check_config
 from lmms_eval.errors import ConfigError, LmmsEvalError
+from lmms_eval.server import requests
 from lmms_eval.utils.arguments import comma_list
 from lmms_eval.utils.redaction import is_secret_key, redact
 
@@ -28,12 +29,20 @@ MOST_TEXT = 256 * 1024
 """Characters of a file that is imported."""
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 """Values of fields that were left alone."""
+SERVER_DEFAULTS = {"log_samples": True}
+"""Values that the server fills in, where they are not those of the command line."""
+OUTPUT = "results"
+"""Folder of the results of a command; a server has folders of its own."""
 NOT_TAKEN = {
+    **requests.NOT_TAKEN,
     "env": "variables come from the environment of the server",
     "env_vars": "variables come from the environment of the server, keys too",
     "env_setup": "the server runs no commands of requests: prepare its environment before it is started",
     "config": "a request names no file of the server: import its text",
 }
+_OF_SERVERS = {"num_gpus": "processes"}
+"""Fields of a request that are no options, with the option that does the same on a command line."""
+_AT_SERVERS = {option: field for field, option in _OF_SERVERS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +76,8 @@ class Imported:
 
 def preview(request: Mapping[str, Any]) -> Preview:
     """Show a request as a command and as a file, secrets masked, with all that is wrong with it."""
-    values = _given(request)
-    shown: dict[str, Any] = redact(values)
+    filled = {name: value for name, value in SERVER_DEFAULTS.items() if name not in request}
+    shown: dict[str, Any] = redact({**_given(request), **filled, "output_path": OUTPUT})
     return Preview(_command(shown), as_yaml(shown), tuple(problems_of(request)))
 
 
@@ -108,10 +117,13 @@ def read_request(text: str) -> Imported:
     if len(items) > 1:
         return _unread(f"{name} describes {len(items)} runs: import them one by one")
     lines = _lines(text)
-    values = {key: value for key, value in items[0].values.items() if value is not None}
+    # The server says where the results go.
+    stated = {key: value for key, value in items[0].values.items() if value is not None and key != "output_path"}
+    values = {_AT_SERVERS.get(key, key): value for key, value in stated.items()}
     if items[0].environment:
         values["env"] = dict(items[0].environment)
-    request = {key: _form(key, value) for key, value in values.items() if not any(_wrong(key, value))}
+    right: dict[str, Any] = {key: _form(key, value) for key, value in values.items() if not any(_wrong(key, value))}
+    request = {key: value for key, value in right.items() if SERVER_DEFAULTS.get(key) != value}
     found = tuple(dataclasses.replace(one, line=lines.get(one.name)) for one in problems_of(values))
     return Imported(request, found)
 
@@ -123,8 +135,9 @@ def _unread(text: str) -> Imported:
 def _given(request: Mapping[str, Any]) -> dict[str, Any]:
     """The known options that are given, those of the model and the tasks first."""
     table = option_table()
-    named = {name: request[name] for name in ("model", "model_args", "tasks") if name in request}
-    rest = {name: request[name] for name in table if name in request}
+    renamed = {_OF_SERVERS.get(name, name): value for name, value in request.items()}
+    named = {name: renamed[name] for name in ("model", "model_args", "tasks") if name in renamed}
+    rest = {name: renamed[name] for name in table if name in renamed}
     return {name: value for name, value in {**named, **rest}.items() if value not in _EMPTY and name != "config"}
 
 
@@ -133,6 +146,9 @@ def _wrong(name: str, value: Any) -> Iterator[str]:
     if name in NOT_TAKEN:
         yield f"{name}: {NOT_TAKEN[name]}"
         return
+    if name == "output_dir":
+        return
+    name = _OF_SERVERS.get(name, name)
     try:
         check_names({name: value}, "")
         if value not in _EMPTY:

@@ -21,12 +21,22 @@ def given(command: str) -> dict[str, object]:
 
 
 def test_the_command_says_what_the_request_says() -> None:
-    shown = preview({**REQUEST, "log_samples": True, "show_config": False, "batch_size": ""})
+    shown = preview({**REQUEST, "log_samples": True, "process_with_media": False, "batch_size": ""})
     assert shown.problems == ()
     assert given(shown.command) == {
         "model": "hf", "model_args": "pretrained=embedded", "tasks": "a,b", "limit": "8", "log_samples": True,
+        "output_path": "results",
     }  # fmt: skip
-    assert yaml.safe_load(shown.yaml) == {**REQUEST, "log_samples": True, "show_config": False}
+    filled = {"log_samples": True, "output_path": "results"}
+    assert yaml.safe_load(shown.yaml) == {**REQUEST, **filled, "process_with_media": False}
+    assert "log_samples" not in given(preview({**REQUEST, "log_samples": False}).command)
+
+
+def test_gpus_of_the_server_are_processes_of_the_command() -> None:
+    shown = preview({**REQUEST, "num_gpus": 2})
+    assert shown.problems == ()
+    assert given(shown.command)["processes"] == "2"
+    assert read_request(shown.yaml).request == {**REQUEST, "num_gpus": 2}
 
 
 @pytest.mark.parametrize(
@@ -68,6 +78,7 @@ def test_secrets_are_refused_and_never_shown() -> None:
         ({"env_setup": "rm -rf /"}, "env_setup", "no commands"),
         ({"env_vars": "A=1"}, "env_vars", "environment of the server"),
         ({"config": "/etc/passwd"}, "config", "no file of the server"),
+        ({"resume": True}, "resume", "the server goes on"),
         ({"fewshot_as_multiturn": True}, "fewshot_as_multiturn", "needs --apply_chat_template"),
         ({"tasks": []}, "tasks", "missing"),
     ],

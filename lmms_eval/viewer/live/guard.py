@@ -33,11 +33,13 @@ class Guard:
         name: tells the cookie from those of other views on this machine, which all get it: the port.
         writes: requests that change something are answered too, if they come from a page of this server, or bear the
             token in a header, which no page of another site can send.
+        command: has printed the address with the token, for messages.
     """
 
     name: str
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     writes: bool = False
+    command: str = "lmms-eval view"
 
     @property
     def cookie(self) -> str:
@@ -66,7 +68,7 @@ class Guard:
         if headers.get("sec-fetch-site", "none") not in _OF_THIS_PAGE:
             return Refusal(403, "the view answers no pages of other sites")
         if not self.is_token(_cookie(headers.get("cookie", ""), self.cookie)):
-            return Refusal(403, "open the address that was printed at the start: it holds a token")
+            return Refusal(403, f"open the address that {self.command} has printed: it holds a token")
         return None if is_reading else _refuses_writing(headers)
 
     def is_token(self, text: str) -> bool:

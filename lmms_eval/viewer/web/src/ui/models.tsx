@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { Waiting } from "../waiting";
 import { plain, Text } from "../text";
 import { api, type Argument, type ModelChoice, type Problem } from "./api";
-import { setArgument, setDraft, useDraft } from "./draft";
+import { draft, setArgument, setDraft, useDraft } from "./draft";
 import { Field } from "./fields";
 import { useAsked } from "./store";
 
@@ -54,10 +54,9 @@ function ModelList({ models, done, chosen }: { models: ModelChoice[]; done: () =
   const found = models.filter(fits);
   const sorts = [...new Set(models.map((one) => one.sort))].filter((sort) => found.some((one) => one.sort === sort));
   const pick = (one: ModelChoice) => {
-    if (one.name !== chosen) setDraft({ ...current(), model: one.name, model_args: {} });
+    if (one.name !== chosen) setDraft({ ...draft(), model: one.name, model_args: {} });
     done();
   };
-  const current = useCurrent();
   return (
     <>
       <input
@@ -79,11 +78,6 @@ function ModelList({ models, done, chosen }: { models: ModelChoice[]; done: () =
       </div>
     </>
   );
-}
-
-function useCurrent() {
-  const now = useDraft();
-  return () => now;
 }
 
 function ModelRow({ one, pick, word }: { one: ModelChoice; pick: () => void; word: string }) {

@@ -53,8 +53,7 @@ function Chosen({ chosen, byName, toggle }: ChosenProps) {
         ))}
       </ul>
       <p class="quiet">
-        {total ? `${known ? "" : "at least "}${count(total)} documents` : "number of documents not stated"}
-        {" "}without a limit
+        {total ? `${known ? "" : "at least "}${count(total)} documents, fewer with a limit` : "The number of documents is not known before the data are opened."}
       </p>
     </>
   );
