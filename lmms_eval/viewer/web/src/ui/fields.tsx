@@ -28,7 +28,7 @@ export function Field(props: FieldProps) {
       </label>
       <Control {...props} id={id} wrong={wrong.length > 0} />
       <small id={`${id}-help`}>
-        <Text>{props.text}</Text>
+        <Text>{props.text.replaceAll("`", "")}</Text>
       </small>
       {wrong.map((one) => (
         <p class="problem">

@@ -113,7 +113,7 @@ function Running({ progress }: { progress: Progress[] }) {
   return (
     <>
       <h2>Progress</h2>
-      <ul class="progress">
+      <ul class="running">
         {progress.map((one) => (
           <li>
             <b><Text>{one.task}</Text></b>

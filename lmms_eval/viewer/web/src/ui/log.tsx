@@ -61,6 +61,6 @@ function useLog(job: string, grows: boolean): { text: string; error?: string } {
 
 /** The last lines, each as a terminal shows it: what a carriage return has written over is gone. */
 function last(text: string): string {
-  const lines = text.split("\n").map((line) => line.replace(/\r+$/, "").replace(/^.*\r/, ""));
+  const lines = text.split("\n").map((line) => line.replace(/\r+$/, "").replace(/^[^]*\r/, ""));
   return lines.slice(-MOST_LINES).join("\n");
 }
