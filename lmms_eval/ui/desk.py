@@ -18,6 +18,7 @@ from lmms_eval.config.option import RUNNING
 from lmms_eval.errors import RequestError
 from lmms_eval.server.answers import NoJobError
 from lmms_eval.server.command import environment
+from lmms_eval.server.contents import Runs, page_of
 from lmms_eval.server.folder import JobFolder
 from lmms_eval.server.job import Job
 from lmms_eval.server.outcome import output_of, results_files
@@ -56,6 +57,7 @@ class Desk:
         self._environment = environment(os.environ, None)
         self.pages = PageMaker(settings.folder.absolute() / "pages", self._environment)
         self._lock = threading.Lock()
+        self._runs = Runs()
 
     @cached_property
     def tasks(self) -> TaskChoices:
@@ -157,6 +159,11 @@ class Desk:
         job = self._job(job_id)
         files = results_files(job, JobFolder(Path(job.folder)))
         return {"job_id": job_id, "scores": described.scores(files[-1]) if files else []}
+
+    def samples(self, job_id: str, task: str, offset: int, limit: int) -> dict[str, Any]:
+        """Read samples of a task. Raises ``NoJobError``, ``RequestError``, ``DataError``."""
+        job = self._job(job_id)
+        return page_of(self._runs.of(job, JobFolder(Path(job.folder))), task, offset, limit, None)
 
     def _job(self, job_id: str) -> Job:
         job = self.service.job(job_id)

@@ -10,7 +10,14 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import (
+    FileResponse,
+    JSONResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
 from starlette.routing import Route
 
 from lmms_eval.errors import LmmsEvalError, RequestError
@@ -18,6 +25,7 @@ from lmms_eval.server.answers import NoJobError, WrongStateError, answer_error
 from lmms_eval.ui.desk import Desk
 from lmms_eval.ui.page import SCRIPT, STYLE, page, policy
 from lmms_eval.ui.preview import as_yaml, read_request
+from lmms_eval.ui.streams import stream
 from lmms_eval.utils.redaction import redact
 from lmms_eval.viewer.page import bundle
 
@@ -82,6 +90,8 @@ def routes(desk: Desk) -> list[Route]:
         "/ui/jobs/{job_id}/log": read_log,
         "/ui/submissions/{key}": lambda call: {"job_id": call.desk.submitted(call.path("key"))},
         "/pages/{name}/{file:path}": read_page,
+        "/eval/{job_id}/stream": follow,
+        "/logs/runs/{job_id}/samples/{task:path}": read_samples,
         "/logs/runs": lambda call: {"runs": call.desk.runs()},
         "/logs/runs/{job_id}/results": lambda call: call.desk.results(call.path("job_id")),
     }
@@ -113,6 +123,25 @@ def read_log(call: Call) -> dict[str, Any]:
     if not (text.isascii() and text.isdigit() and len(text) < 16):
         raise RequestError("from: give a place in the log, 0 or more")
     return call.desk.log(call.path("job_id"), int(text))
+
+
+def follow(call: Call) -> Response:
+    """Follow the log of a job to its end."""
+    job_id = call.path("job_id")
+    if call.desk.service.job(job_id) is None:
+        raise NoJobError(job_id)
+    return StreamingResponse(stream(call.desk, job_id), media_type="text/event-stream")
+
+
+def read_samples(call: Call) -> dict[str, Any]:
+    """Read samples of a task of a job's run."""
+    numbers = {
+        name: call.request.query_params.get(name, default) for name, default in (("offset", "0"), ("limit", "50"))
+    }
+    for name, text in numbers.items():
+        if not (text.isascii() and text.isdigit() and len(text) < 10):
+            raise RequestError(f"{name}: give a whole number")
+    return call.desk.samples(call.path("job_id"), call.path("task"), int(numbers["offset"]), int(numbers["limit"]))
 
 
 def read_page(call: Call) -> Response:

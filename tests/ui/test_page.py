@@ -17,9 +17,9 @@ AXE = Path(__file__).parents[2] / "lmms_eval/viewer/web/node_modules/axe-core/ax
 
 def choose(tab: Any, model: str, task: str) -> None:
     """Choose model and task in a page that has just been opened."""
-    tab.click(f'.choice-row:has(b:text-is("{model}"))')
+    tab.click(f'.choice-row:has(b bdi:text-is("{model}"))')
     tab.fill('input[aria-label="Search tasks"]', task)
-    tab.check(f'.task-row:has(b:text-is("{task}")) input')
+    tab.check(f'.task-row:has(b bdi:text-is("{task}")) input')
     tab.wait_for_selector(f".summary pre:has-text('--tasks {task}')")
 
 
@@ -87,7 +87,7 @@ def test_two_finished_runs_are_compared(page: Page, tabs: Tabs) -> None:
     assert tab.inner_text("tbody td.number b") == "1"
     assert "exact_match" in tab.inner_text("pre.log")
     tab.click("text=Change and run again")
-    tab.fill("#field-strategy", "constant")
+    tab.fill("#argument-strategy", "constant")
     tab.wait_for_selector(".summary pre:has-text('strategy=constant')")
     begin(tab)
     tab.wait_for_selector(".state-completed", timeout=60_000)
@@ -162,7 +162,7 @@ def test_files_are_read_and_saved(page: Page, tabs: Tabs, tmp_path: Path) -> Non
     tab.wait_for_selector("text=did you mean limit?")
     assert "line 4" in tab.inner_text(".summary .warnings")
     tab.wait_for_selector(".summary pre:has-text('--limit 5')")
-    assert tab.input_value("#field-strategy") == "constant"
+    assert tab.input_value("#argument-strategy") == "constant"
     with tab.expect_download() as download:
         tab.click("text=Save YAML")
     assert "strategy: constant" in Path(download.value.path()).read_text()
@@ -171,7 +171,7 @@ def test_files_are_read_and_saved(page: Page, tabs: Tabs, tmp_path: Path) -> Non
 def test_hostile_texts_are_only_texts(page: Page, tabs: Tabs, tmp_path: Path) -> None:
     name = "<img src=x onerror=alert(1)>"
     tab = tabs.open(page.address)
-    tab.click('.choice-row:has(b:text-is("baseline"))')
+    tab.click('.choice-row:has(b bdi:text-is("baseline"))')
     tab.fill('input[aria-label="Search tasks"]', "<img")
     tab.check(".task-row input")
     tab.click(".task-row button.plain")
@@ -193,7 +193,7 @@ def test_hostile_texts_are_only_texts(page: Page, tabs: Tabs, tmp_path: Path) ->
 def test_what_is_missing_is_told(page: Page, tabs: Tabs) -> None:
     tab = tabs.open(page.address)
     tab.fill('input[aria-label="Search tasks"]', "quiz")
-    tab.click('.task-row:has(b:text-is("quiz")) button.plain')
+    tab.click('.task-row:has(b bdi:text-is("quiz")) button.plain')
     tab.click("text=What is missing on this machine?")
     tab.wait_for_selector("text=nothing: data and packages are here", timeout=120_000)
     tab.goto(f"{page.root}#/machine")
@@ -209,7 +209,7 @@ def test_nothing_is_hard_to_read_or_to_reach(page: Page, tabs: Tabs, theme: str)
     tab.wait_for_selector(".task-row")
     found = []
     choose(tab, "hf", "quiz")
-    tab.click('.task-row:has(b:text-is("quiz")) button.plain')
+    tab.click('.task-row:has(b bdi:text-is("quiz")) button.plain')
     tab.wait_for_selector(".about dl")
     job = page.jobs()[0]["job_id"]
     for address in ("#/", "#/jobs", f"#/job/{job}"):

@@ -5,6 +5,8 @@ import { plain, Text } from "../text";
 import type { Default, Kind, Problem, Value } from "./api";
 
 export interface FieldProps {
+  /** Tells fields of one name apart: an option and an argument of the model. */
+  of?: "field" | "argument";
   name: string;
   kind: Kind;
   default: Default;
@@ -18,7 +20,7 @@ export interface FieldProps {
 }
 
 export function Field(props: FieldProps) {
-  const id = `field-${props.name}`;
+  const id = `${props.of ?? "field"}-${props.name}`;
   const wrong = props.problems.filter((one) => one.name === props.name);
   return (
     <div class={`entry ${props.kind === "switch" ? "switch" : ""}`}>

@@ -111,6 +111,7 @@ function Arguments({ model, problems }: { model: string; problems: Problem[] }) 
   const field = (one: Argument) => (
     <Field
       {...one}
+      of="argument"
       key={one.name}
       required={one.is_required && content.fixed[one.name] === undefined}
       text={one.meaning}
@@ -152,7 +153,7 @@ function OtherArguments({ known }: { known: Set<string> }) {
       <div class="entries">
         {given.map(([one, value]) => (
           <Field
-            name={one} kind="text" default={null} choices={[]} text="given to the back end as it is" value={value}
+            of="argument" name={one} kind="text" default={null} choices={[]} text="given to the back end as it is" value={value}
             change={(next) => setArgument(one, next)} problems={[]}
           />
         ))}
