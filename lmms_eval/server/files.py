@@ -66,7 +66,7 @@ def _is_file(path: Path) -> bool:
 
 
 class _Sink:
-    """What a zip archive is written into; what was written is taken out piece by piece."""
+    """Target of a zip archive; what was written is taken out piece by piece."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []

@@ -43,13 +43,16 @@ class LogWriter:
     folder: Path
     part_bytes: int = PART_BYTES
     _end: int = field(init=False, default=0)
+    _start: int = field(init=False, default=0)
+    """Of the last part, which is gone on with if there is room in it."""
     _handle: int | None = field(init=False, default=None)
     _part_end: int = field(init=False, default=0)
     _lost: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
         parts = _parts(self.folder)
-        self._end = parts[-1].end if parts else 0
+        if parts:
+            self._end, self._start = parts[-1].end, parts[-1].start
 
     def write(self, data: bytes) -> None:
         """Append to the log. It never raises: a job goes on where its log cannot be kept."""
@@ -82,9 +85,11 @@ class LogWriter:
     def _begin_part(self) -> None:
         self.close()
         self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder / f"{self._end:016d}{_SUFFIX}"
+        if self._end >= self._start + self.part_bytes:
+            self._start = self._end
+        path = self.folder / f"{self._start:016d}{_SUFFIX}"
         self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        self._part_end = self._end + self.part_bytes
+        self._part_end = self._start + self.part_bytes
         for part in _parts(self.folder)[1:-_LAST_PARTS]:
             part.path.unlink(missing_ok=True)
 

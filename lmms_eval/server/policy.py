@@ -42,7 +42,7 @@ class _Value:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What requests may ask for.
+    """Bounds of what requests may ask for.
 
     Args:
         roots: folders in which the paths of requests lie.
@@ -183,7 +183,7 @@ def _values(request: Mapping[str, Any]) -> Iterator[_Value]:
 def _within(value: Any, place: tuple[str, ...]) -> Iterator[_Value]:
     if isinstance(value, Mapping):
         for key, item in value.items():
-            yield _Value((*place, str(key)), str(key))
+            yield _Value(place, str(key))
             yield from _within(item, (*place, str(key)))
     elif isinstance(value, list | tuple):
         for item in value:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from lmms_eval.config import build_config
 from lmms_eval.config.options import RunConfig, options
-from lmms_eval.errors import ConfigError, RequestError
+from lmms_eval.errors import RequestError, UsageError
 
 NOT_TAKEN: Mapping[str, str] = {
     "config": "a request holds the options themselves",
@@ -111,7 +111,7 @@ def check_options(request: Mapping[str, Any]) -> None:
     }
     try:
         build_config({**values, "output_path": "."})
-    except ConfigError as error:
+    except UsageError as error:
         raise InvalidBodyError([_detail(("body",), "value_error", str(error))]) from None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import logging
 import shutil
 import threading
@@ -25,6 +26,7 @@ from lmms_eval.server.worker import Worker
 log = logging.getLogger(__name__)
 POLL_S = 0.1
 _KILLING_S = 10.0
+_PASSING = (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE)
 MOST_DEATHS = 3
 """Times that the processes of one job may be killed from outside before it is given up."""
 
@@ -172,6 +174,8 @@ class Scheduler:
                 try:
                     worker.start()
                 except LmmsEvalError as error:
+                    if isinstance(error.__cause__, OSError) and error.__cause__.errno in _PASSING:
+                        raise  # tried again: a full disk is no fault of the jobs that wait
                     self._end(worker, Ending("failed", None, str(error)))
 
     def _settle_all(self) -> None:

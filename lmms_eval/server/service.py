@@ -33,8 +33,8 @@ class Service:
         self.settings = settings
         jobs = settings.folder.absolute() / "jobs"
         try:
-            jobs.mkdir(parents=True, exist_ok=True)
-            os.chmod(settings.folder, 0o700)
+            settings.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            jobs.mkdir(mode=0o700, exist_ok=True)
             self._lock = os.open(settings.folder / "server.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise UsageError(

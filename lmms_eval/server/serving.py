@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from lmms_eval.errors import MissingOptionalDependencyError, UsageError
-from lmms_eval.server.settings import ServerSettings
+from lmms_eval.server.settings import LOOPBACK, ServerSettings
 
 log = logging.getLogger(__name__)
 _EXTRA = "the server needs further packages: pip install 'lmms_eval[server]'"
@@ -35,6 +35,11 @@ def serve(settings: ServerSettings, told: Callable[[str], None] = log.info) -> N
         from lmms_eval.server.service import Service
     except ImportError as error:
         raise MissingOptionalDependencyError(f"{_EXTRA} ({error})") from error
+    if settings.host not in LOOPBACK:
+        raise UsageError(
+            f"--host {settings.host}: this server knows no tokens, so it answers this machine alone; from another one "
+            "reach it through a tunnel (ssh -L 8000:localhost:8000 HOST)"
+        )
     with _bound(settings) as listener:
         host, port = listener.getsockname()[:2]
         app = make_app(Service(settings))

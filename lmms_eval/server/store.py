@@ -116,15 +116,18 @@ class JobStore:
                     f"the list of jobs cannot be written: {error}; make room where the server keeps its folder"
                 ) from error
 
-    def _rows(self, condition: str, values: Sequence[Any] = ()) -> list[Job]:
+    def _read(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Read rows. Raises ``JobStoreError``."""
         with self._lock:
             try:
-                found = self._connection.execute(
-                    f"SELECT {_COLUMNS} FROM jobs WHERE {condition} ORDER BY number", values
-                ).fetchall()
+                return self._connection.execute(query, values).fetchall()
             except sqlite3.Error as error:
                 raise JobStoreError(f"the list of jobs cannot be read: {error}; restart the server") from error
-        return [_job(row) for row in found]
+
+    def _rows(self, condition: str, values: Sequence[Any] = ()) -> list[Job]:
+        return [
+            _job(row) for row in self._read(f"SELECT {_COLUMNS} FROM jobs WHERE {condition} ORDER BY number", values)
+        ]
 
     def add(self, new: NewJob) -> Submission:
         """Store a job behind all others.
@@ -177,13 +180,10 @@ class JobStore:
 
     def counts(self) -> dict[str, int]:
         """Count the jobs of each state that has some."""
-        with self._lock:
-            return dict(self._connection.execute("SELECT state, COUNT(*) FROM jobs GROUP BY state").fetchall())
+        return dict(self._read("SELECT state, COUNT(*) FROM jobs GROUP BY state"))
 
     def _count(self, condition: str, values: Sequence[Any] = ()) -> int:
-        with self._lock:
-            row = self._connection.execute(f"SELECT COUNT(*) FROM jobs WHERE {condition}", values).fetchone()
-        return int(row[0])
+        return int(self._read(f"SELECT COUNT(*) FROM jobs WHERE {condition}", values)[0][0])
 
     def position(self, job: Job) -> int:
         """Count the jobs that are started before a queued one; 0 of all others."""

@@ -17,7 +17,7 @@ LINE = "x" * 1023 + "\n"
 
 
 class Faulty(lmms):
-    def __init__(self, mode: str = "answer", megabytes: int = 100) -> None:
+    def __init__(self, mode: str = "answer", megabytes: int = 100, pretrained: str = "") -> None:
         super().__init__()
         self.mode, self.megabytes = mode, megabytes
 

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import pytest
+
+from lmms_eval.errors import RequestError
+from lmms_eval.server.gpus import Room
+
+
+@pytest.mark.parametrize(
+    ("request_", "held", "found"),
+    [
+        ({}, [], ("0",)),
+        ({"num_gpus": 2}, [("1",)], ("0", "2")),
+        ({"num_gpus": 2}, [("1",), ("0",)], None),
+        ({"device": "cpu"}, [("0", "1", "2")], ()),
+        ({"device": "cuda"}, [("0",)], ("1",)),
+        ({"device": "cuda:2"}, [("0",)], ("2",)),
+        ({"device": "cuda:0"}, [("0",)], None),
+        ({}, [("0",), (), ()], None),
+    ],
+)
+def test_a_run_gets_what_is_free_and_what_it_names(request_, held, found):
+    assert Room(("0", "1", "2"), 3).find(request_, held) == found
+
+
+@pytest.mark.parametrize("request_", [{"num_gpus": 3}, {"device": "cuda:7"}, {"device": "cuda:0", "num_gpus": 2}])
+def test_what_never_fits_is_refused(request_):
+    with pytest.raises(RequestError):
+        Room(("0", "1"), 2).check(request_)
+    Room().check(request_)
+
+
+def test_a_server_that_gives_out_none_shows_what_it_sees():
+    assert Room().find({"num_gpus": 4}, []) == ()
+    assert Room().visible(()) is None
+    assert Room(("0",)).visible(()) == ()
