@@ -193,13 +193,9 @@ class JournalSamples:
             for index, row in enumerate(self._rows(number)):
                 yield JsonLine(number + 1, number * _MOST_PIPELINES + index, row)
 
-    def add(self, found: TailRecord) -> list[JsonLine]:
-        """Add a record of a journal that grows, and return its rows.
-
-        Raises:
-            DataError: the journal cannot be opened, or the record is none of a scored document.
-        """
-        rows = self._parsed(found.record)
+    def add(self, found: TailRecord, rows: Sequence[dict[str, Any]]) -> list[JsonLine]:
+        """Add a record of a journal that grows, and its rows (``record_rows``). Raises ``DataError`` if the journal
+        cannot be opened."""
         number = self._records.add(found.file, found.offset)
         return [JsonLine(number + 1, number * _MOST_PIPELINES + index, row) for index, row in enumerate(rows)]
 
@@ -208,9 +204,7 @@ class JournalSamples:
         return self._rows(place // _MOST_PIPELINES)[place % _MOST_PIPELINES]
 
     def _rows(self, number: int) -> list[dict[str, Any]]:
-        return self._parsed(self._records.at(number))
-
-    def _parsed(self, record: dict[str, Any]) -> list[dict[str, Any]]:
+        record = self._records.at(number)
         try:
             return list(record_rows(record))
         except (KeyError, TypeError, AttributeError, IndexError) as error:

@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from lmms_eval.api.outcome import Status
 from lmms_eval.compare.readers.samples import ReadTask, SampleCollector, SampleFacts
 from lmms_eval.compare.runs import TaskRows
+from lmms_eval.results.following.run import Finished
 from lmms_eval.results.run_reader.journals import JournalSamples
-from lmms_eval.results.run_reader.tails import TailRecord
 from lmms_eval.viewer.columns import PER_COLUMN, PER_ROWS, IndexColumn, TaskIndex
 from lmms_eval.viewer.samples import PER_TEXT, TaskFacts, TaskWriter
-
-MOST_REASONS = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """The way in which a document has ended."""
-
-    status: Status
-    reason: str = ""
-    tokens_in: int = 0
-    tokens_out: int = 0
 
 
 @dataclass(slots=True)
@@ -38,12 +23,6 @@ class GrowingTask:
     writer: TaskWriter
     version: int = 0
     """Rises with every change."""
-    endings: dict[int, Ending] = field(default_factory=dict)
-    """By document."""
-    counts: Counter[Status] = field(default_factory=Counter)
-    reasons: Counter[str] = field(default_factory=Counter)
-    tokens_in: int = 0
-    tokens_out: int = 0
     _collector: SampleCollector = field(init=False)
     _statuses: list[Status] = field(default_factory=list)
     _read: tuple[int, ReadTask] | None = None
@@ -61,35 +40,22 @@ class GrowingTask:
     def size(self) -> int:
         return len(self._statuses)
 
-    def add(self, found: TailRecord) -> int | None:
-        """Take in the record of a document; returns its row, ``None`` for a failure of one that has a score.
-
-        Raises:
-            DataError: it is no record of a scored document.
-        """
-        record = found.record
-        doc_id, ending = record["doc_id"], _ending(record)
-        before = self.endings.get(doc_id)
-        if before is not None and before.status != "failed" and ending.status == "failed":
-            return None
-        lines = self.samples.add(found)
-        if before is not None:
-            self._collector.forget(str(doc_id))
+    def add(self, found: Finished) -> None:
+        """Take in a document that is finished, or finished once more. Raises ``DataError``."""
+        lines = self.samples.add(found.place, found.rows)
+        if found.before is not None:
+            self._collector.forget(str(found.doc_id))
         for line in lines:
             self._collector.add(line)
-        row = self._collector.builder.row(str(doc_id))
-        if row == len(self._statuses):
-            self._statuses.append(ending.status)
-        else:
-            self._statuses[row] = ending.status
+        row = self._collector.builder.row(str(found.doc_id))
+        self._statuses[row : row + 1] = [found.ending.status]
+        if found.before is not None:
             self._renewed.add(row)
-        self._is_audit_stale |= before is not None and before.status != "failed"
+            self._is_audit_stale |= found.before.status != "failed"  # what failed is not counted there
         self._news.add(row)
-        self._count(doc_id, before, ending)
         self.version += 1
         self.writer.task = TaskRows(self.name, self._collector.builder.ids, self._statuses, {})
         self.writer.note(row, [line.record for line in lines])
-        return row
 
     def rows(self) -> TaskRows:
         """Return the rows as they are now."""
@@ -134,25 +100,3 @@ class GrowingTask:
         if self._is_audit_stale:
             self.writer.audit_anew()
             self._is_audit_stale = False
-
-    def _count(self, doc_id: int, before: Ending | None, ending: Ending) -> None:
-        for one, sign in ((before, -1), (ending, 1)):
-            if one is None:
-                continue
-            self.counts[one.status] += sign
-            self.tokens_in += sign * one.tokens_in
-            self.tokens_out += sign * one.tokens_out
-            if one.reason:
-                self.reasons[one.reason] += sign
-        self.endings[doc_id] = ending
-
-
-def _ending(record: Mapping[str, Any]) -> Ending:
-    counts = [usage for answer in record["answers"] for usage in answer.get("usage", ()) if usage]
-    tokens = [sum(count[place] or 0 for count in counts) for place in (0, 1)]
-    if "failed" in record:
-        return Ending("failed", str(record["failed"]), *tokens)
-    lacking = [score for score in record["scores"] if score.get("status", "scored") != "scored"]
-    if lacking and len(lacking) == len(record["scores"]):
-        return Ending("unscored", str(lacking[0].get("reason", "")), *tokens)
-    return Ending("scored", "", *tokens)

@@ -115,7 +115,7 @@ class Watch:
     @property
     def _is_read(self) -> bool:
         runs = [seen.run for seen in [*self._seen.values()]]
-        return all(run.is_read or run.is_gone for run in runs if isinstance(run, GoingRun))
+        return all(run.is_read for run in runs if isinstance(run, GoingRun))
 
     def look(self) -> None:
         """Find new runs, and read what has come since the last look."""

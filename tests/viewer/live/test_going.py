@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -11,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from lmms_eval.engine.vitals import Vitals
 from lmms_eval.results.run_reader.journals import Journals
 from lmms_eval.viewer.live.going import GoingRun
 from lmms_eval.viewer.live.lazy_media import LazyMedia
@@ -19,7 +17,7 @@ from lmms_eval.viewer.live.machine import Machine
 from lmms_eval.viewer.live.pieces import PieceError, PieceName, Viewed
 from lmms_eval.viewer.media import MediaStore
 from lmms_eval.viewer.options import ReportOptions
-from tests.viewer.live.records import Record
+from tests.results.following.records import Record
 
 
 @pytest.fixture
@@ -66,7 +64,7 @@ def live(run: GoingRun) -> dict[str, Any]:
 
 def test_numbers_and_samples_come_as_the_journal_grows(tmp_path: Path, viewed: Viewed) -> None:
     record = Record(tmp_path / "out", 40)
-    run = GoingRun(record.path, 0, viewed)
+    run = GoingRun(record.path, 0, viewed, budget_s=60)
     assert run.look() == {"runs"}
     assert (live(run)["done"], live(run)["requested"], live(run)["is_going"]) == (0, 40, True)
     for place, doc_id in enumerate(record.order[:10]):
@@ -93,7 +91,7 @@ def test_other_metrics_have_a_mean_so_far_and_no_interval(tmp_path: Path, viewed
     record = Record(tmp_path / "out", 40, sampled=False)
     for doc_id in range(20):
         record.score(doc_id, float(doc_id < 5))
-    run = GoingRun(record.path, 0, viewed)
+    run = GoingRun(record.path, 0, viewed, budget_s=60)
     run.look()
     (row,) = run.entry("modest", Machine(program="none"))["rows"]
     assert (row["value"], row["low"], row["high"], row["n"]) == (0.25, None, None, 20)
@@ -104,7 +102,7 @@ def test_other_metrics_have_a_mean_so_far_and_no_interval(tmp_path: Path, viewed
 
 def test_a_document_has_one_row_whatever_becomes_of_it(tmp_path: Path, viewed: Viewed) -> None:
     record = Record(tmp_path / "out", 40)
-    run = GoingRun(record.path, 0, viewed)
+    run = GoingRun(record.path, 0, viewed, budget_s=60)
     record.fail(3)
     record.score(5, 1.0)
     run.look()
@@ -124,7 +122,7 @@ def test_scores_by_other_settings_do_not_count(tmp_path: Path, viewed: Viewed) -
     for doc_id in range(6):
         record.score(doc_id, 0.0)
         record.score(doc_id + 6, 0.0, rank=1)
-    run = GoingRun(record.path, 0, viewed)
+    run = GoingRun(record.path, 0, viewed, budget_s=60)
     run.look()
     assert live(run)["done"] == 12
     for doc_id in range(3):
@@ -135,42 +133,12 @@ def test_scores_by_other_settings_do_not_count(tmp_path: Path, viewed: Viewed) -
     assert columns(run)["s.acc,none"] == [1, 1, 1]
 
 
-def test_all_processes_of_a_launch_count(tmp_path: Path, viewed: Viewed) -> None:
-    record = Record(tmp_path / "out", 40)
-    for doc_id in range(8):
-        record.score(doc_id, 1.0, rank=doc_id % 2)
-    run = GoingRun(record.path, 0, viewed)
-    counts = {"in_flight": 3, "concurrency": 4, "done": 8}
-    with Vitals(record.path, 0, lambda: counts) as one, Vitals(record.path, 1, lambda: counts):
-        while len([*record.path.glob("live-*.json")]) < 2:
-            one._ended.wait(0.01)
-        run.look()
-        told = live(run)
-    assert (told["done"], told["in_flight"], told["concurrency"]) == (8, 6, 8)
-    assert [one["pid"] for one in told["processes"]] == [os.getpid()] * 2
-    assert told["processes"][0]["memory"] > 1 << 20
-
-
-def test_signs_of_a_killed_process_do_not_count(tmp_path: Path, viewed: Viewed) -> None:
-    record = Record(tmp_path / "out", 40)
-    for rank, time in enumerate((1000.0, 900.0, 999.0)):
-        told = {"time": time, "started": 900.0, "pid": rank, "host": "here", "in_flight": 2}
-        (record.path / f"live-{rank}.json").write_text(json.dumps(told))
-    (record.path / "live-3.json").write_text('{"time": ')
-    run = GoingRun(record.path, 0, viewed)
-    run.look()
-    assert [one["pid"] for one in live(run)["processes"]] == [0, 2]
-    record.folder.release()
-    run.look()
-    assert (live(run)["processes"], live(run)["in_flight"]) == ([], None)
-
-
 def test_a_torn_line_is_told_when_nobody_writes_any_more(tmp_path: Path, viewed: Viewed) -> None:
     record = Record(tmp_path / "out", 40)
     record.score(0, 1.0)
     with open(record.path / "scores-0.jsonl", "ab") as file:
         file.write(b'{"task":"quiz","doc_id":1,')
-    run = GoingRun(record.path, 0, viewed)
+    run = GoingRun(record.path, 0, viewed, budget_s=60)
     run.look()
     assert run.entry("modest", Machine(program="none"))["warnings"] == []
     record.folder.release()
@@ -189,7 +157,7 @@ def test_damaged_records_are_told_and_the_rest_is_shown(tmp_path: Path, viewed: 
     record.score(1, 1.0, scores="none")
     record._append({"task": ["quiz"], "doc_id": "0"}, 0)
     record.score(2, 1.0)
-    run = GoingRun(record.path, 0, viewed)
+    run = GoingRun(record.path, 0, viewed, budget_s=60)
     run.look()
     entry = run.entry("modest", Machine(program="none"))
     assert entry["live"]["done"] == 1
@@ -200,7 +168,7 @@ def test_a_run_that_is_begun_anew_is_read_from_its_beginning(tmp_path: Path, vie
     record = Record(tmp_path / "out", 40)
     for doc_id in range(5):
         record.score(doc_id, 1.0)
-    run = GoingRun(record.path, 0, viewed)
+    run = GoingRun(record.path, 0, viewed, budget_s=60)
     run.look()
     assert live(run)["done"] == 5
     record.folder.clear()
@@ -214,7 +182,7 @@ def test_a_deleted_run_keeps_what_was_read(tmp_path: Path, viewed: Viewed) -> No
     record = Record(tmp_path / "out", 40)
     for doc_id in range(5):
         record.score(doc_id, 1.0)
-    run = GoingRun(record.path, 0, viewed)
+    run = GoingRun(record.path, 0, viewed, budget_s=60)
     run.look()
     shutil.rmtree(record.path)
     assert "runs" in run.look()
@@ -230,7 +198,7 @@ def test_a_deleted_run_keeps_what_was_read(tmp_path: Path, viewed: Viewed) -> No
 def test_a_piece_that_is_not_there_is_refused(tmp_path: Path, viewed: Viewed, name: str) -> None:
     record = Record(tmp_path / "out", 40)
     record.score(0, 1.0)
-    run = GoingRun(record.path, 0, viewed)
+    run = GoingRun(record.path, 0, viewed, budget_s=60)
     run.look()
     with pytest.raises(PieceError):
         piece(run, name)
@@ -238,7 +206,7 @@ def test_a_piece_that_is_not_there_is_refused(tmp_path: Path, viewed: Viewed, na
 
 def test_what_is_followed_is_what_the_reader_of_finished_runs_finds(tmp_path: Path, viewed: Viewed) -> None:
     record = Record(tmp_path / "out", 40)
-    run = GoingRun(record.path, 0, viewed)
+    run = GoingRun(record.path, 0, viewed, budget_s=60)
     for doc_id in record.order[:30]:
         record.fail(doc_id) if doc_id % 5 == 0 else record.score(doc_id, float(doc_id % 3 == 0))
         if doc_id % 4 == 0:

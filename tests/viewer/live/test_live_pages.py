@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from lmms_eval.results.run_reader.journals import Journals
+from tests.results.following.records import Record
 from tests.servers.stub import StubServer
 from tests.viewer.conftest import HOSTILE, quiz_rows, write_task
 from tests.viewer.live.conftest import View, run_against, view_of
-from tests.viewer.live.records import Record
 
 SLOW_MS = 60_000
 

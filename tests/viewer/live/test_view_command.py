@@ -15,8 +15,8 @@ import pytest
 
 from lmms_eval.cli.main import main
 from lmms_eval.viewer.live.serving import can_open_browser, ssh_hint
+from tests.results.following.records import Record
 from tests.viewer.live.conftest import View, view_of
-from tests.viewer.live.records import Record
 
 
 @pytest.fixture(scope="module")

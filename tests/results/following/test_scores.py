@@ -1,4 +1,4 @@
-"""Running scores hold the run's own interval, whoever watches; rates are those of what was watched."""
+"""Running scores hold the run's own interval, whoever watches."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from lmms_eval.engine.ends import TaskEnds
 from lmms_eval.engine.looks import Looks
 from lmms_eval.engine.order import RandomOrder
 from lmms_eval.engine.plan import plan_task
-from lmms_eval.viewer.live.running import AT_END, OUTSIDE, WAITS, Pace, RunningScore
+from lmms_eval.results.following.scores import AT_END, OUTSIDE, WAITS, RunningScore
 from tests.engine.fakes import FakeTask
-from tests.viewer.live.records import PART
+from tests.results.following.records import PART
 
 PLAN = plan_task(FakeTask(60, "quiz"), None, 0)
 ORDER = RandomOrder(0).of(PLAN)
@@ -38,8 +38,8 @@ def test_the_interval_is_the_one_that_the_run_itself_shows(count: int) -> None:
         score.note(record)
     shown = score.shown()
     first = "" if count == 60 else f" over the first {count}"
-    assert looks.shown() == f"score {shown['value']:.4f} [{shown['low']:.4f}, {shown['high']:.4f}]{first}"
-    assert (shown["n"], shown["of"], shown["reason"]) == (count, 60, "")
+    assert looks.shown() == f"score {shown.value:.4f} [{shown.low:.4f}, {shown.high:.4f}]{first}"
+    assert (shown.n, shown.of, shown.reason) == (count, 60, "")
 
 
 def test_the_number_of_several_tasks_is_the_runs_own() -> None:
@@ -53,24 +53,24 @@ def test_the_number_of_several_tasks_is_the_runs_own() -> None:
         looks.note(record)
         score.note(record)
     shown = score.shown()
-    assert looks.shown() == f"score {shown['value']:.4f} [{shown['low']:.4f}, {shown['high']:.4f}] over the first 45"
-    assert shown["of"] == 90
+    assert looks.shown() == f"score {shown.value:.4f} [{shown.low:.4f}, {shown.high:.4f}] over the first 45"
+    assert shown.of == 90
 
 
 def test_what_is_finished_out_of_turn_waits() -> None:
     score = RunningScore([PART], {"quiz": ORDER})
     for doc_id in ORDER[1:20]:
         score.note(scored(doc_id, 1.0))
-    assert (score.shown()["n"], score.shown()["reason"]) == (0, WAITS)
+    assert (score.shown().n, score.shown().reason) == (0, WAITS)
     score.note(scored(ORDER[0], 0.0))
-    assert (score.shown()["n"], score.shown()["value"]) == (20, 0.95)
+    assert (score.shown().n, score.shown().value) == (20, 0.95)
 
 
 def test_a_document_that_is_asked_again_counts_by_its_new_score() -> None:
     score = RunningScore([PART], {"quiz": ORDER})
     for doc_id in ORDER:
         score.note(failed(doc_id) if doc_id == ORDER[3] else scored(doc_id, 1.0))
-    assert score.shown()["low"] < 0.99
+    assert score.shown().low < 0.99
     score.note(scored(ORDER[3], 1.0))
     other = RunningScore([PART], {"quiz": ORDER})
     for doc_id in ORDER:
@@ -81,22 +81,8 @@ def test_a_document_that_is_asked_again_counts_by_its_new_score() -> None:
 def test_without_an_interval_there_is_the_reason() -> None:
     score = RunningScore([PART], {"quiz": ORDER})
     score.note(scored(ORDER[0], 7.0))
-    assert (score.shown()["low"], score.shown()["reason"]) == (None, OUTSIDE)
+    assert (score.shown().low, score.shown().reason) == (None, OUTSIDE)
     clustered = RunningScore([replace(PART, is_clustered=True)], {"quiz": ORDER})
     for doc_id in ORDER:
         clustered.note(scored(doc_id, 1.0))
-    assert (clustered.shown()["value"], clustered.shown()["low"], clustered.shown()["reason"]) == (1.0, None, AT_END)
-
-
-def test_rates_are_those_of_the_last_minute() -> None:
-    now = [0.0]
-    pace = Pace(lambda: now[0])
-    assert pace.rates() is None
-    for second in range(200):
-        now[0] = float(second)
-        pace.see(done=10 * min(second, 100), tokens=70 * min(second, 100))
-        if second == 1:
-            assert pace.rates() is None  # too early to tell
-        if second == 50:
-            assert pace.rates() == (10.0, 70.0)
-    assert pace.rates() == (0.0, 0.0)  # nothing came for more than a minute
+    assert (clustered.shown().value, clustered.shown().low, clustered.shown().reason) == (1.0, None, AT_END)
