@@ -21,13 +21,14 @@ from lmms_eval.server.command import environment
 from lmms_eval.server.contents import Runs, page_of
 from lmms_eval.server.folder import JobFolder
 from lmms_eval.server.job import Job
-from lmms_eval.server.outcome import output_of, results_files
+from lmms_eval.server.outcome import output_of, records, results_files
 from lmms_eval.server.service import Service
 from lmms_eval.ui import commands, described
 from lmms_eval.ui.models import ModelChoices
 from lmms_eval.ui.options import OptionChoice, option_choices
 from lmms_eval.ui.pages import Output, PageMaker, Pages
 from lmms_eval.ui.preview import NOT_TAKEN, SERVER_DEFAULTS, Preview, Problem, preview
+from lmms_eval.ui.progress import JobsProgress
 from lmms_eval.ui.tasks import TaskChoices
 from lmms_eval.ui.views import Views
 from lmms_eval.utils.installed import package_version
@@ -57,7 +58,7 @@ class Desk:
         self._environment = environment(os.environ, None)
         self.pages = PageMaker(settings.folder.absolute() / "pages", self._environment)
         self._lock = threading.Lock()
-        self._runs = Runs()
+        self._runs, self._progress = Runs(), JobsProgress()
 
     @cached_property
     def tasks(self) -> TaskChoices:
@@ -113,10 +114,13 @@ class Desk:
     def job(self, job_id: str) -> dict[str, Any]:
         """Describe a job. Raises ``NoJobError``."""
         job = self._job(job_id)
-        output = output_of(job, JobFolder(Path(job.folder)))
-        can_view = job.state == "running" and output.is_dir()
-        progress = self._views.progress(output) if can_view else []
-        return {**described.details(job, self.service.store.position(job)), "progress": progress, "can_view": can_view}
+        folder = JobFolder(Path(job.folder))
+        is_going = job.state == "running"
+        return {
+            **described.details(job, self.service.store.position(job)),
+            "progress": self._progress.of(job_id, [*records(job, folder)]) if is_going else None,
+            "can_view": is_going and output_of(job, folder).is_dir(),
+        }
 
     def view(self, job_id: str) -> ASGIApp:
         """The live view of a job. Raises ``NoJobError``, ``DataError``."""

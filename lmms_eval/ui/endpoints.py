@@ -81,6 +81,7 @@ def routes(desk: Desk) -> list[Route]:
         "/favicon.ico": lambda _: Response(status_code=204),  # browsers ask for it by themselves
         "/ui/offer": lambda call: call.desk.offer(),
         "/ui/tasks": lambda call: {"tasks": call.desk.task_choices()},
+        "/ui/groups": lambda call: {"groups": [asdict(one) for one in call.desk.tasks.groups()]},
         "/ui/models/{name:path}": lambda call: asdict(call.desk.models.details(call.path("name"))),
         "/ui/tasks/{name:path}": lambda call: call.desk.tasks.details(call.path("name")),
         "/tasks/{name:path}/yaml": lambda call: PlainTextResponse(call.desk.tasks.yaml(call.path("name"))),

@@ -12,7 +12,9 @@ from lmms_eval.models.arguments import Kind, kind_of
 
 ELSEWHERE = ("config", "model", "model_args", "tasks")
 """Options that the page asks for in places of their own, or not at all."""
-USUAL = ("limit", "batch_size", "num_fewshot", "repeats", "gen_kwargs", "system_instruction", "judge_model", "device")
+USUAL = (
+    "limit", "batch_size", "num_fewshot", "repeats", "gen_kwargs", "system_instruction", "order", "judge_model", "device",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,4 +66,4 @@ def option_choices(
 
 
 def _place(one: OptionChoice) -> tuple[int, int]:
-    return (0, USUAL.index(one.name)) if one.is_usual else (1, GROUPS.index(one.group))
+    return (0, USUAL.index(one.name)) if one.name in USUAL else (1, GROUPS.index(one.group))

@@ -136,7 +136,7 @@ def _given(request: Mapping[str, Any]) -> dict[str, Any]:
     """The known options that are given, those of the model and the tasks first."""
     table = option_table()
     renamed = {_OF_SERVERS.get(name, name): value for name, value in request.items()}
-    named = {name: renamed[name] for name in ("model", "model_args", "tasks") if name in renamed}
+    named: dict[str, Any] = {name: renamed[name] for name in ("model", "model_args", "tasks") if name in renamed}
     rest = {name: renamed[name] for name in table if name in renamed}
     return {name: value for name, value in {**named, **rest}.items() if value not in _EMPTY and name != "config"}
 

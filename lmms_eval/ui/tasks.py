@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from lmms_eval.checks.needs import absent_needs
+from lmms_eval.errors import LmmsEvalError
 from lmms_eval.tasks.catalogue import Catalogue, Entry
 from lmms_eval.tasks.describing import Kind, card_of, describe
 from lmms_eval.tasks.facts import NEEDS, facts_of
@@ -31,6 +33,17 @@ class TaskChoice:
     """Tasks of a tag; 0 for tasks and groups."""
 
 
+@dataclass(frozen=True, slots=True)
+class GroupFacts:
+    """Facts of the tasks of a group or tag together, which take longer to find than names."""
+
+    name: str
+    documents: int | None
+    modalities: tuple[str, ...]
+    needs: tuple[str, ...]
+    size: int
+
+
 class TaskChoices:
     """The names of a catalogue, read once.
 
@@ -42,6 +55,8 @@ class TaskChoices:
     def __init__(self, include_paths: Sequence[str] = (), plugins: Sequence[str] = ()) -> None:
         self._catalogue = Catalogue(include_paths, plugins)
         self._choices: tuple[TaskChoice, ...] = ()
+        self._groups: tuple[GroupFacts, ...] = ()
+        self._lock = threading.Lock()
 
     def all(self) -> tuple[TaskChoice, ...]:
         """List groups, then tags, then tasks."""
@@ -55,6 +70,21 @@ class TaskChoices:
             ]
             self._choices = (*groups, *tags, *(self._entry(entry) for _, entry in sorted(known.tasks.items())))
         return self._choices
+
+    def groups(self) -> tuple[GroupFacts, ...]:
+        """Tell the facts of all groups and tags; one whose YAML is wrong is left out."""
+        with self._lock:
+            if not self._groups:
+                names = [one.name for one in self.all() if one.kind != "task"]
+                self._groups = tuple(facts for name in names if (facts := self._group(name)) is not None)
+        return self._groups
+
+    def _group(self, name: str) -> GroupFacts | None:
+        try:
+            found = describe(name, self._catalogue)
+        except LmmsEvalError:
+            return None
+        return GroupFacts(name, found.documents, found.modalities, found.needs, len(found.parts))
 
     def details(self, name: str) -> dict[str, Any]:
         """Describe a name with what scoring needs and this machine lacks.

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from starlette.types import ASGIApp
 
@@ -53,15 +51,6 @@ class Views:
 
     def app(self, output: Path) -> ASGIApp:
         """The view of an output folder. Raises ``DataError`` where there is none yet."""
-        return self._of(output).app
-
-    def progress(self, output: Path) -> list[dict[str, Any]]:
-        """Tell how far the tasks of a run are, with their running scores. Raises ``DataError``."""
-        runs = json.loads(self._of(output).watch.piece("runs"))["runs"]
-        tasks = [task for run in runs if (live := run.get("live")) for task in live["tasks"]]
-        return [_told(task, run_metrics(runs, task["name"])) for task in tasks]
-
-    def _of(self, output: Path) -> _Open:
         with self._lock:
             found = self._open.pop(output, None)
             if found is None:
@@ -70,7 +59,7 @@ class Views:
             found.asked = time.monotonic()
             self._open[output] = found
             self._close_old()
-            return found
+            return found.app
 
     def _close_old(self) -> None:
         """Close views beyond the number that is kept, and those that nobody looks at any more."""
@@ -79,20 +68,3 @@ class Views:
             if len(self._open) > MOST_VIEWS or now - view.asked > IDLE_S:
                 del self._open[output]
                 view.watch.__exit__()
-
-
-def run_metrics(runs: list[dict[str, Any]], task: str) -> str:
-    """The metric of a task's running score: the first of its numbers."""
-    return next((str(row["metric"]) for run in runs for row in run["rows"] if row["task"] == task), "")
-
-
-def _told(task: dict[str, Any], metric: str) -> dict[str, Any]:
-    score = task["score"] or {}
-    return {
-        "task": task["name"],
-        "done": task["done"],
-        "total": task["requested"] or None,
-        "failed": task["failed"],
-        "metric": metric,
-        **{name: score.get(name) for name in ("value", "low", "high")},
-    }

@@ -124,7 +124,8 @@ def test_what_no_request_may_ask(page: Page, more: dict[str, Any], status: int, 
     "path",
     [
         "/pages/../jobs/index.html", "/pages/..%2f..%2f/server.lock", "/pages/%2e%2e/index.html",
-        "/pages/x/../../etc/passwd", "/pages//etc/passwd", "/view/../ui/", "/view/%2e%2e/", "/tasks/..%2f..%2fsetup/yaml", "/ui/jobs/..%2f..",
+        "/pages/x/../../etc/passwd", "/pages//etc/passwd",
+        "/view/../ui/", "/view/%2e%2e/", "/tasks/..%2f..%2fsetup/yaml", "/ui/jobs/..%2f..",
         "/logs/runs/..%2f../results", "/ui/jobs/x/log?from=-1", "/ui/jobs/x/log?from=1e9",
     ],
 )  # fmt: skip

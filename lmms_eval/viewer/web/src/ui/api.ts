@@ -45,6 +45,15 @@ export interface TaskChoice {
   size: number;
 }
 
+/** Facts of the tasks of a group or tag together. */
+export interface GroupFacts {
+  name: string;
+  documents: number | null;
+  modalities: string[];
+  needs: string[];
+  size: number;
+}
+
 export interface TaskDetails {
   name: string;
   kind: string;
@@ -132,8 +141,8 @@ export interface Job extends JobEntry {
   command: string;
   yaml: string;
   scores: Score[];
-  /** Of a run that goes on, as far as it is known. */
-  progress: Progress[];
+  /** Of a run that goes on. */
+  progress: Progress | null;
   can_report: boolean;
   can_view: boolean;
 }
@@ -144,15 +153,25 @@ export interface LogPiece {
   next: number;
 }
 
-export interface Progress {
-  task: string;
+export interface TaskProgress {
+  name: string;
+  requested: number;
   done: number;
-  total: number | null;
   failed: number;
-  metric: string;
-  value: number | null;
-  low: number | null;
-  high: number | null;
+  score: { value: number | null; low: number | null; high: number | null; reason: string } | null;
+  reason: string;
+}
+
+export interface Progress {
+  is_read: boolean;
+  requested: number;
+  done: number;
+  failed: number;
+  rate: number | null;
+  seconds_left: number | null;
+  tokens: number;
+  reasons: { text: string; count: number }[];
+  tasks: TaskProgress[];
 }
 
 export interface Pages {
@@ -203,6 +222,7 @@ const part = encodeURIComponent;
 export const api = {
   offer: () => get<Offer>("ui/offer"),
   tasks: () => get<{ tasks: TaskChoice[] }>("ui/tasks"),
+  groups: () => get<{ groups: GroupFacts[] }>("ui/groups"),
   model: (name: string) => get<ModelDetails>(`ui/models/${part(name)}`),
   task: (name: string) => get<TaskDetails>(`ui/tasks/${part(name)}`),
   checkTask: (name: string) => post<{ missing: string[] }>(`ui/tasks/${part(name)}/check`, {}),

@@ -2,8 +2,8 @@
 import { useEffect, useState } from "preact/hooks";
 
 import { Waiting } from "../waiting";
-import { count, number, Text } from "../text";
-import { api, viewAddress, type Job, type Progress, type Score } from "./api";
+import { count, number, plain, seconds, Text } from "../text";
+import { api, viewAddress, type Job, type Progress, type Score, type TaskProgress } from "./api";
 import { Copy } from "./copy";
 import { setDraft } from "./draft";
 import { Log } from "./log";
@@ -25,7 +25,7 @@ export function JobPage({ id }: { id: string }) {
       {error && <p class="problem" role="alert"><Text>{error}</Text></p>}
       {job.error && <Failure text={job.error} />}
       {job.scores.length > 0 && <Scores scores={job.scores} />}
-      {job.progress.length > 0 && !hasEnded && <Running progress={job.progress} />}
+      {job.progress && !hasEnded && <Running progress={job.progress} />}
       <h2>Log</h2>
       <Log job={id} grows={!hasEnded} />
       <details>
@@ -109,21 +109,47 @@ function Scores({ scores }: { scores: Score[] }) {
   );
 }
 
-function Running({ progress }: { progress: Progress[] }) {
+function Running({ progress }: { progress: Progress }) {
+  const { done, requested, failed, rate, seconds_left, tokens, reasons } = progress;
+  const facts = [
+    `${count(done)} of ${count(requested)} documents`,
+    rate === null ? "" : `${rate >= 10 ? rate.toFixed(0) : rate.toFixed(2)} a second`,
+    seconds_left === null ? "" : `${seconds(Math.max(1, seconds_left))} left`,
+    tokens > 0 ? `${count(tokens)} tokens` : "",
+    failed > 0 ? `${count(failed)} failed` : "",
+  ];
   return (
     <>
       <h2>Progress</h2>
-      <ul class="running">
-        {progress.map((one) => (
-          <li>
-            <b><Text>{one.task}</Text></b>
-            <progress value={one.done} max={one.total ?? undefined} aria-label={`Documents of ${one.task}`} />
-            <span>{count(one.done)}{one.total !== null && ` of ${count(one.total)}`}</span>
-            <span>{one.value !== null && <><Text>{one.metric}</Text> <b>{number(one.value)}</b> <small>{interval(one)}</small></>}</span>
-            {one.failed > 0 && <span class="badge grave">{one.failed} failed</span>}
-          </li>
-        ))}
-      </ul>
+      <p class="quiet">{progress.is_read ? facts.filter(Boolean).join(" · ") : "What is there already is being read."}</p>
+      <ul class="running">{progress.tasks.map((one) => <TaskLine key={one.name} one={one} />)}</ul>
+      {reasons.length > 0 && (
+        <ul class="warnings" aria-label="Reasons for which documents have no score">
+          {reasons.slice(0, 5).map((one) => (
+            <li class="mild"><b>{one.count}</b> <Text>{one.text}</Text></li>
+          ))}
+        </ul>
+      )}
     </>
+  );
+}
+
+function TaskLine({ one }: { one: TaskProgress }) {
+  const reason = one.score ? (one.score.value === null ? one.score.reason : "") : one.reason;
+  return (
+    <li>
+      <b><Text>{one.name}</Text></b>
+      <progress value={one.done} max={one.requested || undefined} aria-label={`Documents of ${plain(one.name)}`} />
+      <span class="number">{count(one.done)} of {count(one.requested)}</span>
+      <span class="number">
+        {one.score && one.score.value !== null && (
+          <>
+            <b>{number(one.score.value)}</b> <small>{interval(one.score)}</small>
+          </>
+        )}
+      </span>
+      {one.failed > 0 && <span class="badge grave">{count(one.failed)} failed</span>}
+      {reason && <small class="reason">no running score: <Text>{reason}</Text></small>}
+    </li>
   );
 }

@@ -8,7 +8,7 @@ const NAMES: Record<string, string> = { queued: "waiting", completed: "done" };
 
 export function State({ job }: { job: JobEntry }) {
   const name = job.is_stopping && job.state === "running" ? "stopping" : (NAMES[job.state] ?? job.state);
-  const place = job.state === "queued" && job.position ? `, ${job.position} before it` : "";
+  const place = job.state !== "queued" ? "" : job.position ? `, ${job.position} before it` : ", next";
   return <span class={`badge state-${job.state}`}>{name}{place}</span>;
 }
 
@@ -35,7 +35,7 @@ export function Stop({ job, done }: { job: JobEntry; done: () => void }) {
   return (
     <span class="stop" role="group" aria-label="Stop this evaluation?">
       <button class="danger" onClick={stop}>{job.state === "queued" ? "Take it back" : "Stop it"}</button>
-      <button onClick={() => set({})}>Go on</button>
+      <button onClick={() => set({})}>{job.state === "queued" ? "Keep it" : "Keep it running"}</button>
     </span>
   );
 }

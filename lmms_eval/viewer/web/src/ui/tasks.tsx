@@ -1,9 +1,9 @@
 // The tasks: search, choose, and what is known of each.
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 
 import { Waiting } from "../waiting";
 import { count, plain, Text } from "../text";
-import { api, type Problem, type TaskChoice, type TaskDetails } from "./api";
+import { api, type GroupFacts, type Problem, type TaskChoice, type TaskDetails } from "./api";
 import { setOption, useDraft } from "./draft";
 import { Missing } from "./models";
 import { useAsked } from "./store";
@@ -13,19 +13,27 @@ const KINDS: [string, string][] = [["", "All"], ["group", "Groups"], ["tag", "Ta
 
 export function TaskPart({ problems }: { problems: Problem[] }) {
   const { content, error } = useAsked("tasks", api.tasks);
+  const groups = useAsked("groups", api.groups).content?.groups;
   const chosen = useDraft().tasks ?? [];
   const [open, show] = useState<string>();
+  const tasks = useMemo(() => withFacts(content?.tasks ?? [], groups ?? []), [content, groups]);
   if (!content) return <Waiting error={error} />;
-  const byName = new Map(content.tasks.map((one) => [one.name, one]));
+  const byName = new Map(tasks.map((one) => [one.name, one]));
   const toggle = (name: string) =>
     setOption("tasks", chosen.includes(name) ? chosen.filter((one) => one !== name) : [...chosen, name]);
   return (
     <>
       <Chosen chosen={chosen} byName={byName} toggle={toggle} />
       {chosen.length > 0 && problems.filter((one) => one.name === "tasks").map((one) => <p class="problem"><Text>{one.text}</Text></p>)}
-      <TaskList tasks={content.tasks} chosen={chosen} toggle={toggle} open={open} show={show} />
+      <TaskList tasks={tasks} chosen={chosen} toggle={toggle} open={open} show={show} />
     </>
   );
+}
+
+/** Facts of groups come after the names. */
+function withFacts(tasks: TaskChoice[], groups: GroupFacts[]): TaskChoice[] {
+  const facts = new Map(groups.map((one) => [one.name, one]));
+  return tasks.map((one) => (one.kind === "task" ? one : { ...one, ...facts.get(one.name) }));
 }
 
 interface ChosenProps {
@@ -135,7 +143,7 @@ interface RowProps {
 
 function TaskRow({ one, checked, toggle, open, show }: RowProps) {
   const isOpen = open === one.name;
-  const size = one.kind === "tag" ? `${one.size} tasks` : one.documents !== null ? count(one.documents) : "";
+  const size = one.documents !== null ? count(one.documents) : "";
   return (
     <div class={`task-row ${checked ? "selected" : ""}`}>
       <label>
@@ -145,7 +153,7 @@ function TaskRow({ one, checked, toggle, open, show }: RowProps) {
             <Text>{one.name}</Text>
           </b>
           <small>
-            {one.kind !== "task" && `${one.kind}${one.title ? " · " : ""}`}
+            {one.kind !== "task" && `${one.kind}${one.size ? ` of ${count(one.size)}` : ""}${one.title ? " · " : ""}`}
             <Text>{one.title}</Text>
           </small>
         </span>
