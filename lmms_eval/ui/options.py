@@ -13,7 +13,8 @@ from lmms_eval.models.arguments import Kind, kind_of
 ELSEWHERE = ("config", "model", "model_args", "tasks")
 """Options that the page asks for in places of their own, or not at all."""
 USUAL = (
-    "limit", "batch_size", "num_fewshot", "repeats", "gen_kwargs", "system_instruction", "order", "judge_model", "device",
+    "limit", "batch_size", "num_fewshot", "repeats", "gen_kwargs", "system_instruction", "order", "judge_model",
+    "device",
 )  # fmt: skip
 
 
