@@ -11,6 +11,8 @@ from lmms_eval.viewer.chunks import Chunks
 
 PER_ROWS, PER_COLUMN, PER_NAMES = 200, 10_000, 2_000
 """Samples in a piece of the texts of a list's rows, in one of a column of numbers or codes, in one of sorted ids."""
+PER_GROWING = 1_000
+"""Samples in a piece of texts where rows may still come: each is asked for over a connection."""
 FEW_SAMPLES, FEW_VALUES = 500, 64
 """Up to so many samples all columns stand in the index itself, and up to so many values those of a column."""
 
@@ -48,7 +50,8 @@ class TaskIndex:
         self._values: dict[int, list[Any]] = {}
         self._names: list[tuple[str, int]] = []
         self._per_names = max(1, len(self._ids)) if is_growing else PER_NAMES
-        self.content: dict[str, Any] = {"count": len(self._ids), "per_rows": PER_ROWS, "per_column": PER_COLUMN}
+        self._per_rows = PER_GROWING if is_growing else PER_ROWS
+        self.content: dict[str, Any] = {"count": len(self._ids), "per_rows": self._per_rows, "per_column": PER_COLUMN}
         self.content["columns"] = [self._entry(number, column) for number, column in enumerate(columns)]
         if "id" in self._texts and is_growing:
             self._names = [(name, place) for place, name in enumerate(self._ids)]
@@ -84,8 +87,8 @@ class TaskIndex:
         return entry
 
     def rows(self, number: int) -> dict[str, Sequence[str]]:
-        """Return the texts of ``PER_ROWS`` samples."""
-        return {key: _part(values, number, PER_ROWS) for key, values in self._texts.items()}
+        """Return the texts of ``per_rows`` samples."""
+        return {key: _part(values, number, self._per_rows) for key, values in self._texts.items()}
 
     def column(self, column: int, number: int) -> Sequence[Any]:
         """Return numbers or codes of a column for ``PER_COLUMN`` samples; none where it has no pieces."""
@@ -108,7 +111,7 @@ class TaskIndex:
         for column, cells in self._cells.items():
             for number in range(-(-len(cells) // PER_COLUMN)):
                 yield f"column-{task}-{column}-{number}", self.column(column, number)
-        for number in range(-(-len(self._ids) // PER_ROWS) if self._texts else 0):
+        for number in range(-(-len(self._ids) // self._per_rows) if self._texts else 0):
             yield f"rows-{task}-{number}", self.rows(number)
         for number in range(len(self.content.get("names", ()))):
             yield f"names-{task}-{number}", self.names(number)

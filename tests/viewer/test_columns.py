@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval.viewer.chunks import PageChunks
-from lmms_eval.viewer.columns import FEW_VALUES, PER_NAMES, PER_ROWS, IndexColumn, write_index
+from lmms_eval.viewer.columns import FEW_SAMPLES, FEW_VALUES, PER_NAMES, PER_ROWS, IndexColumn, TaskIndex, write_index
 
 
 def written(*columns: IndexColumn) -> dict[str, Any]:
@@ -58,3 +58,19 @@ def test_ids_are_left_out_only_where_counting_tells_them(ids: list[str], first: 
         assert ids == [str(number) for number in range(entry["from"], entry["from"] + len(ids))]
     counted = [str(number) for number in range(first, first + len(ids))]
     assert written(IndexColumn("id", "texts", counted))["index-0-0"]["columns"][0]["from"] == first
+
+
+def test_what_a_page_holds_of_an_index_that_grows_stays_right() -> None:
+    known: dict[str, int] = {}
+    ids = [f"doc-{number}" for number in range(FEW_SAMPLES + 1)]
+
+    def index(values: list[str]) -> TaskIndex:
+        columns = [IndexColumn("id", "texts", ids[: len(values)]), IndexColumn("status", "codes", values, known)]
+        return TaskIndex(columns, is_growing=True)
+
+    early = index(["failed", *["scored"] * (FEW_SAMPLES - 1), "unscored"])
+    later = index(["scored", *["scored"] * (FEW_SAMPLES - 1), "unscored"])
+    told = early.content["columns"][1]["values"]
+    assert [told[code] for code in later.column(1, 0)] == ["scored"] * FEW_SAMPLES + ["unscored"]
+    assert early.content["names"] == later.content["names"] == [""]
+    assert dict(zip(*later.names(0).values(), strict=True))[ids[7]] == 7

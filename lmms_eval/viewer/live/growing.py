@@ -9,7 +9,7 @@ from lmms_eval.compare.readers.samples import ReadTask, SampleCollector, SampleF
 from lmms_eval.compare.runs import TaskRows
 from lmms_eval.results.following.run import Finished
 from lmms_eval.results.run_reader.journals import JournalSamples
-from lmms_eval.viewer.columns import PER_COLUMN, PER_ROWS, IndexColumn, TaskIndex
+from lmms_eval.viewer.columns import PER_COLUMN, PER_GROWING, IndexColumn, TaskIndex
 from lmms_eval.viewer.samples import PER_TEXT, TaskFacts, TaskWriter
 
 
@@ -88,7 +88,7 @@ class GrowingTask:
         key = self.writer.key
         names = {f"index-{key}", f"names-{key}-0"}
         names |= {f"text-{key}-{row // PER_TEXT}" for row in self._news}
-        names |= {f"rows-{key}-{row // PER_ROWS}" for row in self._news}
+        names |= {f"rows-{key}-{row // PER_GROWING}" for row in self._news}
         names |= {f"media-{key}-{row}" for row in self._renewed}
         pieces = {row // PER_COLUMN for row in self._news}
         for column in range(len(self._columns)):

@@ -67,7 +67,7 @@ function Results({ run }: { run: RunEntry }) {
     { name: "Value", class: "number", value: (row) => row.value, cell: (row) => <Score cell={row} /> },
     { name: "Stderr", class: "number", value: (row) => row.stderr ?? null, cell: (row) => number(row.stderr) },
     { name: "N", title: "Documents that gave the metric", class: "number", value: (row) => row.n, cell: (row) => count(row.n) },
-    { name: "Interval", title: "How the interval came about", value: (row) => row.method ?? "" },
+    { name: "Interval", title: "How the interval came about", class: "words", value: (row) => row.method ?? "" },
     { name: "Filter", value: (row) => row.filter },
   ];
   return <SortedTable rows={run.rows} columns={columns} label="Results" rowClass={(row) => (isFew(row) ? "few" : "")} />;
