@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import sys
 from collections.abc import Sequence
 from contextlib import closing
 
@@ -43,13 +42,6 @@ def run(arguments: Sequence[str]) -> int:
             service.stop()
     emit("the page has ended; evaluations that were running go on when it is started again")
     return 0
-
-
-def main() -> int:
-    """Run the command as ``lmms-eval-ui``."""
-    from lmms_eval.cli.main import main as entry
-
-    return entry(["ui", *sys.argv[1:]])
 
 
 def _tell(address: str, port: int, no_browser: bool) -> None:

@@ -111,9 +111,10 @@ def _told(cls: type[Any]) -> str:
     types = getattr(getattr(cls, "profile", None), "model_types", ())
     if types:
         return f"checkpoints of {', '.join(types)}"
-    stated = inspect.getdoc(inspect.getmodule(cls)) if cls.__module__.startswith("lmms_eval.") else inspect.getdoc(cls)
+    is_own = cls.__module__.startswith("lmms_eval.") and not cls.__module__.endswith(".wrappers")
+    stated = inspect.getdoc(inspect.getmodule(cls)) if is_own else inspect.getdoc(cls)
     line = (stated or "").partition("\n")[0].partition(" See ")[0]
-    return re.sub(r"^The back end [^:]{1,40}: |^``\w{1,40}``: |``", "", line)
+    return re.sub(r"^The back end [^:]{1,40}: |^``\w{1,40}``(?:: | for )|``", "", line)
 
 
 def _missing(name: str, cls: type[Any]) -> Iterator[str]:

@@ -58,7 +58,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a request means."""
+    """Other forms of a request, and its mistakes."""
 
     command: str
     """For a shell."""

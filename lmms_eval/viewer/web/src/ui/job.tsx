@@ -141,7 +141,7 @@ function TaskLine({ one }: { one: TaskProgress }) {
       <b><Text>{one.name}</Text></b>
       <progress value={one.done} max={one.requested || undefined} aria-label={`Documents of ${plain(one.name)}`} />
       <span class="number">{count(one.done)} of {count(one.requested)}</span>
-      <span class="number">
+      <span class="number" title="score so far, over the first documents of the random order">
         {one.score && one.score.value !== null && (
           <>
             <b>{number(one.score.value)}</b> <small>{interval(one.score)}</small>
