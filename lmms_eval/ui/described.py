@@ -14,7 +14,7 @@ from lmms_eval.server.job import Job
 from lmms_eval.server.job_log import JobLog
 from lmms_eval.server.outcome import results_files
 from lmms_eval.storage.json_files import read_json
-from lmms_eval.ui.preview import preview
+from lmms_eval.ui.preview import Preview
 from lmms_eval.utils.redaction import redact, redact_text
 
 LOG_BYTES = 256 << 10
@@ -40,16 +40,14 @@ def entry(job: Job, position: int) -> dict[str, Any]:
     }
 
 
-def details(job: Job, position: int) -> dict[str, Any]:
+def details(job: Job, position: int, shown: Preview) -> dict[str, Any]:
     """Describe a job with its request, its scores and what there is to look at."""
     folder = JobFolder(Path(job.folder))
-    request = as_draft(job.request)
-    shown = preview(request)
     files = results_files(job, folder)
     return {
         **entry(job, position),
         "error": None if job.error is None else redact_text(job.error),
-        "request": redact(request),
+        "request": redact(as_draft(job.request)),
         "command": shown.command,
         "yaml": shown.yaml,
         "scores": scores(files[-1]) if files else [],

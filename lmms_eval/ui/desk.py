@@ -6,7 +6,8 @@ import json
 import os
 import re
 import threading
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,8 +15,9 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
+from lmms_eval.config.convert import argument_mapping
 from lmms_eval.config.option import RUNNING
-from lmms_eval.errors import RequestError
+from lmms_eval.errors import LmmsEvalError, RequestError
 from lmms_eval.server.answers import NoJobError
 from lmms_eval.server.command import environment
 from lmms_eval.server.contents import Runs, page_of
@@ -26,7 +28,7 @@ from lmms_eval.server.service import Service
 from lmms_eval.ui import commands, described
 from lmms_eval.ui.models import ModelChoices
 from lmms_eval.ui.options import OptionChoice, option_choices
-from lmms_eval.ui.pages import Output, PageMaker, Pages
+from lmms_eval.ui.pages import Order, PageMaker, Pages, file_of, name_of
 from lmms_eval.ui.preview import NOT_TAKEN, SERVER_DEFAULTS, Preview, Problem, preview
 from lmms_eval.ui.progress import JobsProgress
 from lmms_eval.ui.tasks import TaskChoices
@@ -37,6 +39,8 @@ from lmms_eval.viewer.live.guard import Guard
 _CODE = ("allow_unsafe_code", "include_path", "plugins", "trust_remote_code")
 """Options that the server takes only when it was started with code allowed."""
 
+_MOST_FORMS = 64
+_COMPARISON = re.compile(r"[0-9a-f]{20}")
 _GPUS = OptionChoice(
     "num_gpus", RUNNING, "whole number", 1, (), "GPUs of the run; above 1 with a process on each", "N", is_usual=True
 )
@@ -56,9 +60,11 @@ class Desk:
         settings = service.settings
         self.models = ModelChoices(settings.plugins)
         self._environment = environment(os.environ, None)
-        self.pages = PageMaker(settings.folder.absolute() / "pages", self._environment)
+        self._pages = PageMaker(self._environment)
+        self._compared = settings.folder.absolute() / "comparisons"
         self._lock = threading.Lock()
         self._runs, self._progress = Runs(), JobsProgress()
+        self._previews: OrderedDict[str, Preview] = OrderedDict()
 
     @cached_property
     def tasks(self) -> TaskChoices:
@@ -80,14 +86,32 @@ class Desk:
     def preview(self, request: Mapping[str, Any]) -> Preview:
         """Show a request in other forms, with all that this server would refuse."""
         shown = preview(request)
-        if shown.problems:
-            return shown
+        problems = shown.problems or tuple(self._unknown(request)) or tuple(self._refused(request))
+        return replace(shown, problems=problems)
+
+    def _unknown(self, request: Mapping[str, Any]) -> Iterator[Problem]:
+        """Mistakes in names: of the model, its arguments that must be given, and tasks."""
+        try:
+            details = self.models.details(str(request.get("model")))
+        except LmmsEvalError as error:
+            yield Problem("model", str(error))
+        else:
+            given = argument_mapping(request.get("model_args"), "model_args")
+            for one in details.arguments:
+                names = {one.name, *one.other_names}
+                if one.is_required and not any(given.get(name) or name in details.fixed for name in names):
+                    yield Problem("model_args", f"model_args: {details.name} needs the argument {one.name}")
+        for name in request.get("tasks") or ():
+            try:
+                self.tasks.check(str(name))
+            except LmmsEvalError as error:
+                yield Problem("tasks", str(error))
+
+    def _refused(self, request: Mapping[str, Any]) -> Iterator[Problem]:
         try:
             self.service.policy.check(request)
         except RequestError as error:
-            name = re.split(r"[.:]", str(error), maxsplit=1)[0]
-            return replace(shown, problems=(Problem(name, str(error)),))
-        return shown
+            yield Problem(re.split(r"[.:]", str(error), maxsplit=1)[0], str(error))
 
     def task_choices(self) -> list[dict[str, Any]]:
         return [asdict(one) for one in self.tasks.all()]
@@ -117,10 +141,19 @@ class Desk:
         folder = JobFolder(Path(job.folder))
         is_going = job.state == "running"
         return {
-            **described.details(job, self.service.store.position(job)),
+            **described.details(job, self.service.store.position(job), self._forms(job)),
             "progress": self._progress.of(job_id, [*records(job, folder)]) if is_going else None,
             "can_view": is_going and output_of(job, folder).is_dir(),
         }
+
+    def _forms(self, job: Job) -> Preview:
+        """The request of a job in other forms, which stay."""
+        with self._lock:
+            found = self._previews.pop(job.job_id, None) or preview(described.as_draft(job.request))
+            self._previews[job.job_id] = found
+            while len(self._previews) > _MOST_FORMS:
+                self._previews.popitem(last=False)
+        return found
 
     def view(self, job_id: str) -> ASGIApp:
         """The live view of a job. Raises ``NoJobError``, ``DataError``."""
@@ -151,7 +184,17 @@ class Desk:
         """Make the pages of ended jobs. Raises ``NoJobError``, ``RequestError``, ``UsageError``."""
         if not isinstance(job_ids, list) or not all(isinstance(one, str) for one in job_ids):
             raise RequestError("jobs: give a list of the names of jobs")
-        return self.pages.make([self._output(self._job(one)) for one in dict.fromkeys(job_ids)])
+        jobs = [self._job(one) for one in dict.fromkeys(job_ids)]
+        name = name_of([job.job_id for job in jobs])
+        folder = _pages_of(jobs[0]) if len(jobs) == 1 else self._compared / name
+        return self._pages.make(Order(name, folder, [_results_folder(job) for job in jobs]))
+
+    def page_file(self, name: str, path: str) -> Path | None:
+        """Find a file of the pages of a job, or of several compared."""
+        job = self.service.job(name)
+        if job is not None:
+            return file_of(_pages_of(job), path)
+        return file_of(self._compared / name, path) if _COMPARISON.fullmatch(name) else None
 
     def runs(self) -> list[dict[str, Any]]:
         """List the jobs of this server that have results."""
@@ -175,8 +218,14 @@ class Desk:
             raise NoJobError(job_id)
         return job
 
-    def _output(self, job: Job) -> Output:
-        folder = JobFolder(Path(job.folder))
-        if not job.has_ended or not results_files(job, folder):
-            raise RequestError(f"the evaluation {job.job_id} has no results yet: it is {job.state}")
-        return Output(job.job_id, output_of(job, folder))
+
+def _pages_of(job: Job) -> Path:
+    return Path(job.folder) / "pages"
+
+
+def _results_folder(job: Job) -> Path:
+    """The output folder of an ended job. Raises ``RequestError`` where there are no results."""
+    folder = JobFolder(Path(job.folder))
+    if not job.has_ended or not results_files(job, folder):
+        raise RequestError(f"the evaluation {job.job_id} has no results: it is {job.state}")
+    return output_of(job, folder)

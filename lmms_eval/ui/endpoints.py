@@ -147,7 +147,7 @@ def read_samples(call: Call) -> dict[str, Any]:
 
 def read_page(call: Call) -> Response:
     """A file of the pages of runs; the page brings its own rules for what browsers load."""
-    found = call.desk.pages.file(call.path("name"), call.path("file") or "index.html")
+    found = call.desk.page_file(call.path("name"), call.path("file") or "index.html")
     if found is None:
         return PlainTextResponse("there is no such page", 404)
     is_page = found.suffix == ".html"

@@ -16,8 +16,8 @@ from lmms_eval.utils.redaction import redact_text
 
 MOST_RUNS = 20
 PATIENCE_S = 1800.0
-_MADE = "made"
-"""Stands beside the pages when they are whole."""
+_REPORT, _MADE = "report", "made"
+"""The pages, and what stands beside them when they are whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,74 +30,86 @@ class Pages:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
-    """The output folder of an ended job."""
+class Order:
+    """Pages that are to be made."""
 
-    job_id: str
-    path: Path
+    name: str
+    folder: Path
+    """Place for the pages."""
+    outputs: Sequence[Path]
+    """Output folders of ended runs."""
+
+
+def name_of(job_ids: Sequence[str]) -> str:
+    """Name the pages of jobs: a single one's by itself, those of several by all of them, in whatever order."""
+    if len(job_ids) == 1:
+        return job_ids[0]
+    return hashlib.sha256("\n".join(sorted(job_ids)).encode()).hexdigest()[:20]
 
 
 class PageMaker:
-    """Makes the pages of jobs below a folder, one after the other.
+    """Makes pages, one after the other.
 
     Args:
-        folder: holds a folder for each set of jobs.
         environment: variables of the commands that make them.
     """
 
-    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
-        self._folder, self._environment = folder, environment
+    def __init__(self, environment: dict[str, str]) -> None:
+        self._environment = environment
         self._lock = threading.Lock()
         self._turn = threading.Lock()
         self._making: set[str] = set()
         self._errors: dict[str, str] = {}
 
-    def make(self, outputs: Sequence[Output]) -> Pages:
+    def make(self, order: Order) -> Pages:
         """Begin to make pages unless they are there or on their way; an error is told once, then it is tried again.
 
         Raises:
-            UsageError: no job, or too many.
+            UsageError: of no run, or of too many.
         """
-        if not 0 < len(outputs) <= MOST_RUNS:
-            raise UsageError(f"choose from 1 to {MOST_RUNS} evaluations; got {len(outputs)}")
-        name = hashlib.sha256("\n".join(sorted(one.job_id for one in outputs)).encode()).hexdigest()[:20]
+        if not 0 < len(order.outputs) <= MOST_RUNS:
+            raise UsageError(f"choose from 1 to {MOST_RUNS} evaluations; got {len(order.outputs)}")
         with self._lock:
-            if name in self._making:
-                return Pages(name, "making")
-            if error := self._errors.pop(name, ""):
-                return Pages(name, "failed", error)
-            if (self._folder / name / _MADE).exists():
-                return Pages(name, "ready")
-            self._making.add(name)
-        threading.Thread(target=self._write, args=(name, [one.path for one in outputs]), daemon=True).start()
-        return Pages(name, "making")
+            if order.name in self._making:
+                return Pages(order.name, "making")
+            if error := self._errors.pop(order.name, ""):
+                return Pages(order.name, "failed", error)
+            if (order.folder / _MADE).exists():
+                return Pages(order.name, "ready")
+            self._making.add(order.name)
+        threading.Thread(target=self._write, args=(order,), daemon=True).start()
+        return Pages(order.name, "making")
 
-    def file(self, name: str, path: str) -> Path | None:
-        """Find a file of finished pages; ``None`` for anything that is none."""
-        root = (self._folder / name).resolve()
-        if root.parent != self._folder.resolve() or not (root / _MADE).exists():
-            return None
-        found = (root / "report" / path).resolve()
-        return found if found.is_relative_to(root / "report") and found.is_file() else None
-
-    def _write(self, name: str, paths: Sequence[Path]) -> None:
-        target = self._folder / name / "report"
-        words = [sys.executable, "-m", "lmms_eval", "report", "--out", str(target), "--", *map(str, paths)]
+    def _write(self, order: Order) -> None:
+        words = [sys.executable, "-m", "lmms_eval", "report", "--out", str(order.folder / _REPORT), "--"]
         with self._turn:
             try:
-                target.parent.mkdir(parents=True, exist_ok=True)
+                order.folder.mkdir(parents=True, exist_ok=True)
                 done = subprocess.run(
-                    words, env=self._environment, capture_output=True, text=True, errors="replace", timeout=PATIENCE_S
-                )
+                    [*words, *map(str, order.outputs)],
+                    env=self._environment, capture_output=True, text=True, errors="replace", timeout=PATIENCE_S,
+                )  # fmt: skip
                 error = "" if done.returncode == 0 else _last_line(done.stderr) or f"exit code {done.returncode}"
                 if not error:
-                    (target.parent / _MADE).touch()
+                    (order.folder / _MADE).touch()
             except (OSError, subprocess.TimeoutExpired) as problem:
                 error = f"the pages could not be made: {problem}"
         with self._lock:
-            self._making.discard(name)
+            self._making.discard(order.name)
             if error:
-                self._errors[name] = redact_text(error)
+                self._errors[order.name] = redact_text(error)
+
+
+def file_of(folder: Path, path: str) -> Path | None:
+    """Find a file of pages that are whole; ``None`` for anything that is none."""
+    root = (folder / _REPORT).resolve()
+    if not (folder / _MADE).exists():
+        return None
+    try:
+        found = (root / path).resolve()
+        return found if found.is_relative_to(root) and found.is_file() else None
+    except (OSError, ValueError):
+        return None
 
 
 def _last_line(text: str) -> str:

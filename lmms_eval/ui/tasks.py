@@ -96,6 +96,11 @@ class TaskChoices:
         needs = (*found.needs, *found.uses)
         return {**asdict(found), "needs_text": [NEEDS[word] for word in needs], "missing": list(absent_needs(needs))}
 
+    def check(self, name: str) -> None:
+        """Raises ``UsageError`` where a name or wildcard is none, naming the nearest. Files are not looked at."""
+        if "/" not in name and not name.endswith((".yaml", ".yml", ".py")):
+            self._catalogue.match([name])
+
     def yaml(self, name: str) -> str:
         """Read the file of a task or group.
 

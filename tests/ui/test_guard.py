@@ -154,6 +154,22 @@ def test_every_answer_is_strict(page: Page, cookie: str) -> None:
     assert page.token.encode() not in content
 
 
+@pytest.mark.parametrize(
+    ("request_", "name", "text"),
+    [
+        ({"model": "hf", "tasks": ["quiz"]}, "model_args", "needs the argument pretrained"),
+        ({"model": "baselin", "tasks": ["quiz"]}, "model", "baseline"),
+        ({"model": "baseline", "tasks": ["quizz"]}, "tasks", "quiz"),
+        ({"model": "openai", "model_args": {"model": "m", "base_url": "http://x.invalid"}, "tasks": ["quiz"]},
+         "model_args", "--allow_path"),
+    ],
+)  # fmt: skip
+def test_what_would_fail_is_said_before(page: Page, request_: dict[str, Any], name: str, text: str) -> None:
+    with page.client() as client:
+        (problem,) = client.post("eval/preview", json=request_).json()["problems"]
+        assert problem["name"] == name and text in problem["text"]
+
+
 def test_the_familys_endpoints(page: Page) -> None:
     with page.client() as client:
         shown = client.post("eval/preview", json=BODY).json()

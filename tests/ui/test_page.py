@@ -95,6 +95,7 @@ def test_two_finished_runs_are_compared(page: Page, tabs: Tabs) -> None:
     tab.wait_for_url(re.compile("/pages/"), timeout=60_000)
     tab.wait_for_selector("h1:has-text('One run')")
     tab.goto(f"{page.root}#/jobs")
+    tab.wait_for_selector(".jobs input")
     for box in tab.query_selector_all(".jobs input")[:2]:
         box.check()
     tab.click("text=Compare 2 runs")

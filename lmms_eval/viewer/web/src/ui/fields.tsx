@@ -23,7 +23,7 @@ export function Field(props: FieldProps) {
   const id = `${props.of ?? "field"}-${props.name}`;
   const wrong = props.problems.filter((one) => one.name === props.name);
   return (
-    <div class={`entry ${props.kind === "switch" ? "switch" : ""}`}>
+    <div class={`entry ${props.kind === "switch" && props.default !== null ? "switch" : ""}`}>
       <label for={id}>
         {plain(props.name)}
         {props.required && <span class="needed">required</span>}
@@ -41,11 +41,21 @@ export function Field(props: FieldProps) {
   );
 }
 
+const SWITCH: Record<string, boolean> = { true: true, false: false };
+
 type ControlProps = FieldProps & { id: string; wrong: boolean };
 
 function Control(props: ControlProps) {
   const { id, kind, choices, value, change, wrong } = props;
   const common = { id, "aria-describedby": `${id}-help`, "aria-invalid": wrong };
+  if (kind === "switch" && props.default === null)
+    return (
+      <select {...common} value={told(value)} onChange={(event) => change(SWITCH[event.currentTarget.value])}>
+        <option value="">–</option>
+        <option value="true">true</option>
+        <option value="false">false</option>
+      </select>
+    );
   if (kind === "switch") {
     const shown = typeof value === "boolean" ? value : props.default === true;
     const set = (on: boolean) => change(on === (props.default === true) ? undefined : on);
@@ -96,9 +106,9 @@ export function valueOf(text: string, kind: Kind): Value | undefined {
   const trimmed = text.trim();
   if (trimmed === "") return undefined;
   if (kind === "number" || kind === "whole number") return Number.isFinite(Number(trimmed)) ? Number(trimmed) : trimmed;
-  if (kind !== "JSON" && !/^[[{]/.test(trimmed)) return text;
+  if (kind !== "JSON") return text;
   try {
-    return kind === "JSON" ? (JSON.parse(trimmed) as Value) : text;
+    return JSON.parse(trimmed) as Value;
   } catch {
     return text;
   }
