@@ -7,10 +7,9 @@ from contextlib import contextmanager
 
 from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import Headers
-from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.responses import PlainTextResponse
 from starlette.routing import Mount
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.server.app import make_app
@@ -19,16 +18,9 @@ from lmms_eval.ui.desk import Desk
 from lmms_eval.ui.endpoints import routes
 from lmms_eval.ui.views import Views
 from lmms_eval.viewer.live.guard import Guard
+from lmms_eval.viewer.live.guarded import Guarded
 
-_SAFE = {
-    "cache-control": "no-store",
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "cross-origin-resource-policy": "same-origin",
-    "cross-origin-opener-policy": "same-origin",
-    "x-frame-options": "DENY",
-    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
-}
+METHODS = ("GET", "HEAD", "POST", "DELETE")
 
 
 @contextmanager
@@ -60,33 +52,3 @@ class ViewOfJob:
             await PlainTextResponse(str(error), 404)(scope, receive, send)
         else:
             await view(scope, receive, send)
-
-
-class Guarded:
-    """Checks each request before anything else sees it, and adds what keeps browsers strict."""
-
-    def __init__(self, app: ASGIApp, guard: Guard) -> None:
-        self._app, self._guard = app, guard
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
-            return
-        if scope["type"] != "http":  # a web socket: there are none
-            await send({"type": "websocket.close", "code": 1008})
-            return
-
-        async def safely(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = {name.lower(): value for name, value in message.get("headers", ())}
-                for name, value in _SAFE.items():
-                    headers.setdefault(name.encode(), value.encode())
-                message["headers"] = list(headers.items())
-            await send(message)
-
-        known = dict(Headers(scope=scope).items())
-        refusal = self._guard.refuses(scope["method"], known, scope.get("query_string", b"").decode("latin-1"))
-        if refusal is None:
-            await self._app(scope, receive, safely)
-        else:
-            await JSONResponse({"detail": refusal.text}, refusal.status)(scope, receive, safely)

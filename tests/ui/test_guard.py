@@ -59,7 +59,7 @@ READ = (
 
 @pytest.mark.parametrize("path", READ)
 def test_nothing_is_read_without_the_token(page: Page, path: str) -> None:
-    for headers in ({}, {"cookie": "lmms_view_1=x"}, {"authorization": "Bearer wrong"}):
+    for headers in ({}, {"cookie": "lmms_ui_1=x"}, {"authorization": "Bearer wrong"}):
         status, sent, content = asked(page, "GET", path, headers)
         assert status == 403
         assert b"lmms-eval ui has printed" in content

@@ -1,4 +1,4 @@
-"""Rules by which a view is read: by browsers of this machine that have been given its token, and by nobody else.
+"""Rules by which a server on loopback answers: browsers of this machine that have its token, and nobody else.
 
 A page of another site may try to read from loopback too. It cannot know the token, its cookie is sent to no other
 site, and a name of its own that it lets stand for this machine (DNS rebinding) is no name of this machine.
@@ -30,20 +30,21 @@ class Guard:
     """The rules by which requests are answered.
 
     Args:
-        name: tells the cookie from those of other views on this machine, which all get it: the port.
-        writes: requests that change something are answered too, if they come from a page of this server, or bear the
-            token in a header, which no page of another site can send.
-        command: has printed the address with the token, for messages.
+        name: tells the cookie from those of other servers on this machine, which all get it: the port.
+        token: secret of the address.
+        command: the command of ``lmms-eval`` that serves.
+        methods: what may be asked for. Requests that change something must come from a page of this server, as JSON,
+            or bear the token in a header, which no page of another site can send.
     """
 
     name: str
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
-    writes: bool = False
-    command: str = "lmms-eval view"
+    command: str = "view"
+    methods: tuple[str, ...] = ("GET", "HEAD")
 
     @property
     def cookie(self) -> str:
-        return f"lmms_view_{self.name}"
+        return f"lmms_{self.command}_{self.name}"
 
     @property
     def set_cookie(self) -> str:
@@ -54,21 +55,23 @@ class Guard:
         """Check a request; header names are in small letters."""
         host = headers.get("host", "")
         if _host(f"//{host}") not in LOOPBACK:
-            return Refusal(403, "the view answers under the names of this machine only: 127.0.0.1, localhost")
+            return Refusal(
+                403, f"the {self.command} answers under the names of this machine only: 127.0.0.1, localhost"
+            )
         origin = headers.get("origin")
         if origin is not None and (urlsplit(origin).scheme != "http" or urlsplit(origin).netloc != host):
-            return Refusal(403, "the view answers no pages of other origins")
+            return Refusal(403, f"the {self.command} answers no pages of other origins")
+        if method not in self.methods:
+            return Refusal(405, f"the {self.command} answers {', '.join(self.methods)} only")
         is_reading = method in ("GET", "HEAD")
-        if not is_reading and not self.writes:
-            return Refusal(405, "the view can only be read")
         if self.is_token(headers.get("authorization", "").removeprefix("Bearer ")):
             return None
         if is_reading and self.is_token(query):  # the whole of it: values of named parameters are masked where shown
             return None
         if headers.get("sec-fetch-site", "none") not in _OF_THIS_PAGE:
-            return Refusal(403, "the view answers no pages of other sites")
+            return Refusal(403, f"the {self.command} answers no pages of other sites")
         if not self.is_token(_cookie(headers.get("cookie", ""), self.cookie)):
-            return Refusal(403, f"open the address that {self.command} has printed: it holds a token")
+            return Refusal(403, f"open the address that lmms-eval {self.command} has printed: it holds a token")
         return None if is_reading else _refuses_writing(headers)
 
     def is_token(self, text: str) -> bool:

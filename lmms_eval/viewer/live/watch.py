@@ -70,8 +70,13 @@ class Watch:
 
     def __init__(self, folder: Path, options: ReportOptions) -> None:
         if not folder.is_dir():
-            raise DataError(f"{folder}: no such folder; begin the run first, or make the folder")
-        self.folder, self._options = folder, options
+            why = (
+                "is no folder: give the one that holds it"
+                if folder.exists()
+                else "no such folder: make it, or begin a run"
+            )
+            raise DataError(f"{folder}: {why}")
+        self.folder, self._options = folder.absolute(), options
         self._scratch = Path(tempfile.mkdtemp(prefix="lmms-eval-view-"))
         self._store = MediaStore(self._scratch / "media", options.media)
         self._viewed = Viewed(options, LazyMedia(self._store))
@@ -86,7 +91,9 @@ class Watch:
         self.view = uuid.uuid4().hex
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="watch", daemon=True)
-        self._problem = ""
+        self._failure = ""
+        self._problems: dict[Path, str] = {}
+        """Of files that cannot be read."""
 
     def __enter__(self) -> Watch:
         self.look()
@@ -119,16 +126,19 @@ class Watch:
 
     def look(self) -> None:
         """Find new runs, and read what has come since the last look."""
+        known = dict(self._problems)
         changed = self._find_runs()
+        if known != self._problems:
+            changed.add("runs")
         for seen in [*self._seen.values()]:
             if isinstance(seen.run, GoingRun):
                 changed |= seen.run.look()
-        self._note(changed, "")
+        self._note(changed, "" if self.folder.is_dir() else f"{self.folder} is gone: what was read before is shown")
 
-    def _note(self, changed: set[str], problem: str) -> None:
+    def _note(self, changed: set[str], failure: str) -> None:
         with self._lock:
-            if problem != self._problem:
-                self._problem = problem
+            if failure != self._failure:
+                self._failure = failure
                 changed = changed | {"runs"}
             if not changed:
                 return
@@ -169,7 +179,10 @@ class Watch:
             "written": time.time(),
             "runs": runs,
             "options": report_choices(self._options) | {"compare": False},
-            "view": {"folder": str(self.folder), "problem": self._problem},
+            "view": {
+                "folder": str(self.folder),
+                "problems": [*filter(None, [self._failure]), *self._problems.values()],
+            },
         }
 
     def _find_runs(self) -> set[str]:
@@ -184,14 +197,16 @@ class Watch:
 
     def _open(self, place: Path, results: Path | None, mark: tuple[Any, ...], known: _Seen | None) -> set[str]:
         number = len(self._seen) if known is None else known.number
+        run: GoingRun | FinishedRun | None = None
         try:
-            if results is None:
-                run: GoingRun | FinishedRun = GoingRun(place, number, self._viewed)
-            else:
+            if results is not None:
                 run = FinishedRun(results, number, self._viewed)
+                self._problems.pop(results, None)
         except DataError as error:
-            logger.debug("{}", error)
+            self._problems[results or place] = str(error)
+        if run is None and place.is_file():
             return set()
+        run = run or GoingRun(place, number, self._viewed)  # without results the journals are shown
         if known is None:
             self._names.append(self._free_name(run.name, place))
         self._seen[place] = _Seen(number, place, run, results, mark)
@@ -240,10 +255,12 @@ class Watch:
         mark = _mark(path)
         if (known := self._documents.get(path)) is not None and known[0] == mark:
             return known[1]
+        document = None
         try:
             document = read_json(path)
-        except DataError:
-            document = None
+            self._problems.pop(path, None)
+        except DataError as error:
+            self._problems[path] = str(error)
         tasks = document.get("configs") if isinstance(document, dict) else None
         found = run_mark(document) if isinstance(document, dict) and isinstance(tasks, dict) and tasks else ""
         self._documents[path] = (mark, found)

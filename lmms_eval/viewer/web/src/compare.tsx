@@ -14,12 +14,13 @@ import type { Report, RunEntry } from "./types";
 export type Change = (changes: Record<string, string | string[] | null>) => void;
 
 export function ComparePage({ report, route }: { report: Report; route: Route }) {
-  const { content, error } = useLoaded<Summary>("compare");
+  const { content, error } = useLoaded<Summary>(report.view ? "" : "compare");
   const doc = route.params.get("doc");
   useEffect(() => {
     document.title = plain([doc, "Compare", "lmms-eval"].filter(Boolean).join(" · "));
     window.scrollTo(0, 0);
   }, [doc]);
+  if (report.view) return <main><Waiting error="a view compares no runs: lmms-eval report and lmms-eval compare do" /></main>;
   if (report.options.compare === false || report.runs.length < 2)
     return <main><Waiting error={report.runs.length < 2 ? "the report holds one run" : "this report was written with --no_compare"} /></main>;
   if (!content) return <main><Waiting error={error} /></main>;

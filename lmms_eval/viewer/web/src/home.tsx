@@ -209,7 +209,7 @@ export function Home({ report }: { report: Report }) {
           </a>
         </p>
       )}
-      {report.view?.problem && <Waiting error={report.view.problem} />}
+      {report.view?.problems.map((problem) => <Waiting key={problem} error={problem} />)}
       {!report.runs.length && <p>A run appears here when it begins.</p>}
       <Warnings warnings={warnings} />
       {report.runs.length > 0 && (

@@ -122,7 +122,7 @@ export interface Report {
   /** Pairs of runs (numbers) that are compared. */
   compared?: [number, number][];
   options: { media: string; chosen: string[]; redact: string[]; single_file: boolean; compare?: boolean };
-  view?: { folder: string; problem: string };
+  view?: { folder: string; problems: string[] };
 }
 
 export interface Histogram {
