@@ -29,7 +29,7 @@ from lmms_eval.ui import commands, described
 from lmms_eval.ui.models import ModelChoices
 from lmms_eval.ui.options import OptionChoice, option_choices
 from lmms_eval.ui.pages import Order, PageMaker, Pages, file_of, name_of
-from lmms_eval.ui.preview import NOT_TAKEN, SERVER_DEFAULTS, Preview, Problem, preview
+from lmms_eval.ui.preview import NOT_TAKEN, SERVER_DEFAULTS, Preview, Problem, as_request, preview
 from lmms_eval.ui.progress import JobsProgress
 from lmms_eval.ui.tasks import TaskChoices
 from lmms_eval.ui.views import Views
@@ -109,7 +109,7 @@ class Desk:
 
     def _refused(self, request: Mapping[str, Any]) -> Iterator[Problem]:
         try:
-            self.service.policy.check(request)
+            self.service.policy.check(as_request(request))
         except RequestError as error:
             yield Problem(re.split(r"[.:]", str(error), maxsplit=1)[0], str(error))
 
@@ -169,11 +169,9 @@ class Desk:
 
     def start(self, request: Mapping[str, Any], key: str | None) -> dict[str, Any]:
         """Submit a job. Raises ``LmmsEvalError`` where it is refused."""
-        for name in request:
-            if name in NOT_TAKEN:
-                raise RequestError(f"{name}: {NOT_TAKEN[name]}")
-        submission = self.service.submit(json.dumps(request).encode(), key)
-        return {"job_id": submission.job.job_id, "command": preview(request).command}
+        wanted = as_request(request)
+        submission = self.service.submit(json.dumps(wanted).encode(), key)
+        return {"job_id": submission.job.job_id, "command": preview(wanted).command}
 
     def submitted(self, key: str) -> str | None:
         """Find the job of a submission."""

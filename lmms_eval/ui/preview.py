@@ -18,7 +18,7 @@ from lmms_eval.config.option import Option
 from lmms_eval.config.options import RunConfig
 from lmms_eval.config.resolve import check_names, load_configs, option_table
 from lmms_eval.config.rules import check_config
-from lmms_eval.errors import ConfigError, LmmsEvalError
+from lmms_eval.errors import ConfigError, LmmsEvalError, RequestError
 from lmms_eval.server import requests
 from lmms_eval.utils.arguments import comma_list
 from lmms_eval.utils.redaction import is_secret_key, redact
@@ -72,6 +72,21 @@ class Imported:
 
     request: Mapping[str, Any]
     problems: tuple[Problem, ...]
+
+
+def as_request(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Read a request in the family's form: fields left empty are none, and a server says ``output_dir``.
+
+    Raises:
+        RequestError: a field is none that a page may send.
+    """
+    request = {name: value for name, value in given.items() if value not in _EMPTY}
+    if "output_path" in request:
+        request.setdefault("output_dir", request.pop("output_path"))
+    for name in request:
+        if name in NOT_TAKEN:
+            raise RequestError(f"{name}: {NOT_TAKEN[name]}")
+    return request
 
 
 def preview(request: Mapping[str, Any]) -> Preview:
@@ -143,10 +158,10 @@ def _given(request: Mapping[str, Any]) -> dict[str, Any]:
 
 def _wrong(name: str, value: Any) -> Iterator[str]:
     """Sentences on what is wrong with the value of one option."""
+    if name in ("output_dir", "output_path") or (name in NOT_TAKEN and value in _EMPTY):
+        return
     if name in NOT_TAKEN:
         yield f"{name}: {NOT_TAKEN[name]}"
-        return
-    if name == "output_dir":
         return
     name = _OF_SERVERS.get(name, name)
     try:

@@ -100,7 +100,7 @@ REFUSED: list[tuple[dict[str, Any], int, str]] = [
     ({"include_path": "/tmp"}, 403, "--allow_code"),
     ({"tasks": ["../../etc/passwd"]}, 403, "--allow_code"),
     ({"output_dir": "/etc"}, 403, "--allow_path"),
-    ({"output_path": "/etc"}, 400, "output_dir"),
+    ({"output_path": "/etc"}, 403, "--allow_path"),
     ({"config": "/etc/passwd"}, 400, "no file of the server"),
     ({"model_args": {"path": "/etc/passwd"}}, 403, "--allow_path"),
     ({"no_such": 1}, 422, "unknown field"),
@@ -182,6 +182,8 @@ def test_the_familys_endpoints(page: Page) -> None:
         started = [client.post("eval/start", json=BODY, headers=key).json() for _ in range(3)]
         assert len({one["job_id"] for one in started}) == 1
         job = started[0]["job_id"]
+        empty = {"env_vars": "", "env_setup": "", "limit": None, "output_path": "", "model_args": ""}
+        assert client.post("eval/start", json={**BODY, **empty}, headers=key).json()["job_id"] == job
         assert client.post("eval/start", json={**BODY, "limit": 1}, headers=key).status_code == 409
         with client.stream("GET", f"eval/{job}/stream") as stream:
             assert stream.headers["content-type"].startswith("text/event-stream")

@@ -206,11 +206,19 @@ function told(text: string): string {
   }
 }
 
-const get = async <T>(address: string): Promise<T> => answer<T>(await fetch(address, { cache: "no-store" }));
+async function sent(address: string, options: RequestInit): Promise<Response> {
+  try {
+    return await fetch(address, options);
+  } catch {
+    throw new Error("The server does not answer. Does lmms-eval ui still run?");
+  }
+}
+
+const get = async <T>(address: string): Promise<T> => answer<T>(await sent(address, { cache: "no-store" }));
 
 const post = async <T>(address: string, body: unknown, headers: Record<string, string> = {}): Promise<T> =>
   answer<T>(
-    await fetch(address, {
+    await sent(address, {
       method: "POST",
       headers: { "content-type": "application/json", ...headers },
       body: JSON.stringify(body),
