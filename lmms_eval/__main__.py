@@ -21,5 +21,11 @@ def main() -> NoReturn:
     sys.exit(last.code)
 
 
+def ui() -> NoReturn:
+    """Run ``lmms-eval ui`` under its name of its own, the console script ``lmms-eval-ui``."""
+    sys.argv.insert(1, "ui")
+    main()
+
+
 if __name__ == "__main__":
     main()

@@ -61,7 +61,7 @@ COMMANDS = {
         Command("fetch", "get and check the data of tasks; data that scoring needs (fetch nltk)", "fetch"),
         Command("doctor", "what of this machine and installation a run would find", "doctor"),
         Command("version", "versions of lmms-eval and what it runs on", "version"),
-        Command("ui", "web page"),
+        Command("ui", "web page: choose, start and watch evaluations, compare their results", "ui"),
         Command("tui", "runs on the terminal's screen while they go on; --tui starts one", "tui"),
         Command("serve", "evaluation server: jobs over HTTP that survive it", "serve"),
         Command("mcp", "tool server for assistants"),

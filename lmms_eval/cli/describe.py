@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -111,9 +111,10 @@ def _missing(found: Description, catalogue: Catalogue, source: TaskSource, verbo
     """Sentences on what of the needs, data and packages is not on this machine; nothing is downloaded."""
     from lmms_eval.api.task import TaskOptions
     from lmms_eval.checks.jobs import jobs_of
+    from lmms_eval.checks.needs import absent_needs
     from lmms_eval.checks.workers import CheckOptions, run_checks
 
-    yield from _absent_needs((*found.needs, *found.uses))
+    yield from absent_needs((*found.needs, *found.uses))
     names = [part.name for part in found.parts if part.name in catalogue.tasks]
     root = os.path.abspath(source.data_root) if source.data_root else None
     options = CheckOptions(
@@ -133,25 +134,6 @@ def _missing(found: Description, catalogue: Catalogue, source: TaskSource, verbo
     if len(tried) < len(names):
         rest = len(names) - len(tried)
         yield f"{rest} more of its tasks were not tried: lmms-eval check --tasks {found.name} tries all"
-
-
-def _absent_needs(words: Iterable[str]) -> Iterator[str]:
-    import shutil
-
-    from lmms_eval.api.outcome import NotEvaluated
-    from lmms_eval.config.environment import environment_defaults
-
-    if "judge" in words and not {"judge_model", "judge_base_url"} & environment_defaults(os.environ).keys():
-        yield "judge: none is named; give --judge_model and --judge_base_url to the run"
-    if "java" in words and shutil.which("java") is None:
-        yield "java: not found on PATH; metrics that need it are not evaluated"
-    if "nltk" in words:
-        from lmms_eval.tasks._task_utils.linguistic import open_linguistics
-
-        try:
-            open_linguistics()
-        except NotEvaluated as absent:
-            yield f"nltk: {absent.reason}"
 
 
 def _lines(found: Description, missing: list[str] | None) -> list[str]:

@@ -55,19 +55,30 @@ def read_config_file(path: str) -> list[FileItem]:
         ConfigError: the file cannot be read, is no YAML, or holds neither a mapping nor a list of mappings.
     """
     try:
-        content = load_bounded(Path(path).read_text(encoding="utf-8"), _Loader)
+        text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"--config: cannot read {path}: {error}") from error
+    return read_config_text(text, path)
+
+
+def read_config_text(text: str, name: str) -> list[FileItem]:
+    """Read the runs that the text of a file describes; ``name`` stands for the file in messages.
+
+    Raises:
+        ConfigError: it is no YAML, or holds neither a mapping nor a list of mappings.
+    """
+    try:
+        content = load_bounded(text, _Loader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         problem = getattr(error, "problem", None) or type(error).__name__  # not the line itself: it may hold a secret
-        raise ConfigError(f"--config: {path} is no valid YAML: {place}{problem}") from None
+        raise ConfigError(f"--config: {name} is no valid YAML: {place}{problem}") from None
     except ConfigError as error:
-        raise ConfigError(f"--config: {path}, {error}") from error
+        raise ConfigError(f"--config: {name}, {error}") from error
     if isinstance(content, list) and content:
-        return [_item(entry, f"{path}, run {number}") for number, entry in enumerate(content, start=1)]
-    return [_item(content, path)]
+        return [_item(entry, f"{name}, run {number}") for number, entry in enumerate(content, start=1)]
+    return [_item(content, name)]
 
 
 def _item(content: Any, place: str) -> FileItem:

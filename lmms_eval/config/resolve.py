@@ -69,7 +69,7 @@ def load_configs(given: Mapping[str, Any], environ: MutableMapping[str, str] | N
     items = read_config_file(str(path))
     for item in items:
         learn_secrets({"values": item.values, "environment": item.environment})
-        _check_keys(item.values, item.place)
+        check_names(item.values, item.place)
     notes = apply_environment(items, environ)
     learn_secrets({}, environ)
     return LoadedConfigs(tuple(_resolve(given, item, environ) for item in items), tuple(notes))
@@ -81,7 +81,7 @@ def build_config(values: Mapping[str, Any], environ: MutableMapping[str, str] | 
     Raises:
         ConfigError: an unknown name, a wrong value, or a broken rule of ``check_config``.
     """
-    _check_keys(values, "options")
+    check_names(values, "options")
     loaded = load_configs(values, environ)
     if len(loaded.configs) != 1:
         raise ConfigError("config: this file describes several runs; use load_configs")
@@ -93,7 +93,8 @@ def option_table() -> dict[str, Option]:
     return {option.name: option for option in options()}
 
 
-def _check_keys(values: Mapping[str, Any], place: str) -> None:
+def check_names(values: Mapping[str, Any], place: str) -> None:
+    """Raises ``ConfigError`` naming the nearest known options where a key is none; ``place`` stands before it."""
     known = option_table()
     unknown = []
     for key in values:

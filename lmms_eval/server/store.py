@@ -137,7 +137,7 @@ class JobStore:
             JobStoreError: the job cannot be written.
         """
         with self._lock:
-            if new.key is not None and (earlier := self._by_key(new.key)) is not None:
+            if new.key is not None and (earlier := self.of_key(new.key)) is not None:
                 return self._again(earlier, new)
             position = self._count("state = 'queued'")
             with self._writing() as connection:
@@ -153,10 +153,11 @@ class JobStore:
     def by_key(self, key: str, request: Mapping[str, Any]) -> Submission | None:
         """Find what was submitted with a key. Raises ``RepeatedKeyError`` if that was another request."""
         with self._lock:
-            earlier = self._by_key(key)
+            earlier = self.of_key(key)
             return None if earlier is None else self._again(earlier, NewJob("", request, "", "", key))
 
-    def _by_key(self, key: str) -> Job | None:
+    def of_key(self, key: str) -> Job | None:
+        """Find the job that was submitted with a key."""
         return next(iter(self._rows("submission_key = ?", (key,))), None)
 
     def _again(self, earlier: Job, new: NewJob) -> Submission:

@@ -33,7 +33,8 @@ class Guard:
         name: tells the cookie from those of other servers on this machine, which all get it: the port.
         token: secret of the address.
         command: the command of ``lmms-eval`` that serves.
-        methods: what may be asked for.
+        methods: what may be asked for. Requests that change something must come from a page of this server, as JSON,
+            or bear the token in a header, which no page of another site can send.
     """
 
     name: str
@@ -62,16 +63,28 @@ class Guard:
             return Refusal(403, f"the {self.command} answers no pages of other origins")
         if method not in self.methods:
             return Refusal(405, f"the {self.command} answers {', '.join(self.methods)} only")
-        if self.is_token(query):  # the whole of it: values of named parameters are masked where addresses are printed
+        is_reading = method in ("GET", "HEAD")
+        if self.is_token(headers.get("authorization", "").removeprefix("Bearer ")):
+            return None
+        if is_reading and self.is_token(query):  # the whole of it: values of named parameters are masked where shown
             return None
         if headers.get("sec-fetch-site", "none") not in _OF_THIS_PAGE:
             return Refusal(403, f"the {self.command} answers no pages of other sites")
         if not self.is_token(_cookie(headers.get("cookie", ""), self.cookie)):
             return Refusal(403, f"open the address that lmms-eval {self.command} has printed: it holds a token")
-        return None
+        return None if is_reading else _refuses_writing(headers)
 
     def is_token(self, text: str) -> bool:
         return hmac.compare_digest(text.encode("utf-8", "replace"), self.token.encode())
+
+
+def _refuses_writing(headers: Mapping[str, str]) -> Refusal | None:
+    """Refuse what a form of another page could send with the cookie: no origin, or another form than JSON."""
+    if headers.get("origin") is None:
+        return Refusal(403, "a request that changes something needs the header Origin, or the token as Authorization")
+    if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        return Refusal(415, "a request that changes something is JSON: Content-Type: application/json")
+    return None
 
 
 def _host(address: str) -> str | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from types import FrameType
 
 import uvicorn
-from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 from lmms_eval.errors import LmmsEvalError, UsageError
 
@@ -50,7 +50,7 @@ class ViewServer:
     def is_ending(self) -> bool:
         return self._server is not None and self._server.should_exit
 
-    def run(self, app: Starlette, is_up: Callable[[], None]) -> None:
+    def run(self, app: ASGIApp, is_up: Callable[[], None]) -> None:
         """Serve until SIGINT or SIGTERM; ``is_up`` is called when requests are answered."""
         config = uvicorn.Config(
             app, log_level="error", access_log=False, timeout_graceful_shutdown=GRACE_S, server_header=False,

@@ -5,7 +5,7 @@ import { build } from "esbuild";
 
 const folder = process.argv[2] ?? "../bundle";
 const { metafile } = await build({
-  entryPoints: { app: "src/main.tsx" },
+  entryPoints: { app: "src/main.tsx", ui: "src/ui/main.tsx" },
   outdir: folder,
   bundle: true,
   minify: true,

@@ -6,6 +6,8 @@ import { load, onChange } from "./chunks";
 import { number, plain, Text } from "./text";
 import type { Cell, Warning } from "./types";
 
+export { Waiting } from "./waiting";
+
 export type Loaded<T> = { content?: T; error?: string };
 
 /** A piece, loaded again when it has changed. An empty name loads nothing. */
@@ -60,18 +62,6 @@ export function useMade<T>(key: string, make: () => Promise<T>, version = 0): Lo
   }, [key, version, state]);
   useEffect(() => () => void (gone.current = true), []);
   return isThere ? state : {};
-}
-
-export function Waiting({ error }: { error?: string }) {
-  return error ? (
-    <p class="problem" role="alert">
-      <Text>{error}</Text>
-    </p>
-  ) : (
-    <p class="quiet" role="status">
-      Loading …
-    </p>
-  );
 }
 
 export function Section({ title, children, id }: { title: string; children: ComponentChildren; id?: string }) {

@@ -1,0 +1,67 @@
+"""``lmms-eval ui`` (``lmms-eval-ui``): the evaluation server with its page."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Sequence
+from contextlib import closing
+
+from lmms_eval.cli.arguments import CommandParser, command_parser
+from lmms_eval.cli.output import emit
+from lmms_eval.cli.serve import add_server_flags, server_settings
+from lmms_eval.errors import MissingOptionalDependencyError
+
+
+def run(arguments: Sequence[str]) -> int:
+    given = _parser().parse_args(list(arguments))
+    from lmms_eval.utils.logging import configure_logging
+
+    configure_logging(given.verbosity)
+    try:
+        from lmms_eval.server.service import Service
+        from lmms_eval.ui.app import METHODS, page_app
+        from lmms_eval.viewer.live.guard import Guard
+        from lmms_eval.viewer.live.serving import HOST, ViewServer, listen
+    except ModuleNotFoundError as error:
+        raise MissingOptionalDependencyError(
+            f"the page needs further packages: pip install 'lmms_eval[server]' ({error})"
+        ) from error
+    given.host = HOST
+    with closing(listen(given.port)) as listening:
+        given.port = listening.getsockname()[1]
+        service = Service(server_settings(given))
+        server = ViewServer(listening)
+        guard = Guard(str(given.port), command="ui", methods=METHODS)
+        service.start()
+        try:
+            address = f"http://{HOST}:{given.port}/?{guard.token}"
+            with page_app(service, guard, server.is_ending) as app:
+                server.run(app, lambda: _tell(address, given.port, given.no_browser))
+        finally:
+            service.stop()
+    emit("the page has ended; evaluations that were running go on when it is started again")
+    return 0
+
+
+def _tell(address: str, port: int, no_browser: bool) -> None:
+    """Print the address, and open it where a browser can be seen."""
+    from lmms_eval.viewer.live.serving import can_open_browser, ssh_hint
+
+    emit(f"page: {address}")
+    if no_browser or not can_open_browser(os.environ):
+        emit(f"from another machine: {ssh_hint(os.environ, port, socket.gethostname())}, then open the address there")
+    else:
+        import threading
+        import webbrowser
+
+        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+    emit("Ctrl-C ends it")
+
+
+def _parser() -> CommandParser:
+    parser = command_parser("ui")
+    parser.add_argument("--port", type=int, default=0, metavar="N", help="port on this machine; default: any free one")
+    parser.add_argument("--no_browser", action="store_true", help="print the address, open nothing")
+    add_server_flags(parser)
+    return parser

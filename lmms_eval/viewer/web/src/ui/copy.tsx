@@ -1,0 +1,39 @@
+// Texts that can be copied.
+import { useState } from "preact/hooks";
+
+export function Copy({ text, name }: { text: string; name: string }) {
+  const [done, set] = useState<boolean>();
+  const copy = async () => {
+    set(await copied(text));
+    setTimeout(() => set(undefined), 2000);
+  };
+  return (
+    <button onClick={copy} aria-label={`Copy ${name}`}>
+      {done === undefined ? "Copy" : done ? "Copied" : "Select it and copy"}
+    </button>
+  );
+}
+
+/** The clipboard is there for pages of this machine and with TLS; elsewhere a selection does. */
+async function copied(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const area = document.createElement("textarea");
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    return done;
+  }
+}
+
+export function save(text: string, name: string): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: "application/yaml" }));
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}

@@ -1,0 +1,237 @@
+"""The page in a browser: choose, start, watch, stop, reload, compare."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.ui.conftest import Page, Tabs
+
+AXE = Path(__file__).parents[2] / "lmms_eval/viewer/web/node_modules/axe-core/axe.min.js"
+
+
+def choose(tab: Any, model: str, task: str) -> None:
+    """Choose model and task in a page that has just been opened."""
+    tab.click(f'.choice-row:has(b bdi:text-is("{model}"))')
+    tab.fill('input[aria-label="Search tasks"]', task)
+    tab.check(f'.task-row:has(b bdi:text-is("{task}")) input')
+    tab.wait_for_selector(f".summary pre:has-text('--tasks {task}')")
+
+
+def begin(tab: Any) -> str:
+    """Press the button and return the name of the job."""
+    tab.click("text=Start evaluation")
+    tab.wait_for_selector(".job-line")
+    return str(tab.url.rpartition("/")[2])
+
+
+def until(holds: Callable[[], bool], seconds: float = 90) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.2)
+
+
+def state_of(page: Page, job: str) -> str:
+    return next(str(one["state"]) for one in page.jobs() if one["job_id"] == job)
+
+
+def test_choose_start_watch_reload_and_stop(page: Page, tabs: Tabs) -> None:
+    before = len(page.jobs())
+    tab = tabs.open(page.address)
+    assert page.token not in tab.url
+    choose(tab, "baseline", "slow_quiz")
+    tab.reload()  # the draft stays, and nothing is started
+    tab.wait_for_selector(".summary pre:has-text('--tasks slow_quiz')")
+    assert len(page.jobs()) == before
+    job = begin(tab)
+    tab.wait_for_selector(".running li:has-text('slow_quiz')", timeout=60_000)
+    until(lambda: int(tab.get_attribute("progress", "value") or 0) > 2)
+    done = int(tab.get_attribute("progress", "value"))
+    tab.reload()
+    tab.wait_for_selector(".running li:has-text('slow_quiz')")
+    until(lambda: int(tab.get_attribute("progress", "value") or 0) >= done)
+    other = tabs.open(f"{page.root}#/jobs")
+    other.wait_for_selector(".jobs .state-running")
+    other.reload()
+    other.wait_for_selector(".jobs .state-running")
+    assert len(page.jobs()) == before + 1
+    view = tabs.open(f"{page.root}view/{job}/")
+    view.wait_for_selector("text=slow_quiz")
+    tab.click("text=Stop")
+    tab.click("text=Stop it")
+    tab.wait_for_selector(".state-cancelled", timeout=60_000)
+    other.wait_for_selector("h2:has-text('Finished') ~ .jobs .state-cancelled")
+    assert len(page.jobs()) == before + 1
+
+
+def test_closing_the_tab_ends_nothing(page: Page, tabs: Tabs) -> None:
+    tab = tabs.open(page.address)
+    choose(tab, "baseline", "quiz")
+    job = begin(tab)
+    tab.close()
+    until(lambda: state_of(page, job) == "completed")
+
+
+def test_two_finished_runs_are_compared(page: Page, tabs: Tabs) -> None:
+    tab = tabs.open(page.address)
+    choose(tab, "baseline", "quiz")
+    begin(tab)
+    tab.wait_for_selector(".state-completed", timeout=60_000)
+    assert tab.inner_text("tbody th") == "quiz"
+    assert tab.inner_text("tbody td.number b") == "1"
+    assert "exact_match" in tab.inner_text("pre.log")
+    tab.click("text=Change and run again")
+    tab.fill("#argument-strategy", "constant")
+    tab.wait_for_selector(".summary pre:has-text('strategy=constant')")
+    begin(tab)
+    tab.wait_for_selector(".state-completed", timeout=60_000)
+    tab.click("text=Open the report")
+    tab.wait_for_url(re.compile("/pages/"), timeout=60_000)
+    tab.wait_for_selector("h1:has-text('One run')")
+    tab.goto(f"{page.root}#/jobs")
+    tab.wait_for_selector(".jobs input")
+    for box in tab.query_selector_all(".jobs input")[:2]:
+        box.check()
+    tab.click("text=Compare 2 runs")
+    tab.wait_for_url(re.compile("/pages/.*compare"), timeout=60_000)
+    tab.wait_for_selector("text=worse >> nth=0")
+
+
+def test_a_start_whose_answer_is_lost_happens_once(page: Page, tabs: Tabs) -> None:
+    tab = tabs.open(page.address)
+    choose(tab, "baseline", "quiz")
+    before = len(page.jobs())
+
+    def lose(route: Any) -> None:
+        route.fetch()
+        route.abort()
+
+    tab.route("**/eval/start", lose)
+    tab.click("text=Start evaluation")
+    tab.wait_for_selector(".start .problem")
+    assert len(page.jobs()) == before + 1
+    tab.click("text=Start evaluation")  # the same submission again
+    tab.wait_for_selector("text=Start evaluation")
+    tab.unroute("**/eval/start")
+    tab.reload()
+    tab.wait_for_selector("text=The last start was received")
+    tab.click("text=see the evaluation")
+    tab.wait_for_selector(".job-line")
+    assert len(page.jobs()) == before + 1
+    tabs.faults[:] = [fault for fault in tabs.faults if "ERR_FAILED" not in fault]
+
+
+def test_a_start_that_never_arrived_is_sent_by_hand_alone(page: Page, tabs: Tabs) -> None:
+    tab = tabs.open(page.address)
+    choose(tab, "baseline", "quiz")
+    before = len(page.jobs())
+    tab.route("**/eval/start", lambda route: route.abort())
+    tab.click("text=Start evaluation")
+    tab.wait_for_selector(".start .problem")
+    tab.unroute("**/eval/start")
+    tab.reload()
+    tab.wait_for_selector("text=did not reach the server")
+    assert len(page.jobs()) == before
+    begin(tab)
+    assert len(page.jobs()) == before + 1
+    tabs.faults[:] = [fault for fault in tabs.faults if "ERR_FAILED" not in fault]
+
+
+def test_mistakes_stand_at_their_fields_and_nothing_starts(page: Page, tabs: Tabs) -> None:
+    tab = tabs.open(page.address)
+    choose(tab, "baseline", "quiz")
+    tab.fill("#field-limit", "many")
+    tab.wait_for_selector(".entry:has(#field-limit) .problem")
+    assert tab.is_disabled("text=Start evaluation")
+    tab.fill("#field-limit", "3")
+    tab.wait_for_selector(".summary pre:has-text('--limit 3')")
+    assert tab.is_enabled("text=Start evaluation")
+
+
+def test_files_are_read_and_saved(page: Page, tabs: Tabs, tmp_path: Path) -> None:
+    tab = tabs.open(page.address)
+    tab.wait_for_selector(".choice-row")
+    file = tmp_path / "run.yaml"
+    file.write_text("model: baseline\nmodel_args: strategy=constant,text=7\ntasks: quiz\nlimt: 3\nlimit: 5\n")
+    tab.set_input_files('input[type="file"]', file)
+    tab.wait_for_selector("text=did you mean limit?")
+    assert "line 4" in tab.inner_text(".summary .warnings")
+    tab.wait_for_selector(".summary pre:has-text('--limit 5')")
+    assert tab.input_value("#argument-strategy") == "constant"
+    with tab.expect_download() as download:
+        tab.click("text=Save YAML")
+    assert "strategy: constant" in Path(download.value.path()).read_text()
+
+
+def test_hostile_texts_are_only_texts(page: Page, tabs: Tabs, tmp_path: Path) -> None:
+    name = "<img src=x onerror=alert(1)>"
+    tab = tabs.open(page.address)
+    tab.click('.choice-row:has(b bdi:text-is("baseline"))')
+    tab.fill('input[aria-label="Search tasks"]', "<img")
+    tab.check(".task-row input")
+    tab.click(".task-row button.plain")
+    tab.wait_for_selector(".about dl")
+    file = tmp_path / "x.yaml"
+    file.write_text(
+        'model: baseline\ntasks: ["<img src=x onerror=alert(1)>"]\nmodel_args: {text: "<svg onload=alert(2)>\\u202e"}\n'
+    )
+    tab.set_input_files('input[type="file"]', file)
+    tab.wait_for_selector(".chip:has-text('onerror')")
+    begin(tab)
+    tab.wait_for_selector(".state-completed, .state-failed", timeout=60_000)
+    assert name in tab.inner_text("h1")
+    tab.goto(f"{page.root}#/jobs")
+    tab.wait_for_selector(".jobs")
+    assert tab.query_selector("img, svg[onload]") is None
+
+
+def test_what_is_missing_is_told(page: Page, tabs: Tabs) -> None:
+    tab = tabs.open(page.address)
+    tab.fill('input[aria-label="Search tasks"]', "quiz")
+    tab.click('.task-row:has(b bdi:text-is("quiz")) button.plain')
+    tab.click("text=What is missing on this machine?")
+    tab.wait_for_selector("text=nothing: data and packages are here", timeout=120_000)
+    tab.goto(f"{page.root}#/machine")
+    tab.wait_for_selector("text=CPU cores", timeout=120_000)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_nothing_is_hard_to_read_or_to_reach(page: Page, tabs: Tabs, theme: str) -> None:
+    if not AXE.is_file():
+        pytest.skip("axe-core is installed by `make viewer`")
+    tab = tabs.open(page.address)
+    tab.emulate_media(color_scheme=theme)
+    tab.wait_for_selector(".task-row")
+    found = []
+    choose(tab, "hf", "quiz")
+    tab.click('.task-row:has(b bdi:text-is("quiz")) button.plain')
+    tab.wait_for_selector(".about dl")
+    job = page.jobs()[0]["job_id"]
+    for address in ("#/", "#/jobs", f"#/job/{job}"):
+        tab.goto(f"{page.root}{address}")
+        tab.wait_for_selector("h1")
+        tab.wait_for_timeout(800)
+        tab.evaluate(AXE.read_text())
+        found += [
+            f"{address} {one['id']}: {[node['html'] for node in one['nodes']][:3]}"
+            for one in tab.evaluate("axe.run()")["violations"]
+        ]
+        assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert found == []
+
+
+def test_a_narrow_screen_needs_no_scrolling_sideways(page: Page, tabs: Tabs) -> None:
+    tab = tabs.open(page.address)
+    tab.set_viewport_size({"width": 400, "height": 800})
+    tab.wait_for_selector(".task-row")
+    for address in ("#/", "#/jobs", f"#/job/{page.jobs()[0]['job_id']}"):
+        tab.goto(f"{page.root}{address}")
+        tab.wait_for_selector("h1")
+        tab.wait_for_timeout(500)
+        assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
