@@ -75,9 +75,13 @@ def test_progress_is_what_the_journals_hold(server: ServerProcess) -> None:
     assert ("no scale fits" in reason, count) == (True, FAILING)
     (task,) = last["tasks"]
     assert (task["name"], task["requested"], task["done"]) == ("uneven", DOCUMENTS, DOCUMENTS)
-    print(last)
+    score = task["score"]
+    assert (score["n"], score["of"]) == (DOCUMENTS, DOCUMENTS)
+    assert score["value"] == pytest.approx(sum(scored) / len(scored))
+    assert score["low"] < score["value"] < score["high"]
     followed = FollowedRun(_record(server, job))
-    followed.look()
+    while not followed.is_read:
+        followed.look()
     viewed = json.loads(json.dumps(Progress(followed.snapshot()).told(str)))
     assert {name: last[name] for name in viewed if "rate" not in name} == {
         name: viewed[name] for name in viewed if "rate" not in name
