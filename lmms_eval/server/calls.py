@@ -69,14 +69,11 @@ Talk = Generator[Call | float, Reply | None, _T]
 
 @dataclass(slots=True)
 class Patience:
-    """Pauses between the tries of one call, with jitter, until the time for it is over."""
+    """Pauses between the tries of one call, with jitter, for so many seconds after the first one that was lost."""
 
     seconds: float
     _pause: float = _FIRST_PAUSE_S
-    _end: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._end = time.monotonic() + self.seconds
+    _end: float | None = None
 
     def pause(self, asked: float | None = None) -> float | None:
         """Return the seconds to wait before the next try, ``None`` if there is no time for one.
@@ -84,6 +81,8 @@ class Patience:
         Args:
             asked: what the server asks for at least.
         """
+        if self._end is None:
+            self._end = time.monotonic() + self.seconds
         wait = max(self._pause * random.uniform(0.5, 1.0), asked or 0.0)
         self._pause = min(self._pause * 2, _LONGEST_PAUSE_S)
         return wait if time.monotonic() + wait < self._end else None
@@ -127,10 +126,28 @@ def asked(call: Call, patience: float) -> Talk[dict[str, Any]]:
     while True:
         reply = yield call
         assert reply is not None
-        pause = waiting.pause(reply.retry_after) if not reply.status or reply.status in _TRY_AGAIN else None
-        if pause is None:
+        if 0 < reply.status < 400:
             return _content(call, reply)
-        yield pause
+        yield pause_before(call, reply, waiting)
+
+
+def pause_before(call: Call, reply: Reply, waiting: Patience) -> float:
+    """Return the seconds to wait before a call is tried again.
+
+    Raises:
+        EvaluationServerError: it was refused, or patience is at its end.
+    """
+    pause = waiting.pause(reply.retry_after) if not reply.status or reply.status in _TRY_AGAIN else None
+    if pause is not None:
+        return pause
+    if not reply.status:
+        raise EvaluationServerError(f"{call.method} {call.path}: no answer: {reply.content.decode()}")
+    try:
+        value = orjson.loads(reply.content)
+    except orjson.JSONDecodeError:
+        value = None
+    text = f"{call.method} {call.path}: {_reason(value, reply.content)} (status {reply.status})"
+    raise EvaluationServerError(text, reply.status)
 
 
 def awaited(job_id: str, patience: float, poll_interval: float, timeout: float | None, verbose: bool) -> Talk[Job]:
@@ -157,15 +174,10 @@ def awaited(job_id: str, patience: float, poll_interval: float, timeout: float |
 
 
 def _content(call: Call, reply: Reply) -> dict[str, Any]:
-    if not reply.status:
-        raise EvaluationServerError(f"{call.method} {call.path}: no answer: {reply.content.decode()}")
     try:
         value = orjson.loads(reply.content)
     except orjson.JSONDecodeError:
         value = None
-    if reply.status >= 400:
-        text = f"{call.method} {call.path}: {_reason(value, reply.content)} (status {reply.status})"
-        raise EvaluationServerError(text, reply.status)
     if not isinstance(value, dict):
         text = f"{call.method} {call.path}: the answer is no JSON object; is this the address of an evaluation server?"
         raise EvaluationServerError(text, reply.status)

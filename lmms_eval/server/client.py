@@ -5,24 +5,24 @@ They run on httpx2, which ``openai`` and ``huggingface_hub`` bring with them.
 
 from __future__ import annotations
 
-import asyncio
-import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, cast
 
 import httpx2
 
 from lmms_eval.errors import EvaluationServerError
-from lmms_eval.models.openai.errors import retry_after
 from lmms_eval.server import calls
-from lmms_eval.server.calls import TOKEN_VARIABLE, Call, Job, Reply, Talk
+from lmms_eval.server.calls import Call, Job, Reply, Talk
+from lmms_eval.server.download import Download
+from lmms_eval.server.job_events import ENDED_EARLY, SILENCE_S, Following, JobEvent
 from lmms_eval.server.scores import JobResults
+from lmms_eval.server.sending import PATIENCE_S, headers, limits, no_reply, reply, request
 
 _T = TypeVar("_T")
-_CONNECT_S = 10.0
-PATIENCE_S = 60.0
 
 
 class EvalClient:
@@ -47,7 +47,7 @@ class EvalClient:
         patience: float = PATIENCE_S,
     ) -> None:
         self._patience = patience
-        self._http = httpx2.Client(base_url=base_url, timeout=_limits(timeout), headers=_headers(token))
+        self._http = httpx2.Client(base_url=base_url, timeout=limits(timeout), headers=headers(token))
 
     def __enter__(self) -> Self:
         return self
@@ -155,6 +155,49 @@ class EvalClient:
         """
         return self._ask(calls.samples(job_id, task, offset, limit, where))
 
+    def events(self, job_id: str, last_event_id: str | None = None) -> Iterator[JobEvent]:
+        """Go through the events of a job until it has ended: its states, the progress of its run, its log.
+
+        A connection that is lost is made again, for ``patience`` seconds, and goes on behind the last event.
+
+        Args:
+            last_event_id: the ``event_id`` behind which to go on; by default the log is told from its beginning.
+
+        Raises:
+            EvaluationServerError: there is no such job, or the server cannot be reached.
+        """
+        following = Following(job_id, last_event_id or "", self._patience)
+        while not following.has_ended:
+            lost = ENDED_EARLY
+            try:
+                with closing(self._http.send(request(self._http, following.call, SILENCE_S), stream=True)) as found:
+                    if found.status_code == 200:
+                        for one in httpx2.EventSource(found):
+                            if (event := following.read(one.event, one.id, one.data)) is not None:
+                                yield event
+                    else:
+                        found.read()
+                        lost = reply(found)
+            except httpx2.TransportError as error:
+                lost = no_reply(error)
+            if not following.has_ended:
+                time.sleep(following.pause(lost))
+
+    def download(self, job_id: str, folder: str | Path) -> list[Path]:
+        """Write the files of a job's run into a folder, and return where they are.
+
+        Files of these names are replaced. An archive that would write elsewhere is refused.
+
+        Raises:
+            EvaluationServerError: there is no such job, the server cannot be reached, or the archive cannot be used.
+            DataError: the folder cannot be written.
+        """
+        call, waiting = calls.job(job_id, "/files"), calls.Patience(self._patience)
+        with Download(Path(folder)) as download:
+            while (found := self._fetch(call, download)).status != 200:
+                time.sleep(calls.pause_before(call, found, waiting))
+            return download.unpack()
+
     def get_queue_status(self) -> dict[str, Any]:
         """Return ``queue_size, running_job, queued_jobs, completed_jobs, failed_jobs``."""
         return self._ask(Call("GET", "/queue"))
@@ -171,144 +214,31 @@ class EvalClient:
     def _ask(self, call: Call, patience: float | None = None) -> dict[str, Any]:
         return self._carry_out(calls.asked(call, self._patience if patience is None else patience))
 
+    def _fetch(self, call: Call, download: Download) -> Reply:
+        try:
+            with closing(self._http.send(request(self._http, call), stream=True)) as found:
+                if found.status_code != 200:
+                    found.read()
+                    return reply(found)
+                download.begin()
+                for data in found.iter_bytes():
+                    download.add(data)
+                return Reply(200, b"")
+        except httpx2.TransportError as error:
+            return no_reply(error)
+
     def _carry_out(self, talk: Talk[_T]) -> _T:
-        reply: Reply | None = None
+        answer: Reply | None = None
         while True:
             try:
-                step = talk.send(reply)
+                step = talk.send(answer)
             except StopIteration as end:
                 return cast(_T, end.value)
-            reply = None
+            answer = None
             if isinstance(step, float):
                 time.sleep(step)
                 continue
             try:
-                reply = _reply(self._http.send(_request(self._http, step)))
+                answer = reply(self._http.send(request(self._http, step)))
             except httpx2.TransportError as error:
-                reply = _no_reply(error)
-
-
-class AsyncEvalClient:
-    """The same as ``EvalClient`` for programs on asyncio: an asynchronous context manager."""
-
-    def __init__(
-        self,
-        base_url: str = "http://localhost:8000",
-        timeout: float | None = None,
-        *,
-        token: str | None = None,
-        patience: float = PATIENCE_S,
-    ) -> None:
-        self._patience = patience
-        self._http = httpx2.AsyncClient(base_url=base_url, timeout=_limits(timeout), headers=_headers(token))
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        await self._http.aclose()
-
-    async def health(self) -> dict[str, Any]:
-        return await self._ask(Call("GET", "/health"), patience=0)
-
-    async def is_healthy(self) -> bool:
-        try:
-            return (await self.health()).get("status") == "healthy"
-        except EvaluationServerError:
-            return False
-
-    async def list_tasks(self) -> list[str]:
-        return list((await self._ask(Call("GET", "/tasks")))["tasks"])
-
-    async def list_models(self) -> list[str]:
-        return list((await self._ask(Call("GET", "/models")))["models"])
-
-    async def evaluate(
-        self, model: str, tasks: Sequence[str], *, idempotency_key: str | None = None, **options: Any
-    ) -> dict[str, Any]:
-        """Submit an evaluation; the options as those of ``EvalClient.evaluate``, by their names."""
-        return await self._ask(calls.evaluation(model, tasks, options, idempotency_key))
-
-    async def get_job(self, job_id: str) -> Job:
-        return await self._ask(calls.job(job_id))
-
-    async def cancel_job(self, job_id: str) -> dict[str, Any]:
-        return await self._ask(calls.cancellation(job_id))
-
-    async def wait_for_job(
-        self, job_id: str, poll_interval: float = 5.0, timeout: float | None = None, verbose: bool = True
-    ) -> Job:
-        """Wait as ``EvalClient.wait_for_job`` does."""
-        return await self._carry_out(calls.awaited(job_id, self._patience, poll_interval, timeout, verbose))
-
-    async def results(self, job_id: str) -> JobResults:
-        """Return the scores of a job that has results."""
-        return JobResults.read(await self._ask(calls.job(job_id, "/results")))
-
-    async def samples(
-        self, job_id: str, task: str | None = None, offset: int = 0, limit: int = 100, where: str | None = None
-    ) -> dict[str, Any]:
-        """Return ``total`` and a page of ``samples`` of a task, also while the run goes on.
-
-        Args:
-            task: may be left out where the job has one.
-            where: which samples, such as ``score < 1``.
-        """
-        return await self._ask(calls.samples(job_id, task, offset, limit, where))
-
-    async def get_queue_status(self) -> dict[str, Any]:
-        return await self._ask(Call("GET", "/queue"))
-
-    async def merge_checkpoint(
-        self,
-        checkpoint_path: str,
-        output_path: str | None = None,
-        checkpoint_type: Literal["regular", "ema"] = "regular",
-    ) -> dict[str, Any]:
-        return await self._ask(calls.merging(checkpoint_path, output_path, checkpoint_type), patience=0)
-
-    async def _ask(self, call: Call, patience: float | None = None) -> dict[str, Any]:
-        return await self._carry_out(calls.asked(call, self._patience if patience is None else patience))
-
-    async def _carry_out(self, talk: Talk[_T]) -> _T:
-        reply: Reply | None = None
-        while True:
-            try:
-                step = talk.send(reply)
-            except StopIteration as end:
-                return cast(_T, end.value)
-            reply = None
-            if isinstance(step, float):
-                await asyncio.sleep(step)
-                continue
-            try:
-                reply = _reply(await self._http.send(_request(self._http, step)))
-            except httpx2.TransportError as error:
-                reply = _no_reply(error)
-
-
-def _limits(timeout: float | None) -> httpx2.Timeout:
-    return httpx2.Timeout(timeout, connect=_CONNECT_S if timeout is None else min(_CONNECT_S, timeout))
-
-
-def _headers(token: str | None) -> dict[str, str]:
-    token = os.environ.get(TOKEN_VARIABLE) if token is None else token
-    return {"authorization": f"Bearer {token}"} if token else {}
-
-
-def _request(http: httpx2.Client | httpx2.AsyncClient, call: Call) -> httpx2.Request:
-    headers = dict(call.headers) if call.body is None else {**call.headers, "content-type": "application/json"}
-    return http.build_request(call.method, call.path, content=call.content, params=call.query, headers=headers)
-
-
-def _reply(found: httpx2.Response) -> Reply:
-    return Reply(found.status_code, found.content, retry_after(found.headers))
-
-
-def _no_reply(error: httpx2.TransportError) -> Reply:
-    return Reply(0, (str(error) or type(error).__name__).encode())
+                answer = no_reply(error)

@@ -1,4 +1,4 @@
-"""Server-sent events of a job: its state, its progress with running scores, and the lines of its log.
+"""Server-sent events of a job: its state, the progress of its run, and the lines of its log.
 
 The id of an event is a place in the log: who comes back with the last one (``Last-Event-ID``) gets the lines behind it.
 State and progress are told anew to everyone who comes.
@@ -15,16 +15,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import orjson
 from starlette.concurrency import run_in_threadpool
 
 from lmms_eval.server.folder import JobFolder
 from lmms_eval.server.job import Job
 from lmms_eval.server.job_log import JobLog, Piece
 from lmms_eval.server.outcome import records
-from lmms_eval.server.progress import JobProgress
+from lmms_eval.server.progress import JobProgress, Progress
 from lmms_eval.server.service import Service
 
 EVERY_S = 0.5
+PROGRESS_EVERY_S = 2.0
+"""The rates of a run that goes on are others at each look; its progress is told so often at most."""
 _ALIVE_S = 15.0
 _PIECE_BYTES = 64 << 10
 
@@ -36,8 +39,13 @@ class Look:
     job: Job | None
     state: str
     """JSON of what is told of its state."""
-    progress: str
+    progress: Progress
     log_end: int
+
+    @property
+    def is_last(self) -> bool:
+        """The job has ended, and no look will find more."""
+        return self.job is not None and self.job.has_ended and self.progress.is_read
 
 
 @dataclass(slots=True)
@@ -64,12 +72,12 @@ class Feed:
     def _look(self) -> Look:
         job = self.service.job(self.job_id)
         if job is None:
-            return Look(None, "", "", 0)
+            return Look(None, "", Progress(), 0)
         folder = JobFolder(Path(job.folder))
         end = JobLog(folder.log).end  # before the state is read, so that nothing comes behind the last look
-        told = self._progress.look(records(job, folder)) if job.started_at is not None else {}
+        progress = self._progress.look(records(job, folder)) if job.started_at is not None else Progress()
         state: dict[str, Any] = {"status": job.state, "position_in_queue": self.service.store.position(job)}
-        return Look(job, json.dumps(state), json.dumps({"tasks": told}) if told else "", end)
+        return Look(job, json.dumps(state), progress, end)
 
     async def piece(self, job: Job, place: int) -> Piece:
         """Read the log from a place on; streams that stand at the same place share what was read."""
@@ -116,23 +124,24 @@ class Feeds:
             clean: makes of a text what the client may read.
         """
         with self.open(job_id) as feed:
-            state = progress = ""
-            told_at = time.monotonic()
+            state, told_at = "", time.monotonic()
+            progress, progress_at = Progress(), -PROGRESS_EVERY_S
             while True:
                 look = await feed.look()
                 if look.job is None:  # no longer in the list
                     return
-                if look.progress != progress:
-                    progress, told_at = look.progress, time.monotonic()
-                    yield _event("progress", progress)
+                now = time.monotonic()
+                if look.progress != progress and (look.is_last or now >= progress_at + PROGRESS_EVERY_S):
+                    progress, progress_at, told_at = look.progress, now, now
+                    yield _event("progress", orjson.dumps(progress.told(clean)).decode())
                 if look.state != state and not look.job.has_ended:
-                    state, told_at = look.state, time.monotonic()
+                    state, told_at = look.state, now
                     yield _event("state", state)
                 while look.log_end > place and (piece := await feed.piece(look.job, place)).data:
                     place, told_at = piece.next, time.monotonic()
                     told = {"text": clean(piece.text()), "left_out": piece.left_out}
                     yield _event("log", json.dumps(told), place)
-                if look.job.has_ended:
+                if look.is_last:
                     yield _event("state", look.state)
                     return
                 if time.monotonic() - told_at > _ALIVE_S:

@@ -21,6 +21,9 @@ from lmms_eval.utils.redaction import redact_text
 
 LOG_LINES = 50
 """Last lines of the log that the reason of a failure ends with."""
+MOST_WITHHELD = 5
+"""Tasks that the reason of a failure names."""
+_INTERRUPTS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 
 def ending_of(job: Job, folder: JobFolder, ended: Exit) -> Ending:
@@ -30,7 +33,7 @@ def ending_of(job: Job, folder: JobFolder, ended: Exit) -> Ending:
         return Ending("completed", result)
     if job.is_cancelled and ended.code != 0:
         return Ending("cancelled", result or None)
-    return Ending("failed", result or None, _reason(folder, ended))
+    return Ending("failed", result or None, _reason(folder, ended, result))
 
 
 def lost(folder: JobFolder) -> Ending:
@@ -38,16 +41,43 @@ def lost(folder: JobFolder) -> Ending:
     return Ending("failed", None, "its processes were killed from outside, each time anew\n" + _last_lines(folder))
 
 
-def _reason(folder: JobFolder, ended: Exit) -> str:
+def _reason(folder: JobFolder, ended: Exit, result: Mapping[str, Any]) -> str:
     if ended.problem:
         return ended.problem
     if ended.code < 0:
         told = f"the run was killed by signal {-ended.code} ({_signal_name(-ended.code)})"
     elif ended.code == 0:
         told = "the run has written no results"
+    elif ended.code - 128 in _INTERRUPTS:
+        told = f"the run was interrupted by {_signal_name(ended.code - 128)}, which this server has not sent"
+    elif withheld := _withheld(result):
+        told = f"scores are withheld (exit code {ended.code}), see the results: {withheld}"
     else:
         told = f"the run ended with exit code {ended.code}"
     return f"{told}; the end of its log:\n{_last_lines(folder)}"
+
+
+def _withheld(result: Mapping[str, Any]) -> str:
+    """Tell which scores the results of a run withhold, and why; empty if they withhold none."""
+    found = [told for files in result.values() for told in _withheld_in(Path(files["results"]))]
+    more = f", and {len(found) - MOST_WITHHELD} more" if len(found) > MOST_WITHHELD else ""
+    return ", ".join(found[:MOST_WITHHELD]) + more
+
+
+def _withheld_in(file: Path) -> list[str]:
+    try:
+        document = read_json(file)
+    except DataError:
+        return []
+    if not isinstance(document, dict) or document.get("state") != "withheld":
+        return []
+    found = []
+    for task in (outcomes := part_of(document, "outcomes")):
+        parts = part_of(part_of(outcomes, task), "partial")
+        reasons = dict.fromkeys(str(part_of(parts, name).get("reason", "")) for name in parts)
+        if reasons or part_of(outcomes, task).get("withheld"):
+            found.append(f"{task}: {'; '.join(reasons) or 'withheld'}")
+    return found
 
 
 def _signal_name(number: int) -> str:

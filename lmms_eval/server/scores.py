@@ -40,10 +40,15 @@ class JobResults:
     """The scores of a job.
 
     Args:
+        status: of the job. One whose scores are withheld is ``failed``, and has results all the same.
+        states: by model the state of its run: ``complete``, ``stopped early`` (``--until``), ``withheld``,
+            ``interrupted``.
         content: the server's whole answer: by model also ``results``, ``groups``, ``n_samples``, ``outcomes``.
     """
 
     job_id: str
+    status: str
+    states: Mapping[str, str]
     scores: tuple[Score, ...]
     content: Mapping[str, Any]
 
@@ -55,9 +60,10 @@ class JobResults:
             EvaluationServerError: it has another form.
         """
         try:
-            models = content["models"].items()
-            found = [_score(name, row) for name, told in models for row in told["scores"]]
-            return cls(content["job_id"], tuple(found), content)
+            models = content["models"]
+            found = [_score(name, row) for name, told in models.items() for row in told["scores"]]
+            states = {name: str(told["state"]) for name, told in models.items()}
+            return cls(content["job_id"], str(content["status"]), states, tuple(found), content)
         except (KeyError, TypeError, AttributeError) as error:
             raise EvaluationServerError(f"the scores of a job have another form than expected: {error!r}") from error
 

@@ -1,0 +1,168 @@
+"""The client of an evaluation server for programs on asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar, cast
+
+import httpx2
+
+from lmms_eval.errors import EvaluationServerError
+from lmms_eval.server import calls
+from lmms_eval.server.calls import Call, Job, Reply, Talk
+from lmms_eval.server.download import Download
+from lmms_eval.server.job_events import ENDED_EARLY, SILENCE_S, Following, JobEvent
+from lmms_eval.server.scores import JobResults
+from lmms_eval.server.sending import PATIENCE_S, headers, limits, no_reply, reply, request
+
+_T = TypeVar("_T")
+
+
+class AsyncEvalClient:
+    """The same as ``EvalClient`` for programs on asyncio: an asynchronous context manager."""
+
+    def __init__(
+        self,
+        base_url: str = "http://localhost:8000",
+        timeout: float | None = None,
+        *,
+        token: str | None = None,
+        patience: float = PATIENCE_S,
+    ) -> None:
+        self._patience = patience
+        self._http = httpx2.AsyncClient(base_url=base_url, timeout=limits(timeout), headers=headers(token))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def health(self) -> dict[str, Any]:
+        return await self._ask(Call("GET", "/health"), patience=0)
+
+    async def is_healthy(self) -> bool:
+        try:
+            return (await self.health()).get("status") == "healthy"
+        except EvaluationServerError:
+            return False
+
+    async def list_tasks(self) -> list[str]:
+        return list((await self._ask(Call("GET", "/tasks")))["tasks"])
+
+    async def list_models(self) -> list[str]:
+        return list((await self._ask(Call("GET", "/models")))["models"])
+
+    async def evaluate(
+        self, model: str, tasks: Sequence[str], *, idempotency_key: str | None = None, **options: Any
+    ) -> dict[str, Any]:
+        """Submit an evaluation; the options as those of ``EvalClient.evaluate``, by their names."""
+        return await self._ask(calls.evaluation(model, tasks, options, idempotency_key))
+
+    async def get_job(self, job_id: str) -> Job:
+        return await self._ask(calls.job(job_id))
+
+    async def cancel_job(self, job_id: str) -> dict[str, Any]:
+        return await self._ask(calls.cancellation(job_id))
+
+    async def wait_for_job(
+        self, job_id: str, poll_interval: float = 5.0, timeout: float | None = None, verbose: bool = True
+    ) -> Job:
+        """Wait as ``EvalClient.wait_for_job`` does."""
+        return await self._carry_out(calls.awaited(job_id, self._patience, poll_interval, timeout, verbose))
+
+    async def results(self, job_id: str) -> JobResults:
+        """Return the scores of a job that has results."""
+        return JobResults.read(await self._ask(calls.job(job_id, "/results")))
+
+    async def samples(
+        self, job_id: str, task: str | None = None, offset: int = 0, limit: int = 100, where: str | None = None
+    ) -> dict[str, Any]:
+        """Return ``total`` and a page of ``samples`` of a task, also while the run goes on.
+
+        Args:
+            task: may be left out where the job has one.
+            where: which samples, such as ``score < 1``.
+        """
+        return await self._ask(calls.samples(job_id, task, offset, limit, where))
+
+    async def events(self, job_id: str, last_event_id: str | None = None) -> AsyncIterator[JobEvent]:
+        """Go through the events of a job as ``EvalClient.events`` does."""
+        following = Following(job_id, last_event_id or "", self._patience)
+        while not following.has_ended:
+            lost = ENDED_EARLY
+            try:
+                async with aclosing(
+                    await self._http.send(request(self._http, following.call, SILENCE_S), stream=True)
+                ) as found:
+                    if found.status_code == 200:
+                        async for one in httpx2.EventSource(found):
+                            if (event := following.read(one.event, one.id, one.data)) is not None:
+                                yield event
+                    else:
+                        await found.aread()
+                        lost = reply(found)
+            except httpx2.TransportError as error:
+                lost = no_reply(error)
+            if not following.has_ended:
+                await asyncio.sleep(following.pause(lost))
+
+    async def download(self, job_id: str, folder: str | Path) -> list[Path]:
+        """Write the files of a job's run into a folder as ``EvalClient.download`` does."""
+        call, waiting = calls.job(job_id, "/files"), calls.Patience(self._patience)
+        with Download(Path(folder)) as download:
+            while (found := await self._fetch(call, download)).status != 200:
+                await asyncio.sleep(calls.pause_before(call, found, waiting))
+            return await asyncio.to_thread(download.unpack)
+
+    async def get_queue_status(self) -> dict[str, Any]:
+        return await self._ask(Call("GET", "/queue"))
+
+    async def merge_checkpoint(
+        self,
+        checkpoint_path: str,
+        output_path: str | None = None,
+        checkpoint_type: Literal["regular", "ema"] = "regular",
+    ) -> dict[str, Any]:
+        return await self._ask(calls.merging(checkpoint_path, output_path, checkpoint_type), patience=0)
+
+    async def _ask(self, call: Call, patience: float | None = None) -> dict[str, Any]:
+        return await self._carry_out(calls.asked(call, self._patience if patience is None else patience))
+
+    async def _fetch(self, call: Call, download: Download) -> Reply:
+        try:
+            async with aclosing(await self._http.send(request(self._http, call), stream=True)) as found:
+                if found.status_code != 200:
+                    await found.aread()
+                    return reply(found)
+                download.begin()
+                async for data in found.aiter_bytes():
+                    download.add(data)
+                return Reply(200, b"")
+        except httpx2.TransportError as error:
+            return no_reply(error)
+
+    async def _carry_out(self, talk: Talk[_T]) -> _T:
+        answer: Reply | None = None
+        while True:
+            try:
+                step = talk.send(answer)
+            except StopIteration as end:
+                return cast(_T, end.value)
+            answer = None
+            if isinstance(step, float):
+                await asyncio.sleep(step)
+                continue
+            try:
+                answer = reply(await self._http.send(request(self._http, step)))
+            except httpx2.TransportError as error:
+                answer = no_reply(error)
