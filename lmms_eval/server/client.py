@@ -17,8 +17,9 @@ import httpx2
 from lmms_eval.errors import EvaluationServerError
 from lmms_eval.models.openai.errors import retry_after
 from lmms_eval.server import calls
-from lmms_eval.server.calls import TOKEN_VARIABLE, Call, Job, Reply, Talk
+from lmms_eval.server.calls import Call, Job, Reply, Talk
 from lmms_eval.server.scores import JobResults
+from lmms_eval.server.settings import TOKEN_VARIABLE
 
 _T = TypeVar("_T")
 _CONNECT_S = 10.0

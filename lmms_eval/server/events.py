@@ -17,6 +17,7 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
+from lmms_eval.errors import BusyError
 from lmms_eval.server.folder import JobFolder
 from lmms_eval.server.job import Job
 from lmms_eval.server.job_log import JobLog, Piece
@@ -25,6 +26,7 @@ from lmms_eval.server.progress import JobProgress
 from lmms_eval.server.service import Service
 
 EVERY_S = 0.5
+MOST_STREAMS, RETRY_S = 1000, 5.0
 _ALIVE_S = 15.0
 _PIECE_BYTES = 64 << 10
 
@@ -94,6 +96,16 @@ class Feeds:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._feeds: dict[str, Feed] = {}
+
+    @property
+    def count(self) -> int:
+        """The streams that are open."""
+        return sum(feed.readers for feed in [*self._feeds.values()])
+
+    def check_room(self) -> None:
+        """Raise ``BusyError`` if as many streams are open as may be."""
+        if self.count >= MOST_STREAMS:
+            raise BusyError(f"{MOST_STREAMS} event streams are open: ask for the job itself", RETRY_S)
 
     @contextmanager
     def open(self, job_id: str) -> Iterator[Feed]:

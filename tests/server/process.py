@@ -58,7 +58,9 @@ class ServerProcess:
         line = self.process.stdout.readline()
         found = re.match(r"listening on (http://\S+),", line)
         assert found, (line, self.log)
-        self.client = httpx.Client(base_url=found[1], timeout=30, trust_env=False)
+        token = self.variables.get("LMMS_EVAL_SERVER_TOKEN")
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        self.client = httpx.Client(base_url=found[1], timeout=30, trust_env=False, headers=headers)
         self._wait_until_it_answers()
 
     def _wait_until_it_answers(self) -> None:

@@ -9,14 +9,13 @@ from collections.abc import Callable
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import Headers
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from lmms_eval.viewer.live.guard import Guard
+from lmms_eval.http.guard import Guard
+from lmms_eval.http.guarded import Guarded, plain_answer
 from lmms_eval.viewer.live.pieces import PieceError
 from lmms_eval.viewer.live.watch import Watch
 from lmms_eval.viewer.page import SCRIPT, STYLE, bundle, live_page, live_policy
@@ -24,15 +23,6 @@ from lmms_eval.viewer.page import SCRIPT, STYLE, bundle, live_page, live_policy
 WAIT_S = 10.0
 """A page that asks for changes is answered after so many seconds at the latest."""
 _LOOK_EVERY_S = 0.1
-_SAFE = {
-    "cache-control": "no-store",
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "cross-origin-resource-policy": "same-origin",
-    "cross-origin-opener-policy": "same-origin",
-    "x-frame-options": "DENY",
-}
-_SEALED = "default-src 'none'; frame-ancestors 'none'"
 
 
 def live_app(watch: Watch, guard: Guard, is_ending: Callable[[], bool] = lambda: False) -> Starlette:
@@ -53,7 +43,7 @@ def live_app(watch: Watch, guard: Guard, is_ending: Callable[[], bool] = lambda:
         Route("/data/{name}.json", view.piece),
         Route("/media/{name}", view.medium),
     ]
-    return Starlette(routes=routes, middleware=[Middleware(_Guarded, guard=guard)])
+    return Starlette(routes=routes, middleware=[Middleware(Guarded, guard=guard, answer=plain_answer)])
 
 
 class _View:
@@ -103,34 +93,3 @@ class _View:
 
 def _number(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else -1
-
-
-class _Guarded:
-    """Checks each request before anything else sees it, and adds what keeps browsers strict."""
-
-    def __init__(self, app: ASGIApp, guard: Guard) -> None:
-        self._app, self._guard = app, guard
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
-            return
-        if scope["type"] != "http":  # a web socket: there are none
-            await send({"type": "websocket.close", "code": 1008})
-            return
-
-        async def safely(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = {name.lower(): value for name, value in message.get("headers", ())}
-                for name, value in {**_SAFE, "content-security-policy": _SEALED}.items():
-                    headers.setdefault(name.encode(), value.encode())
-                message["headers"] = list(headers.items())
-            await send(message)
-
-        known = dict(Headers(scope=scope).items())
-        refusal = self._guard.refuses(scope["method"], known, scope.get("query_string", b"").decode("latin-1"))
-        if refusal is None:
-            await self._app(scope, receive, safely)
-            return
-        headers = {"allow": "GET, HEAD"} if refusal.status == 405 else None
-        await PlainTextResponse(f"{refusal.text}\n", refusal.status, headers)(scope, receive, safely)

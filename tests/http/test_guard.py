@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lmms_eval.viewer.live.guard import Guard
+from lmms_eval.http.guard import Guard
 
 GUARD = Guard("8000", "secret-token")
 HOST = {"host": "127.0.0.1:8000"}
