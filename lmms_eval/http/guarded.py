@@ -20,6 +20,7 @@ _SAFE = {
     "x-frame-options": "DENY",
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
 }
+_HEAD_BYTES = 32 << 10
 _HEADERS = {401: {"www-authenticate": "Bearer"}, 405: {"allow": "GET, HEAD"}}
 
 
@@ -81,6 +82,8 @@ class Guarded:
             answer = self._answer(Refusal(429, "too many wrong tokens came from this address: wait"))
             answer.headers["retry-after"] = retry_after(wait)
             return answer
+        if sum(len(name) + len(value) for name, value in scope["headers"]) + len(scope["raw_path"]) > _HEAD_BYTES:
+            return self._answer(Refusal(431, f"the head of the request is larger than {_HEAD_BYTES} bytes"))
         known = dict(Headers(scope=scope).items())
         refusal = self._guard.refuses(scope["method"], known, scope.get("query_string", b"").decode("latin-1"))
         if refusal is None:

@@ -37,6 +37,7 @@ _DEEPEST_TEXT = 8
 _OFF = (None, False, "", "false", "False", "0", 0)
 _TASK_FILES = (".yaml", ".yml", ".py")
 _SEPARATORS = re.compile(r"""[\s,;:=|"'()\[\]{}]""")
+_ENDS = re.compile(r"[,;\s]")
 _COLOURS = re.compile(r"\x1b\[[0-9;]{0,16}[A-Za-z]")
 _PATH_MARKS = ("FILE", "DIR", "PATH")
 
@@ -264,10 +265,10 @@ def _nested(text: str, place: tuple[str, ...]) -> Any:
         found = None
     if isinstance(found, dict | list | str):
         return {"": found}
-    try:
-        return argument_mapping(text, place[0]) if "=" in text and len(place) > 1 else None
-    except ConfigError:
+    if len(place) == 1 or place[0].endswith("_kwargs"):
         return None
+    pairs = (part.partition("=") for part in _ENDS.split(text) if "=" in part)
+    return {key.strip("\"'{[ "): value.strip("\"'}] ") for key, _, value in pairs} or None
 
 
 def without_paths(text: str) -> str:
