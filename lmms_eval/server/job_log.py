@@ -114,7 +114,6 @@ class Piece:
         return gap + self.data.decode("utf-8", "replace")
 
 
-@dataclass(frozen=True, slots=True)
 class MaskedLog:
     """A log whose secrets, as far as this process knows them, are masked before anything is written."""
 
@@ -136,6 +135,7 @@ class MaskedLog:
         self._writer.close()
 
 
+@dataclass(frozen=True, slots=True)
 class JobLog:
     """Reads the log of a job, also while it is written."""
 

@@ -240,9 +240,9 @@ def test_no_url_leads_elsewhere(server: ServerProcess) -> None:
     for text in (form for one in plain for form in (one, quote(one, safe=""), quote(one, safe="").replace(".", "%2e"))):
         text = text.replace("\0", "%00")
         for path in (
-            f"/jobs/{text}", f"/jobs/{text}/log", f"/jobs/{text}/files", f"/jobs/{text}/events",
-            f"/jobs/{text}/results", f"/jobs/{job}/files/{text}", f"/jobs/{job}/samples?task={text}", f"/jobs/{job}/samples?where={text}",
-            f"/jobs/{job}/events?last_event_id={text}", f"/jobs/{job}/log?tail={text}", f"/{text}",
+            *(f"/jobs/{text}{more}" for more in ("", "/log", "/files", "/events", "/results")), f"/{text}",
+            *(f"/jobs/{job}/{more}{text}" for more in ("files/", "samples?task=", "samples?where=", "log?tail=")),
+            f"/jobs/{job}/events?last_event_id={text}",
         ):  # fmt: skip
             status, _, content = asked(server, "GET", path)
             assert status in (400, 404, 422), (path, content[:300])
