@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lmms_eval.http.guard import Guard
+from lmms_eval.http.guard import Guard, is_loopback
 
 GUARD = Guard("8000", "secret-token")
 HOST = {"host": "127.0.0.1:8000"}
@@ -56,3 +56,70 @@ def test_the_token_is_new_each_time_and_never_shown() -> None:
     assert one.token not in repr(one)
     assert "HttpOnly" in one.set_cookie
     assert "SameSite=Strict" in one.set_cookie
+
+
+SERVER = Guard("1", "a-secret-token", writes=True, is_page=False, names=frozenset({"eval.lab"}), any_address=True)
+OPEN = Guard("1", "", writes=True, is_page=False)
+BEARER = {"authorization": "Bearer a-secret-token"}
+JSON = {"content-type": "application/json; charset=utf-8"}
+
+
+@pytest.mark.parametrize(
+    ("guard", "method", "headers", "query", "status"),
+    [
+        (SERVER, "GET", BEARER, "", None),
+        (SERVER, "GET", {"authorization": "bearer  a-secret-token"}, "", None),
+        (SERVER, "POST", BEARER, "", None),
+        (SERVER, "DELETE", BEARER, "", None),
+        (SERVER, "PUT", BEARER, "", 405),
+        (SERVER, "GET", {**BEARER, "host": "eval.lab"}, "", None),
+        (SERVER, "GET", {**BEARER, "host": "192.0.2.7:80"}, "", None),
+        (SERVER, "GET", {**BEARER, "host": "[2001:db8::1]"}, "", None),
+        (SERVER, "GET", {**BEARER, "host": "evil.example"}, "", 403),
+        (SERVER, "GET", {**BEARER, "origin": "http://evil.example"}, "", 403),
+        (SERVER, "GET", {}, "a-secret-token", 401),
+        (SERVER, "GET", {"cookie": "lmms_view_1=a-secret-token"}, "", 401),
+        (SERVER, "GET", {"authorization": "a-secret-token"}, "", 401),
+        (SERVER, "GET", {"authorization": "Bearer "}, "", 401),
+        (OPEN, "GET", {}, "", None),
+        (OPEN, "GET", {"authorization": "Bearer "}, "", None),
+        (OPEN, "POST", JSON, "", None),
+        (OPEN, "DELETE", {}, "", None),
+        (OPEN, "POST", {}, "", 415),
+        (OPEN, "POST", {"content-type": "text/plain"}, "", 415),
+        (OPEN, "POST", {**JSON, "sec-fetch-site": "cross-site"}, "", 403),
+        (OPEN, "POST", {**JSON, "origin": "http://127.0.0.1:8000"}, "", None),
+        (OPEN, "POST", {**JSON, "origin": "https://127.0.0.1:8000"}, "", None),
+        (OPEN, "POST", {**JSON, "origin": "http://[evil"}, "", 403),
+        (OPEN, "GET", {"host": "192.0.2.7"}, "", 403),
+    ],
+)  # fmt: skip
+def test_rules_of_a_server(guard: Guard, method: str, headers: dict[str, str], query: str, status: int | None) -> None:
+    refusal = guard.refuses(method, {**HOST, **headers}, query)
+    assert (None if refusal is None else refusal.status) == status
+
+
+def test_only_wrong_tokens_are_guesses() -> None:
+    wrong = SERVER.refuses("GET", {**HOST, "authorization": "Bearer x"}, "")
+    none = SERVER.refuses("GET", HOST, "")
+    assert wrong is not None and wrong.is_guess
+    assert none is not None and not none.is_guess
+
+
+def test_a_page_that_writes() -> None:
+    page = Guard("8000", "secret-token", writes=True, command="lmms-eval ui")
+    good = {**KNOWN, **JSON, "origin": "http://127.0.0.1:8000"}
+    assert page.refuses("POST", good, "") is None
+    for headers, status in (
+        ({**good, "content-type": "text/plain"}, 415),
+        ({**KNOWN, **JSON}, 403),
+        ({**good, "cookie": ""}, 403),
+    ):
+        refusal = page.refuses("POST", headers, "secret-token")
+        assert refusal is not None and refusal.status == status
+
+
+def test_loopback() -> None:
+    local = ("127.0.0.1", "127.9.9.9", "::1", "localhost", "::ffff:127.0.0.1")
+    assert all(map(is_loopback, local))
+    assert not any(map(is_loopback, ("0.0.0.0", "::", "192.0.2.1", "127.0.0.1.example", "")))

@@ -31,6 +31,7 @@ class ServerProcess:
     variables: dict[str, str] = field(default_factory=dict)
     before: Callable[[], None] | None = None
     """Called in the process before the server starts."""
+    program: tuple[str, ...] = ("-m", "lmms_eval")
     process: subprocess.Popen[str] | None = None
     client: httpx.Client = field(default_factory=httpx.Client)
 
@@ -43,7 +44,7 @@ class ServerProcess:
             **self.variables,
             "PYTHONPATH": os.pathsep.join(path for path in paths if path),
         }
-        command = [sys.executable, "-m", "lmms_eval", "serve", "--port", "0", "--folder", str(self.folder)]
+        command = [sys.executable, *self.program, "serve", "--port", "0", "--folder", str(self.folder)]
         self.folder.mkdir(parents=True, exist_ok=True)
         with open(self.folder.parent / f"{self.folder.name}.log", "a") as log:
             self.process = subprocess.Popen(
