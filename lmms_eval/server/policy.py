@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -190,6 +191,7 @@ class Policy:
         return any(place == (*one[:3],) and f"{asked.path}/".startswith(f"{one[3]}/") for one in known)
 
 
+@cache
 def _options() -> dict[str, Option]:
     return {option.name: option for option in options()}
 

@@ -214,15 +214,16 @@ def _leading_elsewhere(server: ServerProcess) -> list[str]:
 
 
 def test_no_field_leads_elsewhere(server: ServerProcess) -> None:
-    before = _jobs(server)
-    for name, text in ((name, text) for name in body_type().model_fields for text in _leading_elsewhere(server)):
+    before, texts = _jobs(server), _leading_elsewhere(server)
+    whole = ("model_args", "output_dir", "judge_prompts", "allow_media")
+    for name, text in ((key, one) for key in body_type().model_fields for one in texts[: 99 if key in whole else 2]):
         forms: list[Any] = [text, [text]] if name == "tasks" else [text]
         if name.endswith(("_args", "_kwargs")):
             forms += [{"a": text}, {"a": [{"b": text}]}, f"a={text}", {text: 1}, {"a": json.dumps({"b": text})}]
         for form in forms:
             answer = server.client.post("/evaluate", json={**BODY, name: form})
             assert answer.status_code in (400, 403, 422), (name, form, answer.text)
-    for text in _leading_elsewhere(server):
+    for text in texts:
         for body in (
             {"checkpoint_path": text},
             {"checkpoint_path": f"{server.folder.parent}/allowed", "output_path": text},
