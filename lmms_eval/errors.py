@@ -110,6 +110,19 @@ class RepeatedKeyError(RequestError):
     """Two different requests were submitted with the same key."""
 
 
+class BusyError(LmmsEvalError):
+    """A server takes no more of this kind for the moment.
+
+    Args:
+        retry_after: seconds after which it may.
+        is_clients: it is this client that asks too often.
+    """
+
+    def __init__(self, message: str, retry_after: float, is_clients: bool = False) -> None:
+        super().__init__(message)
+        self.retry_after, self.is_clients = retry_after, is_clients
+
+
 class AggregationError(LmmsEvalError):
     """A task's own aggregation raised; the samples are kept."""
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from argparse import Namespace
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,8 +24,10 @@ def run(arguments: Sequence[str]) -> int:
 
     configure_logging(given.verbosity)
     from lmms_eval.server.serving import serve
+    from lmms_eval.server.settings import stated_token
 
-    serve(server_settings(given), emit)
+    token = stated_token(given.token_file, os.environ)
+    serve(replace(server_settings(given), token=token, allow_hosts=tuple(given.allow_host)), emit)
     return 0
 
 
@@ -41,6 +45,9 @@ def server_settings(given: Namespace) -> ServerSettings:
         delete_files=given.delete_files,
         allow_paths=tuple(given.allow_path),
         allow_code=given.allow_code,
+        allow_uploads=given.allow_uploads,
+        submissions_per_minute=given.submissions_per_minute,
+        max_queued_jobs=given.max_queued_jobs,
         include_paths=tuple(str(Path(path).expanduser().absolute()) for path in given.include_path),
         plugins=(*plugins_of_environment(), *comma_list(given.plugins)),
         data_root=str(Path(given.data_root).expanduser().absolute()) if given.data_root else None,
@@ -53,6 +60,18 @@ def _parser() -> CommandParser:
     parser = command_parser("serve")
     parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="default: %(default)s")
     parser.add_argument("--port", type=int, default=8000, metavar="N", help="0: any that is free; default: %(default)s")
+    parser.add_argument(
+        "--token_file",
+        metavar="FILE",
+        help="token that every request must bear (or LMMS_EVAL_SERVER_TOKEN); needed for any address but loopback",
+    )
+    parser.add_argument(
+        "--allow_host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="further name under which the server is asked; repeatable",
+    )
     add_server_flags(parser)
     return parser
 
@@ -70,6 +89,15 @@ def add_server_flags(parser: CommandParser) -> None:
         help="folder or address that requests may name; repeatable",
     )  # fmt: skip
     add("--allow_code", action="store_true", help="requests may bring code: trust_remote_code, include_path, plugins")
+    add("--allow_uploads", action="store_true", help="requests may send results elsewhere: hub, trackers")
+    add(
+        "--submissions_per_minute",
+        type=int,
+        default=240,
+        metavar="N",
+        help="of one client, and as many at once; default: %(default)s",
+    )
+    add("--max_queued_jobs", type=int, default=10_000, metavar="N", help="jobs that wait; default: %(default)s")
     add(
         "--include_path",
         action="append",

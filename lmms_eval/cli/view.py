@@ -18,8 +18,8 @@ def run(arguments: Sequence[str]) -> int:
     from lmms_eval.utils.logging import configure_logging
 
     configure_logging(given.verbosity)
+    from lmms_eval.http.guard import Guard
     from lmms_eval.viewer.live.app import live_app
-    from lmms_eval.viewer.live.guard import Guard
     from lmms_eval.viewer.live.serving import HOST, ViewServer, listen
     from lmms_eval.viewer.live.watch import Watch
     from lmms_eval.viewer.options import ReportOptions

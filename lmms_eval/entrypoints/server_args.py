@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 from lmms_eval.errors import ConfigError
-from lmms_eval.server.settings import ServerSettings
+from lmms_eval.server.settings import ServerSettings, stated_token
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +14,7 @@ class ServerArgs:
     """Settings of a server; ``lmms-eval serve`` has more (``lmms_eval.server.settings.ServerSettings``).
 
     Args:
-        host: address to listen on.
+        host: address to listen on; any other than loopback needs a token (``LMMS_EVAL_SERVER_TOKEN``).
         port: from 1 to 65535.
         max_completed_jobs: ended jobs that stay in the list.
         temp_dir_prefix: beginning of the names of the jobs' folders.
@@ -39,6 +40,7 @@ class ServerArgs:
             port=self.port,
             max_completed_jobs=self.max_completed_jobs,
             prefix=self.temp_dir_prefix,
+            token=stated_token(None, os.environ),
         )
 
 

@@ -8,6 +8,7 @@ from fastapi import Request
 from fastapi.responses import JSONResponse
 
 from lmms_eval.errors import (
+    BusyError,
     DataError,
     JobStoreError,
     JournalError,
@@ -17,10 +18,11 @@ from lmms_eval.errors import (
     RepeatedKeyError,
     UsageError,
 )
+from lmms_eval.http.guard import is_loopback
+from lmms_eval.http.rates import retry_after
 from lmms_eval.server.merging import NoCheckpointError
 from lmms_eval.server.policy import without_paths
 from lmms_eval.server.requests import InvalidBodyError
-from lmms_eval.server.settings import LOOPBACK
 from lmms_eval.utils.redaction import redact_text
 
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
@@ -55,7 +57,7 @@ _STATUSES: tuple[tuple[type[LmmsEvalError], int], ...] = (
 def is_local(request: Request) -> bool:
     """Tell whether the client sits on this machine, and not behind a proxy that does."""
     host = request.client.host if request.client is not None else ""
-    return host in LOOPBACK and not any(name in request.headers for name in _FORWARDED)
+    return is_loopback(host) and not any(name in request.headers for name in _FORWARDED)
 
 
 def told(text: str, request: Request) -> str:
@@ -69,5 +71,8 @@ def answer_error(request: Request, error: Exception) -> JSONResponse:
     if isinstance(error, InvalidBodyError):
         details: list[dict[str, Any]] = [{**one, "msg": told(str(one["msg"]), request)} for one in error.details]
         return JSONResponse({"detail": details}, 422)
+    if isinstance(error, BusyError):
+        headers = {"retry-after": retry_after(error.retry_after)}
+        return JSONResponse({"detail": str(error)}, 429 if error.is_clients else 503, headers)
     status = next((status for kind, status in _STATUSES if isinstance(error, kind)), 500)
     return JSONResponse({"detail": told(str(error), request)}, status)

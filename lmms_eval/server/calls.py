@@ -16,7 +16,6 @@ from loguru import logger
 from lmms_eval.errors import EvaluationServerError, JobFailedError, JobTimeoutError
 
 _T = TypeVar("_T")
-TOKEN_VARIABLE = "LMMS_EVAL_SERVER_TOKEN"
 IDEMPOTENCY_HEADER = "idempotency-key"
 """A server that has seen the key answers with the job that it stands for, and starts no second one."""
 _TRY_AGAIN = frozenset({429, 502, 503, 504})

@@ -13,9 +13,9 @@ import yaml
 
 import lmms_eval
 from lmms_eval.server.folder import JobFolder
+from lmms_eval.server.settings import TOKEN_VARIABLE
 from lmms_eval.utils.launch import LAUNCHER_VARIABLES, VISIBLE
 
-TOKEN_VARIABLE = "LMMS_EVAL_SERVER_TOKEN"
 _OF_LAUNCHERS = ("TORCHELASTIC_", "ACCELERATE_", "OMPI_COMM_WORLD_", "PMI_", "SLURM_PROCID", "SLURM_LOCALID")
 _NOT_OPTIONS = frozenset({"num_gpus", "output_dir"})
 

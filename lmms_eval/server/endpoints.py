@@ -9,13 +9,17 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 
-from lmms_eval.server.answers import NoJobError, WrongStateError, told
+from lmms_eval.errors import BusyError, RequestError
+from lmms_eval.server.answers import NoJobError, WrongStateError, is_local, told
 from lmms_eval.server.job import Job, now
 from lmms_eval.server.merging import KINDS, MergeRequest, merge, shards_of
+from lmms_eval.server.outcome import named_files
 from lmms_eval.server.requests import body_type
 from lmms_eval.server.service import Service
 from lmms_eval.utils.installed import git, package_version
+from lmms_eval.utils.redaction import redact
 
+_LONGEST_KEY = 200
 _PACKAGES = ("torch", "accelerate", "transformers", "vllm")
 
 
@@ -42,6 +46,11 @@ def health(request: Request) -> dict[str, Any]:
 async def evaluate(request: Request) -> JSONResponse:
     """Submit a job. A header ``Idempotency-Key`` makes a repeated submission the same job."""
     body, key = await request.body(), request.headers.get("idempotency-key")
+    if key is not None and not 1 <= len(key) <= _LONGEST_KEY:
+        raise RequestError(f"Idempotency-Key: from 1 to {_LONGEST_KEY} characters")
+    wait_s = request.app.state.rates.take(request.client.host if request.client else "")
+    if wait_s:
+        raise BusyError("this client submits too often (--submissions_per_minute)", wait_s, is_clients=True)
     submission = await run_in_threadpool(service_of(request).submit, body, key)
     job, position = submission.job, submission.position
     message = f"Job queued successfully. Position in queue: {position}"
@@ -51,10 +60,14 @@ async def evaluate(request: Request) -> JSONResponse:
 
 
 def job(request: Request, job_id: str) -> dict[str, Any]:
-    """Tell how a job is: its state, request, result or error."""
-    described = service_of(request).described(job_of(request, job_id))
+    """Tell how a job is: its state, request, result or error. On other machines files have their names in ``files``."""
+    found = job_of(request, job_id)
+    described = service_of(request).described(found)
+    described["request"] = redact(described["request"])
     if described["error"] is not None:
         described["error"] = told(described["error"], request)
+    if not is_local(request):
+        described["result"] = named_files(found)
     return described
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import orjson
 from starlette.concurrency import run_in_threadpool
 
+from lmms_eval.errors import BusyError
 from lmms_eval.server.folder import JobFolder
 from lmms_eval.server.job import Job
 from lmms_eval.server.job_log import JobLog, Piece
@@ -28,6 +29,7 @@ from lmms_eval.server.service import Service
 EVERY_S = 0.5
 PROGRESS_EVERY_S = 2.0
 """The rates of a run that goes on are others at each look; its progress is told so often at most."""
+MOST_STREAMS, RETRY_S = 1000, 5.0
 _ALIVE_S = 15.0
 _PIECE_BYTES = 64 << 10
 
@@ -102,6 +104,16 @@ class Feeds:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._feeds: dict[str, Feed] = {}
+
+    @property
+    def count(self) -> int:
+        """The streams that are open."""
+        return sum(feed.readers for feed in [*self._feeds.values()])
+
+    def check_room(self) -> None:
+        """Raise ``BusyError`` if as many streams are open as may be."""
+        if self.count >= MOST_STREAMS:
+            raise BusyError(f"{MOST_STREAMS} event streams are open: ask for the job itself", RETRY_S)
 
     @contextmanager
     def open(self, job_id: str) -> Iterator[Feed]:

@@ -86,6 +86,7 @@ def events(request: Request, job_id: str) -> StreamingResponse:
     if not (stated.isascii() and stated.isdigit() and len(stated) < 16):
         raise RequestError("Last-Event-ID: give the id of an event of this job")
     feeds: Feeds = request.app.state.feeds
+    feeds.check_room()
     return StreamingResponse(
         feeds.stream(job_id, int(stated), lambda text: told(text, request)),
         media_type="text/event-stream",

@@ -11,11 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lmms_eval.utils.redaction import mask_known
+
 PART_BYTES = 4 << 20
 _LAST_PARTS = 2
 _SUFFIX = ".log"
 _TAIL_BYTES = 256 << 10
 """Bytes in which the last lines are looked for."""
+_LONGEST_WAIT = 8 << 10
+"""Bytes of a line that is not complete yet which are kept back; no secret is as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +112,27 @@ class Piece:
         """The piece as text, with a line in the place of what is not kept."""
         gap = f"[{self.left_out} bytes of the log are not kept]\n" if self.left_out else ""
         return gap + self.data.decode("utf-8", "replace")
+
+
+class MaskedLog:
+    """A log whose secrets, as far as this process knows them, are masked before anything is written."""
+
+    def __init__(self, writer: LogWriter) -> None:
+        self._writer, self._rest = writer, b""
+
+    def write(self, data: bytes) -> None:
+        """Write the whole lines; the rest of a line waits for what completes it, as a secret in it may."""
+        text = mask_known((self._rest + data).decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+        cut = max(text.rfind(b"\n"), text.rfind(b"\r")) + 1
+        cut = max(cut, len(text) - _LONGEST_WAIT)
+        self._rest = text[cut:]
+        if cut:
+            self._writer.write(text[:cut])
+
+    def close(self) -> None:
+        if self._rest:
+            self._writer.write(self._rest)
+        self._writer.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,9 @@ from lmms_eval.errors import JournalError
 from lmms_eval.server.descendants import adopt_orphans, descendants, end_with_parent, kill_descendants
 from lmms_eval.server.folder import Exit, JobFolder
 from lmms_eval.server.job import now
-from lmms_eval.server.job_log import LogWriter
+from lmms_eval.server.job_log import LogWriter, MaskedLog
 from lmms_eval.storage.run_folder import start_time
+from lmms_eval.utils.redaction import learn_secrets
 
 POLL_S = 0.1
 _READ_BYTES = 1 << 16
@@ -49,7 +50,8 @@ class Keeper:
             return
         for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(name, self._suspend)
-        log = LogWriter(self.folder.log)
+        learn_secrets({}, os.environ)
+        log = MaskedLog(LogWriter(self.folder.log))
         try:
             child = subprocess.Popen(
                 command,
@@ -73,7 +75,7 @@ class Keeper:
     def _suspend(self, _number: int, _frame: FrameType | None) -> None:
         self._is_suspended = True
 
-    def _wait(self, child: subprocess.Popen[bytes], log: LogWriter, grace_s: float) -> int:
+    def _wait(self, child: subprocess.Popen[bytes], log: MaskedLog, grace_s: float) -> int:
         """Keep the log until the run and all processes below it are gone; return the run's exit code."""
         assert child.stdout is not None
         pipe = child.stdout.fileno()
@@ -90,7 +92,7 @@ class Keeper:
                 self._copy(pipe, log, selector)
         return int(child.returncode)
 
-    def _copy(self, pipe: int, log: LogWriter, selector: selectors.BaseSelector) -> None:
+    def _copy(self, pipe: int, log: MaskedLog, selector: selectors.BaseSelector) -> None:
         with contextlib.suppress(BlockingIOError):
             data = os.read(pipe, _READ_BYTES)
             if data:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from lmms_eval.errors import LmmsEvalError, MissingOptionalDependencyError, RequestError
+from lmms_eval.errors import BusyError, LmmsEvalError, MissingOptionalDependencyError, RequestError
 from lmms_eval.server.command import environment
 
 TIMEOUT_S = 3600.0
+MOST_AT_ONCE, RETRY_S = 2, 30.0
+_room = threading.BoundedSemaphore(MOST_AT_ONCE)
 KINDS = {"regular": "pytorch_model_fsdp_0", "ema": "ema_fsdp_0"}
 """Folders of the shards within a checkpoint, as training libraries name them."""
 
@@ -55,10 +58,20 @@ def merge(shards: Path, output: Path) -> None:
 
     Raises:
         MissingOptionalDependencyError: accelerate is not installed.
+        BusyError: others are being merged.
         LmmsEvalError: it fails.
     """
     if find_spec("accelerate") is None:
         raise MissingOptionalDependencyError("merging needs accelerate: pip install accelerate")
+    if not _room.acquire(blocking=False):
+        raise BusyError(f"{MOST_AT_ONCE} checkpoints are being merged: try again when they are done", RETRY_S)
+    try:
+        _run(shards, output)
+    finally:
+        _room.release()
+
+
+def _run(shards: Path, output: Path) -> None:
     command = [sys.executable, "-m", "lmms_eval.server.merging", str(shards), str(output)]
     try:
         done = subprocess.run(

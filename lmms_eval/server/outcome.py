@@ -112,6 +112,24 @@ def result_of(job: Job, folder: JobFolder) -> dict[str, Any]:
     return found
 
 
+def named_files(job: Job) -> dict[str, Any] | None:
+    """Name the files of a job's result as its archive does, for who cannot read the folder."""
+    if job.result is None:
+        return None
+    output = str(output_of(job, JobFolder(Path(job.folder))))
+    return {
+        model: {
+            "results": _below(files["results"], output),
+            "samples": [_below(one, output) for one in files["samples"]],
+        }
+        for model, files in job.result.items()
+    }
+
+
+def _below(path: str, folder: str) -> str:
+    return path.removeprefix(f"{folder}/") if path.startswith(f"{folder}/") else Path(path).name
+
+
 def results_files(job: Job, folder: JobFolder) -> list[Path]:
     """List the results files that a job's run has written, oldest first."""
     output = output_of(job, folder)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,18 +16,30 @@ from lmms_eval.config.convert import argument_mapping
 from lmms_eval.config.option import Option
 from lmms_eval.config.options import options
 from lmms_eval.errors import ConfigError, RefusedRequestError, RequestError, UsageError
+from lmms_eval.server.settings import ServerSettings
 from lmms_eval.utils.document_ids import parse_ids
 from lmms_eval.utils.redaction import is_secret_key
 
 _CODE = frozenset(
     {
-        "allow_unsafe_code", "include_path", "logits_processors", "mcp_server_path", "plugins", "trust_remote_code",
+        "allow_unsafe_code", "include_path", "launcher_args", "logits_processors", "mcp_server_path", "plugins",
+        "trust_remote_code",
     }
 )  # fmt: skip
 """Options and arguments by which code that is not the server's would run."""
-_CODE_ENDINGS = ("_cls", "_plugin", "_plugins")
+_CODE_ENDINGS = ("_cls", "_module", "_module_path", "_plugin", "_plugins")
+_UPLOADS = ("hf_hub_log_args", "swanlab_args", "trackio_args", "wandb_args")
+"""Options that send results elsewhere with the keys of the server's environment."""
+_ADDRESS_ENDINGS = ("_addr", "_address", "_base", "_endpoint", "_host", "_proxy", "_uri", "_url")
+_ADDRESS_NAMES = frozenset(ending[1:] for ending in _ADDRESS_ENDINGS) | {"geocoder", "proxies"}
+_NO_ADDRESSES = frozenset({"nominatim", "true", "false"})
+_LONGEST_PATH, _LONGEST_NAME = 4096, 255
+_DEEPEST_TEXT = 8
 _OFF = (None, False, "", "false", "False", "0", 0)
 _TASK_FILES = (".yaml", ".yml", ".py")
+_SEPARATORS = re.compile(r"""[\s,;:=|"'()\[\]{}]""")
+_ENDS = re.compile(r"[,;\s]")
+_COLOURS = re.compile(r"\x1b\[[0-9;]{0,16}[A-Za-z]")
 _PATH_MARKS = ("FILE", "DIR", "PATH")
 
 
@@ -39,6 +54,19 @@ class _Value:
     def name(self) -> str:
         return ".".join(self.place)
 
+    @property
+    def is_address(self) -> bool:
+        """Requests would go there."""
+        name = self.place[-1].strip().lower().replace("-", "_")
+        return name in _ADDRESS_NAMES or name.endswith(_ADDRESS_ENDINGS)
+
+    @property
+    def hidden_paths(self) -> list[str]:
+        """Paths within a text of arguments of arguments, which a back end may take apart."""
+        if not self.place[0].endswith("_args") or not isinstance(self.value, str):
+            return []
+        return [part for part in _SEPARATORS.split(self.value) if len(part) > 1 and _leads_elsewhere(part)]
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:
@@ -48,11 +76,21 @@ class Policy:
         roots: folders in which the paths of requests lie.
         addresses: servers that requests may name: they are sent the keys of this server's environment.
         allows_code: requests may bring code (``trust_remote_code``, ``include_path``, plugins, task files).
+        allows_uploads: requests may send results elsewhere, with the server's keys.
+        own: the server's folder, which an allowed one above it does not open: others' jobs lie there.
     """
 
     roots: tuple[Path, ...] = ()
     addresses: tuple[str, ...] = ()
     allows_code: bool = False
+    allows_uploads: bool = False
+    own: Path | None = None
+
+    @classmethod
+    def of(cls, settings: ServerSettings) -> Policy:
+        """Make the rules of a server."""
+        rules = cls.of_places(settings.allow_paths, settings.allow_code)
+        return replace(rules, allows_uploads=settings.allow_uploads, own=settings.folder.resolve())
 
     @classmethod
     def of_places(cls, places: tuple[str, ...], allows_code: bool = False) -> Policy:
@@ -71,23 +109,31 @@ class Policy:
         for value in _values(request):
             self._check_secret(value)
             self._check_code(value)
+            self._check_upload(value)
             if isinstance(value.value, str):
                 self._check_text(value)
 
     def check_path(self, name: str, text: str) -> Path:
         """Return the path, links followed, if it lies in an allowed folder. Raises ``RefusedRequestError``."""
+        if len(text) > _LONGEST_PATH or any(len(os.fsencode(part)) > _LONGEST_NAME for part in text.split("/")):
+            raise RefusedRequestError(f"{name}: no path is as long as this one")
         try:
             path = Path(text).expanduser().resolve()
         except (OSError, RuntimeError, ValueError) as error:
             raise RefusedRequestError(f"{name}: no path: {error}") from error
         if not Path(text).expanduser().is_absolute():
             raise RefusedRequestError(f"{name}: give an absolute path")
-        if not any(path.is_relative_to(root) for root in self.roots):
+        if not any(path.is_relative_to(root) and not self._closes(path, root) for root in self.roots):
             raise RefusedRequestError(
                 f"{name}: this path lies in no folder that the server allows; it was started with "
                 f"{'--allow_path for others' if self.roots else 'none (--allow_path DIR)'}"
             )
         return path
+
+    def _closes(self, path: Path, root: Path) -> bool:
+        """Tell whether a path lies in the server's own folder, and the allowed one is larger than that."""
+        own = self.own
+        return own is not None and path.is_relative_to(own) and own.is_relative_to(root) and own != root
 
     def _check_secret(self, value: _Value) -> None:
         if any(is_secret_key(key) for key in value.place) and value.value not in _OFF:
@@ -105,6 +151,13 @@ class Policy:
                 "--allow_code for that"
             )
 
+    def _check_upload(self, value: _Value) -> None:
+        if value.place[0] in _UPLOADS and value.value not in _OFF and not self.allows_uploads:
+            raise RefusedRequestError(
+                f"{value.name}: it would send results elsewhere with the server's keys; the server must be started "
+                "with --allow_uploads for that"
+            )
+
     def _check_text(self, value: _Value) -> None:
         text = value.value
         option = _options().get(value.place[0])
@@ -117,9 +170,14 @@ class Policy:
                         f"{value.name}: requests would go to an address that the server does not allow "
                         "(--allow_path URL)"
                     )
+        elif value.is_address and text.strip() and text.lower() not in _NO_ADDRESSES:
+            raise RefusedRequestError(f"{value.name}: give a whole address, with http:// or https://")
         elif _is_path(text, value, option):
             for part in text.split(",") if option is not None and "," in option.metavar else [text]:
                 self.check_path(value.name, part.strip())
+        else:
+            for part in value.hidden_paths:
+                self.check_path(value.name, part)
 
     def _allows_address(self, text: str) -> bool:
         try:
@@ -133,6 +191,7 @@ class Policy:
         return any(place == (*one[:3],) and f"{asked.path}/".startswith(f"{one[3]}/") for one in known)
 
 
+@cache
 def _options() -> dict[str, Option]:
     return {option.name: option for option in options()}
 
@@ -145,7 +204,7 @@ def _is_path(text: str, value: _Value, option: Option | None) -> bool:
     """Tell whether a text names a place on this machine. A relative one leads into the job's own working folder, but
     for files that are to be read: they would have to be there."""
     stripped = text.strip()
-    if stripped.startswith(("/", "~")) or ".." in stripped.replace("\\", "/").split("/"):
+    if _leads_elsewhere(stripped):
         return True
     if option is None or len(value.place) > 1 or not stripped:
         return False
@@ -159,6 +218,10 @@ def _is_path(text: str, value: _Value, option: Option | None) -> bool:
         case "baseline":
             return "/" in stripped
     return any(mark in option.metavar for mark in _PATH_MARKS)
+
+
+def _leads_elsewhere(text: str) -> bool:
+    return text.startswith(("/", "~")) or ".." in text.replace("\\", "/").split("/")
 
 
 def _are_numbers(text: str) -> bool:
@@ -181,6 +244,8 @@ def _values(request: Mapping[str, Any]) -> Iterator[_Value]:
 
 
 def _within(value: Any, place: tuple[str, ...]) -> Iterator[_Value]:
+    if isinstance(value, str) and (nested := _nested(value, place)) is not None:
+        yield from _within(nested, place)
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield _Value(place, str(key))
@@ -192,9 +257,25 @@ def _within(value: Any, place: tuple[str, ...]) -> Iterator[_Value]:
         yield _Value(place, os.fspath(value) if isinstance(value, os.PathLike) else value)
 
 
+def _nested(text: str, place: tuple[str, ...]) -> Any:
+    """Read arguments that are spelled as a text within arguments; ``None``: they are none."""
+    if not place[0].endswith(("_args", "_kwargs")) or len(place) > _DEEPEST_TEXT:
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if isinstance(found, dict | list | str):
+        return {"": found}
+    if len(place) == 1 or place[0].endswith("_kwargs"):
+        return None
+    pairs = (part.partition("=") for part in _ENDS.split(text) if "=" in part)
+    return {key.strip("\"'{[ "): value.strip("\"'}] ") for key, _, value in pairs} or None
+
+
 def without_paths(text: str) -> str:
     """Leave of every absolute path in a text its last part, for readers on other machines."""
-    return "".join(_last_part(word) for word in _words(text))
+    return "".join(_last_part(word) for word in _words(_COLOURS.sub("", text)))
 
 
 def _words(text: str) -> Iterator[str]:
@@ -208,5 +289,5 @@ def _words(text: str) -> Iterator[str]:
 
 
 def _last_part(word: str) -> str:
-    is_path = word.startswith("/") and not word.startswith("//") and len(word) > 1  # not the rest of an address
+    is_path = word.startswith("/") and len(word) > 1 and (word[1] != "/" or word[2:3] == "/")  # no rest of an address
     return "…/" + word.rstrip("/").rpartition("/")[2] if is_path else word

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -31,6 +31,7 @@ _TAKE_LISTS = frozenset({"allow_media", "ids", "include_path", "plugins", "reaso
 _LISTS = list[Any] | str | int
 """Further forms of the options that configuration files may state as lists."""
 _LONGEST = 60
+_DEEPEST = 32
 
 
 class _Body(BaseModel):
@@ -91,6 +92,7 @@ def read_body(body: bytes) -> dict[str, Any]:
     """
     try:
         given = json.loads(body)
+        _check_depth(given)
         json.dumps(given, ensure_ascii=False, allow_nan=False).encode()  # no lone surrogates, no NaN
     except (ValueError, RecursionError) as error:
         raise InvalidBodyError([_detail(("body",), "json_invalid", f"the body is no JSON: {error}")]) from None
@@ -102,6 +104,19 @@ def read_body(body: bytes) -> dict[str, Any]:
     more = {name: getattr(read, name) for name in sorted(read.model_fields_set) if name not in shown}
     plain: dict[str, Any] = json.loads(json.dumps({**shown, **more}))
     return plain
+
+
+def _check_depth(given: Any) -> None:
+    """Raise ``ValueError`` for what is nested deeper than any option is."""
+    level = [given]
+    for _ in range(_DEEPEST):
+        level = [item for one in level if isinstance(one, dict | list) for item in _items(one)]
+    if level:
+        raise ValueError(f"it is nested more than {_DEEPEST} levels deep")
+
+
+def _items(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value
 
 
 def check_options(request: Mapping[str, Any]) -> None:

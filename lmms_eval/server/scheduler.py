@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.errors import JobStoreError, LmmsEvalError
+from lmms_eval.errors import BusyError, JobStoreError, LmmsEvalError
 from lmms_eval.server.command import Additions
 from lmms_eval.server.folder import Exit, JobFolder
 from lmms_eval.server.gpus import Room
@@ -26,6 +26,7 @@ from lmms_eval.server.worker import Worker
 log = logging.getLogger(__name__)
 POLL_S = 0.1
 _KILLING_S = 10.0
+_FULL_S = 30.0
 _PASSING = (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE)
 MOST_DEATHS = 3
 """Times that the processes of one job may be killed from outside before it is given up."""
@@ -43,6 +44,7 @@ class Plan:
         deletes_files: a job that leaves the list leaves no files.
         prefix: beginning of the names of the jobs' folders.
         grace_s: seconds in which a run that is told to end may do so.
+        most_queued: jobs that may wait.
     """
 
     jobs: Path
@@ -52,6 +54,7 @@ class Plan:
     deletes_files: bool = False
     prefix: str = ""
     grace_s: float = 30.0
+    most_queued: int = 10_000
 
 
 class Scheduler:
@@ -96,12 +99,15 @@ class Scheduler:
         """Store a job; it is started at once if there is room.
 
         Raises:
+            BusyError: as many jobs wait as may.
             RequestError: it never fits, or another request was submitted with the same key.
             LmmsEvalError: the disk does not take it.
         """
         self.plan.room.check(request)
         if key is not None and (earlier := self.store.by_key(key, request)) is not None:
             return earlier
+        if self.store.counts().get("queued", 0) >= self.plan.most_queued:
+            raise BusyError(f"{self.plan.most_queued} jobs wait (--max_queued_jobs)", _FULL_S)
         job_id = str(uuid.uuid4())
         folder = JobFolder(self.plan.jobs / f"{self.plan.prefix}{job_id}")
         created = now()

@@ -7,7 +7,8 @@ import os
 import httpx2
 
 from lmms_eval.models.openai.errors import retry_after
-from lmms_eval.server.calls import TOKEN_VARIABLE, Call, Reply
+from lmms_eval.server.calls import Call, Reply
+from lmms_eval.server.settings import TOKEN_VARIABLE
 
 PATIENCE_S = 60.0
 CONNECT_S = 10.0

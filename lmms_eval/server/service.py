@@ -45,7 +45,7 @@ class Service:
         except OSError as error:
             os.close(self._lock)
             raise UsageError(f"another server uses the folder {settings.folder}: give this one its own") from error
-        self.policy = Policy.of_places(settings.allow_paths, settings.allow_code)
+        self.policy = Policy.of(settings)
         self.store = open_store(settings.folder.absolute(), jobs)
         room = Room(settings.gpus, settings.parallel or max(1, len(settings.gpus)))
         additions = Additions(settings.include_paths, settings.plugins, settings.data_root)
@@ -59,6 +59,7 @@ class Service:
                 deletes_files=settings.delete_files,
                 prefix=settings.prefix,
                 grace_s=settings.grace,
+                most_queued=settings.max_queued_jobs,
             ),
         )
         self._names_lock = threading.Lock()
@@ -75,6 +76,7 @@ class Service:
         """Check and store a submission, given as JSON.
 
         Raises:
+            BusyError: as many jobs wait as may.
             RequestError: the body is wrong, asks for what is not allowed, or repeats a key with another request.
             LmmsEvalError: the disk does not take it.
         """

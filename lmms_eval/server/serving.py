@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 import signal
 import socket
 import threading
@@ -11,9 +12,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from lmms_eval.errors import MissingOptionalDependencyError, UsageError
-from lmms_eval.server.settings import LOOPBACK, ServerSettings
+from lmms_eval.http.guard import Guard, is_loopback
+from lmms_eval.http.rates import Rates
+from lmms_eval.server.settings import TOKEN_VARIABLE, ServerSettings
+from lmms_eval.utils.redaction import learn_secrets
 
 log = logging.getLogger(__name__)
+_GUESSES, _GUESSES_PER_S = 20, 0.2
+"""Wrong tokens of one client: at once, and each second from then on."""
 _EXTRA = "the server needs further packages: pip install 'lmms_eval[server]'"
 
 
@@ -31,24 +37,41 @@ def serve(settings: ServerSettings, told: Callable[[str], None] = log.info) -> N
     try:
         import uvicorn
 
+        from lmms_eval.http.connections import HEADER_BYTES, MOST_CONNECTIONS, BoundedConnection, allow_files
+        from lmms_eval.http.guarded import Guarded
         from lmms_eval.server.app import make_app
         from lmms_eval.server.service import Service
     except ImportError as error:
         raise MissingOptionalDependencyError(f"{_EXTRA} ({error})") from error
-    if settings.host not in LOOPBACK:
+    if not is_loopback(settings.host) and not settings.token:
         raise UsageError(
-            f"--host {settings.host}: this server knows no tokens, so it answers this machine alone; from another one "
-            "reach it through a tunnel (ssh -L 8000:localhost:8000 HOST)"
+            f"--host {settings.host}: whoever reaches this address could run evaluations: give a token "
+            f"(--token_file FILE, or {TOKEN_VARIABLE}), or leave the address out and reach the server through a "
+            "tunnel (ssh -L 8000:localhost:8000 HOST)"
         )
+    allow_files()
+    learn_secrets({"token": settings.token}, os.environ)
     with _bound(settings) as listener:
         host, port = listener.getsockname()[:2]
-        app = make_app(Service(settings))
+        app = Guarded(make_app(Service(settings)), guard_of(settings, port), failures=Rates(_GUESSES, _GUESSES_PER_S))
         config = uvicorn.Config(
-            app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=5, lifespan="on"
-        )
+            app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=5, lifespan="on",
+            ws="none", http=BoundedConnection, h11_max_incomplete_event_size=HEADER_BYTES,
+            limit_concurrency=MOST_CONNECTIONS, proxy_headers=False,
+        )  # fmt: skip
         told(f"listening on http://{f'[{host}]' if ':' in host else host}:{port}, jobs in {settings.folder.absolute()}")
         with _ending_quietly():
             uvicorn.Server(config).run(sockets=[listener])
+
+
+def guard_of(settings: ServerSettings, port: int) -> Guard:
+    """Make the rules by which a server answers."""
+    is_open = not is_loopback(settings.host)
+    own = {settings.host, socket.gethostname()} if is_open else set()
+    names = frozenset(name.lower().rstrip(".") for name in (*own, *settings.allow_hosts))
+    return Guard(
+        str(port), settings.token, writes=True, is_page=False, kind="the server", names=names, any_address=is_open
+    )
 
 
 @contextmanager

@@ -2,13 +2,44 @@
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from lmms_eval.errors import ConfigError
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
+log = logging.getLogger(__name__)
+
+TOKEN_VARIABLE = "LMMS_EVAL_SERVER_TOKEN"
+LEAST_TOKEN = 16
+"""Characters of a token."""
+
+
+def is_token(text: str) -> bool:
+    """Tell whether a text can be a token: long enough to be guessed by nobody, and fit for a header."""
+    return len(text) >= LEAST_TOKEN and text.isascii() and text.isprintable() and " " not in text
+
+
+def stated_token(file: str | None, environ: Mapping[str, str]) -> str:
+    """Read the token of a server from a file, or else from the environment; empty where neither names one.
+
+    Raises:
+        ConfigError: the file cannot be read or is empty.
+    """
+    if file is None:
+        return environ.get(TOKEN_VARIABLE, "").strip()
+    path = Path(file).expanduser()
+    try:
+        token, mode = path.read_text(encoding="utf-8").strip(), path.stat().st_mode
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"--token_file {file}: {getattr(error, 'strerror', None) or error}") from error
+    if not token:
+        raise ConfigError(f"--token_file {file}: it is empty")
+    if mode & 0o077:
+        log.warning("--token_file %s: other users of this machine may read it: chmod 600", file)
+    return token
 
 
 def default_folder() -> Path:
@@ -42,6 +73,15 @@ class ServerSettings:
     include_paths: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
     data_root: str | None = None
+    allow_uploads: bool = False
+    """Requests may send results elsewhere, with the keys of this server's environment."""
+    allow_hosts: tuple[str, ...] = ()
+    """Further names under which the server is asked."""
+    token: str = field(default="", repr=False)
+    """Whoever asks must give it; empty: this machine alone is answered."""
+    submissions_per_minute: int = 240
+    """Submissions that one client may make, on average; as many at once."""
+    max_queued_jobs: int = 10_000
     grace: float = 30.0
     """Seconds in which a run that is told to end may finish what is in flight; then it is killed."""
     leave_running: bool = False
@@ -58,6 +98,13 @@ class ServerSettings:
             raise ConfigError(f"grace: give seconds from 0 to an hour; got {self.grace:g}")
         if len(set(self.gpus)) != len(self.gpus):
             raise ConfigError(f"gpus: each stands once; got {','.join(self.gpus)}")
+        if self.submissions_per_minute < 1 or self.max_queued_jobs < 1:
+            raise ConfigError("submissions_per_minute, max_queued_jobs: give counts from 1 on")
+        if self.token and not is_token(self.token):
+            raise ConfigError(
+                f"token: give at least {LEAST_TOKEN} letters, digits and signs of ASCII, without spaces, such as "
+                "`openssl rand -hex 32` makes"
+            )
         if "/" in self.prefix or self.prefix.startswith("."):
             raise ConfigError(
                 f"the prefix of the jobs' folders is no path and does not begin with a dot; got {self.prefix!r}"

@@ -12,15 +12,13 @@ from starlette.routing import Mount
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lmms_eval.errors import LmmsEvalError
+from lmms_eval.http.guard import Guard
+from lmms_eval.http.guarded import Guarded, plain_answer
 from lmms_eval.server.app import make_app
 from lmms_eval.server.service import Service
 from lmms_eval.ui.desk import Desk
 from lmms_eval.ui.endpoints import routes
 from lmms_eval.ui.views import Views
-from lmms_eval.viewer.live.guard import Guard
-from lmms_eval.viewer.live.guarded import Guarded
-
-METHODS = ("GET", "HEAD", "POST", "DELETE")
 
 
 @contextmanager
@@ -36,7 +34,7 @@ def page_app(service: Service, guard: Guard, is_ending: Callable[[], bool] = lam
     with Views(guard, is_ending) as views:
         desk = Desk(service, guard, views)
         app.router.routes[:0] = [*routes(desk), Mount("/view/{job_id}", ViewOfJob(desk))]
-        yield Guarded(app, guard)
+        yield Guarded(app, guard, answer=plain_answer)
 
 
 class ViewOfJob:

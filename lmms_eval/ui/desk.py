@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 from lmms_eval.config.convert import argument_mapping
 from lmms_eval.config.option import RUNNING
 from lmms_eval.errors import LmmsEvalError, RequestError
+from lmms_eval.http.guard import Guard
 from lmms_eval.server.answers import NoJobError
 from lmms_eval.server.command import environment
 from lmms_eval.server.contents import Runs, page_of
@@ -34,7 +35,6 @@ from lmms_eval.ui.progress import JobsProgress
 from lmms_eval.ui.tasks import TaskChoices
 from lmms_eval.ui.views import Views
 from lmms_eval.utils.installed import package_version
-from lmms_eval.viewer.live.guard import Guard
 
 _CODE = ("allow_unsafe_code", "include_path", "plugins", "trust_remote_code")
 """Options that the server takes only when it was started with code allowed."""

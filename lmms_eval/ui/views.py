@@ -11,8 +11,8 @@ from pathlib import Path
 
 from starlette.types import ASGIApp
 
+from lmms_eval.http.guard import Guard
 from lmms_eval.viewer.live.app import live_app
-from lmms_eval.viewer.live.guard import Guard
 from lmms_eval.viewer.live.watch import Watch
 from lmms_eval.viewer.options import ReportOptions
 

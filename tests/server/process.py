@@ -31,6 +31,7 @@ class ServerProcess:
     variables: dict[str, str] = field(default_factory=dict)
     before: Callable[[], None] | None = None
     """Called in the process before the server starts."""
+    program: tuple[str, ...] = ("-m", "lmms_eval")
     process: subprocess.Popen[str] | None = None
     client: httpx.Client = field(default_factory=httpx.Client)
 
@@ -43,7 +44,7 @@ class ServerProcess:
             **self.variables,
             "PYTHONPATH": os.pathsep.join(path for path in paths if path),
         }
-        command = [sys.executable, "-m", "lmms_eval", "serve", "--port", "0", "--folder", str(self.folder)]
+        command = [sys.executable, *self.program, "serve", "--port", "0", "--folder", str(self.folder)]
         self.folder.mkdir(parents=True, exist_ok=True)
         with open(self.folder.parent / f"{self.folder.name}.log", "a") as log:
             self.process = subprocess.Popen(
@@ -58,7 +59,9 @@ class ServerProcess:
         line = self.process.stdout.readline()
         found = re.match(r"listening on (http://\S+),", line)
         assert found, (line, self.log)
-        self.client = httpx.Client(base_url=found[1], timeout=30, trust_env=False)
+        token = self.variables.get("LMMS_EVAL_SERVER_TOKEN")
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        self.client = httpx.Client(base_url=found[1], timeout=30, trust_env=False, headers=headers)
         self._wait_until_it_answers()
 
     def _wait_until_it_answers(self) -> None:

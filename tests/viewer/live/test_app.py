@@ -9,8 +9,8 @@ import httpx
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
+from lmms_eval.http.guard import Guard
 from lmms_eval.viewer.live.app import live_app
-from lmms_eval.viewer.live.guard import Guard
 from lmms_eval.viewer.live.watch import Watch
 from lmms_eval.viewer.options import ReportOptions
 from tests.results.following.records import Record

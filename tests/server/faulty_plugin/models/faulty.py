@@ -1,4 +1,4 @@
-"""A model that answers, hangs with children of its own, dies of a signal, or floods its log."""
+"""A model that answers, hangs with children of its own, dies of a signal, floods its log, or tells its environment."""
 
 from __future__ import annotations
 
@@ -34,6 +34,10 @@ class Faulty(lmms):
             for _ in range(self.megabytes << 10):
                 sys.stdout.write(LINE)
             sys.stdout.flush()
+        if self.mode == "leak":
+            print(dict(os.environ), file=sys.stderr, flush=True)
+        if self.mode == "raise":
+            raise RuntimeError(f"{os.environ['HF_TOKEN']} of {sys.executable}")
         if self.mode in ("hang", "stubborn"):
             self._hang()
         return [str(request.args[0]).partition("ANSWER=")[2] for request in requests]

@@ -1,0 +1,83 @@
+"""Connections that are bounded: in number, and in the time for which they may hold the server up."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import resource
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+HEADER_S = 10.0
+"""Seconds in which the head of a request has to come."""
+STALLED_S = 60.0
+"""Seconds in which a client has to take something of an answer."""
+MOST_CONNECTIONS = 1600
+"""From here on requests are answered with 503."""
+_DROPPED_FROM = 2048
+"""From here on connections are closed unread."""
+HEADER_BYTES = 16 << 10
+_FILES = 4096
+
+
+class BoundedConnection(H11Protocol):
+    """uvicorn's connection with the limits that it leaves to a proxy."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._deadline: asyncio.TimerHandle | None = None
+        self._stalled: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
+        super().connection_made(transport)
+        if len(self.connections) > _DROPPED_FROM:
+            transport.abort()
+        else:
+            self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._end_waiting()
+        self.resume_stalled()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._await_head()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._stalled is None:
+            self._stalled = self.loop.call_later(STALLED_S, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self.resume_stalled()
+
+    def resume_stalled(self) -> None:
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
+
+    def _await_head(self) -> None:
+        """Bound the time until the next request has begun; it runs on while a head comes byte by byte."""
+        has_begun = self.cycle is not None and not self.cycle.response_complete
+        if has_begun or self.conn.our_state is h11.ERROR:
+            self._end_waiting()
+        elif self._deadline is None:
+            self._deadline = self.loop.call_later(HEADER_S, self.transport.abort)
+
+    def _end_waiting(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
+def allow_files() -> None:
+    """Let this process open as many files as it may have connections, where the system lets it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
