@@ -49,7 +49,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back for a call.
+    """The answer to a call, or the reason for which there is none.
 
     Args:
         status: code of the answer; 0 if there is none, as the server cannot be reached.
@@ -172,7 +172,7 @@ def _content(call: Call, reply: Reply) -> dict[str, Any]:
 
 
 def _reason(value: Any, content: bytes) -> str:
-    """What a refusal says: a text, or the fields of the request that are wrong."""
+    """Tell the reason of a refusal: a text, or the fields of the request that are wrong."""
     detail = value.get("detail") if isinstance(value, dict) else None
     if isinstance(detail, str):
         return detail
