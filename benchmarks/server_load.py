@@ -43,7 +43,7 @@ def serve(arguments: list[str]) -> int:
         folder.reserve_exit()
         folder.write_exit(Exit(0, now()))
 
-    Worker.start = start  # type: ignore[method-assign,assignment]
+    Worker.start = start  # type: ignore[method-assign, assignment]
     return int(command(arguments))
 
 
