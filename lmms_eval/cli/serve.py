@@ -23,11 +23,12 @@ def run(arguments: Sequence[str]) -> int:
     configure_logging(given.verbosity)
     from lmms_eval.server.serving import serve
 
-    serve(_settings(given), emit)
+    serve(server_settings(given), emit)
     return 0
 
 
-def _settings(given: Namespace) -> ServerSettings:
+def server_settings(given: Namespace) -> ServerSettings:
+    """Read the flags of ``add_server_flags``. Raises ``ConfigError``."""
     from lmms_eval.server.settings import ServerSettings, default_folder
 
     return ServerSettings(
@@ -50,9 +51,15 @@ def _settings(given: Namespace) -> ServerSettings:
 
 def _parser() -> CommandParser:
     parser = command_parser("serve")
+    parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="default: %(default)s")
+    parser.add_argument("--port", type=int, default=8000, metavar="N", help="0: any that is free; default: %(default)s")
+    add_server_flags(parser)
+    return parser
+
+
+def add_server_flags(parser: CommandParser) -> None:
+    """Add the flags of a server, all but its address."""
     add = parser.add_argument
-    add("--host", default="127.0.0.1", metavar="ADDRESS", help="default: %(default)s")
-    add("--port", type=int, default=8000, metavar="N", help="0: any that is free; default: %(default)s")
     add("--folder", metavar="DIR", help="list of jobs and their files; default: ~/.local/share/lmms_eval/server")
     add("--gpus", metavar="N,N", help="GPUs that are given out to jobs, by their numbers")
     add("--parallel", type=int, metavar="N", help="jobs side by side; default: one for each GPU given out, else 1")
@@ -83,4 +90,3 @@ def _parser() -> CommandParser:
     from lmms_eval.config.options import LEVELS
 
     add("--verbosity", default="INFO", type=str.upper, choices=LEVELS, metavar="LEVEL")
-    return parser

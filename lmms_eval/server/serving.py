@@ -40,19 +40,19 @@ def serve(settings: ServerSettings, told: Callable[[str], None] = log.info) -> N
             f"--host {settings.host}: this server knows no tokens, so it answers this machine alone; from another one "
             "reach it through a tunnel (ssh -L 8000:localhost:8000 HOST)"
         )
-    with _bound(settings) as listener:
+    with bound(settings) as listener:
         host, port = listener.getsockname()[:2]
         app = make_app(Service(settings))
         config = uvicorn.Config(
             app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=5, lifespan="on"
         )
         told(f"listening on http://{f'[{host}]' if ':' in host else host}:{port}, jobs in {settings.folder.absolute()}")
-        with _ending_quietly():
+        with ending_quietly():
             uvicorn.Server(config).run(sockets=[listener])
 
 
 @contextmanager
-def _ending_quietly() -> Iterator[None]:
+def ending_quietly() -> Iterator[None]:
     """Have a signal that has ended the server end it and nothing else: uvicorn sends it once more at its end."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -65,7 +65,7 @@ def _ending_quietly() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _bound(settings: ServerSettings) -> socket.socket:
+def bound(settings: ServerSettings) -> socket.socket:
     """Take the address. Raises ``UsageError``."""
     place = f"{settings.host}:{settings.port}"
     try:

@@ -1,0 +1,69 @@
+"""``lmms-eval mcp`` (``lmms-eval-mcp``): evaluations as tools of assistants."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+
+from lmms_eval.cli.arguments import CommandParser, command_parser
+from lmms_eval.cli.output import complain
+from lmms_eval.cli.serve import add_server_flags, server_settings
+from lmms_eval.errors import UsageError
+
+_HTTP = ("http", "streamable-http")
+
+
+def run(arguments: Sequence[str]) -> int:
+    given = _parser().parse_args(list(arguments))
+    _check_transport(given)
+    from lmms_eval.utils.logging import configure_logging
+
+    configure_logging(given.verbosity)
+    from lmms_eval.server.mcp.serving import require_mcp, serve_http, serve_stdio
+
+    require_mcp()
+    from lmms_eval.server.mcp.application import make_server
+    from lmms_eval.server.mcp.jobs import Jobs, OwnJobs, ServerJobs, try_to_open
+    from lmms_eval.server.mcp.names import Names
+    from lmms_eval.server.mcp.tools import Toolbox
+
+    settings = server_settings(given)
+    if given.transport == "stdio":
+        settings = dataclasses.replace(settings, leave_running=True)
+    jobs: Jobs = ServerJobs(given.server) if given.server else OwnJobs(settings)
+    server = make_server(Toolbox(jobs, Names(settings.include_paths, settings.plugins)))
+    if given.transport == "stdio":
+        try_to_open(jobs)
+        serve_stdio(server, jobs)
+    else:
+        if isinstance(jobs, OwnJobs):
+            jobs.open()
+        serve_http(server, jobs, settings, complain)
+    return 0
+
+
+def main() -> int:
+    """Run the command as ``lmms-eval-mcp``."""
+    from lmms_eval.cli.main import main as entry
+
+    return entry(["mcp", *sys.argv[1:]])
+
+
+def _check_transport(given: Namespace) -> None:
+    if given.transport == "sse":
+        raise UsageError("--transport sse: the protocol has replaced it by streamable HTTP: --transport http")
+    if given.server and "://" not in given.server:
+        raise UsageError(f"--server {given.server}: give an address, such as http://localhost:8000")
+
+
+def _parser() -> CommandParser:
+    parser = command_parser("mcp")
+    add = parser.add_argument
+    add("--transport", default="stdio", choices=("stdio", *_HTTP, "sse"), metavar="stdio|http", help="default: stdio")
+    add("--host", default="127.0.0.1", metavar="ADDRESS", help="of http; default: %(default)s")
+    add("--port", type=int, default=8001, metavar="N", help="of http; 0: any that is free; default: %(default)s")
+    add("--server", metavar="URL", help="have an evaluation server that runs (lmms-eval serve) do the work")
+    add_server_flags(parser)
+    return parser

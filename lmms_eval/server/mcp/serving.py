@@ -1,0 +1,90 @@
+"""Serving the tools: over standard input and output to one client, over HTTP to several."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable
+from typing import Any
+
+from lmms_eval.errors import MissingOptionalDependencyError, UsageError
+from lmms_eval.server.mcp.jobs import Jobs
+from lmms_eval.server.settings import LOOPBACK, ServerSettings
+
+log = logging.getLogger(__name__)
+PATH = "/mcp"
+LARGEST_REQUEST = 1 << 20
+_EXTRA = "the server of tools needs the package mcp from release 2 on: pip install 'lmms_eval[mcp]'"
+
+
+def require_mcp() -> None:
+    """Raise ``MissingOptionalDependencyError`` where the package is missing or too old."""
+    try:
+        from mcp.server.transport_security import TransportSecuritySettings  # noqa: F401
+        from mcp.types import ToolAnnotations
+    except ImportError as error:
+        raise MissingOptionalDependencyError(f"{_EXTRA} ({error})") from error
+    if "read_only_hint" not in ToolAnnotations.model_fields:
+        raise MissingOptionalDependencyError(_EXTRA)
+
+
+def serve_stdio(server: Any, jobs: Jobs) -> None:
+    """Serve one client until it closes standard input. Runs go on then, and with every other end of the process."""
+    from mcp.server.stdio import stdio_server
+
+    async def serve() -> None:
+        # A thread that waits for standard input would hold up every gentler end.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        try:
+            async with stdio_server() as (reading, writing):
+                await server.run(reading, writing, server.create_initialization_options())
+        finally:
+            await jobs.close()
+
+    asyncio.run(serve())
+
+
+def serve_http(server: Any, jobs: Jobs, settings: ServerSettings, told: Callable[[str], None]) -> None:
+    """Serve clients over streamable HTTP until SIGINT or SIGTERM.
+
+    Raises:
+        UsageError: the address cannot be taken, or is none of this machine's own.
+    """
+    import uvicorn
+    from mcp.server.transport_security import TransportSecuritySettings
+
+    from lmms_eval.server.serving import bound, ending_quietly
+
+    check_address(settings)
+    with bound(settings) as listener:
+        host, port = listener.getsockname()[:2]
+        place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        app = server.streamable_http_app(
+            streamable_http_path=PATH,
+            max_request_body_size=LARGEST_REQUEST,
+            transport_security=TransportSecuritySettings(
+                enable_dns_rebinding_protection=True,
+                allowed_hosts=[place, f"localhost:{port}"],
+                allowed_origins=[],  # no page of any site asks
+            ),
+        )
+        config = uvicorn.Config(
+            app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=3, lifespan="on"
+        )
+        told(f"listening on http://{place}{PATH}")
+        try:
+            with ending_quietly():
+                uvicorn.Server(config).run(sockets=[listener])
+        finally:
+            asyncio.run(jobs.close())
+
+
+def check_address(settings: ServerSettings) -> None:
+    """Raise ``UsageError`` for an address at which others than this machine could ask."""
+    if settings.host not in LOOPBACK:
+        raise UsageError(
+            f"--host {settings.host}: this server knows no tokens, so it answers this machine alone; from another one "
+            "reach it through a tunnel (ssh -L 8001:localhost:8001 HOST)"
+        )
