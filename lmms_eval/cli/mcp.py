@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 from argparse import Namespace
 from collections.abc import Sequence
 
@@ -21,13 +20,13 @@ def run(arguments: Sequence[str]) -> int:
     from lmms_eval.utils.logging import configure_logging
 
     configure_logging(given.verbosity)
-    from lmms_eval.server.mcp.serving import require_mcp, serve_http, serve_stdio
+    from lmms_eval.server.tools.serving import require_mcp, serve_http, serve_stdio
 
     require_mcp()
-    from lmms_eval.server.mcp.application import make_server
-    from lmms_eval.server.mcp.jobs import Jobs, OwnJobs, ServerJobs, try_to_open
-    from lmms_eval.server.mcp.names import Names
-    from lmms_eval.server.mcp.tools import Toolbox
+    from lmms_eval.server.tools.application import make_server
+    from lmms_eval.server.tools.jobs import Jobs, OwnJobs, ServerJobs, try_to_open
+    from lmms_eval.server.tools.names import Names
+    from lmms_eval.server.tools.toolbox import Toolbox
 
     settings = server_settings(given)
     if given.transport == "stdio":
@@ -38,17 +37,8 @@ def run(arguments: Sequence[str]) -> int:
         try_to_open(jobs)
         serve_stdio(server, jobs)
     else:
-        if isinstance(jobs, OwnJobs):
-            jobs.open()
         serve_http(server, jobs, settings, complain)
     return 0
-
-
-def main() -> int:
-    """Run the command as ``lmms-eval-mcp``."""
-    from lmms_eval.cli.main import main as entry
-
-    return entry(["mcp", *sys.argv[1:]])
 
 
 def _check_transport(given: Namespace) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 from lmms_eval.config.convert import argument_text
 from lmms_eval.errors import EvaluationServerError, LmmsEvalError, RequestError, UnknownNameError, UsageError
 from lmms_eval.server.job import FINAL
-from lmms_eval.server.mcp.answers import ModelInfo, ModelList, RunResult, RunStatus, Score, TaskInfo, TaskList
-from lmms_eval.server.mcp.answers import TaskProgress as Progress
-from lmms_eval.server.mcp.arguments import (
+from lmms_eval.server.tools.answers import ModelInfo, ModelList, RunResult, RunStatus, Score, TaskInfo, TaskList
+from lmms_eval.server.tools.answers import TaskProgress as Progress
+from lmms_eval.server.tools.arguments import (
     CancelRun,
     Evaluate,
     GetModelInfo,
@@ -22,10 +22,10 @@ from lmms_eval.server.mcp.arguments import (
     ListModels,
     ListTasks,
 )
-from lmms_eval.server.mcp.bounds import told
-from lmms_eval.server.mcp.jobs import Jobs
-from lmms_eval.server.mcp.names import Names
-from lmms_eval.server.mcp.samples import read_samples
+from lmms_eval.server.tools.bounds import told
+from lmms_eval.server.tools.jobs import Jobs
+from lmms_eval.server.tools.names import Names
+from lmms_eval.server.tools.samples import read_samples
 
 Report = Callable[[float, float | None, str | None], Awaitable[None]]
 """Tells the caller how far it is: so much of how much, and a line."""

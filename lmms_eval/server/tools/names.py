@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval.server.mcp.answers import (
+from lmms_eval.server.policy import names_file
+from lmms_eval.server.tools.answers import (
     MetricInfo,
     ModelArgument,
     ModelInfo,
@@ -19,7 +20,6 @@ from lmms_eval.server.mcp.answers import (
     TaskList,
     TaskPart,
 )
-from lmms_eval.server.policy import names_file
 
 if TYPE_CHECKING:
     from lmms_eval.models.registry import ModelListing, ModelRegistry
@@ -44,7 +44,7 @@ class Names:
         self._lock = threading.Lock()
 
     def tasks(self, query: str, only: Sequence[str] | None = None) -> TaskList:
-        """Find groups, tags and tasks; those whose name holds the query first.
+        """Find groups, tags and tasks; those whose name begins with the query first, then those whose name holds it.
 
         Args:
             only: names that count, known here or not; ``None``: all that are known here.
@@ -54,7 +54,7 @@ class Names:
             known = {*self._catalogue.names()}
             asked = (name for name in only if name not in known and query.casefold() in name.casefold())
             lines += [TaskLine(name=name, kind="task") for name in asked]
-        lines.sort(key=lambda line: query.casefold() not in line.name.casefold())
+        lines.sort(key=lambda line: _rank(line.name.casefold(), query.casefold()))
         left_out = len(lines) - MOST_TASKS
         note = f"{left_out} of them are not listed: give a query" if left_out > 0 else ""
         return TaskList(tasks=lines[:MOST_TASKS], total=len(lines), note=note)
@@ -127,6 +127,11 @@ class Names:
             if word in tag.casefold() and tag not in known.tasks and tag not in known.groups:
                 yield TaskLine(name=tag, kind="tag", title=f"{len(known.members(tag))} tasks")
         yield from (_line(entry) for entry in search(known, Wanted(word=query)))
+
+
+def _rank(name: str, query: str) -> int:
+    """Order names by where they hold a query: as a whole, at their beginning, anywhere, nowhere."""
+    return 0 if name == query else 1 if name.startswith(query) else 2 if query in name else 3
 
 
 def _line(entry: Entry) -> TaskLine:

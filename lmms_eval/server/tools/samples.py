@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lmms_eval.server.mcp.answers import RunSample
-from lmms_eval.server.mcp.arguments import GetRunResult
-from lmms_eval.server.mcp.bounds import MOST_BYTES, cut, size
-from lmms_eval.server.mcp.jobs import Jobs
+from lmms_eval.server.tools.answers import RunSample
+from lmms_eval.server.tools.arguments import GetRunResult
+from lmms_eval.server.tools.bounds import MOST_BYTES, cut, size
+from lmms_eval.server.tools.jobs import Jobs
 
 _AT_ONCE = 50
 

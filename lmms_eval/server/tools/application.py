@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmms_eval.errors import LmmsEvalError
-from lmms_eval.server.mcp.answers import Answer
-from lmms_eval.server.mcp.arguments import Arguments, read
-from lmms_eval.server.mcp.bounds import told
-from lmms_eval.server.mcp.tools import Report, Toolbox
+from lmms_eval.server.tools.answers import Answer
+from lmms_eval.server.tools.arguments import Arguments, read
+from lmms_eval.server.tools.bounds import told
+from lmms_eval.server.tools.toolbox import Report, Toolbox
 from lmms_eval.utils.installed import package_version
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class Tool:
 
 def tools() -> tuple[Tool, ...]:
     """List the tools; the method of the toolbox that carries one out has its name."""
-    from lmms_eval.server.mcp import answers, arguments
+    from lmms_eval.server.tools import answers, arguments
 
     return (
         Tool(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from typing import Any
 
 from lmms_eval.errors import MissingOptionalDependencyError, UsageError
-from lmms_eval.server.mcp.jobs import Jobs
 from lmms_eval.server.settings import LOOPBACK, ServerSettings
+from lmms_eval.server.tools.jobs import Jobs, OwnJobs
 
 log = logging.getLogger(__name__)
 PATH = "/mcp"
@@ -39,7 +41,8 @@ def serve_stdio(server: Any, jobs: Jobs) -> None:
             signal.signal(number, signal.SIG_DFL)
         try:
             async with stdio_server() as (reading, writing):
-                await server.run(reading, writing, server.create_initialization_options())
+                with redirect_stdout(sys.stderr):  # what libraries print
+                    await server.run(reading, writing, server.create_initialization_options())
         finally:
             await jobs.close()
 
@@ -50,7 +53,7 @@ def serve_http(server: Any, jobs: Jobs, settings: ServerSettings, told: Callable
     """Serve clients over streamable HTTP until SIGINT or SIGTERM.
 
     Raises:
-        UsageError: the address cannot be taken, or is none of this machine's own.
+        UsageError: the address cannot be taken or is none of this machine's own, or the folder is another server's.
     """
     import uvicorn
     from mcp.server.transport_security import TransportSecuritySettings
@@ -73,6 +76,8 @@ def serve_http(server: Any, jobs: Jobs, settings: ServerSettings, told: Callable
         config = uvicorn.Config(
             app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=3, lifespan="on"
         )
+        if isinstance(jobs, OwnJobs):
+            jobs.open()
         told(f"listening on http://{place}{PATH}")
         try:
             with ending_quietly():
