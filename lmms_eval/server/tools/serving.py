@@ -60,7 +60,6 @@ def serve_http(server: Any, jobs: Jobs, settings: ServerSettings, told: Callable
 
     from lmms_eval.server.serving import bound, ending_quietly
 
-    check_address(settings)
     with bound(settings) as listener:
         host, port = listener.getsockname()[:2]
         place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -74,22 +73,36 @@ def serve_http(server: Any, jobs: Jobs, settings: ServerSettings, told: Callable
             ),
         )
         config = uvicorn.Config(
-            app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=3, lifespan="on"
+            guarded(app, settings),
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=3,
+            lifespan="on",
         )
         if isinstance(jobs, OwnJobs):
             jobs.open()
         told(f"listening on http://{place}{PATH}")
-        try:
-            with ending_quietly():
-                uvicorn.Server(config).run(sockets=[listener])
-        finally:
-            asyncio.run(jobs.close())
+
+        async def serve() -> None:
+            try:
+                await uvicorn.Server(config).serve(sockets=[listener])
+            finally:
+                await jobs.close()
+
+        with ending_quietly():
+            asyncio.run(serve())
 
 
-def check_address(settings: ServerSettings) -> None:
-    """Raise ``UsageError`` for an address at which others than this machine could ask."""
-    if settings.host not in LOOPBACK:
-        raise UsageError(
-            f"--host {settings.host}: this server knows no tokens, so it answers this machine alone; from another one "
-            "reach it through a tunnel (ssh -L 8001:localhost:8001 HOST)"
-        )
+def guarded(app: Any, settings: ServerSettings) -> Any:
+    """Return an application that answers those alone who may ask: this machine.
+
+    Raises:
+        UsageError: others could ask at this address.
+    """
+    if settings.host in LOOPBACK:
+        return app
+    raise UsageError(
+        f"--host {settings.host}: this server knows no tokens, so it answers this machine alone; from another one "
+        "reach it through a tunnel (ssh -L 8001:localhost:8001 HOST)"
+    )
