@@ -23,6 +23,7 @@ from lmms_eval.server.settings import ServerSettings
 log = logging.getLogger(__name__)
 _NOT_FOUND = 404
 _PATIENCE_S = 10.0
+_MOST_FOLLOWED = 32
 
 
 class NoRunError(UsageError):
@@ -142,6 +143,8 @@ class OwnJobs:
     def _look(self, job_id: str) -> Mapping[str, Any]:
         job = self._job(job_id)
         with self._lock:
+            if len(self._progress) >= _MOST_FOLLOWED:
+                self._progress.clear()  # their journals are read anew
             followed = self._progress.setdefault(job_id, JobProgress())
             told = followed.look(records(job, _folder(job)))
             if job.has_ended:

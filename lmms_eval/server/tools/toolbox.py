@@ -155,9 +155,8 @@ class Toolbox:
             status=status,
             is_being_cancelled=is_cancelled,
             message="it is being cancelled; ask again" if is_cancelled else _NEXT[status],
-            model=" ".join(
-                told(text) for text in (str(request["model"]), argument_text(request["model_args"])) if text
-            ),
+            model=told(str(request["model"])),
+            model_args=told(argument_text(request["model_args"])),
             tasks=[told(str(name)) for name in request["tasks"]],
             position_in_queue=job["position_in_queue"],
             created_at=job["created_at"],

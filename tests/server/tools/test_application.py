@@ -42,7 +42,7 @@ TOOLS = {
 def words(tmp_path: Path) -> list[str]:
     text_task(tmp_path / "tasks", 12)
     text_task(tmp_path / "tasks", 3, "bench_more")
-    own = ["--include_path", str(tmp_path / "tasks"), "--plugins", "faulty_plugin", "--grace", "3"]
+    own = ["--include_path", str(tmp_path / "tasks"), "--plugins", "faulty_plugin", "--grace", "1"]
     return ["--folder", str(tmp_path / "server"), "--parallel", "2", *own]
 
 

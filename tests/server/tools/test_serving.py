@@ -86,3 +86,15 @@ def test_usage(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stdout, message in done.stderr) == (2, "", True), done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("content", ["raise ImportError('absent')", "class FastMCP: pass"], ids=["absent", "release 1"])
+def test_the_package_is_asked_for(content: str, tmp_path: Path) -> None:
+    (tmp_path / "mcp").mkdir()
+    (tmp_path / "mcp" / "__init__.py").write_text(content)
+    path = f"{Path(__file__).parents[3]}:{tmp_path}"
+    done = subprocess.run(
+        command(), capture_output=True, text=True, env=environment() | {"PYTHONPATH": path}, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "pip install 'lmms_eval[mcp]'" in done.stderr and len(done.stderr.strip().splitlines()) == 1
