@@ -84,7 +84,9 @@ class GetRunResult(Arguments):
     run_id: _Name = Field(description="id of a run, as evaluate gave it")
     include_samples: bool = Field(default=False, description="tell samples too, task after task")
     sample_limit: int = Field(default=100, ge=1, le=MOST_SAMPLES, description="samples in the answer at most")
-    sample_offset: int = Field(default=0, ge=0, description="samples to pass over; next_offset of the answer before")
+    sample_offset: int = Field(
+        default=0, ge=0, le=10**9, description="samples to pass over; next_offset of the answer before"
+    )
 
 
 class CancelRun(Arguments):

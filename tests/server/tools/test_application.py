@@ -68,6 +68,8 @@ def test_a_session(transport: str, words: list[str]) -> None:
             await _names_are_told(session)
             await _a_run_is_read(session)
             await _refusals_say_what_to_do(session)
+            if transport == "stdio":
+                await _a_failed_run_says_why(session)
             await _a_long_run_is_cancelled(session, hanging["run_id"])
 
     asyncio.run(play())
@@ -153,6 +155,9 @@ async def _refusals_say_what_to_do(session: Session) -> None:
     assert "there are list_tasks" in await session.refusal("get_secrets")
     for name in ("../../jobs", "' OR 1=1 --", "\u202e\x1b[2J"):
         assert "there is no run" in await session.refusal("get_run_status", run_id=name)
+
+
+async def _a_failed_run_says_why(session: Session) -> None:
     wrong = await session.call("evaluate", model="faulty", tasks="bench_text", model_args="mode=die", mode="sync")
     assert wrong["status"] == "failed" and "SIGKILL" in wrong["error"] and str(Path.home()) not in wrong["error"]
     assert "failed: it has no scores" in await session.refusal("get_run_result", run_id=wrong["run_id"])
