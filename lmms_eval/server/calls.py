@@ -102,6 +102,21 @@ def job(job_id: str, what: str = "") -> Call:
     return Call("GET", f"/jobs/{quote(job_id, safe='')}{what}")
 
 
+def first_progress(lines: Sequence[str]) -> dict[str, Any]:
+    """Read the first lines of a job's events, which begin with its progress where there is any: what is known by task.
+
+    Raises:
+        EvaluationServerError: they are of another form.
+    """
+    if lines[:1] != ["event: progress"]:
+        return {}
+    try:
+        found: dict[str, Any] = orjson.loads(lines[1].removeprefix("data: "))["tasks"]
+    except (IndexError, KeyError, TypeError, orjson.JSONDecodeError) as error:
+        raise EvaluationServerError(f"the events of a job have another form than expected: {error!r}") from error
+    return found
+
+
 def cancellation(job_id: str) -> Call:
     return Call("DELETE", f"/jobs/{quote(job_id, safe='')}")
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, cast
 
@@ -120,6 +122,11 @@ class EvalClient:
 
     def get_job(self, job_id: str) -> Job:
         return self._ask(calls.job(job_id))
+
+    def progress(self, job_id: str) -> dict[str, Any]:
+        """Return by task the documents ``done`` and ``failed`` of a job that runs; empty before the first ones."""
+        with _told_as_errors(), self._http.stream("GET", calls.job(job_id, "/events").path) as reply:
+            return calls.first_progress(list(islice(reply.iter_lines(), 2)))
 
     def cancel_job(self, job_id: str) -> dict[str, Any]:
         return self._ask(calls.cancellation(job_id))
@@ -237,6 +244,17 @@ class AsyncEvalClient:
     async def get_job(self, job_id: str) -> Job:
         return await self._ask(calls.job(job_id))
 
+    async def progress(self, job_id: str) -> dict[str, Any]:
+        """Return by task the documents ``done`` and ``failed`` of a job that runs; empty before the first ones."""
+        lines: list[str] = []
+        with _told_as_errors():
+            async with self._http.stream("GET", calls.job(job_id, "/events").path) as reply:
+                async for line in reply.aiter_lines():
+                    lines.append(line)
+                    if len(lines) == 2:
+                        break
+        return calls.first_progress(lines)
+
     async def cancel_job(self, job_id: str) -> dict[str, Any]:
         return await self._ask(calls.cancellation(job_id))
 
@@ -290,6 +308,14 @@ class AsyncEvalClient:
                 reply = _reply(await self._http.send(_request(self._http, step)))
             except httpx2.TransportError as error:
                 reply = _no_reply(error)
+
+
+@contextmanager
+def _told_as_errors() -> Iterator[None]:
+    try:
+        yield
+    except httpx2.TransportError as error:
+        raise EvaluationServerError(f"no answer: {error}") from error
 
 
 def _limits(timeout: float | None) -> httpx2.Timeout:

@@ -186,8 +186,8 @@ class ServerJobs:
     async def samples(self, job_id: str, task: str | None, offset: int, limit: int) -> Mapping[str, Any]:
         return await self._client.samples(job_id, task, offset, limit)
 
-    async def progress(self, job_id: str) -> Mapping[str, Any]:  # noqa: ARG002 - of the contract
-        return {}
+    async def progress(self, job_id: str) -> Mapping[str, Any]:
+        return await self._client.progress(job_id)
 
     async def task_names(self) -> Sequence[str] | None:
         return await self._client.list_tasks()

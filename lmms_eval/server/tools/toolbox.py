@@ -108,9 +108,10 @@ class Toolbox:
             raise RequestError(f"run {asked.run_id} has ended: it is {job['status']}; there is nothing to cancel")
         await self.jobs.cancel(asked.run_id)
         found = await self._status(asked.run_id)
-        if found.status in ("queued", "running"):
-            found.message = "it is being cancelled; ask get_run_status until it has ended"
-        return found
+        if found.status in FINAL:
+            return found
+        text = "it is being cancelled; ask get_run_status until it has ended"
+        return found.model_copy(update={"is_being_cancelled": True, "message": text})
 
     async def _check_names(self, asked: Evaluate) -> None:
         try:

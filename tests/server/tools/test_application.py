@@ -20,6 +20,7 @@ from benchmarks.workload import text_task
 from lmms_eval.entrypoints import EvalClient
 from tests.server.process import exits, running_server
 from tests.server.tools.sessions import PATIENCE_S, Session, http_server, over_http, over_stdio
+from tests.servers.stub import StubServer
 
 pytestmark = pytest.mark.slow
 SECRET = "canary-7Hq22xP9"
@@ -231,7 +232,7 @@ def test_a_call_that_is_given_up_leaves_its_run(words: list[str]) -> None:
 def test_a_server_elsewhere_does_the_work(tmp_path: Path, words: list[str]) -> None:
     folder, *own = tmp_path / "server", *words[2:]
 
-    async def play(url: str) -> None:
+    async def play(url: str, asks_slowly: dict[str, Any]) -> None:
         async with over_stdio("--server", url, "--folder", str(folder)) as session:
             found = await session.call("list_tasks", query="bench_text")
             assert found["tasks"][0]["name"] == "bench_text"
@@ -242,7 +243,19 @@ def test_a_server_elsewhere_does_the_work(tmp_path: Path, words: list[str]) -> N
             page = await session.call("get_run_result", run_id=run["run_id"], include_samples=True)
             assert [sample["content"]["doc_id"] for sample in page["samples"]] == [0, 1]
             assert "there is no run" in await session.refusal("get_run_result", run_id="../health")
+            slow = await session.call("evaluate", **asks_slowly, mode="async")
+            running = await session.wait(slow["run_id"], "running")
+            while not running["progress"]:
+                running = await session.wait(slow["run_id"], "running")
+            assert running["progress"]["bench_text"]["done"] > 0
+            with EvalClient(url) as client:
+                assert client.progress(slow["run_id"])["bench_text"]["failed"] == 0
+            assert (await session.call("cancel_run", run_id=slow["run_id"]))["is_being_cancelled"]
+            await session.wait(slow["run_id"], "cancelled")
             assert "limit" in await session.refusal("evaluate", model="baseline", tasks=["bench_text"], limit=-3)
 
-    with running_server(folder, *own, PYTHONPATH=str(Path(__file__).parents[1])) as server:
-        asyncio.run(play(str(server.client.base_url)))
+    variables = {"PYTHONPATH": str(Path(__file__).parents[1])}
+    with StubServer(delay=0.5) as stub, running_server(folder, *own, "--allow_path", stub.url, **variables) as server:
+        model_args = {"model": "stub", "base_url": stub.url, "num_concurrent": 1}
+        asks_slowly = {"model": "openai", "tasks": ["bench_text"], "model_args": model_args}
+        asyncio.run(play(str(server.client.base_url), asks_slowly))
