@@ -73,7 +73,7 @@ def serve_http(server: Any, jobs: Jobs, settings: ServerSettings, told: Callable
             ),
         )
         config = uvicorn.Config(
-            guarded(app, settings),
+            guarded(app, settings, port),
             log_config=None,
             access_log=False,
             server_header=False,
@@ -94,8 +94,13 @@ def serve_http(server: Any, jobs: Jobs, settings: ServerSettings, told: Callable
             asyncio.run(serve())
 
 
-def guarded(app: Any, settings: ServerSettings) -> Any:
+def guarded(app: Any, settings: ServerSettings, port: int) -> Any:
     """Return an application that answers those alone who may ask: this machine.
+
+    Args:
+        app: the tools over HTTP.
+        settings: the server's.
+        port: the one that was taken.
 
     Raises:
         UsageError: others could ask at this address.
@@ -104,5 +109,5 @@ def guarded(app: Any, settings: ServerSettings) -> Any:
         return app
     raise UsageError(
         f"--host {settings.host}: this server knows no tokens, so it answers this machine alone; from another one "
-        "reach it through a tunnel (ssh -L 8001:localhost:8001 HOST)"
+        f"reach it through a tunnel (ssh -L {port}:localhost:{port} HOST)"
     )
