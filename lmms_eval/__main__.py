@@ -27,5 +27,11 @@ def ui() -> NoReturn:
     main()
 
 
+def mcp() -> NoReturn:
+    """Run ``lmms-eval mcp`` under its name of its own, the console script ``lmms-eval-mcp``."""
+    sys.argv.insert(1, "mcp")
+    main()
+
+
 if __name__ == "__main__":
     main()

@@ -64,7 +64,7 @@ COMMANDS = {
         Command("ui", "web page: choose, start and watch evaluations, compare their results", "ui"),
         Command("tui", "runs on the terminal's screen while they go on; --tui starts one", "tui"),
         Command("serve", "evaluation server: jobs over HTTP that survive it", "serve"),
-        Command("mcp", "tool server for assistants"),
+        Command("mcp", "evaluations as tools of assistants (Model Context Protocol)", "mcp"),
     )
 }
 """Commands by name, in the order of the help."""

@@ -24,11 +24,17 @@ def run(arguments: Sequence[str]) -> int:
 
     configure_logging(given.verbosity)
     from lmms_eval.server.serving import serve
+
+    serve(open_settings(given), emit)
+    return 0
+
+
+def open_settings(given: Namespace) -> ServerSettings:
+    """Make the settings of a server that may answer other machines, from the flags of ``add_address_flags`` too."""
     from lmms_eval.server.settings import stated_token
 
     token = stated_token(given.token_file, os.environ)
-    serve(replace(server_settings(given), token=token, allow_hosts=tuple(given.allow_host)), emit)
-    return 0
+    return replace(server_settings(given), token=token, allow_hosts=tuple(given.allow_host))
 
 
 def server_settings(given: Namespace) -> ServerSettings:
@@ -60,6 +66,13 @@ def _parser() -> CommandParser:
     parser = command_parser("serve")
     parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="default: %(default)s")
     parser.add_argument("--port", type=int, default=8000, metavar="N", help="0: any that is free; default: %(default)s")
+    add_address_flags(parser)
+    add_server_flags(parser)
+    return parser
+
+
+def add_address_flags(parser: CommandParser) -> None:
+    """Add the flags by which a server may answer other machines."""
     parser.add_argument(
         "--token_file",
         metavar="FILE",
@@ -72,8 +85,6 @@ def _parser() -> CommandParser:
         metavar="NAME",
         help="further name under which the server is asked; repeatable",
     )
-    add_server_flags(parser)
-    return parser
 
 
 def add_server_flags(parser: CommandParser) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast
 
 import httpx2
 
@@ -15,9 +15,12 @@ from lmms_eval.errors import EvaluationServerError
 from lmms_eval.server import calls
 from lmms_eval.server.calls import Call, Job, Reply, Talk
 from lmms_eval.server.download import Download
-from lmms_eval.server.job_events import ENDED_EARLY, SILENCE_S, Following, JobEvent
+from lmms_eval.server.job_events import ENDED_EARLY, SILENCE_S, Following, JobEvent, ProgressEvent
 from lmms_eval.server.scores import JobResults
 from lmms_eval.server.sending import PATIENCE_S, headers, limits, no_reply, reply, request
+
+if TYPE_CHECKING:
+    from lmms_eval.results.following.snapshot import Snapshot
 
 _T = TypeVar("_T")
 
@@ -71,6 +74,12 @@ class AsyncEvalClient:
     async def get_job(self, job_id: str) -> Job:
         return await self._ask(calls.job(job_id))
 
+    async def progress(self, job_id: str) -> Snapshot | None:
+        """Return the numbers of a job's run as they are now; ``None`` before it has any."""
+        async with aclosing(self.events(job_id)) as events:
+            first = await anext(events, None)  # where there is progress, events begin with it
+        return first.snapshot if isinstance(first, ProgressEvent) else None
+
     async def cancel_job(self, job_id: str) -> dict[str, Any]:
         return await self._ask(calls.cancellation(job_id))
 
@@ -95,7 +104,7 @@ class AsyncEvalClient:
         """
         return await self._ask(calls.samples(job_id, task, offset, limit, where))
 
-    async def events(self, job_id: str, last_event_id: str | None = None) -> AsyncIterator[JobEvent]:
+    async def events(self, job_id: str, last_event_id: str | None = None) -> AsyncGenerator[JobEvent, None]:
         """Go through the events of a job as ``EvalClient.events`` does."""
         following = Following(job_id, last_event_id or "", self._patience)
         while not following.has_ended:

@@ -6,11 +6,11 @@ They run on httpx2, which ``openai`` and ``huggingface_hub`` bring with them.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast
 
 import httpx2
 
@@ -18,9 +18,12 @@ from lmms_eval.errors import EvaluationServerError
 from lmms_eval.server import calls
 from lmms_eval.server.calls import Call, Job, Reply, Talk
 from lmms_eval.server.download import Download
-from lmms_eval.server.job_events import ENDED_EARLY, SILENCE_S, Following, JobEvent
+from lmms_eval.server.job_events import ENDED_EARLY, SILENCE_S, Following, JobEvent, ProgressEvent
 from lmms_eval.server.scores import JobResults
 from lmms_eval.server.sending import PATIENCE_S, headers, limits, no_reply, reply, request
+
+if TYPE_CHECKING:
+    from lmms_eval.results.following.snapshot import Snapshot
 
 _T = TypeVar("_T")
 
@@ -121,6 +124,12 @@ class EvalClient:
     def get_job(self, job_id: str) -> Job:
         return self._ask(calls.job(job_id))
 
+    def progress(self, job_id: str) -> Snapshot | None:
+        """Return the numbers of a job's run as they are now; ``None`` before it has any."""
+        with closing(self.events(job_id)) as events:
+            first = next(events, None)  # where there is progress, events begin with it
+        return first.snapshot if isinstance(first, ProgressEvent) else None
+
     def cancel_job(self, job_id: str) -> dict[str, Any]:
         return self._ask(calls.cancellation(job_id))
 
@@ -155,7 +164,7 @@ class EvalClient:
         """
         return self._ask(calls.samples(job_id, task, offset, limit, where))
 
-    def events(self, job_id: str, last_event_id: str | None = None) -> Iterator[JobEvent]:
+    def events(self, job_id: str, last_event_id: str | None = None) -> Generator[JobEvent, None, None]:
         """Go through the events of a job until it has ended: its states, the progress of its run, its log.
 
         A connection that is lost is made again, for ``patience`` seconds, and goes on behind the last event.

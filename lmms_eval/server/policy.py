@@ -144,7 +144,7 @@ class Policy:
     def _check_code(self, value: _Value) -> None:
         named = {key.strip().lower().lstrip("-").replace("-", "_") for key in value.place}
         is_code = bool(named & _CODE) or any(key.endswith(_CODE_ENDINGS) for key in named)
-        is_file = value.place[0] == "tasks" and isinstance(value.value, str) and _names_file(value.value)
+        is_file = value.place[0] == "tasks" and isinstance(value.value, str) and names_file(value.value)
         if (is_code or is_file) and value.value not in _OFF and not self.allows_code:
             raise RefusedRequestError(
                 f"{value.name}: it would run code that is not the server's; the server must be started with "
@@ -196,7 +196,8 @@ def _options() -> dict[str, Option]:
     return {option.name: option for option in options()}
 
 
-def _names_file(task: str) -> bool:
+def names_file(task: str) -> bool:
+    """Tell whether a task of a request is a file rather than a name."""
     return "/" in task or "\\" in task or task.lower().endswith(_TASK_FILES)
 
 

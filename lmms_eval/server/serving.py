@@ -10,12 +10,16 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from lmms_eval.errors import MissingOptionalDependencyError, UsageError
 from lmms_eval.http.guard import Guard, is_loopback
 from lmms_eval.http.rates import Rates
 from lmms_eval.server.settings import TOKEN_VARIABLE, ServerSettings
 from lmms_eval.utils.redaction import learn_secrets
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
 
 log = logging.getLogger(__name__)
 _GUESSES, _GUESSES_PER_S = 20, 0.2
@@ -38,30 +42,42 @@ def serve(settings: ServerSettings, told: Callable[[str], None] = log.info) -> N
         import uvicorn
 
         from lmms_eval.http.connections import HEADER_BYTES, MOST_CONNECTIONS, BoundedConnection, allow_files
-        from lmms_eval.http.guarded import Guarded
         from lmms_eval.server.app import make_app
         from lmms_eval.server.service import Service
     except ImportError as error:
         raise MissingOptionalDependencyError(f"{_EXTRA} ({error})") from error
-    if not is_loopback(settings.host) and not settings.token:
-        raise UsageError(
-            f"--host {settings.host}: whoever reaches this address could run evaluations: give a token "
-            f"(--token_file FILE, or {TOKEN_VARIABLE}), or leave the address out and reach the server through a "
-            "tunnel (ssh -L 8000:localhost:8000 HOST)"
-        )
+    check_token(settings)
     allow_files()
-    learn_secrets({"token": settings.token}, os.environ)
-    with _bound(settings) as listener:
+    with bound(settings) as listener:
         host, port = listener.getsockname()[:2]
-        app = Guarded(make_app(Service(settings)), guard_of(settings, port), failures=Rates(_GUESSES, _GUESSES_PER_S))
+        app = guarded(make_app(Service(settings)), settings, port)
         config = uvicorn.Config(
             app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=5, lifespan="on",
             ws="none", http=BoundedConnection, h11_max_incomplete_event_size=HEADER_BYTES,
             limit_concurrency=MOST_CONNECTIONS, proxy_headers=False,
         )  # fmt: skip
         told(f"listening on http://{f'[{host}]' if ':' in host else host}:{port}, jobs in {settings.folder.absolute()}")
-        with _ending_quietly():
+        with ending_quietly():
             uvicorn.Server(config).run(sockets=[listener])
+
+
+def check_token(settings: ServerSettings) -> None:
+    """Keep the token out of all that is written. Raises ``UsageError`` where others could ask, and there is none."""
+    if not is_loopback(settings.host) and not settings.token:
+        port = settings.port or "PORT"
+        raise UsageError(
+            f"--host {settings.host}: whoever reaches this address could run evaluations: give a token "
+            f"(--token_file FILE, or {TOKEN_VARIABLE}), or leave the address out and reach the server through a "
+            f"tunnel (ssh -L {port}:localhost:{port} HOST)"
+        )
+    learn_secrets({"token": settings.token}, os.environ)
+
+
+def guarded(app: ASGIApp, settings: ServerSettings, port: int) -> ASGIApp:
+    """Return an application that answers those alone who may ask."""
+    from lmms_eval.http.guarded import Guarded
+
+    return Guarded(app, guard_of(settings, port), failures=Rates(_GUESSES, _GUESSES_PER_S))
 
 
 def guard_of(settings: ServerSettings, port: int) -> Guard:
@@ -75,7 +91,7 @@ def guard_of(settings: ServerSettings, port: int) -> Guard:
 
 
 @contextmanager
-def _ending_quietly() -> Iterator[None]:
+def ending_quietly() -> Iterator[None]:
     """Have a signal that has ended the server end it and nothing else: uvicorn sends it once more at its end."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -88,7 +104,7 @@ def _ending_quietly() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _bound(settings: ServerSettings) -> socket.socket:
+def bound(settings: ServerSettings) -> socket.socket:
     """Take the address. Raises ``UsageError``."""
     place = f"{settings.host}:{settings.port}"
     try:

@@ -1,0 +1,60 @@
+"""``lmms-eval mcp`` (``lmms-eval-mcp``): evaluations as tools of assistants."""
+
+from __future__ import annotations
+
+import dataclasses
+from argparse import Namespace
+from collections.abc import Sequence
+
+from lmms_eval.cli.arguments import CommandParser, command_parser
+from lmms_eval.cli.output import complain
+from lmms_eval.cli.serve import add_address_flags, add_server_flags, open_settings
+from lmms_eval.errors import UsageError
+
+_HTTP = ("http", "streamable-http")
+
+
+def run(arguments: Sequence[str]) -> int:
+    given = _parser().parse_args(list(arguments))
+    _check_transport(given)
+    from lmms_eval.utils.logging import configure_logging
+
+    configure_logging(given.verbosity)
+    from lmms_eval.server.tools.serving import require_mcp, serve_http, serve_stdio
+
+    require_mcp()
+    from lmms_eval.server.tools.application import make_server
+    from lmms_eval.server.tools.jobs import Jobs, OwnJobs, ServerJobs, try_to_open
+    from lmms_eval.server.tools.names import Names
+    from lmms_eval.server.tools.toolbox import Toolbox
+
+    settings = open_settings(given)
+    if given.transport == "stdio":
+        settings = dataclasses.replace(settings, leave_running=True)
+    jobs: Jobs = ServerJobs(given.server) if given.server else OwnJobs(settings)
+    server = make_server(Toolbox(jobs, Names(settings.include_paths, settings.plugins)))
+    if given.transport == "stdio":
+        try_to_open(jobs)
+        serve_stdio(server, jobs)
+    else:
+        serve_http(server, jobs, settings, complain)
+    return 0
+
+
+def _check_transport(given: Namespace) -> None:
+    if given.transport == "sse":
+        raise UsageError("--transport sse: the protocol has replaced it by streamable HTTP: --transport http")
+    if given.server and "://" not in given.server:
+        raise UsageError(f"--server {given.server}: give an address, such as http://localhost:8000")
+
+
+def _parser() -> CommandParser:
+    parser = command_parser("mcp")
+    add = parser.add_argument
+    add("--transport", default="stdio", choices=("stdio", *_HTTP, "sse"), metavar="stdio|http", help="default: stdio")
+    add("--host", default="127.0.0.1", metavar="ADDRESS", help="of http; default: %(default)s")
+    add("--port", type=int, default=8001, metavar="N", help="of http; 0: any that is free; default: %(default)s")
+    add("--server", metavar="URL", help="have an evaluation server that runs (lmms-eval serve) do the work")
+    add_address_flags(parser)
+    add_server_flags(parser)
+    return parser

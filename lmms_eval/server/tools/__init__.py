@@ -1,0 +1,1 @@
+"""The server of tools: evaluations for assistants that speak the Model Context Protocol."""
