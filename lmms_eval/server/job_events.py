@@ -44,7 +44,7 @@ class ProgressEvent:
 
 @dataclass(frozen=True, slots=True)
 class LogEvent:
-    """What the log has grown by."""
+    """Lines that the log has grown by."""
 
     event_id: str
     text: str
