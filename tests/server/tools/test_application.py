@@ -245,9 +245,9 @@ def test_a_server_elsewhere_does_the_work(tmp_path: Path, words: list[str]) -> N
             assert "there is no run" in await session.refusal("get_run_result", run_id="../health")
             slow = await session.call("evaluate", **asks_slowly, mode="async")
             running = await session.wait(slow["run_id"], "running")
-            while not running["progress"]:
+            while not sum(task["done"] for task in running["progress"].values()):
                 running = await session.wait(slow["run_id"], "running")
-            assert running["progress"]["bench_text"]["done"] > 0
+            assert running["progress"]["bench_text"]["requested"] > running["progress"]["bench_text"]["done"] > 0
             with EvalClient(url) as client:
                 progress = client.progress(slow["run_id"])
                 assert progress is not None
