@@ -18,6 +18,7 @@ from lmms_eval.server.settings import TOKEN_VARIABLE, ServerSettings
 from lmms_eval.utils.redaction import learn_secrets
 
 log = logging.getLogger(__name__)
+METHODS = ("GET", "HEAD", "POST", "DELETE")
 _GUESSES, _GUESSES_PER_S = 20, 0.2
 """Wrong tokens of one client: at once, and each second from then on."""
 _EXTRA = "the server needs further packages: pip install 'lmms_eval[server]'"
@@ -38,7 +39,7 @@ def serve(settings: ServerSettings, told: Callable[[str], None] = log.info) -> N
         import uvicorn
 
         from lmms_eval.http.connections import HEADER_BYTES, MOST_CONNECTIONS, BoundedConnection, allow_files
-        from lmms_eval.http.guarded import Guarded
+        from lmms_eval.http.guarded import Guarded, json_answer
         from lmms_eval.server.app import make_app
         from lmms_eval.server.service import Service
     except ImportError as error:
@@ -53,7 +54,9 @@ def serve(settings: ServerSettings, told: Callable[[str], None] = log.info) -> N
     learn_secrets({"token": settings.token}, os.environ)
     with _bound(settings) as listener:
         host, port = listener.getsockname()[:2]
-        app = Guarded(make_app(Service(settings)), guard_of(settings, port), failures=Rates(_GUESSES, _GUESSES_PER_S))
+        app = Guarded(
+            make_app(Service(settings)), guard_of(settings, port), json_answer, Rates(_GUESSES, _GUESSES_PER_S)
+        )
         config = uvicorn.Config(
             app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=5, lifespan="on",
             ws="none", http=BoundedConnection, h11_max_incomplete_event_size=HEADER_BYTES,
@@ -69,7 +72,7 @@ def guard_of(settings: ServerSettings, port: int) -> Guard:
     is_open = not is_loopback(settings.host)
     own = {settings.host, socket.gethostname()} if is_open else set()
     names = frozenset(name.lower().rstrip(".") for name in (*own, *settings.allow_hosts))
-    return Guard(str(port), settings.token, writes=True, is_page=False, names=names, any_address=is_open)
+    return Guard(str(port), settings.token, "serve", METHODS, is_page=False, names=names, any_address=is_open)
 
 
 @contextmanager
