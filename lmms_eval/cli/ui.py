@@ -21,6 +21,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         from lmms_eval.http.guard import Guard
         from lmms_eval.server.service import Service
+        from lmms_eval.server.serving import METHODS
         from lmms_eval.ui.app import page_app
         from lmms_eval.viewer.live.serving import HOST, ViewServer, listen
     except ModuleNotFoundError as error:
@@ -32,7 +33,7 @@ def run(arguments: Sequence[str]) -> int:
         given.port = listening.getsockname()[1]
         service = Service(server_settings(given))
         server = ViewServer(listening)
-        guard = Guard(str(given.port), writes=True, command="lmms-eval ui", kind="the page")
+        guard = Guard(str(given.port), command="ui", methods=METHODS)
         service.start()
         try:
             address = f"http://{HOST}:{given.port}/?{guard.token}"

@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _OF_THIS_PAGE = frozenset({"same-origin", "none"})
-_METHODS = frozenset({"GET", "HEAD", "POST", "DELETE"})
 _BEARER = "bearer "
 
 
@@ -40,10 +39,9 @@ class Guard:
     Args:
         name: tells the cookie from those of other servers on this machine, which all get it: the port.
         token: whoever asks must give it; where it is empty, nobody must.
-        writes: requests that change something are answered too, if they come from a page of this server, or bear the
-            token in a header, which no page of another site can send.
-        command: has printed the address with the token, for messages.
-        kind: names the server in messages.
+        command: the command of ``lmms-eval`` that serves.
+        methods: what may be asked for. Requests that change something must come from a page of this server, as JSON,
+            or bear the token in a header, which no page of another site can send.
         is_page: browsers bring the token too: first as the whole query of an address, then in a cookie.
         names: of this machine, beside those of loopback.
         any_address: every address in numbers counts as this machine's: rebinding takes a name.
@@ -51,16 +49,15 @@ class Guard:
 
     name: str
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
-    writes: bool = False
-    command: str = "lmms-eval view"
+    command: str = "view"
+    methods: tuple[str, ...] = ("GET", "HEAD")
     is_page: bool = True
-    kind: str = "the view"
     names: frozenset[str] = frozenset()
     any_address: bool = False
 
     @property
     def cookie(self) -> str:
-        return f"lmms_view_{self.name}"
+        return f"lmms_{self.command}_{self.name}"
 
     @property
     def set_cookie(self) -> str:
@@ -71,13 +68,13 @@ class Guard:
         """Check a request; header names are in small letters."""
         host = headers.get("host", "")
         if not self._is_name(_host(f"//{host}")):
-            return Refusal(403, f"{self.kind} answers under the names of this machine only: {self._known_names}")
+            return Refusal(403, f"{self._kind} answers under the names of this machine only: {self._known_names}")
         origin = headers.get("origin")
         if origin is not None and not _is_origin(origin, host):
-            return Refusal(403, f"{self.kind} answers no pages of other origins")
+            return Refusal(403, f"{self._kind} answers no pages of other origins")
+        if method not in self.methods:
+            return Refusal(405, f"{self._kind} answers {', '.join(self.methods)} only")
         is_reading = method in ("GET", "HEAD")
-        if not is_reading and not (self.writes and method in _METHODS):
-            return Refusal(405, f"{self.kind} can only be read" if not self.writes else "there is no such method here")
         given = headers.get("authorization", "")
         if given[: len(_BEARER)].lower() == _BEARER and self.is_token(given[len(_BEARER) :].strip()):
             return None
@@ -85,12 +82,16 @@ class Guard:
         if self.is_page and is_reading and self.is_token(query):
             return None
         if headers.get("sec-fetch-site", "none") not in _OF_THIS_PAGE:
-            return Refusal(403, f"{self.kind} answers no pages of other sites")
+            return Refusal(403, f"{self._kind} answers no pages of other sites")
         refusal = self._refuses_reader(headers, is_guess=bool(given))
         return refusal if refusal is not None or is_reading else self._refuses_writing(method, headers)
 
     def is_token(self, text: str) -> bool:
         return bool(self.token) and hmac.compare_digest(text.encode("utf-8", "replace"), self.token.encode())
+
+    @property
+    def _kind(self) -> str:
+        return f"the {self.command}" if self.is_page else "the server"
 
     @property
     def _known_names(self) -> str:
@@ -109,7 +110,9 @@ class Guard:
         if self.is_page:
             if self.is_token(_cookie(headers.get("cookie", ""), self.cookie)):
                 return None
-            return Refusal(403, f"open the address that {self.command} has printed: it holds a token", is_guess)
+            return Refusal(
+                403, f"open the address that lmms-eval {self.command} has printed: it holds a token", is_guess
+            )
         if is_guess:
             return Refusal(401, "this is not the token of the server", is_guess=True)
         return Refusal(401, "the server needs its token: Authorization: Bearer TOKEN")

@@ -21,17 +21,16 @@ _SAFE = {
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
 }
 _HEAD_BYTES = 32 << 10
-_HEADERS = {401: {"www-authenticate": "Bearer"}, 405: {"allow": "GET, HEAD"}}
 
 
 def plain_answer(refusal: Refusal) -> Response:
     """Answer a refused request of a browser."""
-    return PlainTextResponse(f"{refusal.text}\n", refusal.status, _HEADERS.get(refusal.status))
+    return PlainTextResponse(f"{refusal.text}\n", refusal.status)
 
 
 def json_answer(refusal: Refusal) -> Response:
     """Answer a refused request of a program."""
-    return JSONResponse({"detail": refusal.text}, refusal.status, _HEADERS.get(refusal.status))
+    return JSONResponse({"detail": refusal.text}, refusal.status)
 
 
 class Guarded:
@@ -48,7 +47,7 @@ class Guarded:
         self,
         app: ASGIApp,
         guard: Guard,
-        answer: Callable[[Refusal], Response] = json_answer,
+        answer: Callable[[Refusal], Response] = plain_answer,
         failures: Rates | None = None,
     ) -> None:
         self._app, self._guard, self._answer, self._failures = app, guard, answer, failures
@@ -90,4 +89,9 @@ class Guarded:
             return None
         if refusal.is_guess and self._failures is not None:
             self._failures.take(client)
-        return self._answer(refusal)
+        answer = self._answer(refusal)
+        if refusal.status == 405:
+            answer.headers["allow"] = ", ".join(self._guard.methods)
+        elif refusal.status == 401:
+            answer.headers["www-authenticate"] = "Bearer"
+        return answer

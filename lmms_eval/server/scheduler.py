@@ -121,6 +121,7 @@ class Scheduler:
         if not submission.is_new:
             shutil.rmtree(folder.path, ignore_errors=True)
         self._claim()
+        self._wake.set()
         return submission
 
     def cancel(self, job_id: str) -> Job | None:
@@ -170,7 +171,6 @@ class Scheduler:
                     claimed = self.store.get(job.job_id)
                     assert claimed is not None
                     self._workers[job.job_id] = self._worker(claimed)
-        self._wake.set()
 
     def _start_all(self) -> None:
         for worker in [*self._workers.values()]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 log = logging.getLogger(__name__)
+METHODS = ("GET", "HEAD", "POST", "DELETE")
 _GUESSES, _GUESSES_PER_S = 20, 0.2
 """Wrong tokens of one client: at once, and each second from then on."""
 _EXTRA = "the server needs further packages: pip install 'lmms_eval[server]'"
@@ -75,9 +76,9 @@ def check_token(settings: ServerSettings) -> None:
 
 def guarded(app: ASGIApp, settings: ServerSettings, port: int) -> ASGIApp:
     """Return an application that answers those alone who may ask."""
-    from lmms_eval.http.guarded import Guarded
+    from lmms_eval.http.guarded import Guarded, json_answer
 
-    return Guarded(app, guard_of(settings, port), failures=Rates(_GUESSES, _GUESSES_PER_S))
+    return Guarded(app, guard_of(settings, port), json_answer, Rates(_GUESSES, _GUESSES_PER_S))
 
 
 def guard_of(settings: ServerSettings, port: int) -> Guard:
@@ -85,9 +86,7 @@ def guard_of(settings: ServerSettings, port: int) -> Guard:
     is_open = not is_loopback(settings.host)
     own = {settings.host, socket.gethostname()} if is_open else set()
     names = frozenset(name.lower().rstrip(".") for name in (*own, *settings.allow_hosts))
-    return Guard(
-        str(port), settings.token, writes=True, is_page=False, kind="the server", names=names, any_address=is_open
-    )
+    return Guard(str(port), settings.token, "serve", METHODS, is_page=False, names=names, any_address=is_open)
 
 
 @contextmanager
@@ -108,10 +107,11 @@ def bound(settings: ServerSettings) -> socket.socket:
     """Take the address. Raises ``UsageError``."""
     place = f"{settings.host}:{settings.port}"
     try:
-        family, kind, _, _, address = socket.getaddrinfo(
+        # With the protocol named, asyncio sends small answers at once; else they wait for the client's 40 ms.
+        family, kind, protocol, _, address = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        listener = socket.socket(family, kind)
+        listener = socket.socket(family, kind, protocol)
     except OSError as error:
         raise UsageError(f"{place}: no address of this machine: {error}") from error
     try:

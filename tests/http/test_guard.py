@@ -58,16 +58,9 @@ def test_the_token_is_new_each_time_and_never_shown() -> None:
     assert "SameSite=Strict" in one.set_cookie
 
 
-SERVER = Guard(
-    "1",
-    "a-secret-token",
-    writes=True,
-    is_page=False,
-    kind="the server",
-    names=frozenset({"eval.lab"}),
-    any_address=True,
-)
-OPEN = Guard("1", "", writes=True, is_page=False, kind="the server")
+METHODS = ("GET", "HEAD", "POST", "DELETE")
+SERVER = Guard("1", "a-secret-token", methods=METHODS, is_page=False, names=frozenset({"eval.lab"}), any_address=True)
+OPEN = Guard("1", "", methods=METHODS, is_page=False)
 BEARER = {"authorization": "Bearer a-secret-token"}
 JSON = {"content-type": "application/json; charset=utf-8"}
 
@@ -115,12 +108,13 @@ def test_only_wrong_tokens_are_guesses() -> None:
 
 
 def test_a_page_that_writes() -> None:
-    page = Guard("8000", "secret-token", writes=True, command="lmms-eval ui", kind="the page")
-    good = {**KNOWN, **JSON, "origin": "http://127.0.0.1:8000"}
+    page = Guard("8000", "secret-token", methods=METHODS, command="ui")
+    known = {**HOST, "cookie": "lmms_ui_8000=secret-token"}
+    good = {**known, **JSON, "origin": "http://127.0.0.1:8000"}
     assert page.refuses("POST", good, "") is None
     for headers, status in (
         ({**good, "content-type": "text/plain"}, 415),
-        ({**KNOWN, **JSON}, 403),
+        ({**known, **JSON}, 403),
         ({**good, "cookie": ""}, 403),
     ):
         refusal = page.refuses("POST", headers, "secret-token")

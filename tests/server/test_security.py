@@ -139,7 +139,7 @@ def test_nothing_without_the_token(guarded: ServerProcess, path: str) -> None:
         ({}, path),
         ({}, f"{path}?{TOKEN}"),
         ({}, f"{path}?token={TOKEN}"),
-        ({"cookie": f"lmms_view_{_port(guarded)}={TOKEN}"}, path),
+        ({"cookie": f"lmms_serve_{_port(guarded)}={TOKEN}"}, path),
         ({"authorization": f"Basic {TOKEN}"}, path),
         ({"authorization": f"Bearer {TOKEN}x"}, path),
     ):

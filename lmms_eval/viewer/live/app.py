@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from lmms_eval.http.guard import Guard
-from lmms_eval.http.guarded import Guarded, plain_answer
+from lmms_eval.http.guarded import Guarded
 from lmms_eval.viewer.live.pieces import PieceError
 from lmms_eval.viewer.live.watch import Watch
 from lmms_eval.viewer.page import SCRIPT, STYLE, bundle, live_page, live_policy
@@ -43,7 +43,7 @@ def live_app(watch: Watch, guard: Guard, is_ending: Callable[[], bool] = lambda:
         Route("/data/{name}.json", view.piece),
         Route("/media/{name}", view.medium),
     ]
-    return Starlette(routes=routes, middleware=[Middleware(Guarded, guard=guard, answer=plain_answer)])
+    return Starlette(routes=routes, middleware=[Middleware(Guarded, guard=guard)])
 
 
 class _View:
