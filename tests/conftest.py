@@ -2,7 +2,9 @@
 
 import logging
 import os
+import shutil
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -52,3 +54,18 @@ def _restore_logging() -> None:
     handlers, level, propagate = _LOGGING
     _OWN_LOGGER.handlers[:], _OWN_LOGGER.propagate = handlers, propagate
     _OWN_LOGGER.setLevel(level)  # also forgets what loggers below remember of it
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """A headless Chromium for all tests of a process: its driver keeps the event loop of the thread."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="pages are looked at with playwright: extra dev")
+    found = next(
+        (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+    )
+    if found is None:
+        pytest.skip("pages are looked at in Chromium: apt-get install chromium")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()

@@ -227,7 +227,8 @@ def test_flipped_bits_of_a_run_change_no_number_and_stop_no_start(tmp_path: Path
     (folder / "owner.json").write_text(json.dumps({"host": os.uname().nodename, "pid": 2**22 + 1, "started": "1"}))
     draw = random.Random(12)
     whole = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in (".json", ".jsonl")}
-    assert whole.keys() == {"owner.json", "responses-0.jsonl", "run.json", "scores-0.jsonl", "shown.json"}
+    read = {"outline.json", "owner.json", "responses-0.jsonl", "run.json", "scores-0.jsonl", "shown.json"}
+    assert whole.keys() == read
     for name, data in whole.items():
         for _ in range(3):
             changed = bytearray(data)

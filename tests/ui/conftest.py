@@ -18,9 +18,7 @@ import httpx
 import pytest
 
 from tests.servers.stub import ROOT
-from tests.viewer.conftest import chromium, write_task
-
-__all__ = ["chromium"]
+from tests.viewer.conftest import write_task
 
 SLOW = """
 import time

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,8 @@ def driven(folder: Path, step: Step, **more: Any) -> RunsScreen:
 
     with Watch(folder, ReportOptions(media="none")) as watch:
         screen = RunsScreen(watch, **more)
-        asyncio.run(drive(screen))
+        with ThreadPoolExecutor(1) as apart:  # a browser of other tests has the event loop of this thread
+            apart.submit(asyncio.run, drive(screen)).result()
     return screen
 
 
