@@ -9,7 +9,7 @@ SHELL := /bin/bash
 ENGINES_VENV ?= .venv-engines
 ENGINES := $(ENGINES_VENV)/bin
 
-.PHONY: demo test test-engines viewer screenshots lint clean
+.PHONY: demo test test-slow test-engines viewer screenshots lint clean
 
 $(VENV)/.ready-%: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || { echo "Making an environment in $(VENV)"; $(PYTHON) -m venv $(VENV); }
@@ -25,7 +25,11 @@ demo: $(VENV)/.ready-metrics,plots
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/.ready-dev
-	$(BIN)/python -m pytest -q -n 2
+	$(BIN)/python -m pytest -q -n 2 -m "not slow"
+
+# What takes long (tests/slow.txt): kills of servers and clusters, pages driven through whole runs, trained models.
+test-slow: $(VENV)/.ready-dev
+	$(BIN)/python -m pytest -q -n 2 -m slow
 
 # Every package is named: what vLLM asks for beyond them (torchaudio, torchcodec) has no build that fits torch's for CPUs.
 $(ENGINES_VENV)/.ready: constraints-engines.txt pyproject.toml

@@ -4,6 +4,7 @@ import logging
 import os
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +22,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--fuzz", action="store_true", help="10,000 cases per property instead of 200 (minutes, not seconds)"
     )
+
+
+SLOW = Path(__file__).with_name("slow.txt")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that only ``make test-slow`` runs."""
+    slow = tuple(line for line in SLOW.read_text().splitlines() if line and not line.startswith("#"))
+    for item in items:
+        if item.nodeid.startswith(slow):
+            item.add_marker("slow")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -12,7 +12,6 @@ import pytest
 LOOP = Path(__file__).parents[1] / "examples" / "training_loop.py"
 
 
-@pytest.mark.slow
 def test_each_checkpoint_gets_its_score(tmp_path: Path) -> None:
     pytest.importorskip("fastapi", reason="the extra server")
     out = tmp_path / "out"

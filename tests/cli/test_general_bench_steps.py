@@ -201,7 +201,6 @@ def test_the_script_with_right_replies(tmp_path: Path) -> None:
     assert levels(tmp_path / "out", "Org__Gold") == found
 
 
-@pytest.mark.slow
 def test_the_script_with_the_model_of_the_package(tmp_path: Path) -> None:
     root = copied(tmp_path / "data", DEFECTS, SPORTS)
     names = "general_bench_nlp_code_defect_detection,general_bench_image_comprehension_sports_image_classification"

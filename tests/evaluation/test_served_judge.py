@@ -128,7 +128,6 @@ def test_a_run_that_is_killed_takes_its_judge_along(tmp_path: Path) -> None:
     assert ended(running)
 
 
-@pytest.mark.slow
 def test_transformers_serves_a_judge_for_real(tmp_path: Path) -> None:
     if not all(map(importlib.util.find_spec, ("fastapi", "uvicorn"))):
         pytest.skip("transformers serve needs fastapi and uvicorn")

@@ -9,15 +9,12 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
-
 from benchmarks.workload import results_of, text_task
 from tests.servers.stub import StubServer
 
 DOCUMENTS, CONCURRENCY = 120, 4
 
 
-@pytest.mark.slow
 def test_a_killed_run_spends_no_more_than_its_budget_and_what_was_in_flight(tmp_path: Path) -> None:
     name = text_task(tmp_path / "tasks", DOCUMENTS)
     with StubServer(delay=0.02) as server:

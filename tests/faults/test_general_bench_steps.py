@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.faults.command import results
 from tests.faults.general_bench_kit import CHOICES, FLOOD, RAIN, TASKS, lines_of, many, workbook_cells
 from tests.servers.stub import StubServer
@@ -91,7 +89,6 @@ def killed(command: list[str]) -> Iterator[Callable[[Callable[[], bool]], None]]
         process.wait()
 
 
-@pytest.mark.slow
 def test_kills_in_both_steps_change_nothing(tmp_path: Path) -> None:
     whole, other = place(tmp_path / "whole"), place(tmp_path / "other")
     with StubServer() as server:

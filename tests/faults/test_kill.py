@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from benchmarks.kill_resume import CONCURRENCY, DOCUMENTS, kill_once, uninterrupted
 from benchmarks.workload import text_task
 
 
-@pytest.mark.slow
 def test_a_killed_run_goes_on_and_ends_the_same(tmp_path: Path) -> None:
     text_task(tmp_path / "tasks", DOCUMENTS)
     whole, seconds = uninterrupted(tmp_path)

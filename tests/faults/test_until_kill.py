@@ -50,7 +50,6 @@ def asked(out: Path) -> set[str]:
     return {line["id"] for line in journal(out)}
 
 
-@pytest.mark.slow
 def test_a_killed_run_comes_to_the_same_end(work: Path) -> None:
     with StubServer(delay=0.15) as server:
         code, _, err = ended(begin(work, server.url, *UNTIL, out="whole", concurrent=CONCURRENT))

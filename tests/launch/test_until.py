@@ -106,7 +106,6 @@ def test_controls_are_shared_by_processes(tmp_path: Path) -> None:
     assert len(journals) == 2 and all(path.stat().st_size for path in journals)
 
 
-@pytest.mark.slow
 def test_processes_in_lockstep_stop_at_the_same_block(work: Path) -> None:
     pytest.importorskip("torch")
     from tests.launch.test_lockstep import ROOT, environment

@@ -51,7 +51,6 @@ def evaluate(out: Path, batch_size: int) -> dict[str, Any]:
     return {"macro_mean": macro_mean, "samples": rows}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("batch_size", [1, 8])
 def test_every_answer_and_the_macro_mean_are_the_stored_ones(tmp_path: Path, batch_size: int) -> None:
     stored = json.loads(STORED.read_text())

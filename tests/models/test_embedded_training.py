@@ -86,7 +86,6 @@ def test_cases_are_encoded_as_the_processor_does(training: dict[str, Any]) -> No
         assert (asked["pixel_values"] - fed["pixel_values"]).abs().max() < 0.02
 
 
-@pytest.mark.slow
 def test_one_command_trains_a_model_that_loads_and_answers(tmp_path: Path) -> None:
     from safetensors.torch import load_file
 

@@ -22,7 +22,6 @@ from lmms_eval.storage.run_folder import start_time
 from tests.server.process import ServerProcess, running_server
 from tests.servers.stub import StubServer
 
-pytestmark = pytest.mark.slow
 PLUGIN = Path(__file__).parent
 
 

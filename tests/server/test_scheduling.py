@@ -12,7 +12,6 @@ import pytest
 from benchmarks.workload import text_task
 from tests.server.process import ServerProcess, running_server
 
-pytestmark = pytest.mark.slow
 PLUGIN = Path(__file__).parent
 
 

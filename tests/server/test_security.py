@@ -25,7 +25,6 @@ from lmms_eval.server.events import MOST_STREAMS
 from lmms_eval.server.requests import body_type
 from tests.server.process import ROOT, ServerProcess, running_server
 
-pytestmark = pytest.mark.slow
 PLUGIN = Path(__file__).parent
 CANARY = "canary-7Yq20xVb"
 KEYS = ("OPENAI_API_KEY", "HF_TOKEN", "ANTHROPIC_API_KEY", "WANDB_API_KEY", "AWS_SECRET_ACCESS_KEY", "LAB_PASSWORD")

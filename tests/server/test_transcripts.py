@@ -55,7 +55,6 @@ def _ask(server: ServerProcess, record: dict[str, Any], names: dict[str, str], m
     return server.client.request(method, place, json=body)
 
 
-@pytest.mark.slow
 def test_every_recorded_exchange_is_repeated(tmp_path: Path) -> None:
     records = [json.loads(line) for line in RECORDS.read_text().splitlines()]
     assert len(records) >= 9

@@ -22,7 +22,6 @@ from tests.server.process import exits, running_server
 from tests.server.tools.sessions import PATIENCE_S, Session, http_server, over_http, over_stdio
 from tests.servers.stub import StubServer
 
-pytestmark = pytest.mark.slow
 SECRET = "canary-7Hq22xP9"
 TOOLS = {
     "list_tasks": {"query"},
