@@ -3,6 +3,7 @@
 import logging
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Also in xdist's processes, whose command line does not hold the flag."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell that starts the tests in the background ignores it, and every command under test would inherit that.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--fuzz"):
         os.environ["LMMS_EVAL_TEST_FUZZ"] = "1"
 

@@ -486,7 +486,6 @@ def test_closing_the_generator_ends_the_worker() -> None:
 
 
 ENDLESS = """
-import signal
 import time
 from lmms_eval.models.legacy import LegacyAdapter
 from tests.models.fakes import FakeTask, answers
@@ -497,7 +496,6 @@ class Endless(Plugin):
         print("started", flush=True)
         time.sleep(120)
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have started the tests with it ignored
 answers(LegacyAdapter(Endless()), FakeTask([{"question": "q", "answer": "a"}]).requests())
 """
 
