@@ -30,7 +30,8 @@ def current_index() -> Index:
 
         return gathered_index()
 
-    installed = [os.stat(place).st_mtime_ns for place in sys.path if os.path.isdir(place)]
+    packages = (place for place in sys.path if place.endswith(("site-packages", "dist-packages")))
+    installed = [os.stat(place).st_mtime_ns for place in packages if os.path.isdir(place)]
     own = [_state(os.path.join(_PACKAGE, part)) for part in _PARTS]
     state = [sys.version, os.environ.get("LMMS_EVAL_PLUGINS", ""), installed, own]
     index: Index = _kept("index", _PACKAGE, state, gathered)
