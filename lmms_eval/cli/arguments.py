@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
@@ -42,7 +44,8 @@ def parsers_asked_for_help(command: Command, words: Sequence[str]) -> list[Comma
     found: list[CommandParser] = []
     _asked = found
     try:
-        command.run([*words, "--help"])
+        with contextlib.redirect_stdout(io.StringIO()):  # a help of its own
+            command.run([*words, "--help"])
     except (SystemExit, UsageError):  # the end of every help; an action that is no action
         pass
     finally:

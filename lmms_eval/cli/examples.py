@@ -43,6 +43,7 @@ EXAMPLES = (
 NEXT_STEPS = (
     Example("which tasks there are", ("tasks", "search", "chart")),
     Example("what this machine can run", ("doctor",)),
+    Example("answers by topic", ("help",)),
     Example("all flags", ("eval", "--help")),
 )
 """Further commands."""

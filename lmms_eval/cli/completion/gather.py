@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from lmms_eval.cli.arguments import CommandParser, parsers_asked_for_help
-from lmms_eval.cli.commands import COMMANDS
+from lmms_eval.cli.commands import COMMANDS, Command
 from lmms_eval.cli.completion.contents import EVALUATION, Index, Node, Value
 from lmms_eval.cli.source import plugins_of_environment
+from lmms_eval.cli.topics import topics
 from lmms_eval.config.controls import CONTROLS
 from lmms_eval.config.flags import spellings
 from lmms_eval.config.option import Option
@@ -53,21 +54,25 @@ def _nodes() -> Iterator[tuple[str, Node]]:
     for command in COMMANDS.values():
         if command.name == EVALUATION:
             yield command.name, _evaluation([*options()])
-            continue
-        if command.name == "score":
+        elif command.name == "score":
             from lmms_eval.evaluation.rescore import GIVEN
 
             yield command.name, _evaluation([option for option in options() if option.name in GIVEN], [_value("file")])
-            continue
-        if command.module is None:
-            continue
-        parsers = parsers_asked_for_help(command, [])
-        for parser in parsers:
-            yield command.name, _node(command.name, parser)
-            for word in [word for action in _places(parser) for word in action.choices or ()]:
-                for further in parsers_asked_for_help(command, [str(word)]):
-                    if further.prog != parser.prog:
-                        yield f"{command.name} {word}", _node(f"{command.name} {word}", further)
+        elif command.name == "help":
+            words = [*topics(), *(name for name in COMMANDS if name not in topics())]
+            yield command.name, {"flags": {}, "spellings": {}, "words": [_value("choice", choices=words)]}
+        elif command.module is not None:
+            yield from _nodes_of_parsers(command)
+
+
+def _nodes_of_parsers(command: Command) -> Iterator[tuple[str, Node]]:
+    """Read a command's parser, and those of its actions, which are the choices of a word."""
+    for parser in parsers_asked_for_help(command, []):
+        yield command.name, _node(command.name, parser)
+        for word in [str(word) for action in _places(parser) for word in action.choices or ()]:
+            for further in parsers_asked_for_help(command, [word]):
+                if further.prog != parser.prog:
+                    yield f"{command.name} {word}", _node(f"{command.name} {word}", further)
 
 
 def _evaluation(members: list[Option], words: list[Value] | None = None) -> Node:

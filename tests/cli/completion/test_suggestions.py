@@ -48,6 +48,7 @@ def test_every_command_and_option_is_known(index) -> None:
         ("completion ", ["bash", "zsh", "fish"]),
         ("tasks describe mmmu_val_pass", ["mmmu_val_pass64"]),
         ("fetch nlt", ["nltk"]),
+        ("help judg", ["judges"]),
         ("cache prune --model ", []),
         ("--judge_model ", []),
         ("VERBOSITY=ERROR", []),
