@@ -6,6 +6,7 @@ Of several processes the first one shows all: each publishes its counts once a s
 from __future__ import annotations
 
 import math
+import os
 import sys
 import threading
 import time
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lmms_eval.stats import item_number
+from lmms_eval.utils.terminal import is_live
 
 PLAIN_INTERVAL_S = 30.0
 RUNNING_INTERVAL_S = 1.0
@@ -66,7 +68,7 @@ class Progress:
         self._started = self._last_line = time.monotonic()
         self._enabled = enabled
         self._bar: Any = None
-        if enabled and sys.stderr.isatty():
+        if enabled and is_live(sys.stderr, os.environ):
             from tqdm import tqdm
 
             self._bar = tqdm(total=total, initial=initial, unit="doc", dynamic_ncols=True, smoothing=0.05)
