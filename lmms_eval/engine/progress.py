@@ -20,6 +20,9 @@ from lmms_eval.utils.terminal import is_live
 
 PLAIN_INTERVAL_S = 30.0
 RUNNING_INTERVAL_S = 1.0
+WIDE = 72
+"""Columns of a terminal from which on the display has a bar, which else would push score and failures out."""
+_NARROW = "{n_fmt}/{total_fmt} {remaining}{postfix}"
 SCORE_UNIT = 1_000_000
 """Sums of scores are exchanged as whole numbers of this fraction."""
 _SUM, _COUNT = "score of ", "scores of "
@@ -148,6 +151,7 @@ class Progress:
     def _show(self) -> None:
         try:
             if self._bar is not None:
+                self._bar.bar_format = _NARROW if _columns() < WIDE else None
                 self._bar.set_postfix_str(self._state(), refresh=False)
                 self._bar.update(self._all_done - self._bar.n)
             elif self._enabled and time.monotonic() - self._last_line >= PLAIN_INTERVAL_S:
@@ -186,6 +190,13 @@ class Progress:
         left = (self.total - done) / rate if rate > 0 else float("inf")
         sys.stderr.write(f"{done}/{self.total} documents, {rate:.1f}/s, {left:.0f} s left, {self._state()}\n")
         sys.stderr.flush()
+
+
+def _columns() -> int:
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns
+    except (OSError, ValueError, AttributeError):  # closed, no terminal any more, or something in its place
+        return WIDE
 
 
 def _number(record: Mapping[str, Any]) -> float | None:
