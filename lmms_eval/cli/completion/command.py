@@ -11,12 +11,12 @@ from lmms_eval.cli.completion.line import lexed
 from lmms_eval.cli.completion.suggestions import suggest
 
 SHELLS = ("bash", "zsh", "fish")
-ANSWER = "answer"
+ANSWER, LEAST_ANSWERED = "answer", 3
 """Word behind which a shell's script gives its name and the words of the line."""
 
 
 def run(arguments: Sequence[str]) -> int:
-    if arguments[:1] == [ANSWER]:
+    if arguments[:1] == [ANSWER] and len(arguments) >= LEAST_ANSWERED:
         return _answer(arguments[1], arguments[2:])
     from lmms_eval.cli.arguments import command_parser
     from lmms_eval.cli.output import emit
@@ -36,7 +36,7 @@ def _answer(shell: str, words: Sequence[str]) -> int:
     shell that sent them. Suggestions that no shell can take on a line were left out.
     """
     if shell == "bash":
-        line = lexed(words[0], words[1])
+        line = lexed(words[0], words[-1])
         found = suggest(line.words, current_index())
         rows = [f"{found.kind}\t", *filter(None, map(line.typed, found.values))]
     else:

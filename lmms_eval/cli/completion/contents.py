@@ -8,7 +8,7 @@ EVALUATION = "eval"
 
 
 class Value(TypedDict):
-    """What a flag, or a word without a flag, may be."""
+    """Values of a flag, or of a word without a flag."""
 
     takes: bool
     optional: bool

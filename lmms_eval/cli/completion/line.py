@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _UNSAFE = re.compile(r"[^\w%+,./:=@-]")
 _IN_DOUBLE_QUOTES = re.compile(r'["$`\\]')
 
@@ -58,5 +57,10 @@ def lexed(text: str, breaks: str) -> Line:
     words.append(word)
     if not breaks:
         return Line(words, quote, kept)
-    first = next((place for place, each in enumerate(words) if not _ASSIGNMENT.match(each)), 0)
+    first = next((place for place, each in enumerate(words) if not _is_assignment(each)), 0)
     return Line(words[first + 1 :] or [""], quote, kept)
+
+
+def _is_assignment(word: str) -> bool:
+    name, equals, _ = word.partition("=")
+    return bool(equals) and name.isidentifier()

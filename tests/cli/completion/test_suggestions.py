@@ -13,6 +13,7 @@ from lmms_eval.cli.completion import index as index_module
 from lmms_eval.cli.completion.gather import gathered_index
 from lmms_eval.cli.completion.line import lexed
 from lmms_eval.cli.completion.suggestions import suggest
+from lmms_eval.cli.main import main
 from lmms_eval.config.options import options
 from tests.cli.test_main import HEAVY
 
@@ -136,3 +137,8 @@ def test_secrets_that_were_typed_stay_as_they_are(tmp_path) -> None:
     words = ["completion", "answer", "zsh", "--model", "openai", "--model_args", typed]
     done = _answer(tmp_path, f"from lmms_eval.cli.main import main; main({words!r})")
     assert f"{typed}urrent=" in done.stdout
+
+
+def test_an_answer_to_nothing_is_a_usage_error(capsys) -> None:
+    assert main(["completion", "answer"]) == 2
+    assert "invalid choice: 'answer'" in capsys.readouterr().err
