@@ -27,11 +27,21 @@ _FILES = ("DIR", "FILE", "FOLDER", "PATH", "RUN", "BASE")
 _NAMED_CHOICES = {"ablate": CONTROLS}
 
 
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+@_silence()
 def gathered_index() -> Index:
     """Gather the index; what cannot be loaded is left out, since whoever runs it is told why."""
-    logging.disable(logging.WARNING)
     registry = ModelRegistry(plugins_of_environment())
-    models = [*registry.list_models()]
+    models = registry.list_models()
     names = [model.name for model in models]
     return {
         "nodes": dict(_nodes()),
@@ -42,9 +52,9 @@ def gathered_index() -> Index:
     }
 
 
+@_silence()
 def tasks_of(folder: str) -> list[str]:
     """Return the names of tasks, groups and tags of a folder of task files."""
-    logging.disable(logging.WARNING)
     with contextlib.suppress(LmmsEvalError, OSError):
         return Catalogue([folder], include_defaults=False).names()
     return []

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -57,6 +58,11 @@ def test_every_command_and_option_is_known(index) -> None:
 )
 def test_values_by_place(line, values, index) -> None:
     assert _values(line, index) == values
+
+
+def test_gathering_silences_no_log_but_its_own(index) -> None:
+    assert index["tasks"]
+    assert logging.root.manager.disable == logging.NOTSET
 
 
 def test_tasks_are_not_named_twice(index) -> None:
