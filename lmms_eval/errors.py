@@ -15,6 +15,8 @@ class LmmsEvalError(Exception):
     """Base of all errors that this package raises on purpose."""
 
     exit_code: ClassVar[int] = 1
+    section: ClassVar[str] = ""
+    """Its section in ``docs/troubleshooting.md``."""
 
 
 class UsageError(LmmsEvalError):
@@ -34,6 +36,8 @@ class PatternError(UsageError, re.error):
 class MissingOptionalDependencyError(UsageError, ImportError):
     """An optional package is not installed; those that catch ``ImportError`` get it."""
 
+    section: ClassVar[str] = "missing-packages"
+
 
 class ConfigError(UsageError):
     """An option or a configuration file is wrong."""
@@ -42,6 +46,8 @@ class ConfigError(UsageError):
 class TaskError(UsageError):
     """A task's YAML file or its functions are wrong; the message names the file and the key."""
 
+    section: ClassVar[str] = "wrong-task-files"
+
 
 class DataError(UsageError):
     """Data of a task is missing, unreadable or of the wrong shape."""
@@ -49,6 +55,8 @@ class DataError(UsageError):
 
 class MissingDataError(DataError):
     """Data of a task are not where they were looked for; the message names the places."""
+
+    section: ClassVar[str] = "missing-data"
 
 
 class AbsentDataError(MissingDataError):
@@ -69,13 +77,19 @@ class NothingToCompareError(UsageError, ValueError, IndexError):
 class ModelError(UsageError):
     """A model cannot be built: missing folder, wrong argument, absent package, missing key."""
 
+    section: ClassVar[str] = "models-that-cannot-be-built"
+
 
 class EngineDiedError(LmmsEvalError):
     """A local engine ended in the middle of a run: nothing more can be asked, and what was answered is kept."""
 
+    section: ClassVar[str] = "the-run-ends-early"
+
 
 class RunLockedError(UsageError):
     """Another live process owns the journal of this run."""
+
+    section: ClassVar[str] = "runs-in-use"
 
 
 class MediaError(LmmsEvalError):
@@ -92,6 +106,8 @@ class FunctionError(LmmsEvalError):
 
 class JournalError(LmmsEvalError):
     """The record of the run cannot be written or read back."""
+
+    section: ClassVar[str] = "the-run-ends-early"
 
 
 class JobStoreError(LmmsEvalError):
@@ -125,6 +141,8 @@ class BusyError(LmmsEvalError):
 
 class AggregationError(LmmsEvalError):
     """A task's own aggregation raised; the samples are kept."""
+
+    section: ClassVar[str] = "the-run-ends-early"
 
 
 class EvaluationServerError(LmmsEvalError):

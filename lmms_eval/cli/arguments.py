@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 from collections.abc import Collection, Mapping, Sequence
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from lmms_eval.cli.commands import COMMANDS, Action
+from lmms_eval.cli.commands import COMMANDS, Action, Command
 from lmms_eval.errors import UsageError
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
+
+
+_asked: list[CommandParser] | None = None
+"""Collects parsers that are asked for help, instead of their printing it."""
 
 
 class CommandParser(argparse.ArgumentParser):
     """Raises ``UsageError`` for a wrong command line."""
+
+    def print_help(self, file: SupportsWrite[str] | None = None) -> None:
+        if _asked is None:
+            super().print_help(file)
+        else:
+            _asked.append(self)
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{self.prog}: {message.removeprefix('argument ')}; see {self.prog} --help")
@@ -21,6 +36,21 @@ def command_parser(name: str, description: str = "") -> CommandParser:
     """Return the parser of ``lmms-eval NAME``; the table of commands describes it where nothing else is given."""
     text = description or COMMANDS[name].text
     return CommandParser(prog=f"lmms-eval {name}", description=text, allow_abbrev=False)
+
+
+def parsers_asked_for_help(command: Command, words: Sequence[str]) -> list[CommandParser]:
+    """Return the parsers with which ``lmms-eval COMMAND WORDS --help`` would answer; none where it has its own."""
+    global _asked
+    found: list[CommandParser] = []
+    _asked = found
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):  # a help of its own
+            command.run([*words, "--help"])
+    except (SystemExit, UsageError):  # the end of every help; an action that is no action
+        pass
+    finally:
+        _asked = None
+    return found
 
 
 def run_action(name: str, actions: Mapping[str, Action], words: Sequence[str], logless: Collection[str] = ()) -> int:

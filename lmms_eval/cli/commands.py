@@ -60,6 +60,12 @@ COMMANDS = {
         Command("general-bench", "General-Bench result workbooks and General-Level scores", "general_bench"),
         Command("fetch", "get and check the data of tasks; data that scoring needs (fetch nltk)", "fetch"),
         Command("doctor", "what of this machine and installation a run would find", "doctor"),
+        Command(
+            "completion",
+            "what makes bash, zsh or fish complete commands, options, tasks, models",
+            "completion.command",
+        ),
+        Command("help", "short texts by topic: tasks, models, resume, judges, exit codes, ...", "topics"),
         Command("version", "versions of lmms-eval and what it runs on", "version"),
         Command("ui", "web page: choose, start and watch evaluations, compare their results", "ui"),
         Command("tui", "runs on the terminal's screen while they go on; --tui starts one", "tui"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import platform
-import re
 import shutil
 from collections.abc import Mapping, Sequence
 from importlib import metadata
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from lmms_eval.cli.arguments import command_parser
 from lmms_eval.cli.output import emit
+from lmms_eval.cli.remedies import PACKAGE, missing_parts, remedy_lines
 from lmms_eval.cli.version import git_state
 from lmms_eval.utils.installed import package_version
 
@@ -27,22 +27,20 @@ KEYS = (
     "HF_TOKEN",
 )
 _GIB = 1024**3
-_REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)")
-_EXTRA = re.compile(r"""extra\s*==\s*['"]([\w-]+)['"]""")
 
 
 def run(arguments: Sequence[str]) -> int:
-    command_parser("doctor").parse_args(list(arguments))
-    emit(doctor_lines(os.environ))
+    parser = command_parser("doctor")
+    parser.add_argument(
+        "--fix", action="store_true", help="print (never run) the commands that would install what is missing"
+    )
+    is_fix = parser.parse_args(list(arguments)).fix
+    emit(remedy_lines(_requirements(), os.environ) if is_fix else doctor_lines(os.environ))
     return 0
 
 
 def doctor_lines(environ: Mapping[str, str]) -> list[str]:
     """The whole report. Keys are reported as present or absent; their values are never read into it."""
-    try:
-        requirements = metadata.requires("lmms_eval") or ()
-    except metadata.PackageNotFoundError:
-        requirements = ()
     sections = {
         "Software": [
             f"lmms-eval {package_version('lmms_eval') or 'not installed (run from its source folder)'}",
@@ -52,7 +50,7 @@ def doctor_lines(environ: Mapping[str, str]) -> list[str]:
         ],
         "Accelerators": _accelerators(),
         "Machine": _machine(environ),
-        "Optional parts": optional_parts(requirements),
+        "Optional parts": optional_parts(_requirements()),
         "Scoring data": _scoring_data(environ),
         "Keys": [f"{name}: {'present' if environ.get(name) else 'absent'}" for name in KEYS],
         "Sandbox": _sandbox(),
@@ -65,19 +63,21 @@ def doctor_lines(environ: Mapping[str, str]) -> list[str]:
 
 def optional_parts(requirements: Sequence[str]) -> list[str]:
     """List the extras of the package: present, or the command that installs what is missing."""
-    wanted: dict[str, list[str]] = {}
-    for line in requirements:
-        package, extra = _REQUIREMENT.match(line), _EXTRA.search(line)
-        if package and extra and extra[1] not in ("all", "dev"):
-            wanted.setdefault(extra[1], []).append(package[1])
-    if not wanted:
+    parts = {part: lacking for part, lacking in missing_parts(requirements).items() if part}
+    if not parts:
         return ["unknown: lmms_eval is not installed as a package; pip install -e . in its source folder"]
     lines = []
-    for part, packages in sorted(wanted.items()):
-        missing = [name for name in packages if package_version(name) is None]
+    for part, missing in sorted(parts.items()):
         state = f"missing {', '.join(missing)}: pip install 'lmms_eval[{part}]'" if missing else "present"
         lines.append(f"{part}: {state}")
     return lines
+
+
+def _requirements() -> Sequence[str]:
+    try:
+        return metadata.requires(PACKAGE) or ()
+    except metadata.PackageNotFoundError:
+        return ()
 
 
 def _scoring_data(environ: Mapping[str, str]) -> list[str]:

@@ -22,7 +22,7 @@ def report_error(error: Exception, with_traceback: bool, place: str = "") -> int
     if isinstance(error, LmmsEvalError):
         if with_traceback:
             complain("".join(traceback.format_exception(error)).rstrip())
-        complain(f"error: {place}{error}")
+        complain(f"error: {place}{error}{_pointer(error.section)}")
         return error.exit_code
     if isinstance(error, OSError) and error.errno in _DISK:
         complain(
@@ -31,8 +31,12 @@ def report_error(error: Exception, with_traceback: bool, place: str = "") -> int
         )
         return INTERNAL_ERROR
     complain("".join(traceback.format_exception(error)).rstrip())
-    complain(f"error: {place}internal error: {type(error).__name__}: {error}")
+    complain(f"error: {place}internal error: {type(error).__name__}: {error}{_pointer('the-run-ends-early')}")
     return INTERNAL_ERROR
+
+
+def _pointer(section: str) -> str:
+    return f" (see docs/troubleshooting.md#{section})" if section else ""
 
 
 def shows_traceback(arguments: Sequence[str]) -> bool:

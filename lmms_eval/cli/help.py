@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 import textwrap
 from collections.abc import Iterable
 
 from lmms_eval.cli.commands import COMMANDS
+from lmms_eval.cli.examples import EXAMPLES, example_lines
 from lmms_eval.config.option import GROUPS, Option
 from lmms_eval.config.options import options
 
-_INDENT, _WIDTH = 32, 118
+_INDENT, _NARROW_INDENT, _WIDEST, _NARROW, _NARROWEST = 32, 6, 118, 80, 30
 EXIT_CODES = (
     (0, "done"),
     (1, "internal error, or an aggregation or metric list of a task that is wrong"),
@@ -33,13 +35,14 @@ def top_level_help() -> list[str]:
         "",
         "Commands:",
     ]
-    lines += [_entry(command.name, command.help) for command in COMMANDS.values()]
-    return [*lines, "", *_flags(), "", *_codes()]
+    lines += [entry(command.name, command.help) for command in COMMANDS.values()]
+    return [*lines, "", *_examples(), "", *_flags(), "", "Exit codes:", *exit_codes()]
 
 
 def evaluation_help() -> list[str]:
-    """Return all flags of an evaluation."""
-    return ["usage: lmms-eval [eval] --model NAME --tasks TASK[,TASK] [flags]", "", *_flags(), "", *_codes()]
+    """Return examples and all flags of an evaluation."""
+    usage = "usage: lmms-eval [eval] --model NAME --tasks TASK[,TASK] [flags]"
+    return [usage, "", *_examples(), "", *_flags(), "", "Exit codes:", *exit_codes()]
 
 
 def default_text(option: Option) -> str:
@@ -60,12 +63,40 @@ def flag_text(option: Option) -> str:
     return f"{', '.join(names)} {f'[{value}]' if option.optional_value else value}"
 
 
-def _flags() -> list[str]:
-    lines = ["Flags of an evaluation (in a --config file: the names without dashes; --no_NAME turns a switch off):"]
+def width() -> int:
+    """Return the columns for help: those of the terminal, within reason; ``COLUMNS`` where it is set."""
+    return max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size((_WIDEST, 24)).columns))
+
+
+def flags_of(group: str) -> list[str]:
+    """Return the flags of a group of options."""
+    return [entry(flag_text(option), _text(option)) for option in options() if option.group == group]
+
+
+def exit_codes() -> list[str]:
+    """Return the exit codes and what they mean."""
+    return [entry(str(code), text) for code, text in EXIT_CODES]
+
+
+def entry(name: str, text: str) -> str:
+    """Return a name with its text beside it, or below it on a narrow terminal."""
+    columns = width()
+    indent = _INDENT if columns >= _NARROW else _NARROW_INDENT
+    wrapped = textwrap.wrap(text, columns - indent) or [""]
+    head = f"  {name}"
+    gap = "\n" + " " * indent
+    return (head.ljust(indent) if len(head) < indent else head + gap) + gap.join(wrapped)
+
+
+def _examples() -> list[str]:
+    return ["Examples:", *example_lines(EXAMPLES)]
+
+
+def _flags() -> Iterable[str]:
+    intro = "Flags of an evaluation (in a --config file: the names without dashes; --no_NAME turns a switch off):"
+    yield textwrap.fill(intro, width())
     for group in GROUPS:
-        members = [option for option in options() if option.group == group]
-        lines += ["", f"{group}:", *(_entry(flag_text(option), _text(option)) for option in members)]
-    return lines
+        yield from ("", f"{group}:", *flags_of(group))
 
 
 def _text(option: Option) -> str:
@@ -75,14 +106,3 @@ def _text(option: Option) -> str:
     if option.variables:
         notes.append(f"[environment: {', '.join(option.variables)}]")
     return " ".join(notes)
-
-
-def _codes() -> Iterable[str]:
-    return ["Exit codes:", *(_entry(str(code), text) for code, text in EXIT_CODES)]
-
-
-def _entry(name: str, text: str) -> str:
-    wrapped = textwrap.wrap(text, _WIDTH - _INDENT) or [""]
-    head = f"  {name}"
-    gap = "\n" + " " * _INDENT
-    return (head.ljust(_INDENT) if len(head) < _INDENT else head + gap) + gap.join(wrapped)

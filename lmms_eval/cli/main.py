@@ -41,7 +41,7 @@ def dispatch(arguments: list[str]) -> int:
     """Choose the command by the words given.
 
     Raises:
-        UsageError: an unknown command, or one of a later version.
+        UsageError: an unknown command, or a wrong word behind it.
     """
     if not arguments:
         emit(banner())
@@ -56,7 +56,7 @@ def dispatch(arguments: list[str]) -> int:
     if "--tui" in arguments:
         return COMMANDS["tui"].run(arguments)
     if arguments == ["eval"]:
-        raise UsageError("the evaluation wizard is not in this version; give flags, see lmms-eval eval --help")
+        return complain_of_no_flags()
     if arguments[0].startswith("-"):
         return COMMANDS["eval"].run(arguments)
     word, *words = arguments
@@ -70,12 +70,25 @@ def dispatch(arguments: list[str]) -> int:
     return COMMANDS[word].run(words)
 
 
+def complain_of_no_flags() -> int:
+    """Tell how an evaluation is begun, to standard error, and return the code of a usage error.
+
+    It is the same with and without a terminal, so that a script whose flags got lost does not pass.
+    """
+    from lmms_eval.cli.examples import bare_evaluation
+
+    complain("\n".join(["error: eval: name a model with --model and tasks with --tasks", *bare_evaluation()]))
+    return UsageError.exit_code
+
+
 def banner() -> list[str]:
     """Return the box that stands for a command line without arguments."""
+    from lmms_eval.cli.examples import FIRST_RUN
+
     column = max(map(len, COMMANDS)) + 2
     commands = [f"  {command.name:<{column}}{command.help}" for command in COMMANDS.values()]
     title, remark = "lmms-eval: evaluation of large multimodal models", "lmms-eval --help lists all flags"
-    rows = [title, "", *commands, "", remark]
+    rows = [title, "", *commands, "", f"{FIRST_RUN.purpose}:", f"  {FIRST_RUN.line}", remark]
     width = max(map(len, rows))
     edge = "+" + "-" * (width + 2) + "+"
     return [edge, *(f"| {row:<{width}} |" for row in rows), edge]

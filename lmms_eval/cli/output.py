@@ -9,15 +9,15 @@ from collections.abc import Iterable
 from typing import TextIO
 
 from lmms_eval.errors import LmmsEvalError
-from lmms_eval.utils.terminal import printable, shown
+from lmms_eval.utils.terminal import encodable, printable, shown
 
 _GONE = (errno.EPIPE, errno.EIO)
 """The reader, or the terminal."""
 
 
 def emit(lines: str | Iterable[str]) -> None:
-    """Print to standard output, known secrets masked and control characters escaped; a reader that went away
-    (``| head``) ends the output, not the command.
+    """Print to standard output, known secrets masked and control characters escaped and characters that its
+    encoding lacks replaced; a reader that went away (``| head``) ends the output, not the command.
 
     Raises:
         LmmsEvalError: the output goes to a file that cannot be written.
@@ -26,7 +26,7 @@ def emit(lines: str | Iterable[str]) -> None:
 
     text = lines if isinstance(lines, str) else "\n".join(lines)
     try:
-        print(printable(mask_known(text)), flush=True)
+        print(encodable(printable(mask_known(text)), sys.stdout), flush=True)
     except OSError as error:
         _discard(sys.stdout)
         if error.errno not in _GONE:
@@ -38,7 +38,7 @@ def emit(lines: str | Iterable[str]) -> None:
 def complain(text: str) -> None:
     """Print to standard error, secrets redacted and control characters escaped."""
     try:
-        print(shown(text), file=sys.stderr, flush=True)
+        print(encodable(shown(text), sys.stderr), file=sys.stderr, flush=True)
     except OSError:  # the exit code still tells
         _discard(sys.stderr)
 

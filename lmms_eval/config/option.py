@@ -9,8 +9,7 @@ MODEL, TASKS, GENERATION = "Model", "Tasks and data", "Prompts and generation"
 JUDGE = "Judge"
 OUTPUT, RUNNING, STATISTICS, MEDIA = "Output", "Running", "Statistics", "Media"
 TRACKERS = "Trackers and hub"
-OTHER = "Not in this version"
-GROUPS = (MODEL, TASKS, GENERATION, JUDGE, OUTPUT, TRACKERS, RUNNING, STATISTICS, MEDIA, OTHER)
+GROUPS = (MODEL, TASKS, GENERATION, JUDGE, OUTPUT, TRACKERS, RUNNING, STATISTICS, MEDIA)
 
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
         choices: NotRequired[tuple[str, ...]]
         variables: NotRequired[tuple[str, ...]]
         run_only: NotRequired[bool]
-        later: NotRequired[bool]
         optional_value: NotRequired[bool]
         for_tasks: NotRequired[bool]
         repeatable: NotRequired[bool]
@@ -48,8 +46,6 @@ class Option:
     """Environment variables that give the default, the first one set wins."""
     run_only: bool = False
     """Cannot change a model's answer by itself, so it is not part of the run key (tasks and data enter it by hash)."""
-    later: bool = False
-    """Parsed, but refused when used: belongs to a later version."""
     optional_value: bool = False
     """The flag may stand without a value, which means ``True``."""
     for_tasks: bool = False
@@ -71,9 +67,3 @@ def run(default: Any, group: str, text: str, **details: Unpack[Details]) -> Any:
     """Declare an option that cannot change an answer by itself."""
     details["run_only"] = True
     return option(default, group, text, **details)
-
-
-def later(default: Any, text: str, **details: Unpack[Details]) -> Any:
-    """Declare an option of a later version."""
-    details["later"] = True
-    return run(default, OTHER, text, **details)

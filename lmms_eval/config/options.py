@@ -3,7 +3,7 @@
 A standard dataclass, so that ``--help`` needs no pydantic; ``resolve`` validates the values with pydantic.
 """
 
-# ruff: noqa: RUF009 - option, run and later make dataclass fields
+# ruff: noqa: RUF009 - option and run make dataclass fields
 from __future__ import annotations
 
 import dataclasses

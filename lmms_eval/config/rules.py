@@ -61,12 +61,6 @@ def options_without_effect(config: RunConfig) -> list[str]:
     ]
 
 
-def _later(config: RunConfig) -> Iterator[str]:
-    for option in options():
-        if option.later and getattr(config, option.name) not in (option.default, None, "", {}):
-            yield f"{option.flag}: not in this version"
-
-
 def _screen(config: RunConfig) -> Iterator[str]:
     if config.tui:
         yield "--tui is for the command line alone: it starts the run and shows it; leave it out of files and programs"
@@ -200,7 +194,6 @@ def _scoring_data(config: RunConfig) -> Iterator[str]:
 
 
 _RULES: tuple[Callable[[RunConfig], Iterator[str]], ...] = (
-    _later,
     _screen,
     _tasks,
     _documents,

@@ -6,6 +6,7 @@ Of several processes the first one shows all: each publishes its counts once a s
 from __future__ import annotations
 
 import math
+import os
 import sys
 import threading
 import time
@@ -15,9 +16,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lmms_eval.stats import item_number
+from lmms_eval.utils.terminal import is_live
 
 PLAIN_INTERVAL_S = 30.0
 RUNNING_INTERVAL_S = 1.0
+WIDE = 72
+"""Columns of a terminal from which on the display has a bar, which else would push score and failures out."""
+_NARROW = "{n_fmt}/{total_fmt} {remaining}{postfix}"
 SCORE_UNIT = 1_000_000
 """Sums of scores are exchanged as whole numbers of this fraction."""
 _SUM, _COUNT = "score of ", "scores of "
@@ -66,7 +71,7 @@ class Progress:
         self._started = self._last_line = time.monotonic()
         self._enabled = enabled
         self._bar: Any = None
-        if enabled and sys.stderr.isatty():
+        if enabled and is_live(sys.stderr, os.environ):
             from tqdm import tqdm
 
             self._bar = tqdm(total=total, initial=initial, unit="doc", dynamic_ncols=True, smoothing=0.05)
@@ -146,6 +151,7 @@ class Progress:
     def _show(self) -> None:
         try:
             if self._bar is not None:
+                self._bar.bar_format = _NARROW if _columns() < WIDE else None
                 self._bar.set_postfix_str(self._state(), refresh=False)
                 self._bar.update(self._all_done - self._bar.n)
             elif self._enabled and time.monotonic() - self._last_line >= PLAIN_INTERVAL_S:
@@ -184,6 +190,13 @@ class Progress:
         left = (self.total - done) / rate if rate > 0 else float("inf")
         sys.stderr.write(f"{done}/{self.total} documents, {rate:.1f}/s, {left:.0f} s left, {self._state()}\n")
         sys.stderr.flush()
+
+
+def _columns() -> int:
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns
+    except (OSError, ValueError, AttributeError):  # closed, no terminal any more, or something in its place
+        return WIDE
 
 
 def _number(record: Mapping[str, Any]) -> float | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval.utils.terminal import printable, shown
+from lmms_eval.utils.terminal import encodable, printable, shown, takes_colours
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -41,8 +42,9 @@ def process_number(environ: Mapping[str, str]) -> int:
 
 
 def configure_logging(verbosity: str = "INFO", process: int = 0) -> None:
-    """Log to standard error from ``verbosity`` on, with secrets masked and control characters escaped, also those
-    inside tracebacks.
+    """Log to standard error from ``verbosity`` on, in colours where it takes them.
+
+    Secrets are masked and control characters escaped, also those inside tracebacks.
 
     A ``process`` other than the first one of a launch names itself in each line and logs at WARNING and above, unless
     ``verbosity`` asks for more than INFO.
@@ -53,8 +55,9 @@ def configure_logging(verbosity: str = "INFO", process: int = 0) -> None:
 
     if process and logger.level("DEBUG").no < logger.level(verbosity).no < logger.level("WARNING").no:
         verbosity = "WARNING"
+    is_colourful = takes_colours(sys.stderr, os.environ)
     logger.remove()
-    logger.add(_write, level=verbosity, format=_line(process), colorize=sys.stderr.isatty(), diagnose=False)
+    logger.add(_write, level=verbosity, format=_line(process), colorize=is_colourful, diagnose=False)
     own = logging.getLogger(_OWN_LOGGER)
     own.handlers = [handler for handler in own.handlers if not isinstance(handler, _ToLoguru)] + [_ToLoguru()]
     own.setLevel(min(logger.level(verbosity).no, logging.CRITICAL))
@@ -84,4 +87,4 @@ def _line(process: int) -> Callable[[Any], str]:
 
 
 def _write(message: Any) -> None:
-    sys.stderr.write(str(message))
+    sys.stderr.write(encodable(str(message), sys.stderr))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 import sys
 import threading
 import traceback
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -29,6 +31,46 @@ def printable(text: str) -> str:
 
 def _escaped(match: re.Match[str]) -> str:
     return f"\\u{ord(match[0]):04x}"
+
+
+def is_live(stream: TextIO, environ: Mapping[str, str]) -> bool:
+    """Tell whether a line that was written can be written over: a terminal, and none that only appends."""
+    return stream.isatty() and environ.get("TERM") != "dumb"
+
+
+def takes_colours(stream: TextIO, environ: Mapping[str, str]) -> bool:
+    """Tell whether to write in colours: not with ``NO_COLOR``, else with ``FORCE_COLOR``, else to a live terminal."""
+    if environ.get("NO_COLOR"):
+        return False
+    return bool(environ.get("FORCE_COLOR")) or is_live(stream, environ)
+
+
+def encodable(text: str, stream: TextIO) -> str:
+    """Return a text that the stream's encoding has all characters of: arrows and dashes by their nearest in ASCII."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    return text.encode(encoding, _PLAINLY).decode(encoding)
+
+
+_PLAINLY = "lmms_eval.plainly"
+_PLAIN = {
+    "\u2191": "^", "\u2193": "v", "\u00b1": "+-", "\u00b1 ": "+-", "\u2013": "-", "\u2014": "-", "\u2026": "...",
+    "\u2192": "->", "\u00d7": "x", "\u2264": "<=", "\u2265": ">=", "\u2212": "-", "\u00b7": "-", "\u2018": "'",
+    "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u0394": "d",
+}  # fmt: skip
+"""Characters of our own tables and texts. With a space behind it, plus-minus keeps its width."""
+
+
+def _plainly(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text, start = error.object, error.start
+    longer = _PLAIN.get(text[start : start + 2])
+    if longer is not None:
+        return longer, start + 2
+    return _PLAIN.get(text[start]) or text[start].encode("ascii", "backslashreplace").decode("ascii"), start + 1
+
+
+codecs.register_error(_PLAINLY, _plainly)
 
 
 def guard_standard_error() -> None:

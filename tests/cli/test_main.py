@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval.cli.commands import COMMANDS
+from lmms_eval.cli.examples import EXAMPLES, NEXT_STEPS
 from lmms_eval.cli.help import flag_text
 from lmms_eval.cli.main import main
 from lmms_eval.config.options import options
@@ -31,6 +32,14 @@ def test_no_arguments_print_the_box(capsys) -> None:
     assert len({len(line) for line in lines}) == 1
     for name in COMMANDS:
         assert any(line.startswith(f"|   {name} ") for line in lines), name
+
+
+def test_an_evaluation_without_flags_tells_how_to_begin_and_fails(capsys) -> None:
+    assert main(["eval"]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("error: eval: name a model with --model and tasks with --tasks\n")
+    assert all(f"\n  {example.line}\n" in told.err for example in (*EXAMPLES, *NEXT_STEPS))
 
 
 @pytest.mark.parametrize("word", ["--help", "-h"])
@@ -63,7 +72,6 @@ def test_commands_of_later_versions(word, capsys) -> None:
     [
         (["taks"], "unknown command 'taks'; did you mean tasks?"),
         (["zzz"], "unknown command 'zzz'; commands: eval, tasks"),
-        (["eval"], "wizard is not in this version"),
         (["models", "--alias"], "lmms-eval models: unrecognized arguments: --alias; see lmms-eval models --help"),
         (["version", "x"], "unrecognized arguments: x"),
         (["doctor", "--all"], "unrecognized arguments: --all"),

@@ -7,7 +7,6 @@ import pytest
 
 from lmms_eval.cli.main import main
 from lmms_eval.config import build_config, check_config
-from lmms_eval.config.options import options
 from lmms_eval.config.rules import options_without_effect
 from lmms_eval.errors import ConfigError
 
@@ -93,20 +92,6 @@ def test_a_cache_of_requests_is_said_to_be_not_needed() -> None:
 def test_the_screen_is_for_the_command_line_alone() -> None:
     with pytest.raises(ConfigError, match="--tui is for the command line alone"):
         check_config(build_config({"tasks": "t", "tui": True}, {}))
-
-
-LATER = [option for option in options() if option.later]
-
-
-@pytest.mark.parametrize("option", LATER, ids=lambda option: option.name)
-def test_options_of_later_versions(option: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    value = option.choices[0] if option.choices else "7" if option.name == "max_tokens" else "k=v"
-    assert main(["--tasks", "t", option.flag, *([] if option.is_switch else [value])]) == 2
-    assert f"{option.flag}: not in this version" in capsys.readouterr().err
-
-
-def test_options_of_later_versions_may_be_given_empty() -> None:
-    assert build_config({"tasks": "t", **{option.name: option.default for option in LATER}}, {}).tasks == "t"
 
 
 @pytest.mark.parametrize(

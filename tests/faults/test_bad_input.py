@@ -247,7 +247,9 @@ def test_a_model_that_breaks_off(tasks: Path, tmp_path: Path, monkeypatch: pytes
     broken = here(flags, BREAKS_AT="2")
     assert broken.code == 1
     assert f"what was finished is kept in {tmp_path}/out/.runs/" in broken.err
-    assert broken.err.splitlines()[-1] == "error: internal error: ArithmeticError: overflow"
+    assert broken.err.splitlines()[-1] == (
+        "error: internal error: ArithmeticError: overflow (see docs/troubleshooting.md#the-run-ends-early)"
+    )
     again = here(flags, BREAKS_AT="99")
     assert again.code == 0, again.shown
     assert (results(tmp_path / "out")["timing"]["asked"], len(journal(tmp_path / "out"))) == (2, 4)

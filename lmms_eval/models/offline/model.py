@@ -193,6 +193,7 @@ class EngineModel(Model):
 
     ignored_arguments = IGNORED
     engine: type[Engine]
+    arguments_kind = EngineSettings
 
     @classmethod
     def media_form(cls, model_args: Mapping[str, Any]) -> MediaForm:

@@ -1,0 +1,156 @@
+"""Everything that completion suggests, gathered from commands, options, tasks and models."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+from lmms_eval.cli.arguments import CommandParser, parsers_asked_for_help
+from lmms_eval.cli.commands import COMMANDS, Command
+from lmms_eval.cli.completion.contents import EVALUATION, Index, Node, Value
+from lmms_eval.cli.source import plugins_of_environment
+from lmms_eval.cli.topics import topics
+from lmms_eval.config.controls import CONTROLS
+from lmms_eval.config.flags import spellings
+from lmms_eval.config.option import Option
+from lmms_eval.config.options import options
+from lmms_eval.errors import LmmsEvalError
+from lmms_eval.models.registry import ModelRegistry
+from lmms_eval.tasks.catalogue import Catalogue
+
+_MODELS = ("eval", "check", "general-bench run")
+"""Commands whose ``--model`` is one of ours; elsewhere it is a name of the user's."""
+_FILES = ("DIR", "FILE", "FOLDER", "PATH", "RUN", "BASE")
+_NAMED_CHOICES = {"ablate": CONTROLS}
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+@_silence()
+def gathered_index() -> Index:
+    """Gather the index; what cannot be loaded is left out, since whoever runs it is told why."""
+    registry = ModelRegistry(plugins_of_environment())
+    models = registry.list_models()
+    names = [model.name for model in models]
+    return {
+        "nodes": dict(_nodes()),
+        "tasks": Catalogue(plugins=plugins_of_environment()).names(),
+        "models": names,
+        "aliases": {alias: model.name for model in models for alias in model.aliases},
+        "model_args": {name: _arguments(registry, name) for name in names},
+    }
+
+
+@_silence()
+def tasks_of(folder: str) -> list[str]:
+    """Return the names of tasks, groups and tags of a folder of task files."""
+    with contextlib.suppress(LmmsEvalError, OSError):
+        return Catalogue([folder], include_defaults=False).names()
+    return []
+
+
+def _nodes() -> Iterator[tuple[str, Node]]:
+    for command in COMMANDS.values():
+        if command.name == EVALUATION:
+            yield command.name, _evaluation([*options()])
+        elif command.name == "score":
+            from lmms_eval.evaluation.rescore import GIVEN
+
+            yield command.name, _evaluation([option for option in options() if option.name in GIVEN], [_value("file")])
+        elif command.name == "help":
+            words = [*topics(), *(name for name in COMMANDS if name not in topics())]
+            yield command.name, {"flags": {}, "spellings": {}, "words": [_value("choice", choices=words)]}
+        elif command.module is not None:
+            yield from _nodes_of_parsers(command)
+
+
+def _nodes_of_parsers(command: Command) -> Iterator[tuple[str, Node]]:
+    """Read a command's parser, and those of its actions, which are the choices of a word."""
+    for parser in parsers_asked_for_help(command, []):
+        yield command.name, _node(command.name, parser)
+        for word in [str(word) for action in _places(parser) for word in action.choices or ()]:
+            for further in parsers_asked_for_help(command, [word]):
+                if further.prog != parser.prog:
+                    yield f"{command.name} {word}", _node(f"{command.name} {word}", further)
+
+
+def _evaluation(members: list[Option], words: list[Value] | None = None) -> Node:
+    flags: dict[str, Value] = {}
+    others: dict[str, str] = {}
+    for option in members:
+        value = _of_option(option)
+        for name in (option.flag, *option.aliases):
+            flags[name] = value
+        others.update({name: option.flag for name in spellings(option) if name not in flags})
+        if option.is_switch:
+            others[f"--no_{option.name}"] = option.flag
+    return {"flags": {**flags, "--help": _value("", takes=False)}, "spellings": others, "words": words or []}
+
+
+def _of_option(option: Option) -> Value:
+    if option.is_switch:
+        return _value("", takes=False)
+    kind = _kind(option.name, option.metavar, model=True)
+    choices = [*(option.choices or _NAMED_CHOICES.get(option.name, ()))]
+    value = _value("choice" if choices else kind, choices=choices, is_list=option.name in _NAMED_CHOICES)
+    return {**value, "optional": option.optional_value, "is_list": value["is_list"] or kind in ("task", "model_args")}
+
+
+def _node(command: str, parser: CommandParser) -> Node:
+    flags: dict[str, Value] = {}
+    others: dict[str, str] = {}
+    for action in parser._actions:
+        if names := action.option_strings:
+            main = next((name for name in names if name.startswith("--")), names[0])
+            flags[main] = _of_action(command, action)
+            others.update({name: main for name in names if name != main})
+    return {"flags": flags, "spellings": others, "words": [_of_action(command, place) for place in _places(parser)]}
+
+
+def _of_action(command: str, action: argparse.Action) -> Value:
+    if action.choices is not None:
+        return _value("choice", choices=[str(choice) for choice in action.choices])
+    kind = _kind(action.dest, str(action.metavar or ""), model=command in _MODELS)
+    if command == "tasks describe" and not action.option_strings:
+        kind = "task"
+    value = _value(kind, takes=action.nargs != 0, choices=["nltk"] if command == "fetch" and kind == "task" else [])
+    return {**value, "optional": action.nargs == "?", "is_list": kind in ("task", "model_args")}
+
+
+def _places(parser: CommandParser) -> list[argparse.Action]:
+    return [action for action in parser._actions if not action.option_strings]
+
+
+def _kind(name: str, metavar: str, model: bool) -> str:
+    if name == "tasks" or metavar.startswith("TASK"):
+        return "task"
+    if name in ("model", "model_args"):
+        return name if model else ""
+    return "file" if metavar.startswith(_FILES) else ""
+
+
+def _value(kind: str, takes: bool = True, choices: list[str] | None = None, is_list: bool = False) -> Value:
+    return {"takes": takes, "optional": False, "kind": kind, "is_list": is_list, "choices": choices or []}
+
+
+def _arguments(registry: ModelRegistry, name: str) -> list[str]:
+    """Return the arguments that a model's class names, or nothing where it cannot be loaded."""
+    from lmms_eval.utils.signatures import parameters_of
+
+    try:
+        loaded: Any = registry.resolve(name).load()
+    except Exception:  # noqa: BLE001 - a plugin's code, which nobody asked to run
+        return []
+    declared = getattr(loaded, "arguments_kind", None)
+    return sorted(parameters_of(loaded).names if declared is None else declared.model_fields)

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import pytest
+
+from lmms_eval.cli.commands import COMMANDS
+from lmms_eval.cli.examples import EXAMPLES, FIRST_RUN, NEXT_STEPS
+from lmms_eval.cli.main import main
+from lmms_eval.config import build_config, check_config, parse_flags
+from lmms_eval.models.registry import ModelRegistry
+from lmms_eval.tasks.catalogue import Catalogue
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.purpose)
+def test_examples_are_right_command_lines(example) -> None:
+    config = build_config(parse_flags(example.words), {})
+    check_config(config)
+    assert config.model in {model.name for model in ModelRegistry().list_models()}
+    assert Catalogue().match(config.task_names)
+
+
+@pytest.mark.parametrize("example", NEXT_STEPS, ids=lambda example: example.purpose)
+def test_next_steps_are_commands(example) -> None:
+    assert example.words[0] in COMMANDS
+
+
+def test_the_first_run_needs_nothing(capsys) -> None:
+    assert main([*FIRST_RUN.words, "--limit", "1"]) == 0
+    assert "megabench_demo" in capsys.readouterr().out
