@@ -20,6 +20,7 @@ html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {"navigation_with_keys": True}
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_static_path = ["_static"]
 pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"
