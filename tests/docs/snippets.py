@@ -34,7 +34,7 @@ REASONS = (
     "needs weights",
 )
 """Reasons for which a block is not run here."""
-TIMEOUT_S = 120
+TIMEOUT_S = 300
 _MARK = re.compile(r"(not run|run by|file|read as|run first|prints)(?:: (.*))?")
 _NUMBER = re.compile(r"[+-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
 
@@ -79,6 +79,7 @@ class Folder:
             "XDG_STATE_HOME": str(path / "state"),
             "HF_HUB_OFFLINE": "1",
             "NO_COLOR": "1",
+            "OMP_NUM_THREADS": "1",
             "OPENAI_API_KEY": "test-key",
         }
 
