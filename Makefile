@@ -9,7 +9,7 @@ SHELL := /bin/bash
 ENGINES_VENV ?= .venv-engines
 ENGINES := $(ENGINES_VENV)/bin
 
-.PHONY: demo test test-slow test-engines viewer screenshots lint clean
+.PHONY: demo test test-slow test-engines docs viewer screenshots lint clean
 
 $(VENV)/.ready-%: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || { echo "Making an environment in $(VENV)"; $(PYTHON) -m venv $(VENV); }
@@ -47,6 +47,10 @@ lint: $(VENV)/.ready-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# The site, strictly: a warning or a broken link ends it.
+docs: $(VENV)/.ready-docs
+	$(BIN)/python docs/sphinx/build.py site
+
 # The front end of reports, whose bundle is committed: users need no Node.
 viewer:
 	cd lmms_eval/viewer/web && npm ci --no-audit --no-fund && npm run check && npm run build
@@ -56,4 +60,4 @@ screenshots: $(VENV)/.ready-dev
 	$(BIN)/python examples/make_screenshots.py
 
 clean:
-	rm -rf $(VENV) $(ENGINES_VENV) build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(ENGINES_VENV) build dist site .mypy_cache .ruff_cache .pytest_cache

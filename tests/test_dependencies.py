@@ -34,7 +34,7 @@ def _required() -> list[str]:
     extras = PROJECT["optional-dependencies"]
     lines = [
         *PROJECT["dependencies"],
-        *(line for part in extras if part not in ("dev", "all") for line in extras[part]),
+        *(line for part in extras if part not in ("dev", "docs", "all") for line in extras[part]),
     ]
     return sorted({_name(line) for line in lines})
 

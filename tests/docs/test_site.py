@@ -1,0 +1,89 @@
+"""The site holds every page, its links hold, and its search works from the disk."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.docs.pages import PAGES, ROOT, prose
+
+_CODE = re.compile(r"`+[^`]*`+")
+_LINK = re.compile(r"\]\(([^()\s]+(?:\([^()\s]*\))?)\)")
+_TITLE = re.compile(r"^#{1,6} +(.*?) *#*$")
+
+
+def _links(page: Path) -> Iterator[str]:
+    yield from _LINK.findall(_CODE.sub("code", prose(page)))
+
+
+def _anchors(page: Path) -> set[str]:
+    """Anchors of the titles of a page, as forges and the site make them."""
+    titles = [match[1] for line in prose(page).splitlines() if (match := _TITLE.match(line))]
+    plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title).lower() for title in titles)
+    return {re.sub(r"[^\w\- ]", "", title).replace(" ", "-") for title in plain}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_of_a_page_hold(page: Path) -> None:
+    for link in _links(page):
+        path, _, anchor = link.partition("#")
+        if ":" in path:
+            continue
+        target = page.parent / path if path else page
+        assert target.exists(), f"{page.relative_to(ROOT)} names {link}, which is not there"
+        if anchor:
+            assert anchor in _anchors(target), f"{page.relative_to(ROOT)} names {link}: no such title"
+
+
+def test_the_index_names_every_guide() -> None:
+    named = {(ROOT / "docs" / link.partition("#")[0]).resolve() for link in _links(ROOT / "docs" / "index.md")}
+    guides = {*(ROOT / "docs").glob("*.md"), ROOT / "docs/models/README.md", ROOT / "docs/decisions/README.md"}
+    assert guides - named == {ROOT / "docs" / "index.md"}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if any(importlib.util.find_spec(name) is None for name in ("sphinx", "furo", "myst_parser")):
+        pytest.skip("the site is built by packages of the extra docs")
+    out = tmp_path_factory.mktemp("site")
+    built = subprocess.run(
+        [sys.executable, str(ROOT / "docs/sphinx/build.py"), str(out)],
+        cwd=ROOT,
+        env={**os.environ, "HF_HUB_OFFLINE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert built.returncode == 0, built.stdout + built.stderr
+    return out
+
+
+def test_the_site_is_searched_from_the_disk(site: Path, watched: Any) -> None:
+    page = watched.page
+    page.goto((site / "search.html").as_uri() + "?q=lockstep")
+    page.wait_for_selector("ul.search li a")
+    assert "docs/scale_out.html" in " ".join(
+        link.get_attribute("href") for link in page.query_selector_all("ul.search li a")
+    )
+    page.goto((site / "search.html").as_uri() + "?q=qqqzzz")
+    page.wait_for_selector("#search-results p.search-summary")
+    assert not page.query_selector_all("ul.search li")
+
+
+def test_a_card_ends_with_the_facts_of_the_registry(site: Path) -> None:
+    card = (site / "lmms_eval/tasks/muirbench/README.html").read_text(encoding="utf-8")
+    assert "In the registry" in card and "2,600" in card.partition("In the registry")[2]
+
+
+def test_help_and_names_are_those_of_the_declarations(site: Path) -> None:
+    assert "--permute_choices" in (site / "reference/help.html").read_text(encoding="utf-8")
+    assert 'id="lmms_eval.api.request.Response"' in (site / "reference/api.html").read_text(encoding="utf-8")

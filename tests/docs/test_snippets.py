@@ -1,0 +1,86 @@
+"""Every snippet of the documentation runs as it is printed, or says why it cannot be run here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import PAGES, ROOT, Block, blocks
+from tests.docs.snippets import LANGUAGES, READERS, Folder, chosen, fault_of_mark, marked, missing_lines
+from tests.servers.stub import StubServer
+
+BLOCKS = {page: list(blocks(page)) for page in PAGES}
+ALL = [block for found in BLOCKS.values() for block in found]
+RUN = [page for page in PAGES if [*chosen(BLOCKS[page])]]
+ADDRESS = "http://127.0.0.1:8000/v1"
+"""Address of a server in the pages."""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with StubServer() as stub:
+        yield stub.url
+
+
+def test_every_mark_is_right() -> None:
+    assert not [fault for block in ALL if (fault := fault_of_mark(block))]
+
+
+def test_most_pages_have_something_that_runs() -> None:
+    run = [block for found in BLOCKS.values() for block in chosen(found)]
+    refused = [block for block in ALL if marked(block)[0] == "not run"]
+    elsewhere = [block for block in ALL if marked(block)[0] == "run by"]
+    print(f"{len(run)} run or read, {len(elsewhere)} run by other tests, {len(refused)} not run")
+    assert len(run) >= 20
+    assert len(refused) <= 40
+    assert {block.language for block in run} >= {*LANGUAGES} - {"console"}
+
+
+@pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_runs_from_top_to_bottom(page: Path, tmp_path: Path, server: str) -> None:
+    folder = Folder(tmp_path, {ADDRESS: server})
+    printed = ""
+    for block in chosen(BLOCKS[page]):
+        printed = _tried(block, folder, printed)
+
+
+def _tried(block: Block, folder: Folder, printed: str) -> str:
+    """Run, write, read or compare a block, and return what the last one that ran has printed."""
+    word, text = marked(block)
+    if word == "file":
+        folder.file(text, block.text)
+    elif word == "read as":
+        READERS[text](folder.file(f"snippet_{block.line}.yaml", block.text))
+    elif word == "prints":
+        missing = missing_lines(block.text, printed)
+        assert not missing, f"{block.place}: not printed: {missing}; but:\n{printed}"
+    else:
+        if word == "run first":
+            before = folder.run("bash", text)
+            assert before.returncode == 0, f"{block.place}: {text}: {before.stdout}{before.stderr}"
+        ended = folder.run(block.language, block.text)
+        assert ended.returncode == 0, f"{block.place}: exit code {ended.returncode}:\n{ended.stdout}{ended.stderr}"
+        return ended.stdout
+    return printed
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "missing"),
+    [
+        ("a 1.5 | b", "x\na 20 | b\n", []),
+        ("second\nfirst", "first\nsecond", ["first"]),
+        ("gone", "here", ["gone"]),
+        ("|---|--:|\n|x|", "|x|", []),
+    ],
+)
+def test_output_is_compared_by_its_words(shown: str, printed: str, missing: list[str]) -> None:
+    assert missing_lines(shown, printed) == missing
+
+
+def test_a_wrong_mark_is_told() -> None:
+    block = Block(ROOT / "README.md", 1, "bash", "true", "not run: no reason")
+    assert "is none of the reasons" in fault_of_mark(block)
+    assert "is no test" in fault_of_mark(Block(ROOT / "README.md", 1, "bash", "true", "run by: tests/conftest.py"))
+    assert "write before the block" in fault_of_mark(Block(ROOT / "README.md", 1, "yaml", "a: 1", ""))
