@@ -9,7 +9,7 @@ SHELL := /bin/bash
 ENGINES_VENV ?= .venv-engines
 ENGINES := $(ENGINES_VENV)/bin
 
-.PHONY: demo test test-engines viewer screenshots lint clean
+.PHONY: demo test test-engines viewer schemas screenshots lint clean
 
 $(VENV)/.ready-%: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || { echo "Making an environment in $(VENV)"; $(PYTHON) -m venv $(VENV); }
@@ -46,6 +46,10 @@ lint: $(VENV)/.ready-dev
 # The front end of reports, whose bundle is committed: users need no Node.
 viewer:
 	cd lmms_eval/viewer/web && npm ci --no-audit --no-fund && npm run check && npm run build
+
+# The JSON Schemas of results, samples and journals (lmms_eval/schemas), from their types.
+schemas: $(VENV)/.ready-dev
+	$(BIN)/python examples/make_schemas.py
 
 # The pictures of the README, from the demonstration's report in headless Chromium.
 screenshots: $(VENV)/.ready-dev
