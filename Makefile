@@ -9,7 +9,7 @@ SHELL := /bin/bash
 ENGINES_VENV ?= .venv-engines
 ENGINES := $(ENGINES_VENV)/bin
 
-.PHONY: demo test test-engines viewer schemas screenshots lint clean
+.PHONY: demo test test-engines viewer schemas api screenshots lint clean
 
 $(VENV)/.ready-%: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || { echo "Making an environment in $(VENV)"; $(PYTHON) -m venv $(VENV); }
@@ -50,6 +50,10 @@ viewer:
 # The JSON Schemas of results, samples and journals (lmms_eval/schemas), from their types.
 schemas: $(VENV)/.ready-dev
 	$(BIN)/python examples/make_schemas.py
+
+# The list of what is public (tests/public_api.txt), by the rules of docs/api.md.
+api: $(VENV)/.ready-dev
+	$(BIN)/python -m tests.public_api
 
 # The pictures of the README, from the demonstration's report in headless Chromium.
 screenshots: $(VENV)/.ready-dev
