@@ -9,7 +9,7 @@ SHELL := /bin/bash
 ENGINES_VENV ?= .venv-engines
 ENGINES := $(ENGINES_VENV)/bin
 
-.PHONY: demo test test-engines viewer schemas api screenshots lint clean
+.PHONY: demo test test-engines viewer schemas api release-check screenshots lint clean
 
 $(VENV)/.ready-%: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || { echo "Making an environment in $(VENV)"; $(PYTHON) -m venv $(VENV); }
@@ -54,6 +54,10 @@ schemas: $(VENV)/.ready-dev
 # The list of what is public (tests/public_api.txt), by the rules of docs/api.md.
 api: $(VENV)/.ready-dev
 	$(BIN)/python -m tests.public_api
+
+# All that a release must pass, as a table: `make release-check`, with the whole suite `make release-check TESTS=1`.
+release-check: $(VENV)/.ready-dev
+	$(BIN)/python -m release.check $(if $(TESTS),--tests)
 
 # The pictures of the README, from the demonstration's report in headless Chromium.
 screenshots: $(VENV)/.ready-dev

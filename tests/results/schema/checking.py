@@ -10,6 +10,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
+from lmms_eval.results.naming import RUNS
 from lmms_eval.results.schema.schemas import schema_file
 from lmms_eval.storage.lines import unsealed
 
@@ -49,8 +50,9 @@ def _contents(path: Path) -> list[tuple[str, Any]]:
         content = unsealed(path.read_bytes())
         return [] if content is None else [("run", json.loads(content))]
     if name.endswith("_results.json") and name[:8].isdigit():
-        document = json.loads(path.read_text(encoding="utf-8"))
-        return [("results", document)]
+        return [("results", json.loads(path.read_text(encoding="utf-8")))]
+    if "_samples_" in name and not (path.parent / RUNS).is_dir():
+        return []  # a test's own file in the family's form
     kind = "sample" if "_samples_" in name else JOURNALS.get(name.split("-")[0])
     if kind is None or path.suffix != ".jsonl":
         return []
