@@ -55,7 +55,16 @@ def steps(with_tests: bool) -> list[Step]:
 
 def _building() -> list[list[str | Path]]:
     shutil.rmtree(BUILD, ignore_errors=True)
-    pip = [_tool("python"), "-m", "pip", "install", "-q", "--disable-pip-version-check", "-c", "constraints.txt"]
+    pip: list[str | Path] = [
+        _tool("python"),
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--disable-pip-version-check",
+        "-c",
+        "constraints.txt",
+    ]
     return [
         [sys.executable, "-m", "venv", BUILD / "tools"],
         [*pip, *TOOLS],

@@ -53,7 +53,10 @@ def _contents(path: Path) -> list[tuple[str, Any]]:
         return [("results", json.loads(path.read_text(encoding="utf-8")))]
     if "_samples_" in name and not (path.parent / RUNS).is_dir():
         return []  # a test's own file in the family's form
-    kind = "sample" if "_samples_" in name else JOURNALS.get(name.split("-")[0])
-    if kind is None or path.suffix != ".jsonl":
+    if path.suffix != ".jsonl":
         return []
-    return [(kind, json.loads(line)) for line in path.read_bytes().split(b"\n") if line.endswith(b"}")]  # not the torn
+    lines = path.read_bytes().splitlines(keepends=True)
+    if "_samples_" in name:
+        return [("sample", json.loads(line)) for line in lines if line.endswith(b"}\n")]  # not the torn
+    kind = JOURNALS.get(name.split("-")[0])
+    return [] if kind is None else [(kind, json.loads(line)) for line in lines if unsealed(line) is not None]
