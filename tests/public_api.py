@@ -69,7 +69,7 @@ def _lines(path: str, value: Any) -> Iterator[str]:
 
 
 def _class_lines(path: str, kind: type) -> Iterator[str]:
-    bases = ", ".join(base.__name__ for base in kind.__bases__ if base is not object)
+    bases = ", ".join(base.__name__ for base in kind.__bases__ if _is_ours(base))
     ends = f" exit code {kind.exit_code}" if isinstance(getattr(kind, "exit_code", None), int) else ""
     yield f"{path}{_signature(kind)}" + (f" of {bases}" if bases else "") + ends
     if dataclasses.is_dataclass(kind):
