@@ -81,7 +81,7 @@ class Message(TypedDict):
 
 @with_config(DESCRIBED)
 class JudgeVerdict(TypedDict):
-    """What a judge said to one question about a document."""
+    """A judge's words on one question about a document."""
 
     name: str
     text: str | None

@@ -19,7 +19,7 @@ Checksum = Annotated[str, Field(pattern="^[0-9a-f]{8}$")]
 
 
 class ResponseFailure(TypedDict):
-    """Why a request was given up, after all retries."""
+    """The reason for which a request was given up, after all retries."""
 
     kind: ErrorKind
     message: str
