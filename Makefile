@@ -9,7 +9,7 @@ SHELL := /bin/bash
 ENGINES_VENV ?= .venv-engines
 ENGINES := $(ENGINES_VENV)/bin
 
-.PHONY: demo test test-slow test-engines docs viewer screenshots lint clean
+.PHONY: demo test test-slow test-engines docs viewer schemas api release-check screenshots lint clean
 
 $(VENV)/.ready-%: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || { echo "Making an environment in $(VENV)"; $(PYTHON) -m venv $(VENV); }
@@ -54,6 +54,18 @@ docs: $(VENV)/.ready-docs
 # The front end of reports, whose bundle is committed: users need no Node.
 viewer:
 	cd lmms_eval/viewer/web && npm ci --no-audit --no-fund && npm run check && npm run build
+
+# The JSON Schemas of results, samples and journals (lmms_eval/schemas), from their types.
+schemas: $(VENV)/.ready-dev
+	$(BIN)/python examples/make_schemas.py
+
+# The list of what is public (tests/public_api.txt), by the rules of docs/api.md.
+api: $(VENV)/.ready-dev
+	$(BIN)/python -m tests.public_api
+
+# All that a release must pass, as a table: `make release-check`, with the whole suite `make release-check TESTS=1`.
+release-check: $(VENV)/.ready-dev
+	$(BIN)/python -m release.check $(if $(TESTS),--tests)
 
 # The pictures of the README, from the demonstration's report in headless Chromium.
 screenshots: $(VENV)/.ready-dev

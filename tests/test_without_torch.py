@@ -85,6 +85,12 @@ def test_commands(blocker: Path, words: list[str], shows: str) -> None:
     assert "Traceback" not in ended.shown
 
 
+def test_a_local_model_says_what_it_needs(blocker: Path) -> None:
+    ended = lmms_eval(blocker, "--model", "hf", "--model_args", "pretrained=embedded", "--tasks", "megabench_demo")
+    assert ended.code == 2
+    assert "which a lean install leaves out: pip install torch transformers accelerate" in ended.err
+
+
 def test_a_server_is_asked_about_pictures(blocker: Path, tmp_path: Path) -> None:
     picture_task(tmp_path / "tasks", 6, pictures=2)
     with StubServer() as server:

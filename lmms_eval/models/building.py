@@ -11,12 +11,15 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from lmms_eval.api.model import Model, lmms
-from lmms_eval.errors import LmmsEvalError, ModelError
+from lmms_eval.errors import LmmsEvalError, MissingOptionalDependencyError, ModelError
 from lmms_eval.models.resolved import ResolvedModel
 
 log = logging.getLogger(__name__)
 CONSTRUCTOR_ERRORS = (TypeError, ValueError, AssertionError, LookupError, OSError, ImportError, RuntimeError)
 """Errors of a constructor about arguments, files, packages or devices that do not fit."""
+
+LOCAL_MODELS_NEED = ("torch", "transformers", "accelerate")
+"""Dependencies that ``requirements-lean.txt`` leaves out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +62,17 @@ def build_model(resolved: ResolvedModel, model_args: str | Mapping[str, Any], op
     except LmmsEvalError:
         raise
     except CONSTRUCTOR_ERRORS as error:
-        raise ModelError(f"model {name!r} cannot be built: {type(error).__name__}: {error}") from error
+        raise _refusal(name, error) from error
     return adapt_model(model, options)
+
+
+def _refusal(name: str, error: Exception) -> LmmsEvalError:
+    if isinstance(error, ModuleNotFoundError) and error.name in LOCAL_MODELS_NEED:
+        return MissingOptionalDependencyError(
+            f"model {name!r} runs on this machine and needs {error.name}, which a lean install leaves out: "
+            f"pip install {' '.join(LOCAL_MODELS_NEED)}"
+        )
+    return ModelError(f"model {name!r} cannot be built: {type(error).__name__}: {error}")
 
 
 def adapt_model(model: Model | lmms, options: BuildOptions | None = None) -> Model:

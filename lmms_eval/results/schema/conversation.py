@@ -1,0 +1,97 @@
+"""Types of media and messages as samples and journals hold them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired
+
+from pydantic import ConfigDict, with_config
+from typing_extensions import TypedDict
+
+DESCRIBED = ConfigDict(use_attribute_docstrings=True)
+"""The texts below fields stand in the schema."""
+
+
+@with_config(DESCRIBED)
+class Medium(TypedDict):
+    """A picture, video or sound as it went to the model; keys that do not apply are absent."""
+
+    type: Literal["image", "video", "audio"]
+    path: NotRequired[str]
+    """Of the file that it comes from, absolute."""
+    url: NotRequired[str]
+    """Address without its query."""
+    name: NotRequired[str]
+    """That the data give along with its bytes."""
+    sha256: NotRequired[str]
+    """Of the source's bytes; of mode, size and pixels where it is a picture in memory."""
+    bytes: NotRequired[int]
+    """Encoded as it was sent, before base64."""
+    width: NotRequired[int]
+    height: NotRequired[int]
+    seconds: NotRequired[float]
+    frames: NotRequired[list[int]]
+    """Numbers of the frames in the video, from 0."""
+    times: NotRequired[list[float]]
+    """Of the frames, in seconds from the video's start."""
+
+
+class Call(TypedDict):
+    """A call of a tool, its arguments as the model wrote them."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@with_config(DESCRIBED)
+class MessagePart(TypedDict, total=False):
+    """A piece of a message."""
+
+    text: str
+    input: tuple[int, int]
+    """The text is these characters of the prompt's text."""
+    media: int
+    """Number of a medium: in samples of ``sent_media``, in journals of ``media``."""
+    frame: int
+    """This frame of that video alone."""
+    type: Literal["image", "video", "audio"]
+    """A medium of which nothing more is known; with ``path`` a picture that the model or a tool made."""
+    path: str
+    sha256: str
+    picture: tuple[str, str]
+    """In journals: hash and media type of a picture that the model or a tool made."""
+    call: Call
+
+
+@with_config(DESCRIBED)
+class Message(TypedDict):
+    """A message of a conversation, as it went to the model or came from it."""
+
+    role: str
+    """``system``, ``user``, ``assistant`` or ``tool``."""
+    content: list[MessagePart]
+    round: NotRequired[int]
+    after: NotRequired[int]
+    """The model got it after this many of the conversation's first messages alone."""
+    continues: NotRequired[Literal[True]]
+    """The model got it after all that the round before had sent, and its answer."""
+    call: NotRequired[str]
+    """Of a tool's result: the id of the call."""
+
+
+@with_config(DESCRIBED)
+class JudgeVerdict(TypedDict):
+    """A judge's words on one question about a document."""
+
+    name: str
+    text: str | None
+    accepted: Any
+    """Value that the reply was read as."""
+    model: str | None
+    prompt: NotRequired[str]
+    error: NotRequired[str]
+    replies: NotRequired[list[Any]]
+    """All attempts, where there were several."""
+    usage: NotRequired[list[int | None]]
+    """Input, output and reasoning tokens."""
+    details: NotRequired[dict[str, Any]]

@@ -1,0 +1,71 @@
+"""Type of a line of a samples file."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired
+
+from pydantic import ConfigDict, with_config
+from typing_extensions import TypedDict
+
+from lmms_eval.results.schema.conversation import JudgeVerdict, Medium, Message
+
+
+class TokenCounts(TypedDict):
+    """Tokens of one request; null where the back end does not tell."""
+
+    input_tokens: int | None
+    output_tokens: int | None
+    reasoning_tokens: int | None
+
+
+class Repeat(TypedDict):
+    """One of several answers to a document."""
+
+    token_counts: list[TokenCounts | None]
+    metrics: NotRequired[dict[str, Any]]
+
+
+@with_config(ConfigDict(use_attribute_docstrings=True, extra="allow"))
+class SampleLine(TypedDict):
+    """A line of ``STAMP_samples_TASK.jsonl``: a document and a filter pipeline; one further key for each metric."""
+
+    doc_id: int
+    status: Literal["scored", "unscored", "failed"]
+    request_id: str
+    """The document in the journal: ``TASK/DOC_ID``."""
+    input: str
+    """First text argument of the request."""
+    target: NotRequired[Any]
+    """Reference answer as text; absent where the request failed."""
+    doc_hash: NotRequired[str]
+    filter: NotRequired[str]
+    filtered_resps: NotRequired[Any]
+    """The answer after filters and reasoning tags; a list if the document has several requests."""
+    resps: NotRequired[Any]
+    """The raw answer, where it differs from ``filtered_resps``."""
+    raw_resps: NotRequired[list[Any]]
+    """All raw answers, where a filter changed them or there are several."""
+    parts: NotRequired[list[Any]]
+    """Texts and pictures of an interleaved answer in order; of several answers or rounds a list for each."""
+    token_counts: NotRequired[list[TokenCounts | None]]
+    repeats: NotRequired[list[Repeat]]
+    input_media: NotRequired[list[Any]]
+    """Up to four pictures of the document."""
+    sent_media: NotRequired[list[Medium]]
+    messages: NotRequired[list[Message] | list[list[Message]]]
+    """The conversation as it went out, of several answers that differ in it one for each."""
+    reason: NotRequired[str]
+    """Why it is unscored."""
+    error: NotRequired[str]
+    """Why it failed."""
+    drew: NotRequired[Literal[True]]
+    """Scoring drew at random."""
+    answer_reading: NotRequired[dict[str, Any]]
+    """The ``rule`` by which the answer was read, and what it found."""
+    judge: NotRequired[list[JudgeVerdict]]
+    finish_reason: NotRequired[str | list[str | None] | None]
+    elapsed: NotRequired[float | list[float | None] | None]
+    """Seconds."""
+    attempts: NotRequired[int | list[int]]
+    doc: NotRequired[dict[str, Any]]
+    """The document's text fields."""

@@ -1,0 +1,163 @@
+"""What stands beside the code: versions, files of the hosting service, lean requirements, checks of distributions."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lmms_eval.compare.policy import read_policy
+from lmms_eval.models.building import LOCAL_MODELS_NEED
+from lmms_eval.tasks.manager import TaskManager
+from release.check import Step, table, taken
+from release.contents import IN_WHEEL, WHEEL_BYTES, wheel_problems
+from tests.test_dependencies import PROJECT, ROOT
+
+WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
+NOT_LEAN = {"openai", *LOCAL_MODELS_NEED}
+
+
+def targets() -> set[str]:
+    return set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def commands(workflow: Path) -> list[str]:
+    jobs = yaml.safe_load(workflow.read_text(encoding="utf-8"))["jobs"].values()
+    return [step["run"].strip() for job in jobs for step in job["steps"] if "run" in step]
+
+
+def test_the_version_stands_in_one_place_and_is_repeated_rightly():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == PROJECT["version"]
+    heading = re.search(r"^## \[?(\d+\.\d+\.\d+)\]?", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert heading and PROJECT["version"].startswith(heading[1])
+    sources = [path for path in (ROOT / "lmms_eval").rglob("*.py") if "node_modules" not in path.parts]
+    assert not [path for path in sources if PROJECT["version"] in path.read_text(encoding="utf-8")]
+
+
+def test_the_changelog_keeps_its_form():
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    parts = set(re.findall(r"^### (.+)$", text, re.MULTILINE))
+    assert parts and parts <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    assert re.search(r"^## \[?\d+\.\d+\.\d+\]? - (unreleased|\d{4}-\d\d-\d\d)$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
+def test_workflows_call_make_targets_that_exist(workflow: Path):
+    called = commands(workflow)
+    assert called
+    for command in called:
+        found = re.fullmatch(r"make ([a-z-]+)", command)
+        assert found, f"{command!r}: hosted checks call make targets alone"
+        assert found[1] in targets()
+
+
+def test_workflows_call_all_that_the_one_truth_calls():
+    truth = set(re.findall(r"^make ([a-z-]+)$", (ROOT / ".ci/run").read_text(encoding="utf-8"), re.MULTILINE))
+    assert truth
+    assert {f"make {target}" for target in truth} <= {line for workflow in WORKFLOWS for line in commands(workflow)}
+
+
+def test_the_matrix_names_the_pythons_of_the_metadata():
+    jobs = yaml.safe_load((ROOT / ".github/workflows/check.yml").read_text(encoding="utf-8"))["jobs"]
+    listed = [line.rpartition(" ")[2] for line in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", line)]
+    assert jobs["tests"]["strategy"]["matrix"]["python"] == listed
+
+
+def test_hooks_are_local_and_run_what_lint_runs():
+    lint = (ROOT / "Makefile").read_text(encoding="utf-8")
+    [repository] = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
+    assert repository["repo"] == "local"
+    for hook in repository["hooks"]:
+        assert hook["entry"].split()[0].replace(".venv/bin", "$(BIN)") in lint
+
+
+def test_forms_for_issues_have_what_the_service_asks_for():
+    forms = [path for path in (ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml") if path.name != "config.yml"]
+    assert forms
+    for path in forms:
+        form: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+        assert form["name"] and form["description"] and form["body"]
+        assert all(part["attributes"]["label"] for part in form["body"])
+
+
+def test_the_example_of_a_gate_fits_the_commands():
+    example = yaml.safe_load((ROOT / "examples/gate_workflow.yml").read_text(encoding="utf-8"))
+    run = " ".join(step["run"] for step in example["jobs"]["gate"]["steps"] if "run" in step)
+    policy = read_policy(ROOT / "examples/gate_policy.yml")
+    asked = re.search(r"--tasks (\S+)", run)
+    assert asked
+    names = asked[1].split(",")
+    assert set(names) <= set(TaskManager().all_tasks)
+    assert len(policy.tasks) == len(names)
+    for command, flags in (
+        ("gate", {"--policy", "--markdown", "--junit"}),
+        ("eval", {"--log_samples", "--output_path"}),
+    ):
+        help_text = subprocess.run(
+            [sys.executable, "-m", "lmms_eval", command, "--help"], capture_output=True, text=True, check=True
+        ).stdout
+        assert flags <= set(re.findall(r"--\w+", run)) & set(re.findall(r"--\w+", help_text))
+
+
+def test_lean_requirements_are_all_but_the_heavy_ones():
+    lines = (ROOT / "lmms_eval/requirements-lean.txt").read_text(encoding="utf-8").splitlines()[1:]
+    heavy = [line for line in PROJECT["dependencies"] if re.match(r"[\w-]+", line)[0] in NOT_LEAN]  # type: ignore[index]
+    assert len(heavy) == len(NOT_LEAN)
+    assert lines == [line for line in PROJECT["dependencies"] if line not in heavy]
+
+
+def test_the_notice_names_what_is_bundled():
+    text = " ".join((ROOT / "NOTICE").read_text(encoding="utf-8").split())
+    package = ROOT / "lmms_eval"
+    bundled = [path.parent for path in package.rglob("*.safetensors")]
+    bundled += [path for path in package.glob("tasks/*/demo") if path.is_dir()]
+    assert len(bundled) > 4
+    for path in bundled:
+        assert str(path.relative_to(ROOT)) in text
+    licences = (package / "viewer/bundle/LICENSES.txt").read_text(encoding="utf-8")
+    named = re.findall(r"^(@?[a-z][\w./-]*) \d+\.\d+\.\d+$", licences, re.MULTILINE)
+    assert named
+    assert all(name in text for name in named)
+    files = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["license-files"]
+    assert all((ROOT / name).is_file() for name in files)
+
+
+NAMES = [
+    re.sub(r"\[\^/\]\+", "1.0", pattern).replace("\\", "").replace(".+", "x").replace(".*", "x") for pattern in IN_WHEEL
+]
+
+
+def test_a_wheel_as_it_should_be_has_no_problems():
+    assert wheel_problems(NAMES, WHEEL_BYTES) == []
+
+
+@pytest.mark.parametrize(
+    ("names", "size", "says"),
+    [
+        (NAMES[1:], 1, "missing: lmms_eval/py"),
+        ([*NAMES, "tests/test_x.py"], 1, "should not be there: tests/test_x.py"),
+        ([*NAMES, "lmms_eval/viewer/web/node_modules/x.js"], 1, "node_modules"),
+        ([*NAMES, "lmms_eval/a.pyc"], 1, "a.pyc"),
+        ([*NAMES, "stray.py"], 1, "outside of the package"),
+        (NAMES, WHEEL_BYTES + 1, "bytes are more than"),
+    ],
+)
+def test_a_wheel_is_refused_for(names: list[str], size: int, says: str):
+    assert says in "; ".join(wheel_problems(names, size))
+
+
+def test_steps_that_fail_are_told_and_the_others_run(capsys: pytest.CaptureFixture[str]):
+    good = taken(Step("good", lambda: [[sys.executable, "-c", "print('done')"]]))
+    bad = taken(Step("bad", lambda: [[sys.executable, "-c", "import sys; print('why'); sys.exit(3)"]]))
+    lost = taken(Step("lost", lambda: [["/no/such/program"]]))
+    assert [one.passed for one in (good, bad, lost)] == [True, False, False]
+    assert good.says == "done" and bad.says == "exit code 3"
+    assert "why" in capsys.readouterr().out
+    assert [line.split()[:2] for line in table([good, bad]).splitlines()] == [["passed", "good"], ["FAILED", "bad"]]
