@@ -33,8 +33,8 @@ MODULES = (
 def api_text() -> str:
     """Write all that is public, a line each."""
     lines = [line for module in MODULES for line in _module_lines(module)]
-    lines += [f"command {command.name}" for command in COMMANDS.values() if command.module is not None]
-    lines += [f"option {flag_text(one)} = {default_text(one)}" for one in options() if not one.later]
+    lines += [f"command {name}" for name in COMMANDS]
+    lines += [f"option {flag_text(one)} = {default_text(one)}" for one in options()]
     lines += [f"exit code {code}" for code, _ in EXIT_CODES]
     lines += [line for name in TYPES for line in _schema_lines(name)]
     return "\n".join(lines) + "\n"

@@ -6,8 +6,6 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from lmms_eval.errors import UsageError
-
 Action = Callable[[Sequence[str]], int]
 """Function from the words behind the command to the exit code."""
 
@@ -18,22 +16,15 @@ class Command(NamedTuple):
     name: str
     text: str
     """One line of help."""
-    module: str | None = None
-    """Module of ``lmms_eval.cli`` whose ``run`` it is; imported when it is run. ``None``: not in this version."""
-
-    @property
-    def help(self) -> str:
-        """The line of help, with what it says of a later version."""
-        return self.text if self.module is not None else f"{self.text} (not in this version)"
+    module: str
+    """Module of ``lmms_eval.cli`` whose ``run`` it is; imported when it is run."""
 
     def run(self, words: Sequence[str]) -> int:
         """Run the command with the words behind its name and return the exit code.
 
         Raises:
-            UsageError: it belongs to a later version, or a word is wrong.
+            UsageError: a word is wrong.
         """
-        if self.module is None:
-            raise UsageError(f"{self.name}: not in this version")
         action: Action = importlib.import_module(f"lmms_eval.cli.{self.module}").run
         return action(words)
 

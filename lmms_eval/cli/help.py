@@ -35,7 +35,7 @@ def top_level_help() -> list[str]:
         "",
         "Commands:",
     ]
-    lines += [entry(command.name, command.help) for command in COMMANDS.values()]
+    lines += [entry(command.name, command.text) for command in COMMANDS.values()]
     return [*lines, "", *_examples(), "", *_flags(), "", "Exit codes:", *exit_codes()]
 
 

@@ -61,11 +61,10 @@ def dispatch(arguments: list[str]) -> int:
         return COMMANDS["eval"].run(arguments)
     word, *words = arguments
     if word not in COMMANDS:
-        present = [command.name for command in COMMANDS.values() if command.module is not None]
         import difflib
 
-        close = difflib.get_close_matches(word, present, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"commands: {', '.join(present)}"
+        close = difflib.get_close_matches(word, COMMANDS, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"commands: {', '.join(COMMANDS)}"
         raise UsageError(f"unknown command {word!r}; {hint}")
     return COMMANDS[word].run(words)
 
@@ -86,7 +85,7 @@ def banner() -> list[str]:
     from lmms_eval.cli.examples import FIRST_RUN
 
     column = max(map(len, COMMANDS)) + 2
-    commands = [f"  {command.name:<{column}}{command.help}" for command in COMMANDS.values()]
+    commands = [f"  {command.name:<{column}}{command.text}" for command in COMMANDS.values()]
     title, remark = "lmms-eval: evaluation of large multimodal models", "lmms-eval --help lists all flags"
     rows = [title, "", *commands, "", f"{FIRST_RUN.purpose}:", f"  {FIRST_RUN.line}", remark]
     width = max(map(len, rows))

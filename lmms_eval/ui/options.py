@@ -45,7 +45,7 @@ def option_choices(
     kinds = {field.name: kind_of(field.type) for field in dataclasses.fields(RunConfig)}
     found = []
     for option in options():
-        if option.later or option.name in ELSEWHERE or option.name in refused:
+        if option.name in ELSEWHERE or option.name in refused:
             continue
         default = (defaults or {}).get(option.name, option.default)
         if isinstance(default, tuple):

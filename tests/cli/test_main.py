@@ -61,12 +61,6 @@ def test_help_of_an_evaluation(arguments, capsys) -> None:
     assert all(flag_text(option) in text for option in options())
 
 
-@pytest.mark.parametrize("word", [name for name, command in COMMANDS.items() if command.module is None])
-def test_commands_of_later_versions(word, capsys) -> None:
-    assert main([word]) == 2
-    assert capsys.readouterr().err == f"error: {word}: not in this version\n"
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -122,7 +116,7 @@ def test_importing_the_package_leaves_loguru_alone() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("command", [command for command in COMMANDS.values() if command.module is not None])
+@pytest.mark.parametrize("command", COMMANDS.values())
 def test_each_command_has_its_module(command, capsys) -> None:
     assert main([command.name, "--help"]) == 0
     assert "usage: lmms-eval" in capsys.readouterr().out

@@ -117,7 +117,7 @@ def _stopped(words: Sequence[str]) -> NoReturn:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(CommandParser, "parse_args", stop)
         patch.setattr(CommandParser, "parse_known_args", stop_known)
-        if words[0] not in COMMANDS or COMMANDS[words[0]].module is None:
+        if words[0] not in COMMANDS:
             raise UsageError(f"there is no command {words[0]!r}")
         dispatch(list(words))
     raise AssertionError(f"the command did not read its words: {words}")

@@ -64,7 +64,7 @@ def test_what_scoring_needs_is_told(tasks: TaskChoices, monkeypatch: pytest.Monk
 
 
 def test_every_option_is_offered_unless_it_is_refused() -> None:
-    expected = {one.name for one in options() if not one.later and one.name not in ELSEWHERE}
+    expected = {one.name for one in options() if one.name not in ELSEWHERE}
     assert {one.name for one in option_choices()} == expected
     assert expected - {one.name for one in option_choices({"plugins"})} == {"plugins"}
     found = {one.name: one for one in option_choices()}

@@ -71,7 +71,7 @@ def _nodes() -> Iterator[tuple[str, Node]]:
         elif command.name == "help":
             words = [*topics(), *(name for name in COMMANDS if name not in topics())]
             yield command.name, {"flags": {}, "spellings": {}, "words": [_value("choice", choices=words)]}
-        elif command.module is not None:
+        else:
             yield from _nodes_of_parsers(command)
 
 
