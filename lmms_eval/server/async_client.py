@@ -168,7 +168,7 @@ class AsyncEvalClient:
             except StopIteration as end:
                 return cast(_T, end.value)
             answer = None
-            if isinstance(step, float):
+            if not isinstance(step, Call):
                 await asyncio.sleep(step)
                 continue
             try:

@@ -244,7 +244,7 @@ class EvalClient:
             except StopIteration as end:
                 return cast(_T, end.value)
             answer = None
-            if isinstance(step, float):
+            if not isinstance(step, Call):
                 time.sleep(step)
                 continue
             try:

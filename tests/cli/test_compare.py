@@ -195,7 +195,7 @@ def test_the_table_and_the_options_of_the_page_are_as_they_stand(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = (Path(__file__).parents[2] / "docs" / "compare.md").read_text("utf-8")
-    (table,) = re.findall(r"```\n(id,score,cluster,category\n.*?)```", page, re.DOTALL)
+    (table,) = re.findall(r"```text\n(id,score,cluster,category\n.*?)```", page, re.DOTALL)
     for name, text in (("a", table), ("b", table.replace("q1,1", "q1,0.2").replace("q2,0.5", "q2,0.9"))):
         (tmp_path / f"{name}.csv").write_text(text + "".join(f"p{n},0.{n},v{n},reading\n" for n in range(9)))
     words = [str(tmp_path / "a.csv"), str(tmp_path / "b.csv"), "--by", "category"]
@@ -204,6 +204,6 @@ def test_the_table_and_the_options_of_the_page_are_as_they_stand(
     for command in ("compare", "gate"):
         assert main([command, "--help"]) == 0
     known = set(re.findall(r"--[a-z_]+", capsys.readouterr().out)) | {"--until", "--baseline"}
-    commands, _, _ = page.partition("```\nlmms-eval --model")[2].partition("```")
+    commands, _, _ = page.partition("```bash\nlmms-eval --model")[2].partition("```")
     known |= set(re.findall(r"--[a-z_]+", commands))
     assert set(re.findall(r"(?<![-\w])--[a-z_]+", page)) <= known

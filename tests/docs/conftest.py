@@ -1,7 +1,7 @@
-"""Chromium for the site's pages."""
+"""A page of Chromium for the site."""
 
 from __future__ import annotations
 
-from tests.viewer.conftest import chromium, watched
+from tests.viewer.conftest import watched
 
-__all__ = ["chromium", "watched"]
+__all__ = ["watched"]

@@ -115,7 +115,7 @@ def test_refusals_say_why(ask: Ask, answer: Answer, said: str) -> None:
 def test_waiting_ends_with_the_job(ask: Ask) -> None:
     queued = {**RUNNING, "status": "queued", "position_in_queue": 2}
     with scripted([Answer(queued), Answer(RUNNING), Answer(status=0), Answer(COMPLETED)]) as server:
-        assert ask(server.url, "wait_for_job", "j1", poll_interval=0.01) == COMPLETED
+        assert ask(server.url, "wait_for_job", "j1", poll_interval=0) == COMPLETED  # an integer is a time, too
     assert len(server.seen) == 4
     for status, error in (("failed", "no such task"), ("cancelled", None)):
         with scripted([Answer(RUNNING), Answer({**RUNNING, "status": status, "error": error})]) as server:
