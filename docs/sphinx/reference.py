@@ -43,9 +43,7 @@ def help_of(words: list[str]) -> str:
 
 def _helps() -> list[str]:
     lines = ["# Help of every command", "", "What `--help` prints, made from the declarations of options.", ""]
-    for name, command in COMMANDS.items():
-        if command.module is None:
-            continue
+    for name in COMMANDS:
         shown = help_of([name])
         lines += [f"## {name}", "", "```text", shown, "```", ""]
         actions = _ACTIONS.search(shown)
