@@ -83,9 +83,16 @@ def run_child(
     arguments: Sequence[str], environment: Mapping[str, str] | None = None, folder: Path | None = None
 ) -> Finished:
     """Run a command with this interpreter and measure it as a whole, worker processes included."""
+    return run_command([sys.executable, *arguments], environment, folder)
+
+
+def run_command(
+    command: Sequence[str], environment: Mapping[str, str] | None = None, folder: Path | None = None
+) -> Finished:
+    """Run a command and measure it as a whole, worker processes included."""
     started_at, start = time.time(), time.monotonic()
     process = subprocess.Popen(
-        [sys.executable, *arguments],
+        command,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         env={**os.environ, **(environment or {})},

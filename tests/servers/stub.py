@@ -104,6 +104,7 @@ def completion(
     usage = {
         "prompt_tokens": len(last_user_text(body)) // 4 + 1,
         "completion_tokens": len(text or "") // 4 + 1,
+        "total_tokens": len(last_user_text(body)) // 4 + len(text or "") // 4 + 2,
         "completion_tokens_details": {"reasoning_tokens": 7 if message.get("reasoning_content") else 0},
     }
     return 200, {"id": "stub", "object": "chat.completion", "model": body["model"], "choices": [choice], "usage": usage}
