@@ -67,9 +67,10 @@ api: $(VENV)/.ready-dev
 release-check: $(VENV)/.ready-dev
 	$(BIN)/python -m release.check $(if $(TESTS),--tests)
 
-# The pictures of the README, from the demonstration's report in headless Chromium.
+# The pictures of the README, from the demonstration's report and from a terminal, in headless Chromium.
 screenshots: $(VENV)/.ready-dev
 	$(BIN)/python examples/make_screenshots.py
+	$(BIN)/python examples/make_terminal_picture.py
 
 clean:
 	rm -rf $(VENV) $(ENGINES_VENV) build dist site .mypy_cache .ruff_cache .pytest_cache

@@ -12,6 +12,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,23 +78,29 @@ def save(image: Image.Image, path: Path) -> int:
     return path.stat().st_size
 
 
-def make(folder: Path) -> None:
-    """Make all pictures; an existing one is replaced."""
+@contextmanager
+def chromium_page() -> Iterator[Any]:
+    """Open an empty page of headless Chromium."""
     from playwright.sync_api import sync_playwright
 
     browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     if browser is None:
         raise SystemExit("pictures are made in Chromium: apt-get install chromium")
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as scratch, sync_playwright() as driver:
-        report = write_report(Path(scratch).resolve())
+    with sync_playwright() as driver:
         chromium = driver.chromium.launch(executable_path=browser, args=["--no-sandbox", "--disable-gpu"])
-        page = chromium.new_page(viewport={"width": WIDTH, "height": 700}, device_scale_factor=SCALE)
+        yield chromium.new_page(viewport={"width": WIDTH, "height": 700}, device_scale_factor=SCALE)
+        chromium.close()
+
+
+def make(folder: Path) -> None:
+    """Make all pictures; an existing one is replaced."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch, chromium_page() as page:
+        report = write_report(Path(scratch).resolve())
         for shot in SHOTS:
             path = folder / f"{shot.name}.webp"
             image = take(page, report, shot)
             sys.stdout.write(f"{path}: {image.width}x{image.height}, {save(image, path):,} bytes\n")
-        chromium.close()
 
 
 if __name__ == "__main__":

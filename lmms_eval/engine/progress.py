@@ -177,7 +177,9 @@ class Progress:
     def _state(self) -> str:
         others = self._others
         number, total = self._score_count + others["scores"], self._score_sum + others["score"] / SCORE_UNIT
-        score = f"score {total / number:.4f} " if number else ""
+        # Those of an earlier start would have to be read again for a number that the table gives in the end.
+        new = f"(of {number} new) " if self._initial else ""
+        score = f"score {total / number:.4f} {new}" if number else ""
         if (now := time.monotonic()) - self._asked_running >= RUNNING_INTERVAL_S:
             self._running_text, self._asked_running = self._running(), now
         if self._running_text:

@@ -74,4 +74,6 @@ class Interrupts:
 def _tell(text: str) -> None:
     """Write straight to standard error: a handler may interrupt code that holds the lock of a stream or a logger."""
     with contextlib.suppress(OSError, ValueError):  # closed, or no file of the system behind it
-        os.write(sys.stderr.fileno(), text.encode())
+        number = sys.stderr.fileno()
+        # On a terminal the display of progress, or the ^C that was typed, stands on the line.
+        os.write(number, (f"\n{text}" if os.isatty(number) else text).encode())

@@ -51,6 +51,21 @@ def test_the_display_shows_score_and_failures_at_any_width(columns, has_bar) -> 
     assert ("100%|" in last) is has_bar
 
 
+STOPPED = """
+import os, signal
+from lmms_eval.engine.progress import Progress
+from lmms_eval.engine.signals import Interrupts
+with Interrupts(lambda: None, 5.0):
+    shown = Progress(3)
+    os.kill(os.getpid(), signal.SIGINT)
+    shown.close()
+"""
+
+
+def test_what_a_signal_says_stands_on_a_line_of_its_own() -> None:
+    assert "\nstopping: what is in flight has 5 s to finish" in _in_terminal(STOPPED)
+
+
 def test_a_terminal_that_only_appends_gets_no_display() -> None:
     assert _in_terminal(PROGRESS, TERM="dumb") == ""
 

@@ -35,7 +35,7 @@ def test_plain_lines_without_a_terminal(capsys: pytest.CaptureFixture[str], monk
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 3
     assert lines[-1].startswith("3/4 documents, ")
-    assert lines[-1].endswith(", score 0.7500 failed 0 tokens 5")
+    assert lines[-1].endswith(", score 0.7500 (of 2 new) failed 0 tokens 5")
 
 
 def test_a_short_run_says_nothing_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
@@ -68,7 +68,7 @@ def test_other_processes_are_shown_with_this_one(
     first.add_others(other.counts())
     line = capsys.readouterr().err.splitlines()[-1]
     assert line.startswith("7/10 documents, ")
-    assert line.endswith(", score 0.5000 failed 1 tokens 35")
+    assert line.endswith(", score 0.5000 (of 2 new) failed 1 tokens 35")
 
 
 def test_the_bar_moves_while_only_others_work(
