@@ -13,7 +13,8 @@
 # The nodes need no common folder, but a job that goes on elsewhere needs its OUT.
 set -euo pipefail
 scripts=${LMMS_EVAL_SLURM:-${SLURM_SUBMIT_DIR:?}/examples/slurm}
-MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+nodes=$(scontrol show hostnames "$SLURM_JOB_NODELIST")
+MASTER_ADDR=${nodes%%$'\n'*} # no head(1): what writes to it may die of the closed pipe
 MASTER_PORT=${MASTER_PORT:-$((20000 + SLURM_JOB_ID % 20000))}
 PROCESSES=${PROCESSES:-${SLURM_GPUS_ON_NODE:-1}}
 export MASTER_ADDR MASTER_PORT PROCESSES
