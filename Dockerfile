@@ -14,7 +14,7 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 RUN python -m venv /opt/lmms-eval
 ENV PATH=/opt/lmms-eval/bin:$PATH
 WORKDIR /source
-COPY pyproject.toml README.md LICENSE constraints.txt ./
+COPY pyproject.toml README.md LICENSE NOTICE constraints.txt ./
 COPY lmms_eval ./lmms_eval
 SHELL ["/bin/bash", "-o", "pipefail", "-c"]
 RUN case "$VARIANT" in \

@@ -9,7 +9,7 @@ SHELL := /bin/bash
 ENGINES_VENV ?= .venv-engines
 ENGINES := $(ENGINES_VENV)/bin
 
-.PHONY: demo test test-slow test-engines docs viewer schemas api release-check screenshots lint clean
+.PHONY: demo test test-slow test-engines docs viewer schemas api constraints release-check screenshots lint clean
 
 $(VENV)/.ready-%: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || { echo "Making an environment in $(VENV)"; $(PYTHON) -m venv $(VENV); }
@@ -62,6 +62,10 @@ schemas: $(VENV)/.ready-dev
 # The list of what is public (tests/public_api.txt), by the rules of docs/api.md.
 api: $(VENV)/.ready-dev
 	$(BIN)/python -m tests.public_api
+
+# The versions that installs are held to, for all Pythons and systems: what is there stays, `UPGRADE=1` takes the newest.
+constraints:
+	$(PYTHON) -m release.constraints $(if $(UPGRADE),--upgrade)
 
 # All that a release must pass, as a table: `make release-check`, with the whole suite `make release-check TESTS=1`.
 release-check: $(VENV)/.ready-dev

@@ -42,6 +42,7 @@ def steps(with_tests: bool) -> list[Step]:
     """List the checks in their order."""
     listed = [
         Step("lint, types, imports", lambda: [["make", "-s", "lint"]]),
+        Step("site", lambda: [["make", "-s", "docs"]]),
         Step("schemas", lambda: [[*PYTEST, "tests/results/schema"]]),
         Step("public API", lambda: [[*PYTEST, "tests/test_public_api.py"]]),
         Step("versions, files, workflows", lambda: [[*PYTEST, "tests/test_release.py", "tests/test_dependencies.py"]]),

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -14,6 +19,7 @@ from tests.models.fakes import FakeTask, answers
 
 GUIDE = Path(__file__).parents[1] / "docs" / "model_guide.md"
 BLOCK = re.compile(r"```(python|toml)\n(.*?)```", re.DOTALL)
+COMMANDS = re.compile(r"```bash\n(.*?)```", re.DOTALL)
 FILE = re.compile(r"# my_models/(\w+)\.py\n")
 DOCS = [{"question": "Which colour?", "answer": "red", "choices": ["a", "bbb"]}, {"question": "Why?", "answer": "b"}]
 
@@ -29,7 +35,8 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelRegistry:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my_models\nVersion: 1.0\n")
     for language, text in BLOCK.findall(GUIDE.read_text(encoding="utf-8")):
         if language == "toml":
-            name, target = re.findall(r'^(\w+) = "(.*)"$', text, re.MULTILINE)[0]
+            (tmp_path / "pyproject.toml").write_text(text)
+            [(name, target)] = tomllib.loads(text)["project"]["entry-points"]["lmms_eval.models"].items()
             (info / "entry_points.txt").write_text(f"[lmms_eval.models]\n{name} = {target}\n")
         else:
             match = FILE.match(text)
@@ -68,3 +75,26 @@ def test_class_example(registry: ModelRegistry, monkeypatch: pytest.MonkeyPatch)
     model.attach_tasks([task])
     said = answers(model, task.requests())
     assert [response.text for response in said.values()] == ["WHICH COLOUR??", "WHY??"]
+
+
+def test_the_package_of_the_guide_can_be_built(registry: ModelRegistry, tmp_path: Path) -> None:
+    project = tomllib.loads((tmp_path / "pyproject.toml").read_text())
+    assert project["build-system"]["build-backend"] == "hatchling.build"
+    assert project["project"]["name"] and project["project"]["version"]
+    assert (tmp_path / project["project"]["name"]).is_dir()  # where the build back end looks by itself
+
+
+def test_the_commands_of_the_guide_evaluate_both_models(
+    registry: ModelRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    lines = [line for text in COMMANDS.findall(GUIDE.read_text(encoding="utf-8")) for line in text.splitlines()]
+    runs = [shlex.split(line)[shlex.split(line).index("lmms-eval") + 1 :] for line in lines if " --model " in line]
+    assert [words[words.index("--model") + 1] for words in runs] == ["echo", "echo", "shout"]
+    for words in runs:
+        done = subprocess.run(
+            [sys.executable, "-m", "lmms_eval", *words], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert "1 well" in done.stdout or "|megabench_demo|" in done.stdout

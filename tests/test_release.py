@@ -11,11 +11,14 @@ from typing import Any
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from lmms_eval.compare.policy import read_policy
 from lmms_eval.models.building import LOCAL_MODELS_NEED
 from lmms_eval.tasks.manager import TaskManager
 from release.check import Step, table, taken
+from release.constraints import merged
 from release.contents import IN_WHEEL, WHEEL_BYTES, wheel_problems
 from tests.test_dependencies import PROJECT, ROOT
 
@@ -161,3 +164,37 @@ def test_steps_that_fail_are_told_and_the_others_run(capsys: pytest.CaptureFixtu
     assert good.says == "done" and bad.says == "exit code 3"
     assert "why" in capsys.readouterr().out
     assert [line.split()[:2] for line in table([good, bad]).splitlines()] == [["passed", "good"], ["FAILED", "bad"]]
+
+
+def test_constraints_are_joined_without_what_belongs_to_a_build_of_torch():
+    together = [
+        "torch==2.13.0+cpu",
+        "nvidia-cublas==13.1 ; sys_platform == 'linux'",
+        "pillow==13.0.0",
+        "a==1 ; python_version < '3.14'",
+    ]
+    together += ["a==2 ; python_version >= '3.14'", "nvidia-ml-py==13.6"]
+    lines = merged([together, ["pillow==12.0.0", "trackio==0.43.0", "a==3"]])
+    assert lines == [
+        "a==1; python_version < '3.14'", "a==2; python_version >= '3.14'", "nvidia-ml-py==13.6", "pillow==13.0.0",
+        "torch==2.13.0", "trackio==0.43.0",
+    ]  # fmt: skip
+    with pytest.raises(ValueError, match="pins no version"):
+        merged([["torch>=2"]])
+
+
+def test_constraints_are_allowed_by_what_the_package_asks_for():
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pins = [Requirement(line) for line in lines if not line.startswith("#")]
+    versions = {(canonicalize_name(pin.name), str(next(iter(pin.specifier)).version)) for pin in pins}
+    extras = PROJECT["optional-dependencies"]
+    asked = [
+        Requirement(line) for line in [*PROJECT["dependencies"], *(line for part in extras.values() for line in part)]
+    ]
+    wrong = [
+        f"{name} {version}: {one}"
+        for one in asked
+        for name, version in versions
+        if canonicalize_name(one.name) == name and version not in one.specifier
+    ]
+    assert not wrong

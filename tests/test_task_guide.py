@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 
 from lmms_eval.metrics.table import METRICS
 from lmms_eval.tasks.yaml.arguments import arguments_of
@@ -32,9 +35,22 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_guide_prints_the_files_of_the_folder() -> None:
     printed = dict(BLOCK.findall(GUIDE))
-    assert set(printed) == {"colours.yaml", "utils.py"}
+    assert set(printed) == {"colours.yaml", "utils.py", "paint.py"}
     for name, text in printed.items():
         assert text == (EXAMPLE / name).read_text(encoding="utf-8")
+
+
+def test_the_guide_paints_the_data_of_the_folder(folder: Path) -> None:
+    shutil.rmtree(folder / "data")
+    subprocess.run([sys.executable, folder / "paint.py"], check=True)
+    made = sorted(path.name for path in (folder / "data").iterdir())
+    assert made == sorted(path.name for path in (EXAMPLE / "data").iterdir())
+    for name in made:
+        new, kept = folder / "data" / name, EXAMPLE / "data" / name
+        if name.endswith(".png"):
+            assert Image.open(new).tobytes() == Image.open(kept).tobytes()
+        else:
+            assert new.read_bytes() == kept.read_bytes()
 
 
 def test_gold_answers_with_paths_in_the_rows(folder: Path, tmp_path: Path) -> None:

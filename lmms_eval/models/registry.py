@@ -97,7 +97,8 @@ class ModelRegistry:
 
     Args:
         plugins: packages of the older kind, as a list or in the comma form of ``LMMS_EVAL_PLUGINS``: each may have
-            ``PACKAGE.models.AVAILABLE_MODELS = {module name: class name}`` and a sub-package ``PACKAGE.tasks``.
+            ``PACKAGE.models.AVAILABLE_MODELS = {module name: class name}`` and a sub-package ``PACKAGE.tasks``. Also
+            modules, which are imported for the classes that ``@register_model`` names there.
     """
 
     def __init__(self, plugins: str | Sequence[str] = ()) -> None:
@@ -153,6 +154,8 @@ class ModelRegistry:
             try:
                 spec = importlib.util.find_spec(f"{package}.tasks")
             except ModuleNotFoundError as error:
+                if error.name == f"{package}.tasks":  # the plugin is a module, which has none
+                    continue
                 raise _plugin_error(package, error) from error
             if spec is not None and spec.submodule_search_locations:
                 folders.extend(Path(location) for location in spec.submodule_search_locations)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib.util
+import logging
 import os
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,6 +16,7 @@ from lmms_eval.models.hf.processors import LoadedProcessor, load_processor, loca
 from lmms_eval.models.hf.profile import Profile
 from lmms_eval.utils.launch import local_processes
 
+log = logging.getLogger(__name__)
 _SHOWN_KEYS = 3
 SPREADING = ("auto", "balanced", "balanced_low_0", "sequential")
 """Values of ``device_map`` that take every GPU in sight."""
@@ -50,6 +52,7 @@ def load(options: HFOptions, profile: Profile | None = None) -> Loaded:
     local_folder(options.pretrained, profile.parts)
     _check_packages(profile)
     check_processes(options)
+    log.info("loading %s; the first time after an installation takes longest", options.pretrained)
     device = resolve_device(options.device)
     _check_type(options, profile)
     parts = _load_processor(options, profile)
