@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-from lmms_eval.errors import UsageError
+from lmms_eval.errors import BusyError, UsageError
+from lmms_eval.http.rates import Rates, retry_after
 from lmms_eval.server.command import Additions
 from lmms_eval.server.gpus import Room
 from lmms_eval.server.job import Job
@@ -62,6 +63,7 @@ class Service:
                 most_queued=settings.max_queued_jobs,
             ),
         )
+        self._rates = Rates(settings.submissions_per_minute, settings.submissions_per_minute / 60)
         self._names_lock = threading.Lock()
 
     def start(self) -> None:
@@ -72,14 +74,22 @@ class Service:
         self.store.close()
         os.close(self._lock)
 
-    def submit(self, body: bytes, key: str | None = None) -> Submission:
+    def submit(self, body: bytes, key: str | None = None, client: str = "") -> Submission:
         """Check and store a submission, given as JSON.
 
+        Args:
+            body: the request.
+            key: a submission that is repeated under it is the same job.
+            client: address of who submits, each of which may do so only so often.
+
         Raises:
-            BusyError: as many jobs wait as may.
+            BusyError: as many jobs wait as may, or the client submits too often.
             RequestError: the body is wrong, asks for what is not allowed, or repeats a key with another request.
             LmmsEvalError: the disk does not take it.
         """
+        if wait_s := self._rates.take(client):
+            told = f"this client submits too often (--submissions_per_minute): wait {retry_after(wait_s)} s"
+            raise BusyError(told, wait_s, is_clients=True)
         request = read_body(body)
         self.policy.check(request)
         check_options(request)
