@@ -13,6 +13,7 @@ from lmms_eval.errors import ConfigError
 log = logging.getLogger(__name__)
 
 TOKEN_VARIABLE = "LMMS_EVAL_SERVER_TOKEN"
+PORT_VARIABLE = "LMMS_SERVER_PORT"
 LEAST_TOKEN = 16
 """Characters of a token."""
 
@@ -40,6 +41,22 @@ def stated_token(file: str | None, environ: Mapping[str, str]) -> str:
     if mode & 0o077:
         log.warning("--token_file %s: other users of this machine may read it: chmod 600", file)
     return token
+
+
+def stated_port(environ: Mapping[str, str]) -> int:
+    """Read the port of the page from the environment; 0, any that is free, where it names none.
+
+    Raises:
+        ConfigError: it is no port.
+    """
+    text = environ.get(PORT_VARIABLE, "").strip()
+    if not text:
+        return 0
+    if not (text.isascii() and text.isdigit() and len(text) < 6 and int(text) < 1 << 16):
+        raise ConfigError(
+            f"{PORT_VARIABLE}: give a number from 1 to 65535, or 0 for any that is free; got {text[:40]!r}"
+        )
+    return int(text)
 
 
 def default_folder() -> Path:
