@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from lmms_eval.errors import BusyError, UsageError
@@ -22,16 +23,22 @@ from lmms_eval.server.settings import ServerSettings
 from lmms_eval.server.store import Submission
 
 
+class FolderInUseError(UsageError):
+    """Another server uses the folder."""
+
+
 class Service:
     """An evaluation server without its network.
 
     Raises:
-        UsageError: its folder cannot be made, or another server uses it.
+        UsageError: its folder cannot be made, another server uses it (``FolderInUseError``), or tasks, models or data
+            that it was told of are not there.
         JobStoreError: the list of jobs cannot be opened.
     """
 
     def __init__(self, settings: ServerSettings) -> None:
         self.settings = settings
+        _check_sources(settings)
         jobs = settings.folder.absolute() / "jobs"
         try:
             settings.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -45,7 +52,8 @@ class Service:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(self._lock)
-            raise UsageError(f"another server uses the folder {settings.folder}: give this one its own") from error
+            told = f"another server uses the folder {settings.folder}: give this one its own"
+            raise FolderInUseError(told) from error
         self.policy = Policy.of(settings)
         self.store = open_store(settings.folder.absolute(), jobs)
         room = Room(settings.gpus, settings.parallel or max(1, len(settings.gpus)))
@@ -144,3 +152,15 @@ class Service:
 
         with self._names_lock:
             return [model.name for model in ModelRegistry(self.settings.plugins).list_models()]
+
+
+def _check_sources(settings: ServerSettings) -> None:
+    """Have what jobs would stumble over said at the start. Raises ``UsageError``."""
+    from lmms_eval.tasks.catalogue import plugin_folders
+
+    places = [("include_path", path) for path in settings.include_paths]
+    places += [("data_root", settings.data_root)] if settings.data_root else []
+    for name, path in places:
+        if not Path(path).is_dir():
+            raise UsageError(f"--{name} {path}: there is no such folder")
+    plugin_folders(settings.plugins)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,9 @@ TOKEN_VARIABLE = "LMMS_EVAL_SERVER_TOKEN"
 PORT_VARIABLE = "LMMS_SERVER_PORT"
 LEAST_TOKEN = 16
 """Characters of a token."""
+
+
+_GPU = re.compile(r"\d{1,4}|(?:GPU|MIG)-[0-9A-Za-z/-]{1,100}")
 
 
 def is_token(text: str) -> bool:
@@ -115,6 +119,8 @@ class ServerSettings:
             raise ConfigError(f"grace: give seconds from 0 to an hour; got {self.grace:g}")
         if len(set(self.gpus)) != len(self.gpus):
             raise ConfigError(f"gpus: each stands once; got {','.join(self.gpus)}")
+        if wrong := [gpu for gpu in self.gpus if not _GPU.fullmatch(gpu)]:
+            raise ConfigError(f"gpus: give numbers such as 0,1, or names as nvidia-smi -L has them; got {wrong[0]}")
         if self.submissions_per_minute < 1 or self.max_queued_jobs < 1:
             raise ConfigError("submissions_per_minute, max_queued_jobs: give counts from 1 on")
         if self.token and not is_token(self.token):

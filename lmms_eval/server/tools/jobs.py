@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from lmms_eval.errors import EvaluationServerError, LmmsEvalError, UsageError
+from lmms_eval.errors import EvaluationServerError, UsageError
 from lmms_eval.results.following.snapshot import Snapshot
 from lmms_eval.server.async_client import AsyncEvalClient
 from lmms_eval.server.contents import Runs, page_of, scores_of
@@ -18,7 +18,7 @@ from lmms_eval.server.folder import JobFolder
 from lmms_eval.server.job import Job
 from lmms_eval.server.outcome import records
 from lmms_eval.server.progress import JobsProgress
-from lmms_eval.server.service import Service
+from lmms_eval.server.service import FolderInUseError, Service
 from lmms_eval.server.settings import ServerSettings
 
 log = logging.getLogger(__name__)
@@ -80,8 +80,8 @@ class OwnJobs:
             if self._service is None:
                 try:
                     service = Service(self._settings)
-                except UsageError as error:
-                    raise UsageError(
+                except FolderInUseError as error:
+                    raise FolderInUseError(
                         f"{error} (--folder), end the other one, or have this one talk to it (lmms-eval mcp --server "
                         "URL)"
                     ) from error
@@ -195,11 +195,15 @@ class ServerJobs:
 
 
 def try_to_open(jobs: Jobs) -> None:
-    """Go on with jobs of an earlier server at once where that can be; else the first call that needs them tries."""
+    """Go on with jobs of an earlier server at once; while another one has them, each call that needs them tries.
+
+    Raises:
+        LmmsEvalError: the folder cannot be used.
+    """
     if isinstance(jobs, OwnJobs):
         try:
             jobs.open()
-        except LmmsEvalError as error:
+        except FolderInUseError as error:
             log.warning("%s", error)
 
 
