@@ -44,7 +44,7 @@ def run(arguments: Sequence[str]) -> int:
 def _check_transport(given: Namespace) -> None:
     if given.transport == "sse":
         raise UsageError("--transport sse: the protocol has replaced it by streamable HTTP: --transport http")
-    if given.server and "://" not in given.server:
+    if given.server and not given.server.startswith(("http://", "https://")):
         raise UsageError(f"--server {given.server}: give an address, such as http://localhost:8000")
 
 

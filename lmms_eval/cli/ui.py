@@ -22,6 +22,7 @@ def run(arguments: Sequence[str]) -> int:
         from lmms_eval.http.guard import Guard
         from lmms_eval.server.service import Service
         from lmms_eval.server.serving import METHODS
+        from lmms_eval.server.settings import stated_port
         from lmms_eval.ui.app import page_app
         from lmms_eval.viewer.live.serving import HOST, ViewServer, listen
     except ModuleNotFoundError as error:
@@ -29,6 +30,7 @@ def run(arguments: Sequence[str]) -> int:
             f"the page needs further packages: pip install 'lmms_eval[server]' ({error})"
         ) from error
     given.host = HOST
+    given.port = stated_port(os.environ) if given.port is None else given.port
     with closing(listen(given.port)) as listening:
         given.port = listening.getsockname()[1]
         service = Service(server_settings(given))
@@ -62,7 +64,9 @@ def _tell(address: str, port: int, no_browser: bool) -> None:
 
 def _parser() -> CommandParser:
     parser = command_parser("ui")
-    parser.add_argument("--port", type=int, default=0, metavar="N", help="port on this machine; default: any free one")
+    parser.add_argument(
+        "--port", type=int, metavar="N", help="port on this machine; default: LMMS_SERVER_PORT, else any free one"
+    )
     parser.add_argument("--no_browser", action="store_true", help="print the address, open nothing")
     add_server_flags(parser)
     return parser

@@ -20,7 +20,6 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "LMMS_VIDEO_DECORD_THREADS": "videos are decoded with PyAV; --media_workers says how many at a time",
     "LMMS_VIDEO_TORCHCODEC_*": "videos are decoded with PyAV; --media_workers says how many at a time",
     "LMMS_VIDEO_DALI_*": "videos are decoded with PyAV, on the processor; --media_workers says how many at a time",
-    "LMMS_SERVER_PORT": "`lmms-eval serve --port N` says where the server listens",
     "LMMS_WATCHDOG_DIR": "what hangs is told in the log and in the run's own folder (hung.jsonl)",
 }
 """Patterns of the family's environment variables that say nothing here, each with the reason."""

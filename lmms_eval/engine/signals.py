@@ -21,14 +21,22 @@ class Interrupts:
     SIGHUP (the terminal or the connection is gone) is left alone where it is ignored, as by ``nohup``.
 
     Raises ``EndNow`` in the main thread at the second signal, or when the grace time after the first is over.
+
+    Args:
+        on_first: called at the first signal.
+        grace_s: the grace time.
+        what: is given the grace time.
+        before: number of a signal that has come already: the next one is the second.
     """
 
-    def __init__(self, on_first: Callable[[], None], grace_s: float) -> None:
-        self._on_first, self._grace_s = on_first, grace_s
+    def __init__(
+        self, on_first: Callable[[], None], grace_s: float, what: str = "what is in flight", before: int | None = None
+    ) -> None:
+        self._on_first, self._grace_s, self._what = on_first, grace_s, what
         self._previous: dict[int, object] = {}
         self._is_over = False
         self._timer = threading.Lock()
-        self.signal_number: int | None = None
+        self.signal_number = before
 
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():
@@ -62,13 +70,13 @@ class Interrupts:
         if self.signal_number is not None:
             raise EndNow("stopped at once by a second signal; what was finished is kept")
         self.signal_number = number
-        _tell(f"stopping: what is in flight has {self._grace_s:g} s to finish; a second signal ends at once\n")
+        _tell(f"stopping: {self._what} has {self._grace_s:g} s to finish; a second signal ends at once\n")
         signal.setitimer(signal.ITIMER_REAL, max(self._grace_s, 0.001))
         self._on_first()
 
     def _expire(self, _number: int, _frame: FrameType | None) -> None:
         if not self._is_over:
-            raise EndNow(f"what was in flight did not end within {self._grace_s:g} s; what was finished is kept")
+            raise EndNow(f"{self._what} did not end within {self._grace_s:g} s; what was finished is kept")
 
 
 def _tell(text: str) -> None:

@@ -178,7 +178,7 @@ class Run:
         log_cache(config, result.asking.cache)
         written = write_results(config, collected, record, result, store, self._start)
         if tracked is not None:
-            written = tracked.told(written, result, store)
+            written = tracked.told(written, result, store, options.grace_s)
         report = RunReport(_exit_code(config, result), written.table, written.lines, written.document, record.end)
         record.finish(result.state, self._start.command, report.as_json(), _early_stops(result))
         return replace(report, lines=[*report.lines, *report_lines(reporter, result, options.grace_s)])

@@ -50,9 +50,15 @@ class Tracked:
     def folder(self) -> Path:
         return self.record.folder.path / FOLDER
 
-    def told(self, written: Written, result: RunResult, store: RunStore) -> Written:
+    def told(self, written: Written, result: RunResult, store: RunStore, grace_s: float) -> Written:
         """Tell the trackers what was written and wait for them, within bounds; the results then say what became of
         them.
+
+        Args:
+            written: the results.
+            result: what they are made of.
+            store: the run's journals.
+            grace_s: seconds that the trackers have once a signal has come.
 
         Raises:
             JournalError: the results file cannot be written anew.
@@ -70,9 +76,8 @@ class Tracked:
                 self._tell_samples(with_samples, result.tasks, store, documents)
         except Exception as error:  # noqa: BLE001 - the results are written, whatever a task's samples hold
             self.session.fail(f"{type(error).__name__}: {error}", names)
-        interrupted = result.asking.interrupted is not None
         ending = Ending(result.state, has_succeeded=result.state in ("complete", "stopped early"))
-        reports = self.session.end(ending, interrupted)
+        reports = self.session.end(ending, grace_s, result.asking.interrupted)
         shutil.rmtree(self.folder, ignore_errors=True)
         document = {**written.document, "trackers": report_part(reports)}
         if self.record.files is not None:

@@ -8,6 +8,8 @@ import resource
 from typing import Any
 
 import h11
+import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEADER_S = 10.0
@@ -18,7 +20,8 @@ MOST_CONNECTIONS = 1600
 """From here on requests are answered with 503."""
 _DROPPED_FROM = 2048
 """From here on connections are closed unread."""
-HEADER_BYTES = 16 << 10
+HEADER_BYTES = 32 << 10
+"""Browsers send the cookies of all servers on a machine to each of them."""
 _FILES = 4096
 
 
@@ -74,8 +77,19 @@ class BoundedConnection(H11Protocol):
             self._deadline = None
 
 
-def allow_files() -> None:
-    """Let this process open as many files as it may have connections, where the system lets it."""
+def bounded_config(app: ASGIApp, **more: Any) -> uvicorn.Config:
+    """Return uvicorn's settings for an application whose connections are bounded; ``more`` of uvicorn's own are added.
+
+    This process may open as many files as it may have connections from then on, where the system lets it.
+    """
+    _allow_files()
+    return uvicorn.Config(
+        app, log_config=None, access_log=False, server_header=False, ws="none", http=BoundedConnection,
+        h11_max_incomplete_event_size=HEADER_BYTES, limit_concurrency=MOST_CONNECTIONS, proxy_headers=False, **more,
+    )  # fmt: skip
+
+
+def _allow_files() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _FILES if hard == resource.RLIM_INFINITY else min(hard, _FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -29,6 +29,9 @@ MOST_VALUES = 40
 MOST_COLUMNS = 24
 LONGEST = 60
 """Characters of a value; longer ones are texts, not classes."""
+_FILE = re.compile(
+    r"\.(?:avi|bmp|flac|gif|jpe?g|m4a|mkv|mov|mp3|mp4|ogg|png|svg|tiff?|wav|webm|webp)['\"\])]{0,2}$", re.IGNORECASE
+)
 _DIGITS = re.compile("([0-9]+)")
 FEW = MANY
 """Documents (clusters, where there are any) below which a number is marked: from there on the interval rests on the
@@ -95,8 +98,9 @@ def divisions(metadata: Mapping[str, Sequence[str | None]]) -> list[Division]:
 
 
 def divides(names: Collection[str]) -> bool:
-    """Tell whether documents can be divided by these values of a column: they are a few short ones."""
-    return 2 <= len(names) <= MOST_VALUES and max(map(len, names)) <= LONGEST
+    """Tell whether documents can be divided by these values of a column: they are a few short ones, no media files."""
+    are_few = 2 <= len(names) <= MOST_VALUES and max(map(len, names)) <= LONGEST
+    return are_few and not any(map(_FILE.search, names))
 
 
 @dataclass(frozen=True, slots=True)

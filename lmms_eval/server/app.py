@@ -12,7 +12,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.http.bodies import BoundedBody
-from lmms_eval.http.rates import Rates
 from lmms_eval.server.answers import answer_error
 from lmms_eval.server.contents import Runs
 from lmms_eval.server.endpoints import family_router
@@ -36,7 +35,6 @@ def make_app(service: Service) -> FastAPI:
     app = FastAPI(title="lmms-eval", docs_url=None, redoc_url=None, lifespan=lifespan)
     app.state.service = service
     app.add_exception_handler(LmmsEvalError, answer_error)
-    app.state.rates = Rates(service.settings.submissions_per_minute, service.settings.submissions_per_minute / 60)
     app.state.runs, app.state.feeds, app.state.metrics = Runs(), Feeds(service), Metrics(service)
     app.include_router(family_router())
     app.include_router(contents_router())

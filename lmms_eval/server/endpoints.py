@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 
-from lmms_eval.errors import BusyError, RequestError
+from lmms_eval.errors import RequestError
 from lmms_eval.server.answers import NoJobError, WrongStateError, is_local, told
 from lmms_eval.server.job import Job, now
 from lmms_eval.server.merging import KINDS, MergeRequest, merge, shards_of
@@ -48,10 +48,8 @@ async def evaluate(request: Request) -> JSONResponse:
     body, key = await request.body(), request.headers.get("idempotency-key")
     if key is not None and not 1 <= len(key) <= _LONGEST_KEY:
         raise RequestError(f"Idempotency-Key: from 1 to {_LONGEST_KEY} characters")
-    wait_s = request.app.state.rates.take(request.client.host if request.client else "")
-    if wait_s:
-        raise BusyError("this client submits too often (--submissions_per_minute)", wait_s, is_clients=True)
-    submission = await run_in_threadpool(service_of(request).submit, body, key)
+    client = request.client.host if request.client else ""
+    submission = await run_in_threadpool(service_of(request).submit, body, key, client)
     job, position = submission.job, submission.position
     message = f"Job queued successfully. Position in queue: {position}"
     if not submission.is_new:

@@ -1,7 +1,9 @@
-"""Progress of a job: that of its run, followed by its journals like the runs of ``lmms-eval view``."""
+"""Progress of jobs: that of their runs, followed by their journals like the runs of ``lmms-eval view``."""
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any
 from lmms_eval.results.following.run import FollowedRun
 from lmms_eval.results.following.snapshot import Snapshot
 
+MOST_JOBS = 16
 MOST_TASKS = 200
 MOST_LETTERS = 300
 """Of a reason for which documents have no score."""
@@ -44,9 +47,10 @@ class Progress:
 
 @dataclass(slots=True)
 class JobProgress:
-    """Follows what a job's run writes; each look reads what has come since the last one. For one thread at a time."""
+    """Follows what a job's run writes; each look reads what has come since the last one."""
 
     _runs: dict[Path, FollowedRun] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def look(self, records: Iterable[Path]) -> Progress:
         """Read the news. Where a job has several records, its run was begun anew: the last one counts.
@@ -54,12 +58,34 @@ class JobProgress:
         Args:
             records: the records of the job's run.
         """
-        for folder in records:
-            if folder not in self._runs:
-                self._runs[folder] = FollowedRun(folder)
-        if not self._runs:
-            return Progress()
-        for run in self._runs.values():
-            run.look()
-        last = max(self._runs.values(), key=lambda run: (not run.is_gone, run.is_going, str(run.state.get("date"))))
-        return Progress(last.snapshot(), last.is_read or last.is_gone)
+        with self._lock:
+            for folder in records:
+                if folder not in self._runs:
+                    self._runs[folder] = FollowedRun(folder)
+            if not self._runs:
+                return Progress()
+            for run in self._runs.values():
+                run.look()
+            last = max(self._runs.values(), key=lambda run: (not run.is_gone, run.is_going, str(run.state.get("date"))))
+            return Progress(last.snapshot(), last.is_read or last.is_gone)
+
+
+class JobsProgress:
+    """The jobs that were asked after last; the journals of a job that was forgotten meanwhile are read anew."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._jobs: OrderedDict[str, JobProgress] = OrderedDict()
+
+    def look(self, job_id: str, records: Iterable[Path]) -> Progress:
+        """Read the news of a job.
+
+        Args:
+            job_id: the job.
+            records: the records of its run.
+        """
+        with self._lock:
+            followed = self._jobs[job_id] = self._jobs.pop(job_id, None) or JobProgress()
+            while len(self._jobs) > MOST_JOBS:
+                self._jobs.popitem(last=False)
+        return followed.look(records)

@@ -7,9 +7,11 @@ import os
 import threading
 from collections.abc import Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
-from lmms_eval.errors import UsageError
+from lmms_eval.errors import BusyError, UsageError
+from lmms_eval.http.rates import Rates, retry_after
 from lmms_eval.server.command import Additions
 from lmms_eval.server.gpus import Room
 from lmms_eval.server.job import Job
@@ -21,16 +23,22 @@ from lmms_eval.server.settings import ServerSettings
 from lmms_eval.server.store import Submission
 
 
+class FolderInUseError(UsageError):
+    """Another server uses the folder."""
+
+
 class Service:
     """An evaluation server without its network.
 
     Raises:
-        UsageError: its folder cannot be made, or another server uses it.
+        UsageError: its folder cannot be made, another server uses it (``FolderInUseError``), or tasks, models or data
+            that it was told of are not there.
         JobStoreError: the list of jobs cannot be opened.
     """
 
     def __init__(self, settings: ServerSettings) -> None:
         self.settings = settings
+        _check_sources(settings)
         jobs = settings.folder.absolute() / "jobs"
         try:
             settings.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -44,7 +52,8 @@ class Service:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(self._lock)
-            raise UsageError(f"another server uses the folder {settings.folder}: give this one its own") from error
+            told = f"another server uses the folder {settings.folder}: give this one its own"
+            raise FolderInUseError(told) from error
         self.policy = Policy.of(settings)
         self.store = open_store(settings.folder.absolute(), jobs)
         room = Room(settings.gpus, settings.parallel or max(1, len(settings.gpus)))
@@ -62,6 +71,7 @@ class Service:
                 most_queued=settings.max_queued_jobs,
             ),
         )
+        self._rates = Rates(settings.submissions_per_minute, settings.submissions_per_minute / 60)
         self._names_lock = threading.Lock()
 
     def start(self) -> None:
@@ -72,14 +82,22 @@ class Service:
         self.store.close()
         os.close(self._lock)
 
-    def submit(self, body: bytes, key: str | None = None) -> Submission:
+    def submit(self, body: bytes, key: str | None = None, client: str = "") -> Submission:
         """Check and store a submission, given as JSON.
 
+        Args:
+            body: the request.
+            key: a submission that is repeated under it is the same job.
+            client: address of who submits, each of which may do so only so often.
+
         Raises:
-            BusyError: as many jobs wait as may.
+            BusyError: as many jobs wait as may, or the client submits too often.
             RequestError: the body is wrong, asks for what is not allowed, or repeats a key with another request.
             LmmsEvalError: the disk does not take it.
         """
+        if wait_s := self._rates.take(client):
+            told = f"this client submits too often (--submissions_per_minute): wait {retry_after(wait_s)} s"
+            raise BusyError(told, wait_s, is_clients=True)
         request = read_body(body)
         self.policy.check(request)
         check_options(request)
@@ -134,3 +152,15 @@ class Service:
 
         with self._names_lock:
             return [model.name for model in ModelRegistry(self.settings.plugins).list_models()]
+
+
+def _check_sources(settings: ServerSettings) -> None:
+    """Have what jobs would stumble over said at the start. Raises ``UsageError``."""
+    from lmms_eval.tasks.catalogue import plugin_folders
+
+    places = [("include_path", path) for path in settings.include_paths]
+    places += [("data_root", settings.data_root)] if settings.data_root else []
+    for name, path in places:
+        if not Path(path).is_dir():
+            raise UsageError(f"--{name} {path}: there is no such folder")
+    plugin_folders(settings.plugins)

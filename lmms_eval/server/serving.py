@@ -42,21 +42,16 @@ def serve(settings: ServerSettings, told: Callable[[str], None] = log.info) -> N
     try:
         import uvicorn
 
-        from lmms_eval.http.connections import HEADER_BYTES, MOST_CONNECTIONS, BoundedConnection, allow_files
+        from lmms_eval.http.connections import bounded_config
         from lmms_eval.server.app import make_app
         from lmms_eval.server.service import Service
     except ImportError as error:
         raise MissingOptionalDependencyError(f"{_EXTRA} ({error})") from error
     check_token(settings)
-    allow_files()
     with bound(settings) as listener:
         host, port = listener.getsockname()[:2]
         app = guarded(make_app(Service(settings)), settings, port)
-        config = uvicorn.Config(
-            app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=5, lifespan="on",
-            ws="none", http=BoundedConnection, h11_max_incomplete_event_size=HEADER_BYTES,
-            limit_concurrency=MOST_CONNECTIONS, proxy_headers=False,
-        )  # fmt: skip
+        config = bounded_config(app, timeout_graceful_shutdown=5, lifespan="on")
         told(f"listening on http://{f'[{host}]' if ':' in host else host}:{port}, jobs in {settings.folder.absolute()}")
         with ending_quietly():
             uvicorn.Server(config).run(sockets=[listener])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,8 +14,12 @@ from lmms_eval.errors import ConfigError
 log = logging.getLogger(__name__)
 
 TOKEN_VARIABLE = "LMMS_EVAL_SERVER_TOKEN"
+PORT_VARIABLE = "LMMS_SERVER_PORT"
 LEAST_TOKEN = 16
 """Characters of a token."""
+
+
+_GPU = re.compile(r"\d{1,4}|(?:GPU|MIG)-[0-9A-Za-z/-]{1,100}")
 
 
 def is_token(text: str) -> bool:
@@ -40,6 +45,22 @@ def stated_token(file: str | None, environ: Mapping[str, str]) -> str:
     if mode & 0o077:
         log.warning("--token_file %s: other users of this machine may read it: chmod 600", file)
     return token
+
+
+def stated_port(environ: Mapping[str, str]) -> int:
+    """Read the port of the page from the environment; 0, any that is free, where it names none.
+
+    Raises:
+        ConfigError: it is no port.
+    """
+    text = environ.get(PORT_VARIABLE, "").strip()
+    if not text:
+        return 0
+    if not (text.isascii() and text.isdigit() and len(text) < 6 and int(text) < 1 << 16):
+        raise ConfigError(
+            f"{PORT_VARIABLE}: give a number from 1 to 65535, or 0 for any that is free; got {text[:40]!r}"
+        )
+    return int(text)
 
 
 def default_folder() -> Path:
@@ -98,6 +119,8 @@ class ServerSettings:
             raise ConfigError(f"grace: give seconds from 0 to an hour; got {self.grace:g}")
         if len(set(self.gpus)) != len(self.gpus):
             raise ConfigError(f"gpus: each stands once; got {','.join(self.gpus)}")
+        if wrong := [gpu for gpu in self.gpus if not _GPU.fullmatch(gpu)]:
+            raise ConfigError(f"gpus: give numbers such as 0,1, or names as nvidia-smi -L has them; got {wrong[0]}")
         if self.submissions_per_minute < 1 or self.max_queued_jobs < 1:
             raise ConfigError("submissions_per_minute, max_queued_jobs: give counts from 1 on")
         if self.token and not is_token(self.token):

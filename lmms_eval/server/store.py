@@ -32,6 +32,8 @@ CREATE TABLE IF NOT EXISTS jobs (
 );
 CREATE INDEX IF NOT EXISTS jobs_by_state ON jobs (state, number);
 """
+_VERSION = 1
+"""Of the table: one that a newer version has written is left alone."""
 _COLUMNS = (
     "job_id, number, state, request, folder, created_at, started_at, completed_at, result, error, gpus, is_cancelled"
 )
@@ -83,19 +85,24 @@ class JobStore:
         except sqlite3.OperationalError as error:
             raise JobStoreError(f"{path} cannot be opened: {error}") from error
         try:
-            self._prepare()
+            self._prepare(path)
         except BaseException:
             self._connection.close()
             raise
 
-    def _prepare(self) -> None:
+    def _prepare(self, path: Path) -> None:
         for setting in ("journal_mode=WAL", "synchronous=FULL"):
             self._connection.execute(f"PRAGMA {setting}")
         found = self._connection.execute("PRAGMA quick_check(1)").fetchone()
         if found != ("ok",):
             raise sqlite3.DatabaseError(str(found[0] if found else "no answer"))
+        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
+        if version > _VERSION:
+            told = f"a newer version of lmms_eval has written it (format {version}; this one reads up to {_VERSION})"
+            raise JobStoreError(f"{path}: {told}: update this one, or give it a folder of its own")
         with self._connection:
             self._connection.executescript(_SCHEMA)
+            self._connection.execute(f"PRAGMA user_version = {_VERSION}")
         self._connection.execute(f"SELECT {_COLUMNS}, submission_key FROM jobs LIMIT 1").fetchone()
 
     def close(self) -> None:

@@ -70,6 +70,11 @@ class TrackerProcess:
         self._thread = threading.Thread(target=self._tell, name=f"tracker-{name}", daemon=True)
         self._thread.start()
 
+    @property
+    def longest_s(self) -> float:
+        """Seconds after the end of the run in which everything must be sent."""
+        return self._patience.end
+
     def offer(self, step: Step) -> None:
         """Have live numbers told, with those that still wait to be."""
         with self._changed:

@@ -12,6 +12,7 @@ from loguru import logger
 
 from lmms_eval.config.tracking import HUB, Destination
 from lmms_eval.engine.progress import Progress, RunningScore
+from lmms_eval.engine.signals import Interrupts
 from lmms_eval.trackers.content import live_step
 from lmms_eval.trackers.contract import Beginning, Ending, Message, Place
 from lmms_eval.trackers.process import Patience, TrackerProcess, TrackerReport
@@ -21,8 +22,6 @@ STEP_S = 5.0
 """Seconds between live numbers."""
 UPLOAD = Patience(answer=1_800.0, end=1_800.0)
 """Files of any size are pushed as a whole, between two replies."""
-INTERRUPTED_S = 20.0
-"""A person who has interrupted a run waits no longer for its trackers."""
 
 
 def run_id(key: str, date: str) -> str:
@@ -72,16 +71,25 @@ class Session:
             if tracker.name in names:
                 tracker.fail(error)
 
-    def end(self, ending: Ending, is_interrupted: bool = False) -> tuple[TrackerReport, ...]:
-        """Tell the end and wait until everything is sent, or the patience with each tracker ends."""
+    def end(self, ending: Ending, grace_s: float, interrupted: int | None = None) -> tuple[TrackerReport, ...]:
+        """Tell the end and wait until everything is sent, or the patience with each tracker ends.
+
+        Args:
+            ending: the end.
+            grace_s: seconds that sending may take once a signal has come; a second one gives the trackers up.
+            interrupted: number of the signal that has ended the run.
+        """
         self.stop()
         for tracker in self._trackers:
             tracker.tell(ending)
-        ended, most = time.monotonic(), INTERRUPTED_S if is_interrupted else None
+        ended, names = time.monotonic(), ", ".join(tracker.name for tracker in self._trackers)
         if self._trackers:
-            logger.info("sending results: {}", ", ".join(tracker.name for tracker in self._trackers))
+            most = grace_s if interrupted is not None else max(tracker.longest_s for tracker in self._trackers)
+            logger.info("results are written; waiting up to {:g} s until they are sent: {}", most, names)
         try:
-            reports = [tracker.wait(ended, most) for tracker in self._trackers]
+            with Interrupts(lambda: None, grace_s, f"sending results ({names})", interrupted):
+                most_s = None if interrupted is None else grace_s
+                reports = [tracker.wait(ended, most_s) for tracker in self._trackers]
         except KeyboardInterrupt:  # whoever waits wants the results, which are written
             self.fail("given up: interrupted while its results were sent", [one.name for one in self._trackers])
             self.close()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from lmms_eval.config.convert import argument_text
 from lmms_eval.errors import DataError
+from lmms_eval.results.following.snapshot import Snapshot
 from lmms_eval.results.run_reader.document import part_of
 from lmms_eval.server.folder import JobFolder
 from lmms_eval.server.job import Job
@@ -52,6 +54,21 @@ def details(job: Job, position: int, shown: Preview) -> dict[str, Any]:
         "yaml": shown.yaml,
         "scores": scores(files[-1]) if files else [],
         "can_report": job.has_ended and bool(files),
+    }
+
+
+def progress(snapshot: Snapshot) -> dict[str, Any]:
+    """Describe a moment of a job's run."""
+    return {
+        "is_read": snapshot.is_read,
+        "requested": snapshot.requested,
+        "done": snapshot.done,
+        "failed": snapshot.failed,
+        "rate": snapshot.rate or snapshot.rate_overall,
+        "seconds_left": snapshot.seconds_left,
+        "tokens": snapshot.tokens_in + snapshot.tokens_out,
+        "reasons": [{"text": text, "count": count} for text, count in snapshot.reasons],
+        "tasks": [asdict(task) for task in snapshot.tasks],
     }
 
 

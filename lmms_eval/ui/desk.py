@@ -25,13 +25,13 @@ from lmms_eval.server.contents import Runs, page_of
 from lmms_eval.server.folder import JobFolder
 from lmms_eval.server.job import Job
 from lmms_eval.server.outcome import output_of, records, results_files
+from lmms_eval.server.progress import JobsProgress
 from lmms_eval.server.service import Service
 from lmms_eval.ui import commands, described
 from lmms_eval.ui.models import ModelChoices
 from lmms_eval.ui.options import OptionChoice, option_choices
 from lmms_eval.ui.pages import Order, PageMaker, Pages, file_of, name_of
 from lmms_eval.ui.preview import NOT_TAKEN, SERVER_DEFAULTS, Preview, Problem, as_request, preview
-from lmms_eval.ui.progress import JobsProgress
 from lmms_eval.ui.tasks import TaskChoices
 from lmms_eval.ui.views import Views
 from lmms_eval.utils.installed import package_version
@@ -140,9 +140,10 @@ class Desk:
         job = self._job(job_id)
         folder = JobFolder(Path(job.folder))
         is_going = job.state == "running"
+        snapshot = self._progress.look(job_id, records(job, folder)).snapshot if is_going else None
         return {
             **described.details(job, self.service.store.position(job), self._forms(job)),
-            "progress": self._progress.of(job_id, [*records(job, folder)]) if is_going else None,
+            "progress": None if snapshot is None else described.progress(snapshot),
             "can_view": is_going and output_of(job, folder).is_dir(),
         }
 
@@ -167,10 +168,10 @@ class Desk:
         except OSError as error:
             raise RequestError(f"the log cannot be read: {error.strerror or error}") from error
 
-    def start(self, request: Mapping[str, Any], key: str | None) -> dict[str, Any]:
+    def start(self, request: Mapping[str, Any], key: str | None, client: str) -> dict[str, Any]:
         """Submit a job. Raises ``LmmsEvalError`` where it is refused."""
         wanted = as_request(request)
-        submission = self.service.submit(json.dumps(wanted).encode(), key)
+        submission = self.service.submit(json.dumps(wanted).encode(), key, client)
         return {"job_id": submission.job.job_id, "command": preview(wanted).command}
 
     def submitted(self, key: str) -> str | None:

@@ -165,7 +165,8 @@ def import_yaml(call: Call) -> dict[str, Any]:
 
 def start(call: Call) -> dict[str, Any]:
     """Submit a job, once for each ``Idempotency-Key``."""
-    return call.desk.start(call.mapping(), call.request.headers.get("idempotency-key"))
+    client = call.request.client.host if call.request.client else ""
+    return call.desk.start(call.mapping(), call.request.headers.get("idempotency-key"), client)
 
 
 def stop(call: Call) -> dict[str, Any]:

@@ -1,15 +1,15 @@
-"""Masks of answers and references as small pictures that lie over the picture which they are of."""
+"""Masks of answers and references as small pictures that lie over the picture which they are of, and key points."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.errors import MediaError
 from lmms_eval.tasks.general_bench.measures.mask_math import as_pixels
-from lmms_eval.tasks.general_bench.regions import MASK_FORMS, Regions, regions_of
+from lmms_eval.tasks.general_bench.regions import MASK_FORMS, Bodies, Regions, bodies_of, regions_of
 from lmms_eval.utils.redaction import REDACTED
 from lmms_eval.viewer.media import SIDE, MediaStore, file_of, made_in
 from lmms_eval.viewer.shapes import MOST, Shape, frames_in, prediction_of
@@ -42,14 +42,17 @@ def has_masks(sample: Mapping[str, Any]) -> bool:
 def masks_of(sample: Mapping[str, Any], store: MediaStore, folders: Sequence[Path]) -> list[Shape]:
     """Draw the masks of a sample's line: each side's, of each picture, as one small file of the store.
 
+    Tasks of instances may ask for key points in their place: these are only told.
+
     Raises:
         LmmsEvalError: a file cannot be written.
     """
     doc, sent = sample["doc"], sample.get("sent_media")
     media = [medium if isinstance(medium, Mapping) else {} for medium in (sent if isinstance(sent, list) else ())]
     frames, last = frames_in(sample), len(media) - 1
-    found = regions_of(doc, _folder(doc.get("folder"), media), _prediction(sample, folders), _size(media, last), frames)
-    drawn: list[Shape] = []
+    folder, prediction = _folder(doc.get("folder"), media), _prediction(sample, folders)
+    found = regions_of(doc, folder, prediction, _size(media, last), frames)
+    drawn = [*_points(sample, bodies_of(doc, folder, prediction), _size(media, last))]
     for regions in found:
         medium = last if regions.frame is None else frames[regions.frame]
         if sample.get(_KEYS[regions.of]) != REDACTED and _fits(regions, _size(media, medium)):
@@ -58,6 +61,19 @@ def masks_of(sample: Mapping[str, Any], store: MediaStore, folders: Sequence[Pat
                 {"of": regions.of, "src": store.save(_drawn(regions), "png"), "medium": medium, "label": labels}
             )
     return drawn
+
+
+def _points(sample: Mapping[str, Any], found: Sequence[Bodies], picture: tuple[int, int] | None) -> Iterator[Shape]:
+    if picture is None:
+        return
+    height, width = picture
+    for side in found:
+        if sample.get(_KEYS[side.of]) == REDACTED:
+            continue
+        for body, label in zip(side.points, side.labels, strict=True):
+            for x, y in body[:MOST]:
+                if 0 <= x <= width and 0 <= y <= height:
+                    yield {"of": side.of, "at": [x / width, y / height], "label": label[:80]}
 
 
 def _folder(stated: Any, media: Sequence[Mapping[str, Any]]) -> Path:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from loguru import logger
+
 from lmms_eval.compare.readers import harness_runs, read_runs
 from lmms_eval.compare.readers.contract import Looked
 from lmms_eval.compare.readers.result_facts import Results
@@ -54,6 +56,8 @@ class ReportRun:
 def read_report_runs(paths: Sequence[str]) -> tuple[ReportRun, ...]:
     """Read all runs in files and folders, damaged ones too: of several that can be read the page tells.
 
+    A run that several paths lead to is there once, and a line of the log says so.
+
     Raises:
         DataError: a path is missing, or none holds a run that can be read.
         UsageError: a file is of no known format, or needs a package that is not installed.
@@ -67,9 +71,21 @@ def read_report_runs(paths: Sequence[str]) -> tuple[ReportRun, ...]:
             if len(paths) == 1:
                 raise
             damaged.append(_damaged(place, str(error)))
+    found, damaged = list(_once(found)), list(_once(damaged))
     if not found:
         raise DataError("; ".join(problem for run in damaged for problem in run.problems))
     return (*found, *damaged)
+
+
+def _once(runs: Sequence[ReportRun]) -> Iterator[ReportRun]:
+    seen: set[Path] = set()
+    for run in runs:
+        place = Path(run.rows.source).resolve()
+        if place in seen:
+            logger.warning("{} is given more than once: the report holds it once", run.rows.source)
+            continue
+        seen.add(place)
+        yield run
 
 
 def _damaged(path: Path, problem: str) -> ReportRun:

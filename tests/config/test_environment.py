@@ -51,7 +51,7 @@ def test_keys_are_never_options() -> None:
 
 def test_variables_without_effect_are_told_once_each() -> None:
     environ = {
-        "LMMS_VIDEO_TORCHCODEC_THREADS": "2", "LMMS_CACHE_RUN_ID": "a", "LMMS_SERVER_PORT": " ", "WORKERS": "3",
+        "LMMS_VIDEO_TORCHCODEC_THREADS": "2", "LMMS_CACHE_RUN_ID": "a", "LMMS_WATCHDOG_DIR": " ", "WORKERS": "3",
         "AWS_REGION": "eu-west-1",
     }  # fmt: skip
     first, second = variables_without_effect(environ)

@@ -34,6 +34,8 @@ def test_columns_with_a_few_short_values_in_natural_order() -> None:
             "one": ["x", None, "x", "x", "x"],
             "many": [str(number) for number in range(MOST_VALUES + 1)],
             "text": ["x" * (LONGEST + 1), "y", "y", "y", "y"],
+            "media": ["[]", "['./data/a b.PNG']", "[]", "[]", "[]"],
+            "file": ["a.mp4", "a.mp4", "b.mp4", "b.mp4", "b.mp4"],
         }
     )
     assert [(one.column, one.values, one.codes.tolist()) for one in found] == [

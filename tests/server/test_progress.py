@@ -13,7 +13,7 @@ import pytest
 from benchmarks.workload import text_task
 from lmms_eval.results.following.run import FollowedRun
 from lmms_eval.results.following.snapshot import Snapshot
-from lmms_eval.server.progress import MOST_LETTERS, MOST_TASKS, JobProgress, Progress
+from lmms_eval.server.progress import MOST_JOBS, MOST_LETTERS, MOST_TASKS, JobProgress, JobsProgress, Progress
 from lmms_eval.storage import codec
 from lmms_eval.storage.lines import unsealed
 from tests.server.process import ServerProcess, running_server
@@ -110,3 +110,15 @@ def test_what_is_told_is_bounded_and_cleaned(server: ServerProcess, tmp_path: Pa
     assert (len(told["tasks"]), told["tasks_left_out"]) == (MOST_TASKS, 3)
     assert told["reasons"] == [(("x " * 100)[:MOST_LETTERS], 1)]
     assert "processes" not in told
+
+
+def test_jobs_beyond_the_number_that_is_kept_are_forgotten(server: ServerProcess) -> None:
+    job = server.submit(model="faulty", tasks=["bench_text"], limit=2)
+    server.wait(job)
+    progress = JobsProgress()
+    first = progress.look(job, [_record(server, job)]).snapshot
+    assert first is not None and progress.look(job, []).snapshot == first  # followed still
+    for number in range(MOST_JOBS):
+        progress.look(f"job {number}", [])
+    assert progress.look(job, []).snapshot is None
+    assert progress.look(job, [_record(server, job)]).snapshot == first

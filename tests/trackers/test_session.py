@@ -21,7 +21,7 @@ class Recorded:
 
     def __init__(self, name: str, _module: str, _beginning: Beginning, patience: Patience) -> None:
         self.name, self.patience, self.steps, self.error = name, patience, list[Step](), ""
-        self.is_killed = False
+        self.is_killed, self.longest_s = False, patience.end
 
     def offer(self, step: Step) -> None:
         self.steps.append(step)
@@ -52,7 +52,7 @@ def test_a_package_that_is_missing_is_told_and_the_others_go_on(monkeypatch: pyt
     told = Session()
     told.begin(WANDB, BEGINNING)
     told.begin(HUB, BEGINNING)
-    reports = told.end(Ending("complete"))
+    reports = told.end(Ending("complete"), 20.0)
     assert {one.name: one.state for one in reports} == {"hub": "finished", "wandb": "failed"}
     (line,) = report_lines(reports)
     assert line == (
@@ -67,7 +67,7 @@ def test_an_interruption_while_results_are_sent_gives_the_trackers_up(monkeypatc
     monkeypatch.setattr(Recorded, "wait", interrupted)
     told = Session()
     told.begin(WANDB, BEGINNING)
-    (report,) = told.end(Ending("complete"))
+    (report,) = told.end(Ending("complete"), 20.0)
     assert (report.state, report.error) == ("failed", "given up: interrupted while its results were sent")
     assert told._trackers[0].is_killed  # type: ignore[attr-defined]
 

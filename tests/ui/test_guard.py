@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
+from lmms_eval.cli.main import main
 from tests.ui.conftest import Page, page_of
 
 BODY = {"model": "baseline", "tasks": ["quiz"]}
@@ -227,3 +230,23 @@ def test_a_port_in_use_is_one_line(page: Page, tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-m", "lmms_eval", *words], capture_output=True, text=True)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "in use" in done.stderr
+
+
+def test_the_port_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+    monkeypatch.setenv("LMMS_SERVER_PORT", str(port))
+    with page_of(tmp_path / "server", "--no_browser") as named:
+        assert urlsplit(named.root).port == port
+        with page_of(tmp_path / "other", "--no_browser", "--port", "0") as other:
+            assert urlsplit(other.root).port != port
+
+
+@pytest.mark.parametrize("value", ["eight", "65536", "-1", "\u0663", "8" * 5000])
+def test_a_wrong_port_of_the_environment(
+    value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LMMS_SERVER_PORT", value)
+    assert main(["ui", "--folder", str(tmp_path)]) == 2
+    told = capsys.readouterr()
+    assert (told.out, told.err.count("\n")) == ("", 1) and "LMMS_SERVER_PORT" in told.err and len(told.err) < 300

@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 from lmms_eval.cli.main import main
+from lmms_eval.utils.redaction import REDACTED
 from lmms_eval.viewer.masks import has_masks, masks_of
 from lmms_eval.viewer.media import MediaStore
 from lmms_eval.viewer.options import ReportOptions
@@ -21,6 +22,7 @@ FOLDER = "General-Bench-Openset/image/comprehension/Flood"
 WIDTH, HEIGHT = 60, 40
 SQUARE = [[10, 10, 29, 10, 29, 29, 10, 29]]
 RIGHT = {"size": [HEIGHT, WIDTH], "polygons": [[0, 0, 19, 0, 19, 39, 0, 39]]}
+KEY_POINTS = "image_comprehension_person_keypoint_detection"
 INSTANCES = "image_comprehension_vehicle_instance_segmentation"
 VIDEO = "video_comprehension_human_video_object_segmentation"
 
@@ -117,6 +119,22 @@ def test_instances_have_labels_and_frames_their_masks(tmp_path: Path) -> None:
     line |= {"sent_media": media, "messages": [{"role": "user", "content": content}]}
     shapes = [(shape["of"], shape["medium"]) for shape in masks_of(line, store, [])]
     assert shapes == [("answer", 0), ("reference", 1), ("answer", 1)]
+    store.close()
+
+
+def test_key_points_are_points(tmp_path: Path) -> None:
+    truth = [{"keypoints": [6, 8, 2, 0, 0, 0, 30, 20, 1], "area": 90, "label": "person"}]
+    line = line_of({"keypoints": truth}, [{"keypoints": [[6, 10], [15, 4], [99, 5]]}, {"keypoints": "x"}], "instances")
+    line["doc"]["task"] = KEY_POINTS
+    store = MediaStore(tmp_path / "media", "thumbnails")
+    right = [{"of": "reference", "at": [x / 60, y / 40], "label": "person"} for x, y in ((6, 8), (30, 20))]
+    assert masks_of(line, store, []) == right  # one body that cannot be read makes the answer unreadable
+    line["predictions"]["record"]["prediction"].pop()
+    said = [{"of": "answer", "at": [x / 60, y / 40], "label": ""} for x, y in ((6, 10), (15, 4))]
+    assert masks_of(line, store, []) == right + said
+    assert masks_of(line | {"target": REDACTED}, store, []) == said
+    line["sent_media"] = []
+    assert masks_of(line, store, []) == []
     store.close()
 
 

@@ -209,3 +209,60 @@ def test_a_single_file_holds_everything(quiz_runs: tuple[Path, Path], tmp_path: 
     assert HOSTILE[0] in page.inner_text(".sample")
     picture = page.wait_for_selector("figure img")
     assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") == 40
+
+
+def _in_sight(page: Any, name: str) -> bool:
+    """Tell whether the row of a sample is within the list's box."""
+    told: bool = page.evaluate(
+        """name => {
+            const box = document.querySelector('.list').getBoundingClientRect();
+            const links = [...document.querySelectorAll('.list a')];
+            const row = links.find(one => one.hash.split('?')[0].endsWith('/' + name));
+            const place = row?.getBoundingClientRect();
+            return Boolean(place && place.top >= box.top && place.bottom <= box.bottom);
+        }""",
+        name,
+    )
+    return told
+
+
+@pytest.mark.parametrize("view", ["", "?view=grid", "?sort=s.exact_match&down=1"])
+def test_who_comes_back_from_a_sample_finds_the_list_as_it_was(report: Path, watched: Watched, view: str) -> None:
+    page = watched.open(report, LIST + view)
+    page.wait_for_selector(".list a")
+    page.eval_on_selector(".list", "box => { box.scrollTop = box.scrollHeight / 2 + 7; }")
+    page.wait_for_function("document.querySelector('.list .window').style.transform !== 'translateY(0px)'")
+    page.wait_for_timeout(LISTENS_MS)
+    stood = page.eval_on_selector(".list", "box => box.scrollTop")
+    assert stood > 100
+    link = page.evaluate_handle(
+        """() => {
+            const top = document.querySelector('.list').getBoundingClientRect().top;
+            return [...document.querySelectorAll('.list a')].find(one => one.getBoundingClientRect().top > top + 90);
+        }"""
+    ).as_element()
+    name = link.get_attribute("href").split("?")[0].split("/")[-1]
+    link.click()
+    page.wait_for_selector(".sample")
+    for go_back in (page.go_back, lambda: page.click("nav.steps a:text-is('List')")):
+        go_back()
+        page.wait_for_selector(".list a.selected")
+        page.wait_for_timeout(LISTENS_MS)
+        assert page.eval_on_selector(".list", "box => box.scrollTop") == stood
+        selected = page.get_attribute(".list a.selected", "href").split("?")[0]
+        assert selected.endswith(f"/{name}") and _in_sight(page, name)
+        page.click(".list a.selected")
+        page.wait_for_selector(".sample")
+
+
+def test_a_sample_to_which_one_has_gone_on_is_in_sight_in_its_list(report: Path, watched: Watched) -> None:
+    page = watched.open(report, f"{LIST}/50")
+    page.wait_for_selector(".sample")
+    for number in ("51", "52"):
+        page.click("nav.steps a:text-is('Next')")
+        page.wait_for_selector(f"h1 bdi:text-is('{number}')")
+    page.wait_for_timeout(LISTENS_MS)
+    page.keyboard.press("u")
+    page.wait_for_selector(".list a.selected")
+    page.wait_for_timeout(LISTENS_MS)
+    assert page.get_attribute(".list a.selected", "href").endswith("/52") and _in_sight(page, "52")

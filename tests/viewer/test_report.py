@@ -251,3 +251,16 @@ def test_lines_that_are_no_samples_are_passed_over(tmp_path) -> None:
     assert [sample["id"] for sample in content(tmp_path / "r", "text-0-0-0")] == ["1", "4"]
     (run,) = content(tmp_path / "r", "runs")["runs"]
     assert any("lines that are no samples" in note and "(3)" in note for note in run["notes"])
+
+
+def test_a_run_that_is_given_twice_is_listed_once(
+    quiz_runs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (link := tmp_path / "link").symlink_to(quiz_runs[0])
+    words = [str(quiz_runs[0]), str(link), str(quiz_runs[1]), str(quiz_runs[0].parent), "--out", str(tmp_path / "out")]
+    assert main(["report", *words]) == 0
+    told = capsys.readouterr()
+    assert (
+        told.out.startswith("2 runs, 138 samples") and told.err.count("more than once: the report holds it once") == 3
+    )
+    assert len(content(tmp_path / "out", "runs")["runs"]) == 2

@@ -95,8 +95,11 @@ class ModelList(Answer):
 
 class ModelArgument(BaseModel):
     name: str
+    kind: str
     default: bool | int | float | str | None = Field(description="null: there is none, or the model's own holds")
     is_required: bool
+    choices: list[str] = []
+    meaning: str = ""
 
 
 class ModelInfo(Answer):

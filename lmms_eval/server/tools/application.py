@@ -11,7 +11,7 @@ from lmms_eval.errors import LmmsEvalError
 from lmms_eval.server.tools.answers import Answer
 from lmms_eval.server.tools.arguments import Arguments, read
 from lmms_eval.server.tools.bounds import told
-from lmms_eval.server.tools.toolbox import Report, Toolbox
+from lmms_eval.server.tools.toolbox import Caller, Toolbox
 from lmms_eval.utils.installed import package_version
 
 log = logging.getLogger(__name__)
@@ -96,7 +96,7 @@ def make_server(toolbox: Toolbox) -> Any:
         if tool is None:
             return _refused(f"there is no tool {params.name[:80]!r}; there are {', '.join(known)}")
         try:
-            answer = await _called(toolbox, tool, params.arguments or {}, context.session.report_progress)
+            answer = await _called(toolbox, tool, params.arguments or {}, _caller(context))
         except LmmsEvalError as error:
             return _refused(told(str(error)))
         except Exception:
@@ -111,9 +111,14 @@ def make_server(toolbox: Toolbox) -> Any:
     return Server("lmms-eval", version=version, instructions=INSTRUCTIONS, on_list_tools=on_list, on_call_tool=on_call)
 
 
-async def _called(toolbox: Toolbox, tool: Tool, given: dict[str, Any], report: Report) -> Answer:
-    method: Callable[[Arguments, Report], Awaitable[Answer]] = getattr(toolbox, tool.name)
-    return await method(read(tool.arguments, given), report)
+async def _called(toolbox: Toolbox, tool: Tool, given: dict[str, Any], caller: Caller) -> Answer:
+    method: Callable[[Arguments, Caller], Awaitable[Answer]] = getattr(toolbox, tool.name)
+    return await method(read(tool.arguments, given), caller)
+
+
+def _caller(context: Any) -> Caller:
+    client = getattr(context.request, "client", None)
+    return Caller("" if client is None else client.host, context.session.report_progress)
 
 
 def _described(tool: Tool) -> Any:

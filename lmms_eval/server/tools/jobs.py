@@ -10,21 +10,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from lmms_eval.errors import EvaluationServerError, LmmsEvalError, UsageError
+from lmms_eval.errors import EvaluationServerError, UsageError
 from lmms_eval.results.following.snapshot import Snapshot
 from lmms_eval.server.async_client import AsyncEvalClient
 from lmms_eval.server.contents import Runs, page_of, scores_of
 from lmms_eval.server.folder import JobFolder
 from lmms_eval.server.job import Job
 from lmms_eval.server.outcome import records
-from lmms_eval.server.progress import JobProgress
-from lmms_eval.server.service import Service
+from lmms_eval.server.progress import JobsProgress
+from lmms_eval.server.service import FolderInUseError, Service
 from lmms_eval.server.settings import ServerSettings
 
 log = logging.getLogger(__name__)
 _NOT_FOUND = 404
 _PATIENCE_S = 10.0
-_MOST_FOLLOWED = 32
 
 
 class NoRunError(UsageError):
@@ -34,7 +33,9 @@ class NoRunError(UsageError):
 class Jobs(Protocol):
     """Jobs by their ids, told as ``GET /jobs/ID`` and its parts tell them. All methods raise ``LmmsEvalError``."""
 
-    async def submit(self, body: Mapping[str, Any]) -> str: ...
+    async def submit(self, body: Mapping[str, Any], client: str) -> str:
+        """Submit a run for the client at an address."""
+        ...
 
     async def job(self, job_id: str) -> Mapping[str, Any]: ...
 
@@ -71,7 +72,7 @@ class OwnJobs:
         self._lock = threading.Lock()
         self._service: Service | None = None
         self._runs = Runs()
-        self._progress: dict[str, JobProgress] = {}
+        self._progress = JobsProgress()
 
     def open(self) -> Service:
         """Go on with the folder's jobs, once. Raises ``UsageError`` where another server does."""
@@ -79,8 +80,8 @@ class OwnJobs:
             if self._service is None:
                 try:
                     service = Service(self._settings)
-                except UsageError as error:
-                    raise UsageError(
+                except FolderInUseError as error:
+                    raise FolderInUseError(
                         f"{error} (--folder), end the other one, or have this one talk to it (lmms-eval mcp --server "
                         "URL)"
                     ) from error
@@ -88,8 +89,8 @@ class OwnJobs:
                 self._service = service
             return self._service
 
-    async def submit(self, body: Mapping[str, Any]) -> str:
-        submission = await asyncio.to_thread(lambda: self.open().submit(json.dumps(body).encode()))
+    async def submit(self, body: Mapping[str, Any], client: str) -> str:
+        submission = await asyncio.to_thread(lambda: self.open().submit(json.dumps(body).encode(), client=client))
         return submission.job.job_id
 
     async def job(self, job_id: str) -> Mapping[str, Any]:
@@ -143,14 +144,7 @@ class OwnJobs:
 
     def _look(self, job_id: str) -> Snapshot | None:
         job = self._job(job_id)
-        with self._lock:
-            if len(self._progress) >= _MOST_FOLLOWED:
-                self._progress.clear()  # their journals are read anew
-            followed = self._progress.setdefault(job_id, JobProgress())
-            found = followed.look(records(job, _folder(job)))
-            if job.has_ended:
-                del self._progress[job_id]
-        return found.snapshot
+        return self._progress.look(job_id, records(job, _folder(job))).snapshot
 
 
 class ServerJobs:
@@ -163,7 +157,7 @@ class ServerJobs:
     def __init__(self, url: str) -> None:
         self._client = AsyncEvalClient(url, 60.0, patience=_PATIENCE_S)
 
-    async def submit(self, body: Mapping[str, Any]) -> str:
+    async def submit(self, body: Mapping[str, Any], client: str) -> str:  # noqa: ARG002 - it bounds its own clients
         options = {name: value for name, value in body.items() if name not in ("model", "tasks")}
         return str((await self._client.evaluate(body["model"], body["tasks"], **options))["job_id"])
 
@@ -201,11 +195,15 @@ class ServerJobs:
 
 
 def try_to_open(jobs: Jobs) -> None:
-    """Go on with jobs of an earlier server at once where that can be; else the first call that needs them tries."""
+    """Go on with jobs of an earlier server at once; while another one has them, each call that needs them tries.
+
+    Raises:
+        LmmsEvalError: the folder cannot be used.
+    """
     if isinstance(jobs, OwnJobs):
         try:
             jobs.open()
-        except LmmsEvalError as error:
+        except FolderInUseError as error:
             log.warning("%s", error)
 
 

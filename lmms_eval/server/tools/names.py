@@ -91,7 +91,7 @@ class Names:
             kind=resolved.manifest.kind,
             aliases=next((list(one.aliases) for one in self._listings if one.name == own), []),
             title=title,
-            arguments=list(_arguments(cls)),
+            arguments=list(_arguments(own, cls)),
             takes_further=_takes_further(cls),
         )
 
@@ -180,31 +180,19 @@ def _task_info(found: Description) -> TaskInfo:
     )
 
 
-def _arguments(cls: type[Any]) -> Iterator[ModelArgument]:
-    """List the arguments that a model class names; keys come from the environment, so those for keys are left out."""
-    from lmms_eval.utils.redaction import is_secret_key
+def _arguments(name: str, cls: type[Any]) -> Iterator[ModelArgument]:
+    """List the arguments of a model; keys come from the environment, so those for keys are left out."""
+    from lmms_eval.models.arguments import arguments_of
 
-    if (kind := getattr(cls, "arguments_kind", None)) is not None:
-        fields = kind.model_fields.items()
-        stated = [(name, field.get_default(call_default_factory=True), field.is_required()) for name, field in fields]
-    else:
-        empty = inspect.Parameter.empty
-        stated = [(one.name, one.default, one.default is empty) for one in _parameters(cls) if _is_named(one)]
-    for name, default, is_required in stated:
-        if not is_secret_key(name):
-            plain = default if isinstance(default, bool | int | float | str) else None
-            yield ModelArgument(name=name, default=plain, is_required=is_required)
+    for one in arguments_of(name, cls):
+        if not one.is_secret:
+            yield ModelArgument(
+                name=one.name, kind=one.kind, default=one.default, is_required=one.is_required,
+                choices=list(one.choices), meaning=one.meaning,
+            )  # fmt: skip
 
 
 def _takes_further(cls: type[Any]) -> bool:
-    return any(one.kind is inspect.Parameter.VAR_KEYWORD for one in _parameters(cls)) and not hasattr(
-        cls, "arguments_kind"
-    )
-
-
-def _parameters(cls: type[Any]) -> Sequence[inspect.Parameter]:
-    return list(inspect.signature(cls).parameters.values())
-
-
-def _is_named(parameter: inspect.Parameter) -> bool:
-    return parameter.kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    parameters = inspect.signature(cls).parameters.values()
+    takes_all = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters)
+    return takes_all and not hasattr(cls, "arguments_kind")

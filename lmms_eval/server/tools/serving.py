@@ -58,6 +58,7 @@ def serve_http(server: Any, jobs: Jobs, settings: ServerSettings, told: Callable
     import uvicorn
     from mcp.server.transport_security import TransportSecuritySettings
 
+    from lmms_eval.http.connections import bounded_config
     from lmms_eval.http.guard import is_loopback
     from lmms_eval.server.serving import bound, check_token, ending_quietly, guarded
 
@@ -75,14 +76,7 @@ def serve_http(server: Any, jobs: Jobs, settings: ServerSettings, told: Callable
                 allowed_origins=[],  # no page of any site asks
             ),
         )
-        config = uvicorn.Config(
-            guarded(app, settings, port),
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=3,
-            lifespan="on",
-        )
+        config = bounded_config(guarded(app, settings, port), timeout_graceful_shutdown=3, lifespan="on")
         if isinstance(jobs, OwnJobs):
             jobs.open()
         told(f"listening on http://{place}{PATH}")

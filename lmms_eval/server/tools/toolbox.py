@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from lmms_eval.config.convert import argument_text
@@ -37,6 +38,7 @@ from lmms_eval.server.tools.samples import read_samples
 
 Report = Callable[[float, float | None, str | None], Awaitable[None]]
 """Tells the caller how far it is: so much of how much, and a line."""
+
 AUTO_WAIT_S = 10.0
 """Seconds that ``mode="auto"`` waits at most."""
 _LOOK_S = 0.25
@@ -50,6 +52,15 @@ _NEXT = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls a tool."""
+
+    address: str
+    """Empty where the call has not come over the network."""
+    report: Report
+
+
 class Toolbox:
     """The tools as functions.
 
@@ -61,14 +72,14 @@ class Toolbox:
     def __init__(self, jobs: Jobs, names: Names) -> None:
         self.jobs, self.names = jobs, names
 
-    async def list_tasks(self, asked: ListTasks, _report: Report) -> TaskList:
+    async def list_tasks(self, asked: ListTasks, _caller: Caller) -> TaskList:
         only = await self.jobs.task_names()
         return await asyncio.to_thread(self.names.tasks, (asked.query or "").strip(), only)
 
-    async def get_task_info(self, asked: GetTaskInfo, _report: Report) -> TaskInfo:
+    async def get_task_info(self, asked: GetTaskInfo, _caller: Caller) -> TaskInfo:
         return await asyncio.to_thread(self.names.task, asked.task_name)
 
-    async def list_models(self, asked: ListModels, _report: Report) -> ModelList:
+    async def list_models(self, asked: ListModels, _caller: Caller) -> ModelList:
         only = await self.jobs.model_names()
         found = await asyncio.to_thread(self.names.models, asked.include_aliases)
         if only is None:
@@ -76,25 +87,25 @@ class Toolbox:
         kept = [line for line in found.models if line.name in only]
         return ModelList(models=kept, total=len(kept))
 
-    async def get_model_info(self, asked: GetModelInfo, _report: Report) -> ModelInfo:
+    async def get_model_info(self, asked: GetModelInfo, _caller: Caller) -> ModelInfo:
         return await asyncio.to_thread(self.names.model, asked.model_name)
 
-    async def evaluate(self, asked: Evaluate, report: Report) -> RunStatus:
+    async def evaluate(self, asked: Evaluate, caller: Caller) -> RunStatus:
         if await self.jobs.task_names() is None:
             await self._check_names(asked)
         body = asked.model_dump(exclude={"mode", "wait_timeout_s"}, exclude_none=True)
-        run_id = await self.jobs.submit(body)
+        run_id = await self.jobs.submit(body, caller.address)
         patience = {"async": 0.0, "auto": min(AUTO_WAIT_S, asked.wait_timeout_s), "sync": asked.wait_timeout_s}
         try:
-            await self._wait(run_id, patience[asked.mode], report)
+            await self._wait(run_id, patience[asked.mode], caller.report)
             return await self._status(run_id)
         except LmmsEvalError as error:
             raise UsageError(f"run {run_id} was submitted; ask get_run_status how it is: {error}") from error
 
-    async def get_run_status(self, asked: GetRunStatus, _report: Report) -> RunStatus:
+    async def get_run_status(self, asked: GetRunStatus, _caller: Caller) -> RunStatus:
         return await self._status(asked.run_id)
 
-    async def get_run_result(self, asked: GetRunResult, _report: Report) -> RunResult:
+    async def get_run_result(self, asked: GetRunResult, _caller: Caller) -> RunResult:
         job = await self.jobs.job(asked.run_id)
         models = await self._models(job)
         if not models and not asked.include_samples:
@@ -113,7 +124,7 @@ class Toolbox:
         more = "; ".join(part for part in (note, page.note) if part)
         return result.model_copy(update={"samples": page.samples, "next_offset": page.next_offset, "note": more})
 
-    async def cancel_run(self, asked: CancelRun, _report: Report) -> RunStatus:
+    async def cancel_run(self, asked: CancelRun, _caller: Caller) -> RunStatus:
         job = await self.jobs.job(asked.run_id)
         if job["status"] in FINAL:
             raise RequestError(f"run {asked.run_id} has ended: it is {job['status']}; there is nothing to cancel")

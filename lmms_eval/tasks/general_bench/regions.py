@@ -1,4 +1,4 @@
-"""Masks of an item's reference and of an answer to it, for people to look at."""
+"""Masks and key points of an item's reference and of an answer to it, for people to look at."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any, Literal, get_args
 from lmms_eval.api.outcome import NotEvaluated
 from lmms_eval.errors import LmmsEvalError
 from lmms_eval.tasks.general_bench.data.documents import item_in
+from lmms_eval.tasks.general_bench.items import Item
 from lmms_eval.tasks.general_bench.measures.mask_math import Runs, runs_of_box
-from lmms_eval.tasks.general_bench.readers.boxes import Marked
+from lmms_eval.tasks.general_bench.readers.boxes import Marked, key_points
 from lmms_eval.tasks.general_bench.readers.instances import Instances, instances
 from lmms_eval.tasks.general_bench.readers.masks import Size, mask
 from lmms_eval.tasks.general_bench.readers.sides import Side, prediction_of, reference_of
@@ -42,6 +43,35 @@ class Regions:
         return self.masks[0].size
 
 
+@dataclass(frozen=True, slots=True)
+class Bodies:
+    """The key points of one side."""
+
+    of: Literal["reference", "answer"]
+    points: tuple[tuple[tuple[float, float], ...], ...]
+    """Of each body those that are labelled, in pixels of the picture."""
+    labels: tuple[str, ...]
+    """Of each body; empty where it has none."""
+
+
+def bodies_of(doc: Mapping[str, Any], folder: Path, prediction: Any) -> list[Bodies]:
+    """List the key points of a document's reference and of a prediction, as ``regions_of`` does their masks."""
+    item = _item(doc, folder)
+    if item is None or item.form != "instances":
+        return []
+    sides = ((reference_of(item), item.reference), (prediction_of(item), prediction))
+    return [found for side, value in sides if (found := _bodies(side, value)) is not None]
+
+
+def _bodies(side: Side, value: Any) -> Bodies | None:
+    try:
+        found = key_points(value[:MOST] if isinstance(value, list) else value, side)
+    except LmmsEvalError:
+        return None
+    points = tuple(tuple((x, y) for x, y, is_labelled in body if is_labelled) for body in found.points.tolist())
+    return Bodies(_name(side), points, found.marked.labels or ("",) * len(points)) if any(points) else None
+
+
 def regions_of(
     doc: Mapping[str, Any], folder: Path, prediction: Any, picture: Size | None = None, frames: Iterable[int] = ()
 ) -> list[Regions]:
@@ -54,11 +84,8 @@ def regions_of(
         picture: Height and width of the picture, for an answer without reference.
         frames: Numbers of the video's frames that are looked at.
     """
-    try:
-        item = item_in(folder, doc, Settings())
-    except (LmmsEvalError, NotEvaluated, ValueError, TypeError, KeyError, RecursionError):  # not as ``data`` made it
-        return []
-    if item.form not in MASK_FORMS:
+    item = _item(doc, folder)
+    if item is None or item.form not in MASK_FORMS:
         return []
     found: list[Regions] = []
     for frame in frames if item.form == "masks" else (None,):
@@ -70,6 +97,17 @@ def regions_of(
     return found
 
 
+def _item(doc: Mapping[str, Any], folder: Path) -> Item | None:
+    try:
+        return item_in(folder, doc, Settings())
+    except (LmmsEvalError, NotEvaluated, ValueError, TypeError, KeyError, RecursionError):  # not as ``data`` made it
+        return None
+
+
+def _name(side: Side) -> Literal["reference", "answer"]:
+    return "answer" if side.predicted else "reference"
+
+
 def _at(value: Any, frame: int) -> Any:
     """Return what a list of masks says of a frame."""
     return value[frame] if isinstance(value, list) and 0 <= frame < len(value) else None
@@ -77,7 +115,7 @@ def _at(value: Any, frame: int) -> Any:
 
 def _regions(side: Side, value: Any, size: Size | None) -> Regions | None:
     """Read one side; ``None`` where it has no mask or cannot be read, which scoring tells of."""
-    of: Literal["reference", "answer"] = "answer" if side.predicted else "reference"
+    of = _name(side)
     try:
         if value is None:
             return None

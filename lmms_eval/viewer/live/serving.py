@@ -13,6 +13,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from lmms_eval.errors import LmmsEvalError, UsageError
+from lmms_eval.http.connections import bounded_config
 
 HOST = "127.0.0.1"
 GRACE_S = 3
@@ -33,7 +34,7 @@ def listen(port: int) -> socket.socket:
         if os.name == "posix":  # a view that has just ended leaves its port behind
             taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         taken.bind((HOST, port))
-        taken.listen(128)
+        taken.listen(1024)
     except OSError as error:
         taken.close()
         why = "it is in use" if error.errno == errno.EADDRINUSE else (error.strerror or str(error))
@@ -53,10 +54,7 @@ class ViewServer:
 
     def run(self, app: ASGIApp, is_up: Callable[[], None]) -> None:
         """Serve until SIGINT or SIGTERM; ``is_up`` is called when requests are answered."""
-        config = uvicorn.Config(
-            app, log_level="error", access_log=False, timeout_graceful_shutdown=GRACE_S, server_header=False,
-            lifespan="off", ws="none", h11_max_incomplete_event_size=1 << 16,
-        )  # fmt: skip
+        config = bounded_config(app, log_level="error", timeout_graceful_shutdown=GRACE_S, lifespan="off")
         self._server = _Server(config, is_up)
         try:
             self._server.run(sockets=[self._listening])

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import importlib.util
 import json
+import re
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -102,6 +103,7 @@ async def _names_are_told(session: Session) -> None:
     model = await session.call("get_model_info", model_name="async_openai")
     arguments = {argument["name"]: argument for argument in model["arguments"]}
     assert model["name"] == "openai" and "base_url" in arguments and "api_key" not in arguments
+    assert arguments["base_url"]["meaning"] and arguments["max_retries"]["kind"] == "whole number"
 
 
 async def _a_run_is_read(session: Session) -> None:
@@ -173,6 +175,19 @@ async def _a_long_run_is_cancelled(session: Session, run_id: str) -> None:
     assert ending["is_being_cancelled"] or ending["status"] == "cancelled"
     await session.wait(run_id, "cancelled")
     assert "has ended: it is cancelled" in await session.refusal("cancel_run", run_id=run_id)
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_submissions_are_bounded(transport: str, words: list[str]) -> None:
+    async def play() -> None:
+        async with _session(transport, [*words, "--submissions_per_minute", "2"]) as session:
+            given = {"model": "baseline", "tasks": ["bench_text"], "limit": 1, "mode": "async"}
+            runs = [(await session.call("evaluate", **given))["run_id"] for _ in range(2)]
+            told = await session.refusal("evaluate", **given)
+            assert re.search(r"submits too often \(--submissions_per_minute\): wait \d+ s", told), told
+            assert (await session.call("get_run_status", run_id=runs[0]))["run_id"] == runs[0]
+
+    asyncio.run(play())
 
 
 def test_runs_outlive_their_client_and_a_folder_has_one_server(tmp_path: Path, words: list[str]) -> None:

@@ -23,6 +23,9 @@ interface ListProps {
   change: Change;
 }
 
+/** The address of the list in which a document stands. */
+export const listAddress = (params: URLSearchParams): string => pageAddress("compare", changedParams(params, { doc: null, marks: null }));
+
 /** Whether the columns are there by which the address chooses documents. */
 export function useChoice(documents: Documents | undefined, params: URLSearchParams): { ready: boolean; error?: string } {
   const table = documents?.tables[0];
@@ -49,6 +52,7 @@ function Chosen({ documents, row, params, change }: ListProps) {
         <p class="empty">No document fits these filters.</p>
       ) : (
         <VirtualList
+          name={listAddress(params)}
           count={rows.length}
           height={ROW}
           label="Documents"

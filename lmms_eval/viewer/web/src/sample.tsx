@@ -1,5 +1,5 @@
 // One sample: what was asked, what came back, and how its score came about.
-import { useMemo } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
 
 import { Answers } from "./answers";
 import { Block, Document } from "./blocks";
@@ -10,6 +10,7 @@ import { Judge } from "./judge";
 import { useKeys } from "./keys";
 import { rowAddress, useColumns, useListed, useRow, type Listed } from "./listed";
 import { isObject } from "./messages";
+import { keepPlace } from "./places";
 import { Pre, TextForm } from "./pre";
 import { address, go, type Route } from "./route";
 import { Metrics } from "./scores";
@@ -57,6 +58,9 @@ function Loaded({ listed, row, task, route }: { listed: Listed; row: number; tas
 export function Steps({ back, step, at, of }: { back: string; step: (by: number) => string | undefined; at: number; of: number }) {
   const to = (target: string | undefined) => () => target && go(target);
   useKeys({ j: to(step(1)), k: to(step(-1)), Escape: to(back), u: to(back) });
+  useEffect(() => {
+    if (at >= 0) keepPlace(back, { selected: at });
+  }, [back, at]);
   return (
     <nav class="steps" aria-label="Samples">
       <a href={back}>List</a>

@@ -58,12 +58,20 @@ function List({ listed, route }: { listed: Listed; route: Route }) {
         {progress && table.run.live?.is_going && " · of those that had come when the search began"}
       </p>
       {rows.length === 0 && (!progress || progress.done >= table.count) && <p class="empty">No sample fits these filters.</p>}
-      <Scroller table={table} rows={rows} params={params} change={change} />
+      <Scroller name={address([route.run, route.task], params)} table={table} rows={rows} params={params} change={change} />
     </>
   );
 }
 
-function Scroller({ table, rows, params, change }: { table: Table; rows: number[]; params: URLSearchParams; change: Change }) {
+interface ScrollerProps {
+  name: string;
+  table: Table;
+  rows: number[];
+  params: URLSearchParams;
+  change: Change;
+}
+
+function Scroller({ name, table, rows, params, change }: ScrollerProps) {
   const grid = params.get("view") === "grid";
   const columns = columnsOf(table, params);
   const Line = grid ? Tile : Row;
@@ -73,6 +81,7 @@ function Scroller({ table, rows, params, change }: { table: Table; rows: number[
   };
   return (
     <VirtualList
+      name={name}
       count={rows.length}
       height={grid ? TILE : ROW}
       tile={grid ? TILE : undefined}

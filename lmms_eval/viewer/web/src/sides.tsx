@@ -2,7 +2,7 @@
 import type { Change } from "./compare";
 import { useLoaded, Waiting } from "./common";
 import { Status } from "./cells";
-import { chosenDocuments, documentAddress, ScoreOf, useChoice } from "./documents";
+import { chosenDocuments, documentAddress, listAddress, ScoreOf, useChoice } from "./documents";
 import { useColumns, useRow } from "./listed";
 import { changedParams, useDocuments, type Difference, type Documents, type Summary } from "./pairs";
 import { address, pageAddress, replace } from "./route";
@@ -60,7 +60,7 @@ function Found({ documents, document, base, row, params, change }: FoundProps) {
   const marks = params.get("marks") === "reference" ? "reference" : "baseline";
   return (
     <main class="wide">
-      <Steps back={pageAddress("compare", changedParams(params, { doc: null, marks: null }))} step={step} at={at} of={rows.length} />
+      <Steps back={listAddress(params)} step={step} at={at} of={rows.length} />
       <h1>
         <Text>{params.get("doc")}</Text>
       </h1>

@@ -3,9 +3,12 @@ import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { useKeys } from "./keys";
+import { reveal, usePlace } from "./places";
 import { go } from "./route";
 
 interface ListProps {
+  /** Its address, by which it is found again where it was left. */
+  name: string;
   count: number;
   /** Pixels of a row, and the width of a tile where several stand beside each other. */
   height: number;
@@ -17,21 +20,15 @@ interface ListProps {
   keys?: Record<string, () => void>;
 }
 
-export function VirtualList({ count, height, tile, label, heading, item, address, keys }: ListProps) {
+export function VirtualList({ name, count, height, tile, label, heading, item, address, keys }: ListProps) {
   const box = useRef<HTMLDivElement>(null);
   const view = useView(box);
-  const [selected, select] = useState(0);
-  const now = useRef(0); // keys come faster than the page is drawn
   const across = tile ? Math.max(1, Math.floor(view.width / tile)) : 1;
   const lines = Math.ceil(count / across);
+  const { selected, now, choose } = usePlace(name, box, { ...view, across, row: height, count });
   const move = (by: number) => () => {
-    const next = Math.max(0, Math.min(count - 1, now.current + by));
-    now.current = next;
-    select(next);
-    const top = Math.floor(next / across) * height;
-    const element = box.current;
-    if (element && (top < element.scrollTop || top + height > element.scrollTop + element.clientHeight - 40))
-      element.scrollTop = Math.max(0, top - element.clientHeight / 2);
+    choose(Math.max(0, Math.min(count - 1, now.current + by)));
+    reveal(box.current, Math.floor(now.current / across) * height, height);
   };
   const open = () => {
     if (now.current < count) go(address(now.current));
@@ -44,7 +41,14 @@ export function VirtualList({ count, height, tile, label, heading, item, address
     <div class={`list ${tile ? "tiles" : ""}`} ref={box} tabIndex={0} role="region" aria-label={label}>
       {heading}
       <div class="space" style={{ height: `${lines * height}px` }}>
-        <div class="window" style={{ transform: `translateY(${(first / across) * height}px)` }}>
+        <div
+          class="window"
+          onClick={(event) => {
+            const at = [...event.currentTarget.children].findIndex((child) => child.contains(event.target as Node));
+            if (at >= 0) choose(first + at);
+          }}
+          style={{ transform: `translateY(${(first / across) * height}px)` }}
+        >
           {places.map((place) => item(place, place === selected))}
         </div>
       </div>
@@ -52,12 +56,19 @@ export function VirtualList({ count, height, tile, label, heading, item, address
   );
 }
 
-function useView(box: { current: HTMLDivElement | null }): { top: number; height: number; width: number } {
-  const [view, set] = useState({ top: 0, height: 600, width: 1000 });
+interface View {
+  top: number;
+  height: number;
+  width: number;
+  measured: boolean;
+}
+
+function useView(box: { current: HTMLDivElement | null }): View {
+  const [view, set] = useState<View>({ top: 0, height: 600, width: 1000, measured: false });
   useLayoutEffect(() => {
     const element = box.current;
     if (!element) return;
-    const look = () => set({ top: element.scrollTop, height: element.clientHeight, width: element.clientWidth });
+    const look = () => set({ top: element.scrollTop, height: element.clientHeight, width: element.clientWidth, measured: true });
     look();
     const watcher = new ResizeObserver(look);
     watcher.observe(element);
