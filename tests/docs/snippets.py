@@ -17,11 +17,11 @@ from lmms_eval.tasks.describing import describe
 from lmms_eval.tasks.general_bench.data.field_maps import load_field_maps
 from lmms_eval.utils.prices import read_prices
 from tests.docs.pages import ROOT, Block
+from tests.docs.services import commands_of, stopped_after
 
 LANGUAGES = ("bash", "console", "python", "yaml")
 """Blocks of these are run, or say why they are not."""
 REASONS = (
-    "it goes on until it is stopped",
     "it makes an environment",
     "it is a part of a file",
     "it names files of yours",
@@ -35,7 +35,9 @@ REASONS = (
 )
 """Reasons for which a block is not run here."""
 TIMEOUT_S = 300
-_MARK = re.compile(r"(not run|run by|file|read as|run first|prints)(?:: (.*))?")
+_MARK = re.compile(r"(not run|run by|file|read as|run first|prints|exit code|stopped after)(?:: (.*))?")
+BEGINNINGS = ("not", "run", "read", "file", "exit", "stop")
+"""A comment before a block that begins so is meant as a mark."""
 _NUMBER = re.compile(r"[+-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
@@ -56,7 +58,11 @@ def fault_of_mark(block: Block) -> str:
             return f"{block.place}: {text} is no test that reads this page"
     if word == "read as" and text not in READERS:
         return f"{block.place}: nothing reads {text!r}; known: {sorted(READERS)}"
-    if not word and (block.mark.startswith(("not", "run", "read", "file")) or block.language == "yaml"):
+    if word == "exit code" and not text.isdigit():
+        return f"{block.place}: {text!r} is no exit code"
+    if word == "stopped after" and not text:
+        return f"{block.place}: name the text that is printed when the command can be used"
+    if not word and (block.mark.startswith(BEGINNINGS) or block.language == "yaml"):
         return (
             f"{block.place}: write before the block <!-- file: NAME -->, <!-- read as: KIND -->, <!-- run by: TEST --> "
             f"or <!-- not run: REASON -->, not {block.mark!r}"
@@ -65,17 +71,21 @@ def fault_of_mark(block: Block) -> str:
 
 
 class Folder:
-    """Folder in which the blocks of a page run, with the examples of the repository in it."""
+    """Folder in which the blocks of a page run: as a clone of the repository, whose examples are copies."""
 
     def __init__(self, path: Path, addresses: Mapping[str, str]) -> None:
         self.path = path
         self.addresses = addresses
         """Addresses of the pages, and those of servers that are there."""
         shutil.copytree(ROOT / "examples", path / "examples")
+        for name in ("benchmarks", "lmms_eval", "tests"):
+            (path / name).symlink_to(ROOT / name)
+        (path / "home").mkdir()
         self.environment = {
             **os.environ,
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "HOME": str(path / "home"),
+            "BROWSER": "true",
             "XDG_STATE_HOME": str(path / "state"),
             "HF_HUB_OFFLINE": "1",
             "NO_COLOR": "1",
@@ -85,8 +95,7 @@ class Folder:
 
     def run(self, language: str, text: str) -> subprocess.CompletedProcess[str]:
         """Run commands or a program to its end."""
-        for address, there in self.addresses.items():
-            text = text.replace(address, there)
+        text = self._here(text)
         words = [sys.executable, "-c", text] if language == "python" else ["bash", "-euo", "pipefail", "-c", text]
         return subprocess.run(
             words,
@@ -98,6 +107,17 @@ class Folder:
             check=False,
             stdin=subprocess.DEVNULL,
         )
+
+    def stop(self, text: str, commands: str) -> None:
+        """Run each command until it has printed the text, and end it by Ctrl-C."""
+        for command in commands_of(self._here(commands)):
+            code, printed = stopped_after(text, command, self.path, self.environment)
+            assert code == 0, f"{command}: exit code {code} after Ctrl-C:\n{printed}"
+
+    def _here(self, text: str) -> str:
+        for address, there in self.addresses.items():
+            text = text.replace(address, there)
+        return text
 
     def file(self, name: str, text: str) -> Path:
         """Write a block into a file."""
@@ -143,5 +163,5 @@ def chosen(found: Sequence[Block]) -> Iterator[Block]:
     """Choose the blocks of a page that its test runs, reads or compares."""
     for block in found:
         word, _ = marked(block)
-        if word in ("file", "read as", "prints", "run first") or (block.language in LANGUAGES and not word):
+        if word not in ("", "not run", "run by") or (block.language in LANGUAGES and not word):
             yield block
