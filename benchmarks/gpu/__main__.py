@@ -31,7 +31,7 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         report = measured(folder, size, device, given.only, given.budget_s)
     print(json.dumps({"benchmark": "gpu", "size": size, "device": device, "gpu": _gpu(), **report}, indent=2))
-    if any("failed" in section for section in report["sections"].values()):
+    if any(section.get("failed") for section in report["sections"].values()):
         sys.exit(1)
 
 

@@ -19,6 +19,7 @@ from lmms_eval.server.settings import TOKEN_VARIABLE, ServerSettings
 from lmms_eval.utils.redaction import learn_secrets
 
 if TYPE_CHECKING:
+    import uvicorn
     from starlette.types import ASGIApp
 
 log = logging.getLogger(__name__)
@@ -51,10 +52,11 @@ def serve(settings: ServerSettings, told: Callable[[str], None] = log.info) -> N
     with bound(settings) as listener:
         host, port = listener.getsockname()[:2]
         app = guarded(make_app(Service(settings)), settings, port)
-        config = bounded_config(app, timeout_graceful_shutdown=5, lifespan="on")
-        told(f"listening on http://{f'[{host}]' if ':' in host else host}:{port}, jobs in {settings.folder.absolute()}")
-        with ending_quietly():
-            uvicorn.Server(config).run(sockets=[listener])
+        server = uvicorn.Server(bounded_config(app, timeout_graceful_shutdown=5, lifespan="on"))
+        place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        with ending_quietly(server):
+            told(f"listening on http://{place}, jobs in {settings.folder.absolute()}")
+            server.run(sockets=[listener])
 
 
 def check_token(settings: ServerSettings) -> None:
@@ -85,12 +87,16 @@ def guard_of(settings: ServerSettings, port: int) -> Guard:
 
 
 @contextmanager
-def ending_quietly() -> Iterator[None]:
-    """Have a signal that has ended the server end it and nothing else: uvicorn sends it once more at its end."""
+def ending_quietly(server: uvicorn.Server) -> Iterator[None]:
+    """Have a signal end the server and nothing else: from now on, and when uvicorn sends it once more at its end."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def end(*_: object) -> None:
+        server.should_exit = True
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:

@@ -17,25 +17,24 @@ from lmms_eval.tasks.describing import describe
 from lmms_eval.tasks.general_bench.data.field_maps import load_field_maps
 from lmms_eval.utils.prices import read_prices
 from tests.docs.pages import ROOT, Block
+from tests.docs.services import commands_of, stopped_after
 
 LANGUAGES = ("bash", "console", "python", "yaml")
 """Blocks of these are run, or say why they are not."""
 REASONS = (
-    "it goes on until it is stopped",
     "it makes an environment",
-    "it is a part of a file",
-    "it names files of yours",
     "it takes hours",
     "it takes minutes",
     "needs a GPU",
-    "needs a judge",
     "needs a key",
     "needs data of the benchmark",
     "needs weights",
 )
 """Reasons for which a block is not run here."""
 TIMEOUT_S = 300
-_MARK = re.compile(r"(not run|run by|file|read as|run first|prints)(?:: (.*))?")
+_MARK = re.compile(r"(not run|run by|file|read as|run first|prints|exit code|stopped after)(?:: (.*))?")
+BEGINNINGS = ("not", "run", "read", "file", "exit", "stop")
+"""A comment before a block that begins so is meant as a mark."""
 _NUMBER = re.compile(r"[+-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
@@ -56,7 +55,11 @@ def fault_of_mark(block: Block) -> str:
             return f"{block.place}: {text} is no test that reads this page"
     if word == "read as" and text not in READERS:
         return f"{block.place}: nothing reads {text!r}; known: {sorted(READERS)}"
-    if not word and (block.mark.startswith(("not", "run", "read", "file")) or block.language == "yaml"):
+    if word == "exit code" and not text.isdigit():
+        return f"{block.place}: {text!r} is no exit code"
+    if word == "stopped after" and not text:
+        return f"{block.place}: name the text that is printed when the command can be used"
+    if not word and (block.mark.startswith(BEGINNINGS) or block.language == "yaml"):
         return (
             f"{block.place}: write before the block <!-- file: NAME -->, <!-- read as: KIND -->, <!-- run by: TEST --> "
             f"or <!-- not run: REASON -->, not {block.mark!r}"
@@ -65,17 +68,23 @@ def fault_of_mark(block: Block) -> str:
 
 
 class Folder:
-    """Folder in which the blocks of a page run, with the examples of the repository in it."""
+    """Folder in which the blocks of a page run: as a clone of the repository, whose examples are copies."""
 
     def __init__(self, path: Path, addresses: Mapping[str, str]) -> None:
         self.path = path
         self.addresses = addresses
         """Addresses of the pages, and those of servers that are there."""
         shutil.copytree(ROOT / "examples", path / "examples")
+        for name in ("benchmarks", "lmms_eval", "tests", "Makefile", "pyproject.toml", "constraints.txt"):
+            (path / name).symlink_to(ROOT / name)
+        (path / "home").mkdir()
+        _environment(path / "venv")
         self.environment = {
             **os.environ,
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "HOME": str(path / "home"),
+            "BROWSER": "true",
+            "VENV": "venv",
             "XDG_STATE_HOME": str(path / "state"),
             "HF_HUB_OFFLINE": "1",
             "NO_COLOR": "1",
@@ -85,8 +94,7 @@ class Folder:
 
     def run(self, language: str, text: str) -> subprocess.CompletedProcess[str]:
         """Run commands or a program to its end."""
-        for address, there in self.addresses.items():
-            text = text.replace(address, there)
+        text = self._here(text)
         words = [sys.executable, "-c", text] if language == "python" else ["bash", "-euo", "pipefail", "-c", text]
         return subprocess.run(
             words,
@@ -99,12 +107,33 @@ class Folder:
             stdin=subprocess.DEVNULL,
         )
 
+    def stop(self, text: str, commands: str) -> None:
+        """Run each command until it has printed the text, and end it by Ctrl-C."""
+        for command in commands_of(self._here(commands)):
+            code, printed = stopped_after(text, command, self.path, self.environment)
+            assert code == 0, f"{command}: exit code {code} after Ctrl-C:\n{printed}"
+
+    def _here(self, text: str) -> str:
+        for address, there in self.addresses.items():
+            text = text.replace(address, there)
+        return text
+
     def file(self, name: str, text: str) -> Path:
         """Write a block into a file."""
         file = self.path / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
         return file
+
+
+def _environment(path: Path) -> None:
+    """Make this environment stand where ``make`` looks for its own, with nothing left to install."""
+    path.mkdir()
+    for entry in Path(sys.prefix).iterdir():
+        if not entry.name.startswith(".ready"):
+            (path / entry.name).symlink_to(entry)
+    for extras in ("dev", "metrics,plots"):
+        (path / f".ready-{extras}").touch()
 
 
 def plain(text: str) -> list[str]:
@@ -114,9 +143,13 @@ def plain(text: str) -> list[str]:
 
 
 def missing_lines(shown: str, printed: str) -> list[str]:
-    """Return the lines of a block of output that were not printed, in this order."""
+    """Return the lines of a block of output that were not printed, in this order; one may be cut by three dots."""
     lines = iter(plain(printed))
-    return [line for line in plain(shown) if line != "..." and not any(line == other for other in lines)]
+    return [line for line in plain(shown) if line != "..." and not any(_is(line, other) for other in lines)]
+
+
+def _is(shown: str, printed: str) -> bool:
+    return printed.startswith(shown.removesuffix("...")) if shown.endswith("...") else printed == shown
 
 
 def _task(file: Path) -> None:
@@ -143,5 +176,5 @@ def chosen(found: Sequence[Block]) -> Iterator[Block]:
     """Choose the blocks of a page that its test runs, reads or compares."""
     for block in found:
         word, _ = marked(block)
-        if word in ("file", "read as", "prints", "run first") or (block.language in LANGUAGES and not word):
+        if word not in ("", "not run", "run by") or (block.language in LANGUAGES and not word):
             yield block

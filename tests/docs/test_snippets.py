@@ -15,16 +15,23 @@ from tests.servers.stub import StubServer
 BLOCKS = {page: list(blocks(page)) for page in PAGES}
 ALL = [block for found in BLOCKS.values() for block in found]
 RUN = [page for page in PAGES if [*chosen(BLOCKS[page])]]
+RUN_AT_LEAST, REFUSED_AT_MOST = 94, 12
+"""Blocks that run or are read, and those that say why they do not."""
 ADDRESS = "http://127.0.0.1:8000/v1"
 """Address of a model's server in the pages."""
+JUDGE = "http://127.0.0.1:9000/v1"
+"""Address of a judge in the pages."""
+VERDICT = "### Score: 4\n**Score**: 7\nRating: 7"
+"""What it says to everything, in the forms of the judged tasks."""
 EVALUATION_SERVER = "http://localhost:8000"
 """Address of an evaluation server in the pages."""
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    with StubServer() as stub:
-        yield stub.url
+def servers() -> Iterator[dict[str, str]]:
+    """Servers that answer on loopback, by the addresses of the pages."""
+    with StubServer() as model, StubServer(reply=VERDICT) as judge:
+        yield {ADDRESS: model.url, JUDGE: judge.url}
 
 
 def test_every_mark_is_right() -> None:
@@ -36,8 +43,8 @@ def test_most_pages_have_something_that_runs() -> None:
     refused = [block for block in ALL if marked(block)[0] == "not run"]
     elsewhere = [block for block in ALL if marked(block)[0] == "run by"]
     print(f"{len(run)} run or read, {len(elsewhere)} run by other tests, {len(refused)} not run")
-    assert len(run) >= 30
-    assert len(refused) <= 43
+    assert len(run) >= RUN_AT_LEAST
+    assert len(refused) <= REFUSED_AT_MOST
     assert {block.language for block in run} >= {*LANGUAGES} - {"console"}
 
 
@@ -51,9 +58,9 @@ def evaluation_server(tmp_path: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_page_runs_from_top_to_bottom(
-    page: Path, tmp_path: Path, server: str, request: pytest.FixtureRequest
+    page: Path, tmp_path: Path, servers: dict[str, str], request: pytest.FixtureRequest
 ) -> None:
-    addresses = {ADDRESS: server}
+    addresses = dict(servers)
     if any(EVALUATION_SERVER in block.text for block in chosen(BLOCKS[page])):
         addresses[EVALUATION_SERVER] = request.getfixturevalue("evaluation_server")
     folder = Folder(tmp_path / "page", addresses)
@@ -72,12 +79,16 @@ def _tried(block: Block, folder: Folder, printed: str) -> str:
     elif word == "prints":
         missing = missing_lines(block.text, printed)
         assert not missing, f"{block.place}: not printed: {missing}; but:\n{printed}"
+    elif word == "stopped after":
+        folder.stop(text, block.text)
     else:
         if word == "run first":
             before = folder.run("bash", text)
             assert before.returncode == 0, f"{block.place}: {text}: {before.stdout}{before.stderr}"
         ended = folder.run(block.language, block.text)
-        assert ended.returncode == 0, f"{block.place}: exit code {ended.returncode}:\n{ended.stdout}{ended.stderr}"
+        wanted = int(text) if word == "exit code" else 0
+        said = f"{block.place}: exit code {ended.returncode}, not {wanted}:\n{ended.stdout}{ended.stderr}"
+        assert ended.returncode == wanted, said
         return ended.stdout
     return printed
 
@@ -88,6 +99,8 @@ def _tried(block: Block, folder: Folder, printed: str) -> str:
         ("a 1.5 | b", "x\na 20 | b\n", []),
         ("second\nfirst", "first\nsecond", ["first"]),
         ("gone", "here", ["gone"]),
+        ("| cut he...|", "| cut here | 3 |", []),
+        ("| cut th...|", "| cut here | 3 |", ["cut th..."]),
         ("|---|--:|\n|x|", "|x|", []),
     ],
 )
@@ -99,4 +112,5 @@ def test_a_wrong_mark_is_told() -> None:
     block = Block(ROOT / "README.md", 1, "bash", "true", "not run: no reason")
     assert "is none of the reasons" in fault_of_mark(block)
     assert "is no test" in fault_of_mark(Block(ROOT / "README.md", 1, "bash", "true", "run by: tests/conftest.py"))
+    assert "is no exit code" in fault_of_mark(Block(ROOT / "README.md", 1, "bash", "true", "exit code: bad"))
     assert "write before the block" in fault_of_mark(Block(ROOT / "README.md", 1, "yaml", "a: 1", ""))

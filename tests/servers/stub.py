@@ -55,6 +55,8 @@ class Settings:
     """The only model that exists (404 for others); empty: any."""
     key: str = ""
     """The only key that is accepted (401 for others), or the whole ``Authorization`` header; empty: any."""
+    reply: str = ""
+    """Text of every answer; empty: by the question."""
     slow: float = 30.0
     """Delay of the fault ``slow`` in seconds."""
 
@@ -188,7 +190,7 @@ class Stub:
             return *FAULTS[fault](body), fault
         if calls := tool_calls.calls_of(body):
             return *completion(body, "Let me look.", "tool_calls", tool_calls=calls), ""
-        return *completion(body, tool_calls.answer_of(body) if "tools" in body else answer(text)), ""
+        return *completion(body, tool_calls.answer_of(body) if "tools" in body else settings.reply or answer(text)), ""
 
     def head(self, status: int, length: int, fault: str) -> bytes:
         lines = [

@@ -79,13 +79,14 @@ def serve_http(server: Any, jobs: Jobs, settings: ServerSettings, told: Callable
         config = bounded_config(guarded(app, settings, port), timeout_graceful_shutdown=3, lifespan="on")
         if isinstance(jobs, OwnJobs):
             jobs.open()
-        told(f"listening on http://{place}{PATH}")
+        listening = uvicorn.Server(config)
 
         async def serve() -> None:
             try:
-                await uvicorn.Server(config).serve(sockets=[listener])
+                await listening.serve(sockets=[listener])
             finally:
                 await jobs.close()
 
-        with ending_quietly():
+        with ending_quietly(listening):
+            told(f"listening on http://{place}{PATH}")
             asyncio.run(serve())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from lmms_eval.storage.atomic import replacing
 from lmms_eval.storage.json_files import read_json
 from lmms_eval.tasks.megabench.breakdown.merge import TASK_RESULTS, TaskResult, read_folder, read_scores
 from lmms_eval.tasks.megabench.breakdown.statistics import Breakdown, Keyword, breakdown
-from lmms_eval.tasks.megabench.facts import labels
+from lmms_eval.tasks.megabench.facts import Labels, demo_labels, labels
 from lmms_eval.utils.markdown import Column, markdown_table
 
 ANALYSIS = "analysis"
@@ -40,9 +40,14 @@ def derive(folder: Path) -> Breakdown:
     if not folder.is_dir():
         raise DataError(f"breakdown: there is no folder {folder}; give the one that holds the evaluator's output files")
     results = read_folder(folder)
-    found = breakdown(results, labels())
+    found = breakdown(results, _labels_of(results))
     write(folder / ANALYSIS, results, found)
     return found
+
+
+def _labels_of(results: Sequence[TaskResult]) -> Mapping[str, Labels]:
+    """The labels of the benchmark's tasks; of the demonstration's where all results are its."""
+    return demo_labels() if demo_labels().keys() >= {result.name for result in results} else labels()
 
 
 def derive_single_image(source: Path, target: Path) -> Breakdown:

@@ -6,7 +6,7 @@ from lmms_eval.errors import DataError
 from lmms_eval.plots import figure
 from lmms_eval.plots.figure import PlotUnavailable
 from lmms_eval.tasks.megabench.breakdown.output import derive, derive_single_image, plot, table
-from lmms_eval.tasks.megabench.facts import labels, tasks
+from lmms_eval.tasks.megabench.facts import demo_labels, labels, tasks
 
 
 def scored(subset, score=0.5, only=None):
@@ -48,6 +48,16 @@ def test_the_full_set(folder):
     assert "CI95" in table(found)
     samples = sum(keyword["num_samples"] for keyword in summary["keyword_stats"]["app"].values())
     assert samples == 8172  # with the demonstrations
+
+
+def test_the_demonstration_is_broken_down_by_its_own_labels(tmp_path):
+    result = {"example_info": {}, "query_response": [{}], "mean_task_score": 1.0, "eval_type": "rule"}
+    scores = {"data": [{**result, "task_name": name} for name in demo_labels()]}
+    (tmp_path / "megabench_demo_data_with_scores.json").write_text(json.dumps(scores))
+    found = derive(tmp_path)
+    assert found.core is not None
+    assert (found.core.tasks, found.unknown) == (len(demo_labels()), ())
+    assert found.keywords["app"]["Perception"].count == len(demo_labels())
 
 
 def test_single_image_results_come_from_a_full_run(folder, tmp_path):
