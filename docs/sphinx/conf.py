@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import importlib.metadata
 import re
+import sys
+from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 project = "lmms_eval"
 version = release = importlib.metadata.version("lmms_eval")
 project_copyright = "The lmms_eval developers, Apache License 2.0"
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "mathml"]
 root_doc = "index"
 myst_heading_anchors = 4
+myst_fence_as_directive = ["math"]
+html_math_renderer = "mathml"
 myst_enable_extensions = ["strikethrough"]
 suppress_warnings = ["myst.strikethrough"]
 html_theme = "furo"
