@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import navigation
+import questions
 import reference
 import sources
 from sphinx.cmd.build import build_main
@@ -22,6 +23,7 @@ def main(words: list[str]) -> int:
     sources.assemble(source)
     made = [*reference.write(source), *navigation.write_benchmarks(source)]
     navigation.write_index(source)
+    questions.write(source)
     shutil.rmtree(out, ignore_errors=True)
     flags = ["-W", "--keep-going", "-q", "-E", "-b", "html", "-c", str(HERE), "-d", str(WORK / "doctrees")]
     code = build_main([*flags, str(source), str(out)])

@@ -27,6 +27,7 @@ html_copy_source = False
 html_theme_options = {"navigation_with_keys": True}
 html_css_files = ["site.css"]
 html_js_files = ["site.js"]
+html_search_scorer = str(Path(__file__).with_name("scorer.js"))
 html_static_path = ["_static"]
 pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -77,6 +78,31 @@ def test_the_site_is_searched_from_the_disk(site: Path, watched: Any) -> None:
     page.goto((site / "search.html").as_uri() + "?q=qqqzzz")
     page.wait_for_selector("#search-results p.search-summary")
     assert not page.query_selector_all("ul.search li")
+
+
+ANSWERS = {
+    "resume": "docs/troubleshooting.html",
+    "withheld": "docs/troubleshooting.html",
+    "exit code 3": "docs/commands.html",
+    "own model": "docs/model_guide.html",
+    "own benchmark": "docs/task_guide.html",
+    "llm judge": "docs/judges.html",
+    "cuda out of memory": "docs/troubleshooting.html",
+    "multiple GPUs": "docs/scale_out.html",
+    "offline": "docs/clusters.html",
+    "compare two runs": "docs/compare.html",
+    "mmmu": "lmms_eval/tasks/mmmu/README.html",
+    "EvalClient": "reference/entrypoints.html",
+}
+
+
+def test_the_first_results_of_a_search_answer_what_newcomers_ask(site: Path, watched: Any) -> None:
+    page = watched.page
+    for question, answer in ANSWERS.items():
+        page.goto((site / "search.html").as_uri() + "?q=" + quote(question))
+        page.wait_for_selector("ul.search li a")
+        found = [link.get_attribute("href") for link in page.query_selector_all("ul.search li > a")]
+        assert answer in [re.split("[?#]", link)[0] for link in found[:3]], question
 
 
 def test_a_card_ends_with_the_facts_of_the_registry(site: Path) -> None:
