@@ -93,7 +93,7 @@ def _contents() -> list[str]:
 
 
 def _module(module: str, caption: str) -> list[str]:
-    lines = _titled(f"{caption}: {module}", f"Import them from ``{module}``.")
+    lines = _titled(caption, f"Names of ``{module}``.")
     for name in public_names(module):
         value = getattr(importlib.import_module(module), name)
         if not inspect.isclass(value):

@@ -22,6 +22,8 @@ _FILES = {
     "judgement": "judgements-RANK.jsonl, a line",
     "run": "run.json",
 }
+_BASES = {"judgement": "response", "JudgePart": "JudgeCounts"}
+"""Types whose texts stand with the type that they extend."""
 
 
 def write(file: Path) -> None:
@@ -29,16 +31,18 @@ def write(file: Path) -> None:
     lines, told = [_HEAD], dict[str, Any]()
     for name in TYPES:
         schema = json.loads(schema_file(name).read_text(encoding="utf-8"))
-        lines += [f"## {_FILES[name]}", "", *_table(schema)]
-        for part, definition in schema.get("$defs", {}).items():
+        parts = {name: schema, **schema.get("$defs", {})}
+        for part, definition in parts.items():
             if told.setdefault(part, definition) != definition:
                 raise SystemExit(f"{schema_file(name)}: {part} differs from that of another schema; rename one of them")
             if told[part] is definition and "properties" in definition:
-                lines += [f"### {part}", "", *_table(definition)]
+                base = parts.get(_BASES.get(part, "")) or told.get(_BASES.get(part, ""), {})
+                title = f"### {part}" if part in schema.get("$defs", {}) else f"## {_FILES[name]}"
+                lines += [title, "", *_table(definition, base.get("properties", {}))]
     file.write_text("\n".join(lines), encoding="utf-8")
 
 
-def _table(schema: Mapping[str, Any]) -> Iterator[str]:
+def _table(schema: Mapping[str, Any], base: Mapping[str, Any]) -> Iterator[str]:
     if "description" in schema:
         yield f"{_plain(schema['description'])}\n"
     yield "| key | type | meaning |"
@@ -46,7 +50,8 @@ def _table(schema: Mapping[str, Any]) -> Iterator[str]:
     required = set(schema.get("required", ()))
     for key, value in schema["properties"].items():
         name = f"`{key}`" if key in required else f"*`{key}`*"
-        yield f"| {name} | {_type(value)} | {_plain(value.get('description', ''))} |"
+        meaning = value.get("description") or base.get(key, {}).get("description", "")
+        yield f"| {name} | {_type(value)} | {_plain(meaning)} |"
     yield ""
 
 
