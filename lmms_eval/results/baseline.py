@@ -26,7 +26,7 @@ class PairedScores:
     unit: str
     """``percent``, or empty: the metric's own, where its scores are no shares."""
     baseline_score: float
-    """Its mean over these documents."""
+    """The baseline's mean over these documents."""
     difference: float
     """Mean of this run's scores less the baseline's."""
     ci_lower: float | None

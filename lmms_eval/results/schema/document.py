@@ -22,13 +22,13 @@ class ResultEntry(TypedDict):
     alias: str
     """Name in the table."""
     paired_baseline: NotRequired[str]
-    """With ``--baseline``: its name."""
+    """As ``--baseline`` names it."""
     paired_baseline_score: NotRequired[float]
     """The baseline's score, over the documents that both have."""
     paired_ci_lower: NotRequired[float | None]
     """95 % interval of the difference, in the units of ``paired``."""
     paired_ci_upper: NotRequired[float | None]
-    """Its upper end."""
+    """Upper end of that interval."""
     paired_pvalue: NotRequired[float | None]
     """These keys are of the task's first row that has a comparison; ``paired`` has all."""
 
@@ -88,7 +88,7 @@ class Outcome(TypedDict):
     truncated: int
     """Answers that the limit of tokens ended."""
     shares: dict[str, float]
-    """Of the last three in the answers."""
+    """Of blank, filtered and truncated ones in the answers."""
     n: dict[str, int]
     """Documents that emitted the metric, by ``METRIC,FILTER``."""
     partial: dict[str, PartialValue]
@@ -172,7 +172,7 @@ class ResultsDocument(_Hyphened):
     git_hash: str | None
     """Of the working directory's repository."""
     git_branch: str | None
-    """Of the same."""
+    """Of the working directory's repository."""
     lmms_eval_version: str
     """Version of this package."""
     date: str
@@ -190,17 +190,17 @@ class ResultsDocument(_Hyphened):
     model_name: str
     """The model, as ``--model_args`` names it."""
     model_name_sanitized: str
-    """The same, fit for a file name."""
+    """The model's name, fit for a file name."""
     system_instruction: str | None
     """Of ``--system_instruction``."""
     system_instruction_sha: str | None
-    """SHA-256 of it."""
+    """SHA-256 of the instruction."""
     fewshot_as_multiturn: bool
     """Examples were turns of their own."""
     chat_template: Any
-    """That the back end applies, where it tells."""
+    """The template that the back end applies, where it tells."""
     chat_template_sha: str | None
-    """Its hash, where the back end tells."""
+    """Hash of the template, where the back end tells."""
     start_time: float
     """Seconds since 1970."""
     end_time: float
@@ -250,16 +250,16 @@ class ResultsDocument(_Hyphened):
     megabench: NotRequired[dict[str, Any]]
     """MEGA-Bench: summary, and the score of every task."""
     megabench_breakdown: NotRequired[dict[str, Any]]
-    """Its numbers by application, format and skill."""
+    """MEGA-Bench: numbers by application, format and skill."""
     milebench: NotRequired[dict[str, Any]]
     """MileBench: sums by task."""
     milebench_report: NotRequired[dict[str, Any]]
-    """Its groups and overall numbers."""
+    """MileBench: groups and overall numbers."""
     general_bench: NotRequired[dict[str, Any]]
     """General-Bench: values by task."""
     general_bench_report: NotRequired[dict[str, Any]]
-    """Its levels."""
+    """General-Bench: levels."""
     mmie: NotRequired[dict[str, Any]]
     """MMIE: means by task and joined."""
     mmie_report: NotRequired[dict[str, Any]]
-    """Its numbers by category."""
+    """MMIE: numbers by category."""

@@ -50,7 +50,7 @@ class Cost(TypedDict):
     judge: float | None
     """Of the judge."""
     total: float | None
-    """Of both."""
+    """Of model and judge."""
     currency: str
     """Of the price list."""
     price: str
@@ -88,7 +88,7 @@ class EfficiencyEntry(TypedDict):
     total_output_tokens: float
     """Output tokens of all documents."""
     total_tokens: float
-    """Both."""
+    """Input and output tokens of all documents."""
     total_correct_score: float
     """Sum of the documents' scores above 0."""
     avg_output_tokens_per_sample: float
@@ -136,9 +136,9 @@ class BatchCheckPart(TypedDict):
     asked: int
     """Requests that were asked again."""
     in_batches: int
-    """Those of them that had others in their batch."""
+    """Requests of these that had others in their batch."""
     differing: int
-    """Those whose answer differs."""
+    """Requests whose answer differs."""
     rows: list[Difference]
     """The answers that differ."""
     failed: list[Trouble]
