@@ -9,7 +9,7 @@ SHELL := /bin/bash
 ENGINES_VENV ?= .venv-engines
 ENGINES := $(ENGINES_VENV)/bin
 
-.PHONY: demo test test-slow test-engines docs viewer schemas api constraints release-check screenshots lint clean
+.PHONY: demo test test-slow test-engines docs drawings viewer schemas api constraints release-check screenshots lint clean
 
 $(VENV)/.ready-%: pyproject.toml constraints.txt
 	@test -x $(BIN)/python || { echo "Making an environment in $(VENV)"; $(PYTHON) -m venv $(VENV); }
@@ -50,6 +50,10 @@ lint: $(VENV)/.ready-dev
 # The site, strictly: a warning or a broken link ends it.
 docs: $(VENV)/.ready-docs
 	$(BIN)/python docs/sphinx/build.py site
+
+# The drawings of the documentation (docs/images/*.svg), by the standard library alone.
+drawings:
+	$(PYTHON) docs/sphinx/drawings.py
 
 # The front end of reports, whose bundle is committed: users need no Node.
 viewer:

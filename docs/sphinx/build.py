@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import navigation
+import questions
 import reference
 import sources
 from sphinx.cmd.build import build_main
@@ -22,12 +23,14 @@ def main(words: list[str]) -> int:
     sources.assemble(source)
     made = [*reference.write(source), *navigation.write_benchmarks(source)]
     navigation.write_index(source)
+    questions.write(source)
     shutil.rmtree(out, ignore_errors=True)
     flags = ["-W", "--keep-going", "-q", "-E", "-b", "html", "-c", str(HERE), "-d", str(WORK / "doctrees")]
     code = build_main([*flags, str(source), str(out)])
     if code == 0:
-        counted = sum(1 for page in source.rglob("*.md") for _ in sources.links(page.read_text(encoding="utf-8")))
-        print(f"{len(list(source.rglob('*.md')))} pages, {len(made)} of them generated; {counted} links hold")
+        pages = [*source.rglob("*.md"), *source.rglob("*.rst")]
+        counted = sum(1 for page in pages for _ in sources.links(page.read_text(encoding="utf-8")))
+        print(f"{len(pages)} pages, {len(made)} of them generated; {counted} links hold")
         print(f"open {out / 'index.html'}")
     return code
 

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import importlib.metadata
 import re
+import sys
+from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 project = "lmms_eval"
 version = release = importlib.metadata.version("lmms_eval")
 project_copyright = "The lmms_eval developers, Apache License 2.0"
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "mathml"]
 root_doc = "index"
 myst_heading_anchors = 4
+myst_fence_as_directive = ["math"]
+html_math_renderer = "mathml"
 myst_enable_extensions = ["strikethrough"]
 suppress_warnings = ["myst.strikethrough"]
 html_theme = "furo"
@@ -21,6 +27,7 @@ html_copy_source = False
 html_theme_options = {"navigation_with_keys": True}
 html_css_files = ["site.css"]
 html_js_files = ["site.js"]
+html_search_scorer = str(Path(__file__).with_name("scorer.js"))
 html_static_path = ["_static"]
 pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"

@@ -13,7 +13,10 @@ from lmms_eval.tasks.describing import card_of
 from lmms_eval.tasks.facts import Facts, facts_of
 
 TASKS = Path("lmms_eval/tasks")
-GENERATED = {"Reference": ("reference/help.md", "reference/api.rst"), "Benchmarks": ("benchmarks.md",)}
+GENERATED = {
+    "Reference": ("reference/help.md", "reference/schemas.md", "reference/python.rst"),
+    "Benchmarks": ("benchmarks.md",),
+}
 CAPTIONS = ("Start", "Guides", "Benchmarks", "Reference", "How it works", "Coming from")
 _LINKED = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 _SHOWN = 12

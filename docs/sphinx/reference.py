@@ -1,24 +1,32 @@
-"""Pages made from declarations: every command's own help, and the Python API from its docstrings."""
+"""Pages made from declarations: help of every command, keys of every file, the Python API from its docstrings."""
 
 from __future__ import annotations
 
 import ast
 import contextlib
+import importlib
+import inspect
 import io
 import os
 import re
 from pathlib import Path
 
+import schemas
 import sources
 
 from lmms_eval.cli.commands import COMMANDS
 from lmms_eval.cli.main import run_command
+from lmms_eval.errors import LmmsEvalError
 
 _ACTIONS = re.compile(r"^  \{([\w,-]+)\}", re.MULTILINE)
 _API = {
-    "Evaluating": ("lmms_eval.evaluator.simple_evaluate", "lmms_eval.evaluator.evaluate"),
-    "Reading results": ("lmms_eval.results.load",),
+    "evaluator": "Evaluating",
+    "results": "Reading results",
+    "entrypoints": "Server and clients",
+    "api": "Contracts for models and tasks",
+    "errors": "Errors",
 }
+"""Modules of docs/api.md, a page each."""
 
 
 def write(source: Path) -> list[Path]:
@@ -26,8 +34,12 @@ def write(source: Path) -> list[Path]:
     folder = source / "reference"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "help.md").write_text("\n".join(_helps()), encoding="utf-8")
-    (folder / "api.rst").write_text("\n".join(_api()), encoding="utf-8")
-    return [folder / "help.md", folder / "api.rst"]
+    schemas.write(folder / "schemas.md")
+    pages = [folder / f"{name}.rst" for name in _API]
+    for page, (name, caption) in zip(pages, _API.items(), strict=True):
+        page.write_text("\n".join(_module(f"lmms_eval.{name}", caption)), encoding="utf-8")
+    (folder / "python.rst").write_text("\n".join(_contents()), encoding="utf-8")
+    return [folder / "help.md", folder / "schemas.md", folder / "python.rst", *pages]
 
 
 def help_of(words: list[str]) -> str:
@@ -54,23 +66,40 @@ def _helps() -> list[str]:
     return lines
 
 
-def _api() -> list[str]:
-    title = "Python API"
-    lines = [title, "=" * len(title), "", "Names that keep their meaning between releases of one major number.", ""]
-    for caption, names in _API.items():
-        lines += [caption, "-" * len(caption), ""]
-        lines += [line for name in names for line in (f".. autofunction:: {name}", "")]
-    caption = "Contracts: lmms_eval.api"
-    lines += [caption, "-" * len(caption), ""]
-    stub = ast.parse((sources.ROOT / "lmms_eval/api/__init__.pyi").read_text(encoding="utf-8"))
-    for node in stub.body:
-        if isinstance(node, ast.ImportFrom):
-            lines += [line for alias in node.names for line in _entry(f"{node.module}.{alias.name}")]
+def public_names(module: str) -> list[str]:
+    """Find the names that a module offers, in the order of its source."""
+    stub = sources.ROOT.joinpath(*module.split("."), "__init__.pyi")
+    if stub.is_file():
+        imports = [
+            node for node in ast.parse(stub.read_text(encoding="utf-8")).body if isinstance(node, ast.ImportFrom)
+        ]
+        return [alias.name for node in imports for alias in node.names]
+    found = vars(importlib.import_module(module))
+    return list(found.get("__all__", ())) or [name for name, value in found.items() if _is_offered(name, value)]
+
+
+def _is_offered(name: str, value: object) -> bool:
+    is_named = inspect.isclass(value) or inspect.isfunction(value)
+    return is_named and not name.startswith("_") and value.__module__.startswith("lmms_eval")
+
+
+def _titled(title: str, text: str) -> list[str]:
+    return [title, "=" * len(title), "", text, ""]
+
+
+def _contents() -> list[str]:
+    lines = _titled("Python API", "Names that keep their meaning between releases of one major number.")
+    return [*lines, ".. toctree::", "", *(f"   {name}" for name in _API), ""]
+
+
+def _module(module: str, caption: str) -> list[str]:
+    lines = _titled(caption, f"Names of ``{module}``.")
+    for name in public_names(module):
+        value = getattr(importlib.import_module(module), name)
+        if not inspect.isclass(value):
+            lines += [f".. autofunction:: {module}.{name}", ""]
+            continue
+        lines += [f".. autoclass:: {module}.{name}", "   :members:", "   :show-inheritance:", ""]
+        if issubclass(value, LmmsEvalError):
+            lines += [f"   The command line ends with exit code {value.exit_code}.", ""]
     return lines
-
-
-def _entry(name: str) -> list[str]:
-    module, _, own = name.rpartition(".")
-    is_class = own[0].isupper() or own == "lmms"
-    members = ["   :members:", "   :show-inheritance:"] if is_class else []
-    return [f".. auto{'class' if is_class else 'function'}:: {module}.{own}", *members, ""]

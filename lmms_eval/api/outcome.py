@@ -35,6 +35,7 @@ class SubScore:
     """The number of a part of a task's documents, in the units of the whole."""
 
     value: float
+    """The number itself."""
     n: int
     """Documents, or what else the value is the mean of."""
     stderr: float | None = None

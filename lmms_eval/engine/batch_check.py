@@ -34,7 +34,9 @@ class Difference:
     """A request that was answered otherwise when it was alone."""
 
     request_id: str
+    """As in the journal."""
     recorded: str
+    """Answer of the run."""
     alone: str
     """Both cut to 200 characters."""
 
@@ -44,7 +46,9 @@ class Trouble:
     """A request that could not be asked again."""
 
     request_id: str
+    """As in the journal."""
     reason: str
+    """Why."""
 
 
 @dataclass(slots=True)

@@ -22,17 +22,21 @@ class PairedScores:
     """A metric of this run against the baseline's, over the documents that both have."""
 
     baseline: str
+    """As ``--baseline`` names it."""
     unit: str
     """``percent``, or empty: the metric's own, where its scores are no shares."""
     baseline_score: float
+    """The baseline's mean over these documents."""
     difference: float
     """Mean of this run's scores less the baseline's."""
     ci_lower: float | None
     """``None`` with ``ci_upper`` where all differences are alike, and so say nothing of their spread."""
     ci_upper: float | None
+    """Upper end of the 95 % interval."""
     pvalue: float | None
     """``None`` where all differences are one number that is not 0, and where this run or the baseline ended early."""
     n: int
+    """Documents that both have."""
     baseline_early: str = ""
     """``stopped early: N of M`` of a baseline whose task ended before its documents did: these N alone are compared."""
 

@@ -31,8 +31,11 @@ class Interval:
     """``low`` and ``high`` in the units of the score; ``method`` says how they came about."""
 
     low: float
+    """Lower end."""
     high: float
+    """Upper end."""
     method: str
+    """``wilson``, ``t``, ``bootstrap percentile`` and the like."""
 
 
 @dataclass(frozen=True, slots=True)

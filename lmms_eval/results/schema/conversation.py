@@ -9,6 +9,8 @@ from typing_extensions import TypedDict
 
 DESCRIBED = ConfigDict(use_attribute_docstrings=True)
 """The texts below fields stand in the schema."""
+OPEN = ConfigDict(use_attribute_docstrings=True, extra="allow")
+"""They do, and further keys may come."""
 
 
 @with_config(DESCRIBED)
@@ -16,6 +18,7 @@ class Medium(TypedDict):
     """A picture, video or sound as it went to the model; keys that do not apply are absent."""
 
     type: Literal["image", "video", "audio"]
+    """Kind of medium."""
     path: NotRequired[str]
     """Of the file that it comes from, absolute."""
     url: NotRequired[str]
@@ -27,20 +30,27 @@ class Medium(TypedDict):
     bytes: NotRequired[int]
     """Encoded as it was sent, before base64."""
     width: NotRequired[int]
+    """In pixels, as sent."""
     height: NotRequired[int]
+    """In pixels, as sent."""
     seconds: NotRequired[float]
+    """Of a sound."""
     frames: NotRequired[list[int]]
     """Numbers of the frames in the video, from 0."""
     times: NotRequired[list[float]]
     """Of the frames, in seconds from the video's start."""
 
 
+@with_config(DESCRIBED)
 class Call(TypedDict):
     """A call of a tool, its arguments as the model wrote them."""
 
     id: str
+    """By which its result refers to it."""
     name: str
+    """Of the tool."""
     arguments: str
+    """JSON, as the model wrote it."""
 
 
 @with_config(DESCRIBED)
@@ -48,6 +58,7 @@ class MessagePart(TypedDict, total=False):
     """A piece of a message."""
 
     text: str
+    """A text."""
     input: tuple[int, int]
     """The text is these characters of the prompt's text."""
     media: int
@@ -57,10 +68,13 @@ class MessagePart(TypedDict, total=False):
     type: Literal["image", "video", "audio"]
     """A medium of which nothing more is known; with ``path`` a picture that the model or a tool made."""
     path: str
+    """Of the picture's file."""
     sha256: str
+    """Of its bytes."""
     picture: tuple[str, str]
     """In journals: hash and media type of a picture that the model or a tool made."""
     call: Call
+    """A call of a tool."""
 
 
 @with_config(DESCRIBED)
@@ -70,7 +84,9 @@ class Message(TypedDict):
     role: str
     """``system``, ``user``, ``assistant`` or ``tool``."""
     content: list[MessagePart]
+    """Its pieces in order."""
     round: NotRequired[int]
+    """From 0."""
     after: NotRequired[int]
     """The model got it after this many of the conversation's first messages alone."""
     continues: NotRequired[Literal[True]]
@@ -84,14 +100,20 @@ class JudgeVerdict(TypedDict):
     """A judge's words on one question about a document."""
 
     name: str
+    """Of the question."""
     text: str | None
+    """The reply."""
     accepted: Any
     """Value that the reply was read as."""
     model: str | None
+    """That replied."""
     prompt: NotRequired[str]
+    """The question as rendered."""
     error: NotRequired[str]
+    """Why there is none."""
     replies: NotRequired[list[Any]]
     """All attempts, where there were several."""
     usage: NotRequired[list[int | None]]
     """Input, output and reasoning tokens."""
     details: NotRequired[dict[str, Any]]
+    """What the task keeps beside it."""
