@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -92,11 +93,13 @@ def taken(step: Step) -> Outcome:
     try:
         for command in step.commands():
             done = subprocess.run(
-                [str(word) for word in command], cwd=ROOT, capture_output=True, text=True, check=False
-            )
-            said = (done.stdout + done.stderr).strip()
+                [str(word) for word in command], cwd=ROOT, env={**os.environ, "NO_COLOR": "1"}, capture_output=True,
+                text=True, check=False,
+            )  # fmt: skip
+            said = done.stdout.strip() or done.stderr.strip()
             if done.returncode:
-                print(f"--- {step.name}: {' '.join(map(str, command))}\n{said[-4000:]}\n", flush=True)
+                shown = f"{done.stdout}{done.stderr}".strip()[-4000:]
+                print(f"--- {step.name}: {' '.join(map(str, command))}\n{shown}\n", flush=True)
                 return Outcome(step.name, time.monotonic() - start, f"exit code {done.returncode}", False)
     except (OSError, ValueError) as error:  # an earlier step has left nothing to go on with
         return Outcome(step.name, time.monotonic() - start, str(error), False)

@@ -161,7 +161,9 @@ def test_steps_that_fail_are_told_and_the_others_run(capsys: pytest.CaptureFixtu
     bad = taken(Step("bad", lambda: [[sys.executable, "-c", "import sys; print('why'); sys.exit(3)"]]))
     lost = taken(Step("lost", lambda: [["/no/such/program"]]))
     assert [one.passed for one in (good, bad, lost)] == [True, False, False]
-    assert good.says == "done" and bad.says == "exit code 3"
+    noisy = "import sys; print('done'); print('WARNING', file=sys.stderr)"
+    assert taken(Step("noisy", lambda: [[sys.executable, "-c", noisy]])).says == good.says == "done"
+    assert bad.says == "exit code 3"
     assert "why" in capsys.readouterr().out
     assert [line.split()[:2] for line in table([good, bad]).splitlines()] == [["passed", "good"], ["FAILED", "bad"]]
 

@@ -53,6 +53,7 @@ def dispatch(arguments: list[str]) -> int:
         return 0
     if arguments == ["--version"]:
         return COMMANDS["version"].run([])
+    _check_home()
     if "--tui" in arguments:
         return COMMANDS["tui"].run(arguments)
     if arguments == ["eval"]:
@@ -67,6 +68,14 @@ def dispatch(arguments: list[str]) -> int:
         hint = f"did you mean {close[0]}?" if close else f"commands: {', '.join(COMMANDS)}"
         raise UsageError(f"unknown command {word!r}; {hint}")
     return COMMANDS[word].run(words)
+
+
+def _check_home() -> None:
+    if os.path.expanduser("~") == "~":
+        raise UsageError(
+            f"there is no home folder: HOME is not set, and user {os.getuid()} has no entry in the list of users; set "
+            "HOME to a folder that this user may write to"
+        )
 
 
 def complain_of_no_flags() -> int:

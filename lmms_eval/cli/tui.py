@@ -17,6 +17,7 @@ from lmms_eval.cli.arguments import CommandParser, command_parser
 from lmms_eval.cli.output import complain, emit
 from lmms_eval.cli.processes import forwarding
 from lmms_eval.errors import UsageError
+from lmms_eval.utils.line_process import module_command
 
 FLAG = "--tui"
 LOG_LINES, LOG_BYTES = 6, 4096
@@ -81,7 +82,7 @@ def _evaluate(arguments: Sequence[str]) -> int:
 def _start(words: Sequence[str], printed: Path, log: Path) -> subprocess.Popen[bytes]:
     with printed.open("wb") as output, log.open("wb") as errors:
         return subprocess.Popen(
-            [sys.executable, "-m", "lmms_eval", *words],
+            [*module_command("lmms_eval"), *words],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=errors,

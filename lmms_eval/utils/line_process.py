@@ -19,6 +19,18 @@ from pathlib import Path
 _ROOT = str(Path(__file__).parents[2])
 
 
+def module_command(module: str) -> list[str]:
+    """Return the command that runs a module by this interpreter.
+
+    The working folder is on the new process's path only where it is on this one's: ``-m`` alone would let a user's
+    ``types.py`` stand for Python's.
+    """
+    shows_folder = "" in sys.path
+    with contextlib.suppress(FileNotFoundError):  # the working folder is gone
+        shows_folder = shows_folder or sys.path[:1] == [os.getcwd()]
+    return [sys.executable, *([] if shows_folder else ["-P"]), "-m", module]
+
+
 class ProcessEnded(RuntimeError):
     """The process ended (with ``code``) or did not answer in time."""
 
@@ -49,7 +61,7 @@ class LineProcess:
         inherited = {} if command is not None else {**os.environ, "PYTHONPATH": path}
         self._module = module
         self._process = subprocess.Popen(
-            command or [sys.executable, "-m", module],
+            command or module_command(module),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL if quiet else None,

@@ -126,3 +126,14 @@ def test_no_module_of_the_command_line_imports_main() -> None:
     """``main`` finds commands by the table, so that no module needs it."""
     names = [path for path in (ROOT / "lmms_eval" / "cli").glob("*.py") if "lmms_eval.cli.main" in path.read_text()]
     assert names == []
+
+
+def test_a_user_without_a_home_folder_is_told_to_name_one(monkeypatch, capsys):
+    def unknown(uid: int):
+        raise KeyError(uid)
+
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    assert main(["doctor"]) == 2
+    assert "set HOME to a folder" in capsys.readouterr().err
+    assert main(["--version"]) == 0

@@ -1,4 +1,5 @@
 import os
+import sys
 import time
 
 import pytest
@@ -93,3 +94,28 @@ def test_a_quiet_one_says_nothing_on_standard_error(tmp_path, monkeypatch, capfd
         assert process.receive(10) == b"1"
         process.close()
         assert capfd.readouterr().err == heard
+
+
+def test_a_users_files_do_not_stand_for_modules_of_python(tmp_path, monkeypatch):
+    for name in ("types", "json", "lmms_eval"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('shadowed')")
+    monkeypatch.chdir(tmp_path)
+    place = tmp_path / "beside"
+    place.mkdir()
+    (place / "child_beside.py").write_text("import json, types, lmms_eval\n" + ECHO)
+    monkeypatch.setattr(sys, "path", ["/somewhere/bin", str(place), *sys.path[1:]])
+    process = LineProcess("child_beside")
+    process.send(b"one")
+    assert process.receive(10) == b"ONE"
+    process.close()
+
+
+def test_a_module_of_the_working_folder_is_found_where_the_parent_finds_it(tmp_path, monkeypatch):
+    (tmp_path / "child_here.py").write_text(ECHO)
+    monkeypatch.chdir(tmp_path)
+    for first in ("", str(tmp_path)):
+        monkeypatch.setattr(sys, "path", [first, *sys.path[1:]])
+        process = LineProcess("child_here")
+        process.send(b"one")
+        assert process.receive(10) == b"ONE"
+        process.close()

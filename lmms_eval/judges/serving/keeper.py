@@ -16,6 +16,7 @@ import time
 from typing import IO
 
 from lmms_eval.judges.serving.program import KEY
+from lmms_eval.utils.line_process import module_command
 
 LOOK_S = 0.5
 ENDING_S = 10.0
@@ -28,7 +29,7 @@ def main(arguments: list[str]) -> int:
     parent, log, *command = arguments
     key = os.environ.get(KEY, "").encode()
     server = subprocess.Popen(
-        [sys.executable, "-m", "lmms_eval.judges.serving.program", *command],
+        [*module_command("lmms_eval.judges.serving.program"), *command],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     # Not before: the server would ignore them too. Those of ``_end_group`` reach this process as well.

@@ -7,7 +7,6 @@ import os
 import secrets
 import socket
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -21,6 +20,7 @@ from lmms_eval.judges.serving.arguments import Serving, check_program
 from lmms_eval.judges.serving.keeper import ENDING_S
 from lmms_eval.judges.serving.program import KEY
 from lmms_eval.utils.launch import LAUNCHER_VARIABLES, VISIBLE
+from lmms_eval.utils.line_process import module_command
 from lmms_eval.utils.redaction import note_secrets
 
 LOG = "judge-server.log"
@@ -65,7 +65,7 @@ class JudgeServer:
         self.log.unlink(missing_ok=True)  # an earlier start's
         self._process = subprocess.Popen(
             [
-                sys.executable, "-m", "lmms_eval.judges.serving.keeper", str(os.getpid()), str(self.log),
+                *module_command("lmms_eval.judges.serving.keeper"), str(os.getpid()), str(self.log),
                 serving.program.key, serving.program.module, *serving.command(self.port),
             ],
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
