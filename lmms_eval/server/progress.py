@@ -85,7 +85,8 @@ class JobsProgress:
             records: the records of its run.
         """
         with self._lock:
-            followed = self._jobs[job_id] = self._jobs.pop(job_id) if job_id in self._jobs else JobProgress()
+            followed = self._jobs.setdefault(job_id, JobProgress())
+            self._jobs.move_to_end(job_id)
             while len(self._jobs) > MOST_JOBS:
                 self._jobs.popitem(last=False)
         return followed.look(records)

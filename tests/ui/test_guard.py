@@ -250,3 +250,12 @@ def test_a_wrong_port_of_the_environment(
     assert main(["ui", "--folder", str(tmp_path)]) == 2
     told = capsys.readouterr()
     assert (told.out, told.err.count("\n")) == ("", 1) and "LMMS_SERVER_PORT" in told.err and len(told.err) < 300
+
+
+def test_starts_are_bounded(tmp_path: Path) -> None:
+    with page_of(tmp_path / "server", "--no_browser", "--submissions_per_minute", "1") as page, page.client() as client:
+        body = {**BODY, "tasks": ["absent"]}
+        assert client.post("eval/start", json=body).status_code == 200
+        answer = client.post("eval/start", json=body)
+        assert (answer.status_code, int(answer.headers["retry-after"]) > 1) == (429, True), answer.text
+        assert client.post("evaluate", json=body).status_code == 429  # the same bound for both ways in

@@ -54,7 +54,7 @@ _NEXT = {
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls a tool."""
+    """Client that calls a tool."""
 
     address: str
     """Empty where the call has not come over the network."""
