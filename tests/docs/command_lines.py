@@ -53,8 +53,9 @@ def lines_of(text: str, place: str) -> Iterator[Line]:
 
 
 def _whole(words: Sequence[str]) -> Iterator[str]:
-    """Drop the marks of further words that were left out, and keep those that stand for a value."""
-    for before, word in itertools.pairwise(["", *words]):
+    """Drop the marks of further words that were left out, keep those that stand for a value, and end at a pipe."""
+    own = itertools.takewhile(lambda word: word != "|", words)
+    for before, word in itertools.pairwise(["", *own]):
         if word != "..." or before.startswith("--"):
             yield word
 
