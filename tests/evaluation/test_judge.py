@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
 
 from lmms_eval.config import RunConfig, build_config
 from lmms_eval.engine.cache_file import CacheFile
@@ -222,21 +222,15 @@ def test_the_example_of_the_guide_works(tmp_path: Path) -> None:
     guide = (Path(__file__).parents[2] / "docs" / "judges.md").read_text(encoding="utf-8")
     code, yaml = (re.search(rf"```{kind}\n(.*?)```", guide, re.DOTALL).group(1) for kind in ("python", "yaml"))  # type: ignore[union-attr]
     folder = tmp_path / "tasks"
-    folder.mkdir()
-    (folder / "utils.py").write_text(code)
-    (folder / "guide.yaml").write_text(
-        "task: guide\ndataset_path: json\ndataset_kwargs: {data_files: guide.jsonl}\ntest_split: train\n"
-        f'doc_to_text: "{{{{question}}}}"\ndoc_to_target: "{{{{answer}}}}"\n{yaml}'
-    )
-    Image.new("RGB", (30, 20), "red").save(folder / "red.png")
-    row = {"question": "Colour? ANSWER=red", "answer": "red", "image": str(folder / "red.png")}
-    (folder / "guide.jsonl").write_text(json.dumps(row) + "\n")
+    shutil.copytree(Path(__file__).parents[2] / "examples" / "task", folder)
+    (folder / "rated.py").write_text(code)
+    (folder / "rated_colours.yaml").write_text(yaml)
     register_script("guide", lambda messages, request: f"{messages.text()[-20:]} Rating: 8")
-    report = run(config(tmp_path, tasks="guide", judge_model="scripted:guide"), Told())
-    assert report.results["results"]["guide"]["rating,none"] == 0.8
-    assert report.results["judge"]["answered"] == 1
-    unscored = run(config(tmp_path, tasks="guide"), Told())
-    assert unscored.results["outcomes"]["guide"]["reasons"] == {"unscored: no judge: give --judge_model": 1}
+    report = run(config(tmp_path, model="baseline", tasks="rated_colours", judge_model="scripted:guide"))
+    assert report.results["results"]["rated_colours"]["rating,none"] == 0.8
+    assert report.results["judge"]["answered"] == 5
+    unscored = run(config(tmp_path, model="baseline", tasks="rated_colours"))
+    assert unscored.results["outcomes"]["rated_colours"]["reasons"] == {"unscored: no judge: give --judge_model": 5}
 
 
 def test_a_local_model_judges_in_its_own_thread(tmp_path: Path) -> None:

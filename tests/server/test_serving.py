@@ -13,6 +13,7 @@ from lmms_eval.server.settings import ServerSettings
 
 def test_a_signal_in_the_moment_in_which_the_address_is_told_ends_the_server(tmp_path: Path) -> None:
     later = threading.Timer(30, os.kill, (os.getpid(), signal.SIGTERM))
+    later.daemon = True
     later.start()
     told: list[str] = []
 
