@@ -15,7 +15,7 @@ from tests.docs.pages import PAGES, ROOT, blocks, indented, spans
 
 _PLACEHOLDER = re.compile(r"[A-Z][A-Z0-9_]*|my_\w+|.*[*?].*|\.\.\.|list(_\w+)?")
 """Names that stand for the reader's own, patterns and lists."""
-OWN = {"colours", "birds", "echo", "colour_meter"}
+OWN = {"colours", "birds", "echo", "shout", "colour_meter"}
 """Tasks and models that the pages themselves make."""
 
 
