@@ -41,11 +41,28 @@ NOT_IN_WHEEL = (
     r"benchmarks/",
     r"release/",
 )
+STATED = r"lmms_eval/(models/embedded|tasks/[^/]+/demo)/"
+"""Folders of weights and data whose origin and terms ``NOTICE`` states."""
+OF_SOMEBODY = (
+    r".+\.(avi|bin|flo|gif|gz|h5|jpe?g|jsonl|mp[34]|npy|npz|onnx|otf|parquet|pdf|png|pth?|safetensors|ttf|wav|webp|woff2?"
+    r"|zip)"
+)
+"""Files that may be a work of others."""
 IN_SDIST = (
     r"pyproject\.toml",
+    r"LICENSE",
     r"NOTICE",
     r"CHANGELOG\.md",
+    r"CITATION\.cff",
+    r"SECURITY\.md",
+    r"CODE_OF_CONDUCT\.md",
+    r"Dockerfile",
     r"constraints\.txt",
+    r"constraints-engines\.txt",
+    r"\.github/workflows/check\.yml",
+    r"\.ci/run",
+    r"lmms_eval/viewer/bundle/LICENSES\.txt",
+    r"examples/task/paint\.py",
     r"Makefile",
     r"tests/conftest\.py",
     r"docs/install\.md",
@@ -59,7 +76,9 @@ NEVER = (r".*\.pyc", r".*__pycache__/", r".*node_modules/", r".*\.DS_Store", r"(
 def wheel_problems(names: Sequence[str], size: int) -> list[str]:
     """Say what is wrong with a wheel's list of files."""
     outside = [name for name in names if not re.match(r"lmms_eval(/|-[^/]+\.dist-info/)", name)]
+    strange = [name for name in names if re.fullmatch(OF_SOMEBODY, name) and not re.match(STATED, name)]
     return [
+        *(f"NOTICE does not state the origin of {name}" for name in strange[:5]),
         *_problems(names, size, IN_WHEEL, NOT_IN_WHEEL, WHEEL_BYTES),
         *(f"{name} lies outside of the package" for name in outside[:5]),
     ]

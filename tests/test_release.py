@@ -148,6 +148,11 @@ def test_a_wheel_as_it_should_be_has_no_problems():
         ([*NAMES, "tests/test_x.py"], 1, "should not be there: tests/test_x.py"),
         ([*NAMES, "lmms_eval/viewer/web/node_modules/x.js"], 1, "node_modules"),
         ([*NAMES, "lmms_eval/a.pyc"], 1, "a.pyc"),
+        (
+            [*NAMES, "lmms_eval/tasks/mmmu/example.png"],
+            1,
+            "NOTICE does not state the origin of lmms_eval/tasks/mmmu/ex",
+        ),
         ([*NAMES, "stray.py"], 1, "outside of the package"),
         (NAMES, WHEEL_BYTES + 1, "bytes are more than"),
     ],
