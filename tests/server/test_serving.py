@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
+
+SERVE = """
+import signal, sys
+from pathlib import Path
 from lmms_eval.server.serving import serve
 from lmms_eval.server.settings import ServerSettings
 
+serve(ServerSettings(folder=Path(sys.argv[1]), port=0), lambda line: signal.raise_signal(signal.SIGINT))
+"""
+TOOLS = """
+import signal, sys
+from lmms_eval.cli import mcp
 
-def test_a_signal_in_the_moment_in_which_the_address_is_told_ends_the_server(tmp_path: Path) -> None:
-    later = threading.Timer(30, os.kill, (os.getpid(), signal.SIGTERM))
-    later.daemon = True
-    later.start()
-    told: list[str] = []
+mcp.complain = lambda line: signal.raise_signal(signal.SIGINT)
+sys.exit(mcp.run(["--transport", "http", "--port", "0", "--folder", sys.argv[1]]))
+"""
 
-    def tell(line: str) -> None:
-        told.append(line)
-        signal.raise_signal(signal.SIGINT)
 
-    serve(ServerSettings(folder=tmp_path, port=0), tell)
-    assert told and later.is_alive()
-    later.cancel()
+@pytest.mark.parametrize(("program", "needs"), [(SERVE, "uvicorn"), (TOOLS, "mcp")], ids=["serve", "mcp"])
+def test_a_signal_in_the_moment_in_which_the_address_is_told_ends_the_server(
+    program: str, needs: str, tmp_path: Path
+) -> None:
+    pytest.importorskip(needs)
+    ended = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")

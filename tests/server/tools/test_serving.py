@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import signal
 import subprocess
 from pathlib import Path
 
@@ -14,7 +13,6 @@ import pytest
 if importlib.util.find_spec("mcp") is None:
     pytest.skip("the package mcp is not installed", allow_module_level=True)
 
-from lmms_eval.cli import mcp
 from tests.server.tools.sessions import command, environment, http_server
 
 PROTOCOL = "2025-06-18"
@@ -100,10 +98,3 @@ def test_the_package_is_asked_for(content: str, tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert "pip install 'lmms_eval[mcp]'" in done.stderr and len(done.stderr.strip().splitlines()) == 1
-
-
-def test_a_signal_in_the_moment_in_which_the_address_is_told_ends_the_server(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(mcp, "complain", lambda _line: signal.raise_signal(signal.SIGINT))
-    assert mcp.run(["--transport", "http", "--port", "0", "--folder", str(tmp_path / "server")]) == 0
