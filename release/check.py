@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 BUILD = ROOT / "build" / "release"
 TOOLS = ("build", "twine")
+_COLOUR = re.compile(r"\x1b\[[\d;]*m")  # some tools colour whatever they are told
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:xdist")
 
 
@@ -96,7 +98,7 @@ def taken(step: Step) -> Outcome:
                 [str(word) for word in command], cwd=ROOT, env={**os.environ, "NO_COLOR": "1"}, capture_output=True,
                 text=True, check=False,
             )  # fmt: skip
-            said = done.stdout.strip() or done.stderr.strip()
+            said = _COLOUR.sub("", done.stdout.strip() or done.stderr.strip())
             if done.returncode:
                 shown = f"{done.stdout}{done.stderr}".strip()[-4000:]
                 print(f"--- {step.name}: {' '.join(map(str, command))}\n{shown}\n", flush=True)

@@ -166,7 +166,7 @@ def test_steps_that_fail_are_told_and_the_others_run(capsys: pytest.CaptureFixtu
     bad = taken(Step("bad", lambda: [[sys.executable, "-c", "import sys; print('why'); sys.exit(3)"]]))
     lost = taken(Step("lost", lambda: [["/no/such/program"]]))
     assert [one.passed for one in (good, bad, lost)] == [True, False, False]
-    noisy = "import sys; print('done'); print('WARNING', file=sys.stderr)"
+    noisy = "import sys; print('\\x1b[32mdone\\x1b[0m'); print('WARNING', file=sys.stderr)"
     assert taken(Step("noisy", lambda: [[sys.executable, "-c", noisy]])).says == good.says == "done"
     assert bad.says == "exit code 3"
     assert "why" in capsys.readouterr().out
