@@ -1,5 +1,6 @@
 """Settings of the whole test suite. Plugins are named here so that xdist's controller loads them too."""
 
+import asyncio
 import logging
 import os
 import shutil
@@ -85,3 +86,14 @@ def chromium() -> Iterator[Any]:
         browser = driver.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
         yield browser
         browser.close()
+
+
+@pytest.fixture(autouse=True)
+def _no_loop_of_a_browser(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The driver's event loop stays the running one of the thread; tests without a browser run loops of their own."""
+    if "chromium" in request.fixturenames or (loop := asyncio._get_running_loop()) is None:
+        yield
+        return
+    asyncio._set_running_loop(None)
+    yield
+    asyncio._set_running_loop(loop)

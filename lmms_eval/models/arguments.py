@@ -73,22 +73,12 @@ def _stated(cls: type[Any]) -> Iterator[_Stated]:
 
 def _fields_class(cls: type[Any]) -> Any:
     """The pydantic class that checks the arguments, where there is one."""
-    if (kind := getattr(cls, "arguments_kind", None)) is not None:
-        return kind
-    if hasattr(cls, "engine"):
-        from lmms_eval.models.offline.settings import EngineSettings
-
-        return EngineSettings
-    return None
+    return getattr(cls, "arguments_kind", None)
 
 
 def _other_names(cls: type[Any]) -> Mapping[str, str]:
     if (kind := getattr(cls, "arguments_kind", None)) is not None:
         return dict(kind.same)
-    if hasattr(cls, "engine"):
-        from lmms_eval.models.offline.settings import SAME
-
-        return SAME
     return dict(getattr(getattr(cls, "profile", None), "aliases", {}))
 
 

@@ -99,10 +99,10 @@ class ModelChoices:
 def _sort(name: str, cls: type[Any]) -> Sort:
     if name in _CHECKS:
         return "Checks"
-    if hasattr(cls, "arguments_kind"):
-        return "Services"
     if hasattr(cls, "engine") and cls.__module__.startswith("lmms_eval."):
         return "Engines"
+    if hasattr(cls, "arguments_kind"):
+        return "Services"
     return "Local models" if hasattr(cls, "profile") else "Plugins"
 
 

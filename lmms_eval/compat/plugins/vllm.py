@@ -12,7 +12,7 @@ from lmms_eval.api.model import Model
 from lmms_eval.api.request import Response
 from lmms_eval.compat.plugins.delegating import DelegatingModel
 from lmms_eval.compat.plugins.settings import read_given, takes
-from lmms_eval.models.offline.settings import SAME, EngineSettings, decoded, read_template
+from lmms_eval.models.offline.settings import EngineSettings, decoded, read_template
 from lmms_eval.models.remote.model import import_sdk
 from lmms_eval.models.vllm import VLLM as VllmModel
 
@@ -27,7 +27,11 @@ ENGINE_NAMES = (
     "trust_remote_code",
     "disable_log_stats",
 )
-OWN_NAMES = {*EngineSettings.model_fields, *SAME} - {"max_model_len", "pipeline_parallel_size", "mm_processor_kwargs"}
+OWN_NAMES = {*EngineSettings.model_fields, *EngineSettings.same} - {
+    "max_model_len",
+    "pipeline_parallel_size",
+    "mm_processor_kwargs",
+}
 """Arguments of the back end that are none of the engine's."""
 
 

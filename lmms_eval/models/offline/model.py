@@ -20,7 +20,7 @@ from lmms_eval.models.likelihood import Likelihood
 from lmms_eval.models.offline.guard import Guard, descendants
 from lmms_eval.models.offline.loop import EngineLoop
 from lmms_eval.models.offline.prompts import Prompt, PromptBuilder
-from lmms_eval.models.offline.settings import SAME, EngineSettings, decoded, read_settings
+from lmms_eval.models.offline.settings import EngineSettings, decoded, read_settings
 from lmms_eval.models.openai.errors import shorten
 from lmms_eval.models.plain_context import NO_TEMPLATE
 from lmms_eval.models.remote.arguments import first_names
@@ -197,11 +197,11 @@ class EngineModel(Model):
 
     @classmethod
     def media_form(cls, model_args: Mapping[str, Any]) -> MediaForm:
-        settings = read_settings(first_names(model_args, SAME), cls.__name__.lower())
+        settings = read_settings(first_names(model_args, cls.arguments_kind.same), cls.__name__.lower())
         return MediaForm(settings.frames.count, settings.frames.fps, max_new_tokens=settings.max_new_tokens)
 
     def __init__(self, **arguments: Any) -> None:
-        given = first_names(arguments, SAME)
+        given = first_names(arguments, self.arguments_kind.same)
         name = self.engine.name
         self._inner: Model
         if given.get("base_url"):

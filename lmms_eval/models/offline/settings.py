@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import ConfigDict, Field, ValidationError, field_validator
 
@@ -14,14 +14,13 @@ from lmms_eval.models.plain_context import NO_TEMPLATE
 from lmms_eval.models.remote import arguments as remote
 from lmms_eval.models.remote.arguments import CommonArguments, wrong_values
 
-SAME = {**remote.SAME, "model_path": "model", "max_length": "max_model_len"}
-"""Other names of arguments."""
-
 
 class EngineSettings(CommonArguments):
     """Arguments that this package reads; see ``docs/models/vllm.md``. What is left is for the engine."""
 
     model_config = ConfigDict(frozen=True, extra="allow", hide_input_in_errors=True)
+    same: ClassVar[Mapping[str, str]] = {**remote.SAME, "model_path": "model", "max_length": "max_model_len"}
+    """Other names of arguments."""
 
     model: str = Field(min_length=1)
     tensor_parallel_size: int = Field(default=1, ge=1)
