@@ -109,7 +109,12 @@ def watched(chromium: Any) -> Iterator[Watched]:
     page.set_default_timeout(5000)
     page.on("console", lambda message: found.faults.append(f"console {message.type}: {message.text}"))
     page.on("pageerror", lambda error: found.faults.append(f"error: {error}"))
-    page.on("requestfailed", lambda request: found.faults.append(f"failed: {request.url}"))
+
+    def failed(request: Any) -> None:
+        if request.failure != "net::ERR_ABORTED":  # the next page was opened before a piece was there
+            found.faults.append(f"failed: {request.url}: {request.failure}")
+
+    page.on("requestfailed", failed)
 
     def requested(request: Any) -> None:
         if not request.url.startswith(("file:", "data:", "blob:", "about:")):
