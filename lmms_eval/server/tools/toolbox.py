@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -143,7 +144,7 @@ class Toolbox:
             raise UsageError(f"{error}; {tool} tells the names") from error
 
     async def _wait(self, run_id: str, patience_s: float, report: Report) -> None:
-        begin = told_at = time.monotonic()
+        begin, told_at = time.monotonic(), -math.inf  # at once: who loses this call can ask for the run
         while (now := time.monotonic()) - begin < patience_s:
             job = await self.jobs.job(run_id)
             if job["status"] in FINAL:
