@@ -24,40 +24,23 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from benchmarks.looks import ROUNDING, SHARE, Floats, Z, ends_of, held, orders, population, wald, wald_finite, wilson
+from benchmarks.sequence_cells import cells
 from lmms_eval.stats import Sampled, StratifiedSampled
 from lmms_eval.stats.betting import MOST, rates
-from lmms_eval.stats.cell_sequence import sampled_cells
 from lmms_eval.utils.numbers import ScoreRange
 
-Floats = NDArray[np.float64]
-SHARE, DIFFERENCE = ScoreRange(0, 1), ScoreRange(-1, 1)
+DIFFERENCE = ScoreRange(-1, 1)
 HALF_WIDTHS = (0.05, 0.02, 0.01)
 CHANCES = (0.2, 0.5, 0.9)
 SIZES = (500, 6500)
 FIRST_LOOK = 30
-LEVEL, Z, SIDE = 0.95, 1.96, 0.025
-ROUNDING = 1e-9
-
-
-def population(total: int, chance: float) -> Floats:
-    return (np.arange(total) < round(total * chance)).astype(float)
-
-
-def orders(values: Floats, draws: int, seed: int) -> Iterator[Floats]:
-    """The values in random orders."""
-    source = np.random.default_rng(seed)
-    for _ in range(draws):
-        yield source.permutation(values)
-
-
-def held(ends: Floats, truth: float) -> NDArray[np.bool_]:
-    return (ends[..., 0] <= truth + ROUNDING) & (truth - ROUNDING <= ends[..., 1])
+LEVEL, SIDE = 0.95, 0.025
 
 
 def process_coverage(values: Floats, draws: int) -> float:
@@ -80,24 +63,6 @@ def capital(x: Floats, expected: Floats, total: int) -> Floats:
     stake = np.minimum(np.minimum(each * total / left, np.maximum(each, MOST)), MOST / np.maximum(expected, 1e-12))
     with np.errstate(under="ignore"):
         return np.asarray(np.multiply.accumulate(1 + stake * (x - expected), axis=1).mean(axis=0))
-
-
-def wald(share: Floats, n: Floats, _total: int) -> Floats:
-    return ends_of(share, Z * np.sqrt(share * (1 - share) / n))
-
-
-def wald_finite(share: Floats, n: Floats, total: int) -> Floats:
-    return ends_of(share, Z * np.sqrt(share * (1 - share) / n * (total - n) / (total - 1)))
-
-
-def wilson(share: Floats, n: Floats, _total: int) -> Floats:
-    below = 1 + Z * Z / n
-    half = Z / below * np.sqrt(share * (1 - share) / n + Z * Z / (4 * n * n))
-    return ends_of((share + Z * Z / (2 * n)) / below, half)
-
-
-def ends_of(middle: Floats, half: Floats) -> Floats:
-    return np.stack((middle - half, middle + half), axis=-1)
 
 
 Naive = Callable[[Floats, Floats, int], Floats]
@@ -351,54 +316,6 @@ def bonferroni_looks(tasks: list[Floats], source: np.random.Generator) -> tuple[
         counts.append(float(sum(at)))
         ends.append(np.mean([path[look] for path, look in zip(paths, at, strict=True)], axis=0))
     return np.minimum(np.array(counts), total), np.array(ends)
-
-
-CELL_SHARES, CELL_RULES, BEST_SEEN = (0.4, 0.1), ("whole task decided", "most striking look"), 0.9
-
-
-def cells(draws: int) -> list[dict[str, Any]]:
-    return [
-        one_cell(total, share, rule, draws if total <= 1000 else max(1, draws // 4))
-        for total in (500, 3000)
-        for share in CELL_SHARES
-        for rule in CELL_RULES
-    ]
-
-
-def one_cell(total: int, share: float, rule: str, draws: int) -> dict[str, Any]:
-    source = np.random.default_rng(9)
-    values, cell = population(total, 0.6), source.random(total) < share
-    truth, seen = float(values[cell].mean()), np.arange(1, total + 1)
-    found: dict[str, list[float]] = {name: [] for name in ("share", "ours", "plain", "ours width", "plain width")}
-    for _ in range(draws):
-        order = source.permutation(total)
-        x, inside = values[order], cell[order]
-        if rule == CELL_RULES[0]:
-            ends = np.array(Sampled(total, SHARE).after_each(x.tolist()))
-            is_out = ((ends[:, 0] > 0.5) | (ends[:, 1] < 0.5)) & (seen >= 10)
-            stop = int(np.argmax(is_out)) if is_out.any() else total - 1
-        else:
-            count = np.maximum(1, np.cumsum(inside))
-            far = np.abs(np.cumsum(x * inside) / count - truth) * np.sqrt(count)
-            stop = int(np.argmax(np.where((count >= 10) & (seen <= BEST_SEEN * total), far, 0)))
-        x, inside = x[: stop + 1], inside[: stop + 1]
-        lows, highs = sampled_cells(x, x, np.where(inside, 0, -1), 1, total)
-        n = float(max(1, inside.sum()))
-        plain = wilson(np.array(x[inside].mean() if inside.any() else 0.5), np.array(n), total)
-        found["share"].append((stop + 1) / total)
-        for name, ends in (("ours", np.array([lows[0], highs[0]])), ("plain", plain)):
-            found[name].append(bool(held(ends, truth)))
-            found[f"{name} width"].append(float(ends[1] - ends[0]))
-    return {
-        "documents": total,
-        "cell": share,
-        "rule": rule,
-        "draws": draws,
-        "median_share": round(float(np.median(found["share"])), 3),
-        "holds": round(float(np.mean(found["ours"])), 4),
-        "single_look_holds": round(float(np.mean(found["plain"])), 4),
-        "times_as_wide": round(float(np.median(np.array(found["ours width"]) / np.array(found["plain width"]))), 2),
-    }
 
 
 PARTS: dict[str, Callable[[int], list[dict[str, Any]]]] = {

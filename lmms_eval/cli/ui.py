@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Sequence
 from contextlib import closing
 
+from lmms_eval.cli.address import tell_address
 from lmms_eval.cli.arguments import CommandParser, command_parser
 from lmms_eval.cli.output import emit
 from lmms_eval.cli.serve import add_server_flags, server_settings
@@ -40,26 +40,11 @@ def run(arguments: Sequence[str]) -> int:
         try:
             address = f"http://{HOST}:{given.port}/?{guard.token}"
             with page_app(service, guard, server.is_ending) as app:
-                server.run(app, lambda: _tell(address, given.port, given.no_browser))
+                server.run(app, lambda: tell_address("page", address, given.port, given.no_browser))
         finally:
             service.stop()
     emit("the page has ended; evaluations that were running go on when it is started again")
     return 0
-
-
-def _tell(address: str, port: int, no_browser: bool) -> None:
-    """Print the address, and open it where a browser can be seen."""
-    from lmms_eval.viewer.live.serving import can_open_browser, ssh_hint
-
-    emit(f"page: {address}")
-    if no_browser or not can_open_browser(os.environ):
-        emit(f"from another machine: {ssh_hint(os.environ, port, socket.gethostname())}, then open the address there")
-    else:
-        import threading
-        import webbrowser
-
-        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
-    emit("Ctrl-C ends it")
 
 
 def _parser() -> CommandParser:

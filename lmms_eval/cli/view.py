@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import threading
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
+from lmms_eval.cli.address import tell_address
 from lmms_eval.cli.arguments import CommandParser, command_parser
 from lmms_eval.cli.output import emit
 
@@ -30,23 +28,11 @@ def run(arguments: Sequence[str]) -> int:
         guard = Guard(str(port))
         server = ViewServer(listening)
         address = f"http://{HOST}:{port}/?{guard.token}"
-        server.run(live_app(watch, guard, server.is_ending), lambda: _tell(address, port, given.no_browser))
+        server.run(
+            live_app(watch, guard, server.is_ending), lambda: tell_address("view", address, port, given.no_browser)
+        )
     emit("the view has ended")
     return 0
-
-
-def _tell(address: str, port: int, no_browser: bool) -> None:
-    """Print the address, and open it where a browser can be seen."""
-    from lmms_eval.viewer.live.serving import can_open_browser, ssh_hint
-
-    emit(f"view: {address}")
-    if no_browser or not can_open_browser(os.environ):
-        emit(f"from another machine: {ssh_hint(os.environ, port, socket.gethostname())}, then open the address there")
-    else:
-        import webbrowser
-
-        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
-    emit("Ctrl-C ends it")
 
 
 def _parser() -> CommandParser:
