@@ -14,6 +14,7 @@ import orjson
 from loguru import logger
 
 from lmms_eval.errors import EvaluationServerError, JobFailedError, JobTimeoutError
+from lmms_eval.utils.terminal import printable
 
 _T = TypeVar("_T")
 IDEMPOTENCY_HEADER = "idempotency-key"
@@ -145,7 +146,7 @@ def pause_before(call: Call, reply: Reply, waiting: Patience) -> float:
         value = orjson.loads(reply.content)
     except orjson.JSONDecodeError:
         value = None
-    text = f"{call.method} {call.path}: {_reason(value, reply.content)} (status {reply.status})"
+    text = f"{call.method} {call.path}: {printable(_reason(value, reply.content))} (status {reply.status})"
     raise EvaluationServerError(text, reply.status)
 
 
@@ -158,7 +159,7 @@ def awaited(job_id: str, patience: float, poll_interval: float, timeout: float |
     """
     begin, seen = time.monotonic(), None
     while not _has_ended(found := (yield from asked(job(job_id), patience))):
-        state = (found.get("status"), found.get("position_in_queue"))
+        state = (printable(str(found.get("status"))), found.get("position_in_queue"))
         if verbose and state != seen:
             logger.info(f"job {job_id}: {state[0]}" + (f", {state[1]} before it" if state[0] == "queued" else ""))
         seen = state
@@ -204,7 +205,7 @@ def _has_ended(found: Job) -> bool:
     """Tell whether a job is completed. Raises ``JobFailedError`` if it has ended in another way."""
     status = found.get("status")
     if status == "failed":
-        raise JobFailedError(f"job {found.get('job_id')} failed: {found.get('error')}")
+        raise JobFailedError(printable(f"job {found.get('job_id')} failed: {found.get('error')}"))
     if status == "cancelled":
-        raise JobFailedError(f"job {found.get('job_id')} was cancelled")
+        raise JobFailedError(printable(f"job {found.get('job_id')} was cancelled"))
     return status == "completed"

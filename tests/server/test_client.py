@@ -103,6 +103,7 @@ def test_patience_ends(ask: Ask) -> None:
         (Answer(b"<html>proxy</html>", 500), "<html>proxy</html>"),
         (Answer(b"<html>hello</html>", 200), "is this the address of an evaluation server"),
         (Answer([1], 200), "is this the address of an evaluation server"),
+        (Answer({"detail": "\x1b[2Jgone\u202e"}, 400), r"\\u001b\[2Jgone\\u202e \(status 400\)"),
     ],
 )
 def test_refusals_say_why(ask: Ask, answer: Answer, said: str) -> None:
@@ -118,10 +119,13 @@ def test_waiting_ends_with_the_job(ask: Ask) -> None:
         assert ask(server.url, "wait_for_job", "j1", poll_interval=0) == COMPLETED  # an integer is a time, too
     assert len(server.seen) == 4
     for status, error in (("failed", "no such task"), ("cancelled", None)):
-        with scripted([Answer(RUNNING), Answer({**RUNNING, "status": status, "error": error})]) as server:
+        with scripted(
+            [Answer(RUNNING), Answer({**RUNNING, "status": status, "error": error and error + "\x1b[2J"})]
+        ) as server:
             with pytest.raises(RuntimeError, match=f"j1 .*{error or status}") as caught:
                 ask(server.url, "wait_for_job", "j1", poll_interval=0.01)
             assert isinstance(caught.value, JobFailedError)
+            assert "\x1b" not in str(caught.value)
     with scripted([Answer(RUNNING)]) as server, pytest.raises(TimeoutError, match=r"running after 0\.2 s") as late:
         ask(server.url, "wait_for_job", "j1", poll_interval=60.0, timeout=0.2)
     assert isinstance(late.value, JobTimeoutError)
