@@ -10,6 +10,7 @@ from lmms_eval.api.response import (
     SentMedia,
     SentMessage,
     SentPart,
+    Thoughts,
     Usage,
     sent_media,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "SentMedia",
     "SentMessage",
     "SentPart",
+    "Thoughts",
     "Usage",
     "sent_media",
     "task_of",

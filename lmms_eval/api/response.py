@@ -24,6 +24,29 @@ class Usage:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Thoughts:
+    """Reasoning that a model wrote before its answer, apart from the answer's text.
+
+    Source: engine rules, section 16.
+    """
+
+    text: str
+    opening: str = ""
+    """The opening tag as it was written, with white space before it; empty if the chat template opened the thought or
+    the server returned it apart."""
+    closing: str = ""
+    """The closing tag as it was written; empty if the thought is unfinished or the server returned it apart."""
+    is_finished: bool = True
+    """The model went on to its answer. ``False``: the response ended inside the thought, so there is no answer."""
+
+    def before(self, answer: str) -> str:
+        """Return the text as the model wrote it: inline tags, the thought and the answer."""
+        if not self.opening and not self.closing:
+            return answer
+        return f"{self.opening}{self.text}{self.closing}{answer}"
+
+
 ErrorKind = Literal[
     "rate_limit", "server_error", "timeout", "connection", "malformed", "bad_request", "auth", "refused",
     "out_of_memory", "media", "document", "internal", "budget", "tool",
@@ -232,6 +255,8 @@ class Response:
     of the user, the request's context. Set by the engine."""
     tool_messages: tuple[SentMessage, ...] = ()
     """What the model and its tools said to each other before the answer."""
+    thoughts: Thoughts | None = None
+    """Reasoning before the answer; ``text`` is then the answer alone, empty if the thought is unfinished."""
     is_cached: bool = False
     """It came out of the response cache: nothing was paid for it in this run. Set by the engine."""
 

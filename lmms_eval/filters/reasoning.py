@@ -1,4 +1,8 @@
-"""Reasoning tags: cutting the thoughts of a reasoning model out of its answer (harness specification §12.3)."""
+"""Reasoning tags: thoughts apart from the answer.
+
+``split_thoughts`` takes the thoughts at the start of a response apart (engine rules §16); ``strip_reasoning_tags`` is
+the family's filter, which removes tagged text wherever it stands (harness specification §12.3).
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,76 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from lmms_eval.api.response import Thoughts
 from lmms_eval.errors import UsageError
 
 DEFAULT_TAGS: tuple[tuple[str, str], ...] = (("<think>", "</think>"), ("<analysis>", "</analysis>"))
 TagPairs = Sequence[Sequence[str]]
+
+THOUGHT_TAGS: tuple[tuple[str, str], ...] = (
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<analysis>", "</analysis>"),
+    ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ("<seed:think>", "</seed:think>"),
+    ("[THINK]", "[/THINK]"),
+    ("◁think▷", "◁/think▷"),
+    ("<|channel|>analysis<|message|>", "<|channel|>final<|message|>"),
+)
+"""Tags in which models write their thoughts. The last pair are the channels of gpt-oss, special tokens included."""
+_DECODED_CHANNELS = ("analysis", "assistantfinal")
+"""The channels of gpt-oss where the decoder left special tokens out. Plain words: only the pair of them counts."""
+
+
+def split_thoughts(
+    text: str, pairs: Sequence[tuple[str, str]] = THOUGHT_TAGS, is_opened: bool = False
+) -> tuple[Thoughts | None, str]:
+    """Split a response into the thoughts at its start and the answer behind them.
+
+    Several thoughts in a row count as one. A closing tag without its opening ends a thought that the chat template
+    opened. An opening tag without its end is an unfinished thought, and the answer is empty.
+
+    Args:
+        text: the response as the model wrote it.
+        pairs: opening and closing tags; none: nothing is split.
+        is_opened: the prompt ends with an opening tag, so that a text without any tag is an unfinished thought.
+
+    Returns:
+        The thoughts (``None``: there are none) and the answer. ``thoughts.before(answer)`` is ``text`` again.
+    """
+    if not pairs:
+        return None, text
+    start, end, opening, closing = 0, 0, "", ""
+    while True:
+        found = _thought_at(text, end, pairs, is_opened and end == 0)
+        if found is None:
+            break
+        first, length, last = found  # where the thought begins, where it ends, where the text behind its tag begins
+        if end == 0:
+            opening, start = text[:first], first
+        if length < 0:
+            return Thoughts(text[start:], opening, "", False), ""
+        closing, stop, end = text[length:last], length, last
+    if end == 0:
+        return None, text
+    return Thoughts(text[start:stop], opening, closing), text[end:]
+
+
+def _thought_at(text: str, at: int, pairs: Sequence[tuple[str, str]], is_opened: bool) -> tuple[int, int, int] | None:
+    """Find the thought at a place: where its text begins and ends (-1: nowhere), and where the rest begins."""
+    place = at + len(text[at:]) - len(text[at:].lstrip())
+    for opening, closing in pairs:
+        if text.startswith(opening, place):
+            begin = place + len(opening)
+            stop = text.find(closing, begin)
+            return begin, stop, stop + len(closing)
+    word, end = _DECODED_CHANNELS
+    if at == 0 and text.startswith(word, place) and (stop := text.find(end, place)) >= 0:
+        return place + len(word), stop, stop + len(end)
+    last = max(((text.rfind(closing, at), closing) for _, closing in pairs), key=lambda each: each[0])
+    if last[0] >= 0 and not any(0 <= text.find(opening, at) < last[0] for opening, _ in pairs):
+        return at, last[0], last[0] + len(last[1])
+    return (at, -1, -1) if is_opened else None
 
 
 def _strip_pair(text: str, opening: str, closing: str) -> str:

@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 
 from lmms_eval.errors import UsageError
 from lmms_eval.filters.reasoning import (
+    THOUGHT_TAGS,
     parse_reasoning_tags_config,
+    split_thoughts,
     strip_reasoning_tags,
 )
 
@@ -75,3 +77,52 @@ def test_the_task_beats_the_command_line() -> None:
     assert parse_reasoning_tags_config("none", '[["<r>", "</r>"]]') == [("<r>", "</r>")]
     assert parse_reasoning_tags_config('[["<r>", "</r>"]]', False) is None
     assert parse_reasoning_tags_config("NULL") is None
+
+
+ANSWERS = [
+    ("<think>a</think>b", ("a", True), "b"),
+    ("a</think>b", ("a", True), "b"),  # the chat template opened it
+    ("<think>a", ("a", False), ""),
+    (" <think>a</think>\n<think>b</think> x<think>c</think>y", ("a</think>\n<think>b", True), " x<think>c</think>y"),
+    ("x<think>c</think>y", None, "x<think>c</think>y"),
+    ("<think>a<think>b</think>c</think>d", ("a<think>b</think>c", True), "d"),
+    ("analysisfoo assistantfinalbar", ("foo ", True), "bar"),
+    ("analysis of the picture", None, "analysis of the picture"),
+    ("[THINK]u[/THINK]v", ("u", True), "v"),
+    ("◁think▷u◁/think▷v", ("u", True), "v"),
+    ("<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>42",
+     ("hm<|end|><|start|>assistant", True), "42"),
+    ("plain", None, "plain"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "thought", "answer"), ANSWERS)
+def test_thoughts_at_the_start_are_apart_from_the_answer(
+    text: str, thought: tuple[str, bool] | None, answer: str
+) -> None:
+    thoughts, rest = split_thoughts(text)
+    assert rest == answer
+    assert (None if thoughts is None else (thoughts.text, thoughts.is_finished)) == thought
+
+
+def test_a_prompt_that_opens_the_thought_leaves_an_unfinished_one() -> None:
+    thoughts, answer = split_thoughts("no tag at all", is_opened=True)
+    assert answer == ""
+    assert thoughts is not None
+    assert not thoughts.is_finished
+
+
+PIECES = st.sampled_from(
+    [tag for pair in THOUGHT_TAGS for tag in pair] + ["a", " ", "\n", "analysis", "assistantfinal"]
+)
+
+
+@given(st.lists(PIECES, max_size=12).map("".join), st.booleans())
+def test_thoughts_and_answer_together_are_what_was_written(text: str, is_opened: bool) -> None:
+    thoughts, answer = split_thoughts(text, is_opened=is_opened)
+    if thoughts is None:
+        assert answer == text
+    elif thoughts.opening or thoughts.closing:
+        assert thoughts.before(answer) == text
+    else:  # the prompt opened it, and nothing closed it
+        assert (thoughts.text, answer) == (text, "")
