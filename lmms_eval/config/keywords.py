@@ -69,6 +69,7 @@ class OptionArguments(TypedDict, total=False):
     error_budget: float | None
     order: Literal["cost", "random"] | None
     until: str | Sequence[str] | None
+    allow_ignored: bool | None
     allow_blank: bool | None
     resume: bool | str | None
     task_kwargs: Arguments

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lmms_eval.api.generation import LENGTHS, STOPS
 from lmms_eval.api.task import TaskOptions
 from lmms_eval.config.options import options as run_options
 from lmms_eval.errors import TaskError
-from lmms_eval.tasks.yaml.arguments import check_generation
+from lmms_eval.tasks.yaml.arguments import check_generation, is_number
 from lmms_eval.tasks.yaml.config import GENERATING, TaskConfig
 
 
@@ -88,12 +89,39 @@ def generation_options(config: TaskConfig, options: TaskOptions) -> dict[str, An
     specific = config.model_specific_generation_kwargs or {}
     own = _of_model(specific, options)
     made.update(own if own is not None else specific.get("default") or {})
-    made.update(options.gen_kwargs)
+    made = _with_stated(made, options)
     made.setdefault("until", [config.fewshot_delimiter])
     check_generation(made, f"task {config.task}")
     if made.get("temperature") is not None:
         made["temperature"] = float(made["temperature"])
     return made
+
+
+def _with_stated(made: Mapping[str, Any], options: TaskOptions) -> dict[str, Any]:
+    """Put the options of the command line over those of a task.
+
+    What is stated under one name of an option beats the task's value under another, and a temperature above 0 that is
+    stated alone asks for sampling. Plugins of the family get both, as the reference hands them over.
+
+    Raises:
+        TaskError: sampling at a temperature of 0 is asked for.
+    """
+    stated = options.gen_kwargs
+    if options.legacy:
+        return {**made, **stated}
+    same = {name for names in (LENGTHS, STOPS) if any(name in stated for name in names) for name in names}
+    merged = {**{name: value for name, value in made.items() if name not in same}, **stated}
+    if is_above_zero(stated.get("temperature")) and "do_sample" not in stated and merged.get("do_sample") is False:
+        merged["do_sample"] = True
+    cold = merged.get("temperature") is not None and not is_above_zero(merged["temperature"])
+    if stated.get("do_sample") is True and cold:
+        raise TaskError("--gen_kwargs do_sample=true at a temperature of 0 samples nothing: state a temperature too")
+    return merged
+
+
+def is_above_zero(value: Any) -> bool:
+    """Tell whether a temperature asks for sampling."""
+    return is_number(value) and float(value) > 0
 
 
 def shots(config: TaskConfig, options: TaskOptions) -> int:
