@@ -89,6 +89,8 @@ class Outcome(TypedDict):
     """Answers that the limit of tokens ended."""
     shares: dict[str, float]
     """Of blank, filtered and truncated ones in the answers."""
+    judge_unread: NotRequired[int]
+    """Documents with a question to the judge that got no readable reply; absent in results of earlier versions."""
     n: dict[str, int]
     """Documents that emitted the metric, by ``METRIC,FILTER``."""
     partial: dict[str, PartialValue]
