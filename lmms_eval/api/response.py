@@ -5,16 +5,35 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from operator import index
 from typing import Any, Literal
+
+
+MOST_TOKENS = 2**53
+"""A larger count is not believed: it is no whole number in most servers' JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Token counts of one response; ``None`` where the back end does not tell."""
+    """Token counts of one response; ``None`` if the back end does not say.
+
+    Servers report fractions, negative and absurd numbers too: a count that is no whole number from 0 is unknown.
+    """
 
     input_tokens: int | None = None
     output_tokens: int | None = None
     reasoning_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("input_tokens", "output_tokens", "reasoning_tokens"):
+            value = getattr(self, name)
+            if value is not None and (type(value) is not int or not 0 <= value < MOST_TOKENS):
+                object.__setattr__(self, name, _token_count(value))
+
+    @property
+    def is_known(self) -> bool:
+        """Both the tokens read and the tokens written are known."""
+        return self.input_tokens is not None and self.output_tokens is not None
 
     def to_dict(self) -> dict[str, int | None]:
         return {
@@ -45,6 +64,14 @@ class Thoughts:
         if not self.opening and not self.closing:
             return answer
         return f"{self.opening}{self.text}{self.closing}{answer}"
+
+
+def _token_count(value: Any) -> int | None:
+    """Return a count as ``int`` (numpy's whole numbers too), ``None`` if it cannot be one."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        return None
+    count = index(value)
+    return count if 0 <= count < MOST_TOKENS else None
 
 
 ErrorKind = Literal[

@@ -257,11 +257,7 @@ def read_tokens(value: Any, inputs: str, outputs: str) -> Usage | None:
         return None
     details = value.get(f"{outputs}_details")
     reasoning = details.get("reasoning_tokens") if isinstance(details, dict) else None
-    return Usage(_count(value.get(inputs)), _count(value.get(outputs)), _count(reasoning))
-
-
-def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    return Usage(value.get(inputs), value.get(outputs), reasoning)
 
 
 def _malformed(url: str, what: str) -> AttemptError:
