@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from operator import index
 from typing import Any, Literal
-
+from unicodedata import category
 
 MOST_TOKENS = 2**53
 """A larger count is not believed: it is no whole number in most servers' JSON."""
@@ -241,6 +241,17 @@ class SentMessage:
         content = tuple(SentPart.from_dict(part) for part in data["content"])
         continues, call = bool(data.get("continues")), data.get("call", "")
         return cls(data["role"], content, data.get("round", 0), data.get("after"), continues, call)
+
+
+_INVISIBLE = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp", "Mn", "Me"})
+"""Unicode categories of controls, formats, blanks and marks that need a character before them."""
+_FILLERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+"""Letters and signs that are drawn as nothing: Hangul fillers and the empty Braille pattern."""
+
+
+def is_invisible(text: str) -> bool:
+    """Tell whether a text shows nothing: no character, or only blanks, controls and characters of no width."""
+    return all(character in _FILLERS or category(character) in _INVISIBLE for character in text)
 
 
 Part = str | GeneratedImage

@@ -105,6 +105,7 @@ def test_what_is_missing_alone_is_asked(tmp_path: Path) -> None:
 BAD = {
     "error": lambda request: Response.failure(request.id, "timeout", "no answer"),
     "blank": lambda request: Response(request.id, text=" \n", finish_reason="stop"),
+    "invisible": lambda request: Response(request.id, text="\u200b\ufeff", finish_reason="stop"),
     "empty refusal": lambda request: Response(request.id, text="", finish_reason="content_filter"),
 }
 
