@@ -36,6 +36,13 @@ OutputType = Literal[
 ]
 
 
+LENGTHS = ("max_new_tokens", "max_tokens", "max_completion_tokens")
+"""Names of the limit of tokens among the options of generation; the first one given counts."""
+MAX_TOKENS = "max"
+"""Limit of tokens that stands for as many as the model takes."""
+_RETRY = "~"
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """One question to a model.
@@ -87,6 +94,15 @@ class Request:
     def with_messages(self, build_messages: Callable[[], ChatMessages]) -> Request:
         return _changed(self, build_messages=build_messages)
 
+    def with_more_tokens(self, limit: str) -> Request:
+        """Ask the same with another limit of tokens: a number, or ``max`` for as many as the model takes.
+
+        The request has an id of its own, so that the journal keeps both answers.
+        """
+        generation = {name: value for name, value in self.generation.items() if name not in LENGTHS}
+        generation["max_new_tokens"] = limit if limit == MAX_TOKENS else int(limit)
+        return _changed(self, id=f"{self.id}{_RETRY}{limit}", generation=generation)
+
     def free(self) -> None:
         """Let the payload go, once the answer is recorded: back ends may name the request for longer."""
         object.__setattr__(self, "payload", None)
@@ -105,6 +121,16 @@ def _changed(request: Request, **changes: Any) -> Request:
     for name, value in changes.items():
         object.__setattr__(made, name, value)
     return made
+
+
+def first_asking(request_id: str) -> str:
+    """Return the id under which a request was asked first, whatever its limit of tokens."""
+    return request_id.rpartition(_RETRY)[0] if is_retry(request_id) else request_id
+
+
+def is_retry(request_id: str) -> bool:
+    """Tell whether the id is that of a request which was asked again with more tokens."""
+    return _RETRY in request_id.rpartition("/")[2]
 
 
 def task_of(request_id: str) -> str:

@@ -68,6 +68,8 @@ class OptionArguments(TypedDict, total=False):
     no_media: bool | None
     error_budget: float | None
     judge_error_budget: float | None
+    truncation_budget: str | float | None
+    retry_truncated: str | int | None
     order: Literal["cost", "random"] | None
     until: str | Sequence[str] | None
     allow_blank: bool | None

@@ -150,6 +150,20 @@ class RunConfig(DerivedOptions):
         "share of a task's samples that may lack a readable reply of the judge before its score is withheld (as "
         "--error_budget)",
     )
+    truncation_budget: str = run(
+        "0.05",
+        RUNNING,
+        "share of a task's answers that the limit of tokens may cut before its score carries a warning; with ! behind "
+        "it the score is withheld",
+        metavar="SHARE[!]",
+    )
+    retry_truncated: str | None = run(
+        None,
+        RUNNING,
+        "ask again, with N tokens (max: as many as the model takes), for the answers that the limit of tokens cut, "
+        "those of a completed run too",
+        metavar="N|max",
+    )
     order: Literal["cost", "random"] | None = run(
         None,
         RUNNING,

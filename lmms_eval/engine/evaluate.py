@@ -51,6 +51,8 @@ class EngineOptions:
     score_workers: WorkerOptions | None = None
     """Without them every task is scored in this process."""
     show_progress: bool = False
+    retry_truncated: str = ""
+    """Tokens (or ``max``) with which a truncated answer is asked for again; empty: it stays as it is."""
     check_batch: int = 0
     """Requests to ask again alone."""
     cache: ResponseCache | None = None
@@ -132,6 +134,8 @@ def evaluate(
     seconds: dict[str, float] = {}
     for plan in plans:
         store.forget_unread(plan.task.name, options.aggregate.unread_budget * plan.requested)
+    if options.retry_truncated:
+        store.forget_truncated()
     done = store.done() if share is None else share.done(store.done())
     ends = TaskEnds()
     work = _Work(plans, model, store, options, share, ends, _looks(plans, options, share, ends))
@@ -274,7 +278,9 @@ def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: Progress, s
     is_behind = scorer.is_behind if judging is None else lambda: judging.is_behind() or scorer.is_behind()
     # Processes in lockstep ask the same number of documents, whatever comes of them in one of these.
     is_given_up = work.ends.reason if work.with_others is None else work.ends.common_reason
-    conversations = Conversations(Documents(work.todo(done), deliver, is_given_up), store.response)
+    conversations = Conversations(
+        Documents(work.todo(done), deliver, is_given_up, options.retry_truncated), store.response
+    )
     driven = Driven(work.model, store, options.cache, budget.note_model)
     asking = Asking(driven, conversations, options.stream, progress, is_behind)
     with _vitals(work, asking, progress):

@@ -15,8 +15,9 @@ from typing import Any
 from lmms_eval.api.judging import Verdict, has_unread
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.request import Request, Response, task_of
+from lmms_eval.api.task import is_retry
 from lmms_eval.engine.images import FOLDER, ImageFolder, images_in
-from lmms_eval.engine.records import is_blank, is_filtered, response_from_record, response_record
+from lmms_eval.engine.records import is_blank, is_cut, is_filtered, response_from_record, response_record
 from lmms_eval.engine.spending import NOTHING, spent_in
 from lmms_eval.storage import codec
 from lmms_eval.storage.journal import JournalSet, JournalWriter, Place
@@ -41,6 +42,8 @@ class RunStore:
         """Blank or filtered responses, by id."""
         self._unread: dict[str, set[int]] = {}
         """Documents of earlier starts with a question that got no readable reply of the judge, by task."""
+        self._truncated: set[tuple[str, int]] = set()
+        """Scored documents of earlier starts with a truncated answer, by task and number."""
         self.judged_again: set[tuple[str, int]] = set()
         """Task and number of each document about which the judge is asked again (``forget_unread``)."""
         self._prompts = 0
@@ -84,6 +87,21 @@ class RunStore:
             self.judged_again |= {(task, doc_id) for doc_id in unread}
             for doc_id in unread:
                 self._scores.get(task, {}).pop(doc_id, None)
+
+    def forget_truncated(self) -> None:
+        """Finish the documents with a truncated answer again; their answers stay.
+
+        To be called before anything is asked, if truncated answers are asked for again.
+        """
+        for task, doc_id in self._truncated:
+            self._scores.get(task, {}).pop(doc_id, None)
+
+    def _note_truncated(self, record: dict[str, Any]) -> None:
+        key = (record["task"], record["doc_id"])
+        if any(is_cut(answer) for answer in record["answers"]):
+            self._truncated.add(key)
+        else:
+            self._truncated.discard(key)
 
     def _note_verdicts(self, record: dict[str, Any]) -> None:
         if "judge" not in record:
@@ -218,6 +236,7 @@ class RunStore:
                     self._note_verdicts(record)
                 if _stands(record, self.scoring_key) and self._has_images(record):
                     self._scores.setdefault(record["task"], {})[record["doc_id"]] = place
+                    self._note_truncated(record)
 
     def _load_responses(self, path: Path, is_earlier: bool = False) -> None:
         for place, record in self._journals.load(path):
@@ -238,6 +257,8 @@ class RunStore:
         return all(self.images.holds(image) for image in images_in(record))
 
     def _note_prompt(self, request_id: str, prompt: str) -> None:
+        if is_retry(request_id):  # the same prompt once more
+            return
         self._prompts = (self._prompts + _prompt_number(request_id, prompt)) % (1 << 256)
 
 

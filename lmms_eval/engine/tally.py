@@ -10,7 +10,7 @@ from typing import Any
 from lmms_eval import stats
 from lmms_eval.api.judging import Verdict, has_unread
 from lmms_eval.engine.outcomes import AnswerCounts
-from lmms_eval.engine.records import is_blank, is_filtered
+from lmms_eval.engine.records import is_blank, is_cut, is_filtered
 
 CORRECT_KEYS = ("score", "acc", "accuracy", "exact_match")
 
@@ -82,7 +82,7 @@ class TaskTally:
             self.filtered += 1
         elif is_blank(answer):
             self.blank += 1
-        self.truncated += answer.get("finish_reason") == "length"
+        self.truncated += is_cut(answer)
         if "model" in answer:
             self.served[answer["model"]] += 1
 

@@ -30,7 +30,7 @@ GIVEN = (
     "allow_blank", "allow_unsafe_code", "error_budget", "geocode_table", "geocoder", "human_scores", "judge_args",
     "judge_base_url", "judge_error_budget",
     "judge_model", "judge_prompts", "judge_repeats", "judge_retries", "launcher_args", "log_samples",
-    "nltk_data", "score_workers", "show_config", "use_cache", "verbosity",
+    "nltk_data", "score_workers", "show_config", "truncation_budget", "use_cache", "verbosity",
 )  # fmt: skip
 """Options that may be given anew; all others are the recorded ones."""
 OF_ASKING = ("max_cost", "max_tokens", "processes")

@@ -16,6 +16,7 @@ from loguru import logger
 
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.config import RunConfig, check_config, resolved_cli_args
+from lmms_eval.config.convert import truncation_budget
 from lmms_eval.config.environment import variables_without_effect
 from lmms_eval.config.rules import options_without_effect
 from lmms_eval.config.tracking import DESTINATIONS
@@ -196,11 +197,14 @@ def _engine_options(config: RunConfig, team: Team | None) -> EngineOptions:
     threads = config.media_workers or min(4, max(2, os.cpu_count() or 2))
     # What a process has taken ahead nobody else can take: beside others it holds no more than it needs.
     limits = StreamLimits(max_bytes=config.prefetch_mb << 20, threads=threads)
+    share, withholds = truncation_budget(config.truncation_budget)
     return EngineOptions(
         stream=limits if team is None else replace(limits, least_requests=1),
         aggregate=AggregateOptions(
             error_budget=config.error_budget,
             judge_error_budget=config.judge_error_budget,
+            truncation_budget=share,
+            withholds_truncated=withholds,
             bootstrap_iters=config.bootstrap_iters,
             arguments=SimpleNamespace(**resolved_cli_args(config)),
             allow_blank=config.allow_blank,
@@ -208,6 +212,7 @@ def _engine_options(config: RunConfig, team: Team | None) -> EngineOptions:
         grace_s=config.grace_seconds(under_launcher="TORCHELASTIC_RUN_ID" in os.environ),
         score_workers=WorkerOptions("lmms_eval.tasks.scoring_worker", config.score_workers, config.verbosity),
         check_batch=config.check_batch,
+        retry_truncated=config.retry_truncated or "",
         show_progress=team is None or team.is_first,
     )
 

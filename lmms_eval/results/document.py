@@ -321,6 +321,7 @@ def _outcome(outcome: TaskOutcome, metrics: Sequence[MetricResult]) -> dict[str,
         **outcome.answers.as_dict(),
         "shares": outcome.answers.shares(),
         "judge_unread": outcome.judge_unread,
+        "over_truncation_budget": outcome.over_truncation_budget,
     }
     partial = {
         f"{metric.metric},{metric.filter}": {
@@ -333,6 +334,9 @@ def _outcome(outcome: TaskOutcome, metrics: Sequence[MetricResult]) -> dict[str,
         if metric.value is None and metric.withheld_reason
     }
     entry["n"] = {f"{metric.metric},{metric.filter}": metric.n for metric in metrics}
+    truncation = {f"{one.metric},{one.filter}": asdict(one.truncation) for one in metrics if one.truncation is not None}
+    if truncation:
+        entry["truncation"] = truncation
     undrawn = {f"{one.metric},{one.filter}": asdict(one.undrawn) for one in metrics if one.undrawn is not None}
     if undrawn:
         entry["undrawn"] = undrawn

@@ -86,33 +86,37 @@ NOT_EMITTED = f"{NOT_AVAILABLE} (no document has it)"
 """Value of a metric that the task declares and no scored document emitted."""
 
 
-def withheld(
-    unscored: int, failed: int, not_asked: int, judge_unread: int, has_no_answer: bool, is_counted: bool = True
-) -> str:
+def withheld(counts: Mapping[str, int], has_no_answer: bool, is_counted: bool = True) -> str:
     """Say why a number is withheld.
 
     Args:
-        unscored: documents that something needed for scoring is absent for.
-        failed: documents that failed.
-        not_asked: documents that the run did not get to.
-        judge_unread: documents without a readable reply of the judge.
+        counts: numbers of documents by ``unscored``, ``failed``, ``not_asked`` and ``judge_unread`` (no readable reply
+            of the judge), and of answers by ``truncated``, 0 unless they are more than their budget allows.
         has_no_answer: every answer is blank or filtered.
         is_counted: the run says itself why a number is absent; else the failures are named, though there be none.
     """
-    if unscored and not failed and not not_asked and not judge_unread:
-        return f"not evaluated ({unscored} unscored)"
-    reasons = [f"{failed} failed"] if failed or not is_counted else []
-    reasons += [f"{not_asked} not asked"] if not_asked else []
-    if not reasons and judge_unread:
-        reasons = [f"{judge_unread} unread by the judge"]
+    if counts["unscored"] and not any(counts[name] for name in ("failed", "not_asked", "judge_unread")):
+        return f"not evaluated ({counts['unscored']} unscored)"
+    reasons = [f"{counts['failed']} failed"] if counts["failed"] or not is_counted else []
+    reasons += [f"{counts['not_asked']} not asked"] if counts["not_asked"] else []
+    if not reasons and counts["judge_unread"]:
+        reasons = [f"{counts['judge_unread']} unread by the judge"]
+    if not reasons and counts["truncated"]:
+        reasons = [f"{counts['truncated']} truncated"]
     if not reasons and has_no_answer:
         reasons = ["no answer"]
     return f"withheld ({', '.join(reasons)})" if reasons else "withheld"
 
 
-def marked(number: str, mark: str) -> str:
+def truncation_mark(truncated: int, answers: int) -> str:
+    """Return the warning at a number that rests on more truncated answers than their budget allows."""
+    return f"{truncated / answers:.1%} of answers truncated"
+
+
+def marked(number: str, *marks: str) -> str:
     """Return a cell's text with what its reader must know of the number, in brackets."""
-    return f"{number} ({mark})" if mark else number
+    shown = "; ".join(mark for mark in marks if mark)
+    return f"{number} ({shown})" if shown else number
 
 
 def number_text(value: Any) -> str:

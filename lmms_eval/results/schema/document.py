@@ -60,6 +60,20 @@ class PartialValue(TypedDict):
 
 
 @with_config(DESCRIBED)
+class Truncation(TypedDict):
+    """A number apart for documents with completed and with truncated answers."""
+
+    completed: SubScore | None
+    """Of documents whose answers were completed; null: there are none."""
+    truncated: SubScore
+    """Of documents with an answer that the limit of tokens ended."""
+    low: float | None
+    """The number if all truncated documents scored the least of the metric's range; null: no finite range."""
+    high: float | None
+    """The number if they scored the most."""
+
+
+@with_config(DESCRIBED)
 class Outcome(TypedDict):
     """Counts of documents: ``requested`` = ``scored`` + ``unscored`` + ``failed`` + ``not_asked``."""
 
@@ -91,6 +105,10 @@ class Outcome(TypedDict):
     """Of blank, filtered and truncated ones in the answers."""
     judge_unread: NotRequired[int]
     """Documents with a question to the judge that got no readable reply; absent in results of earlier versions."""
+    over_truncation_budget: NotRequired[bool]
+    """More answers are truncated than ``--truncation_budget`` allows."""
+    truncation: NotRequired[dict[str, Truncation]]
+    """Completed and truncated answers apart, by ``METRIC,FILTER``, if some are truncated."""
     n: dict[str, int]
     """Documents that emitted the metric, by ``METRIC,FILTER``."""
     partial: dict[str, PartialValue]
