@@ -157,7 +157,7 @@ class YamlTask(Task):
             documents if self.config.full_docs else None, self.seeding.scoring_may_draw,
         )  # fmt: skip
         if carried is None:
-            check_columns(self.prompts, documents, f"split {self.split!r}")
+            check_columns(self.prompts, documents, f"split {self.split!r}", self.data.from_root)
 
     def _opened(self) -> Documents:
         """The documents of the evaluated split, changed where the task's source says so."""
@@ -188,6 +188,12 @@ class YamlTask(Task):
             self.options.data_root, self.options.trust_remote_code, self.prompts.kwargs,
             media_policy(config, self.where, self.options), self.name,
         )  # fmt: skip
+
+    @property
+    def data_files(self) -> Sequence[str]:
+        """Files of the evaluated split."""
+        source = None if self._documents is None else self._documents.source
+        return [str(file) for file in getattr(source, "files", ())]
 
     def __len__(self) -> int:
         return len(self.documents)
