@@ -294,6 +294,11 @@ class Task(abc.ABC):
     def load(self) -> None:
         """Open the data. Raises ``DataError`` or ``TaskError``; no picture is decoded."""
 
+    @property
+    def data_files(self) -> Sequence[str]:
+        """Local files that the documents are read from, once the data are open; none where they come from the hub."""
+        return ()
+
     @abc.abstractmethod
     def __len__(self) -> int:
         """Documents of the evaluated split. After ``load``."""

@@ -16,6 +16,7 @@ from lmms_eval.engine.ask_report import AskReport
 from lmms_eval.engine.asking import Asking, Others
 from lmms_eval.engine.batch_check import BatchCheck, check_batch
 from lmms_eval.engine.budget import Budget, Limits
+from lmms_eval.engine.continued import check_continued
 from lmms_eval.engine.conversations import Conversations, Documents, Unit
 from lmms_eval.engine.drive import Driven
 from lmms_eval.engine.early import Counted, EarlyStop, Sampling
@@ -63,6 +64,8 @@ class EngineOptions:
     """Judge of the answers of tasks that ask for one; who opened its journal closes it."""
     sampling: Sampling | None = None
     """Random order of the documents, with the rules by which tasks end early; without it costliest first."""
+    checks_continued: bool = False
+    """Compare what the journals answer with what would be asked now."""
     follow: Callable[[Progress], None] | None = None
     """Gets the counts of the run, by task too, before anything is asked."""
 
@@ -136,6 +139,10 @@ def evaluate(
         store.forget_unread(plan.task.name, options.aggregate.unread_budget * plan.requested)
     if options.retry_truncated:
         store.forget_truncated()
+    model.attach_tasks([plan.task for plan in plans])
+    model.attach_folder(store.folder / "model")
+    if options.checks_continued:
+        check_continued([plan.task for plan in plans], model, store, share is None or share.team.is_first)
     done = store.done() if share is None else share.done(store.done())
     ends = TaskEnds()
     work = _Work(plans, model, store, options, share, ends, _looks(plans, options, share, ends))
@@ -286,8 +293,6 @@ def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: Progress, s
     with _vitals(work, asking, progress):
         try:
             with _stage(seconds, "ask"):
-                work.model.attach_tasks(tasks)
-                work.model.attach_folder(store.folder / "model")
                 if share is not None:
                     share.team.watch(asking.others_failed)
                     share.team.count(*counted_together(progress, budget))

@@ -35,6 +35,7 @@ from lmms_eval.results.baseline_files import find_baseline
 from lmms_eval.tasks import Catalogue, select_tasks
 from lmms_eval.tasks.manager import selection_of
 from lmms_eval.tasks.selection import rebuilt
+from lmms_eval.utils.installed import package_version
 from lmms_eval.utils.launch import may_have_gpus
 from lmms_eval.utils.redaction import redact
 
@@ -260,6 +261,7 @@ def run_keys(config: RunConfig, choice: ModelChoice, plans: Sequence[TaskPlan], 
             "predict_only": config.predict_only,
             "media": config.process_with_media,
             "judge": judge,
+            "version": package_version("lmms_eval") or "",
         },
         common={
             **questions,

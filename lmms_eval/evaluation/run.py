@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace, TracebackType
 from typing import TYPE_CHECKING, Any
@@ -154,7 +155,7 @@ class Run:
         if record.is_kept and not config.output_path:
             logger.info("no --output_path: answers are kept in {}", record.folder.path)
         rank = 0 if team is None else team.place.rank
-        store = opened.enter_context(closing(RunStore(record.folder.path, record.scoring_key, rank, record.images)))
+        store = opened.enter_context(closing(_open_store(record, rank)))
         if collected.asks and not config.allow_blank:
             store.forget_blank()
         reporter = open_reporter(config, record, rank, opened)
@@ -169,6 +170,7 @@ class Run:
             sampling = Sampling(RandomOrder(config.seed[0] or 0), recorded=record.early_stops)
         if rank == 0:
             _outline(config, collected, record.folder.path)
+        options = replace(options, checks_continued=collected.asks)
         options = replace(options, cache=cache, judge=judge, sampling=sampling, limits=_limits(config, collected))
         tracked = self._tracked(collected, record)
         if tracked is not None:
@@ -183,6 +185,11 @@ class Run:
         report = RunReport(_exit_code(config, result), written.table, written.lines, written.document, record.end)
         record.finish(result.state, self._start.command, report.as_json(), _early_stops(result))
         return replace(report, lines=[*report.lines, *report_lines(reporter, result, options.grace_s)])
+
+
+def _open_store(record: RunRecord, rank: int) -> RunStore:
+    began = datetime.fromisoformat(record.date).timestamp()
+    return RunStore(record.folder.path, record.scoring_key, rank, record.images, began)
 
 
 def _log_prompts(collected: Collected) -> None:

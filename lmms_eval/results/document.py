@@ -273,6 +273,7 @@ def _additions(run: RunResult, tasks: Mapping[str, TaskResult], facts: RunFacts)
                 if group.metrics
             },
         },
+        **({"data_files": files} if (files := _data_files(tasks)) else {}),
         "left_out": {group.group.name: dict(group.left_out) for group in run.groups if group.left_out},
         "state": run.state,
         **({"early_stop": stops} if (stops := _early_stops(run, tasks)) else {}),
@@ -293,6 +294,11 @@ def _additions(run: RunResult, tasks: Mapping[str, TaskResult], facts: RunFacts)
         "library_versions": versions(),
         "machine": machine(),
     }
+
+
+def _data_files(tasks: Mapping[str, TaskResult]) -> dict[str, list[str]]:
+    """Local files that each task's documents were read from."""
+    return {name: list(result.task.data_files) for name, result in tasks.items() if result.task.data_files}
 
 
 def _intervals(metrics: Sequence[MetricResult]) -> dict[str, Any]:

@@ -203,6 +203,8 @@ class ResultsDocument(_Hyphened):
     """Empty where no back end told any tokens."""
     efficiency: NotRequired[Efficiency]
     """Tokens spent, by task and over all."""
+    data_files: NotRequired[dict[str, list[str]]]
+    """Of each task: the local files that its documents were read from."""
     task_hashes: dict[str, str]
     """Of each task: hash over its samples."""
     model_source: str
