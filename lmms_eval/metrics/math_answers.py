@@ -11,6 +11,7 @@ import functools
 import importlib.metadata
 import importlib.util
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from lmms_eval.api.outcome import NotEvaluated, note_absence
@@ -62,8 +63,21 @@ MAX_NUMBER_CHARS = 1000
 _NUMBER_TIMEOUT_S = 2
 
 
+@dataclass(frozen=True, slots=True)
+class LatexNumber:
+    """The rounded value of a number in LaTeX."""
+
+    value: float
+    is_of_integers: bool
+    """Whether integers alone led to it, without a quotient, a root or a decimal fraction."""
+
+    def __str__(self) -> str:
+        """Print it as Python does, so that 3.0 differs from 3."""
+        return str(int(self.value) if self.is_of_integers else self.value)
+
+
 @functools.lru_cache(maxsize=4096)
-def latex_number(text: str, decimals: int) -> complex | None:
+def latex_number(text: str, decimals: int) -> LatexNumber | None:
     """Return the rounded value of a number in LaTeX; ``None`` for anything else, and what takes seconds.
 
     Raises:
@@ -72,7 +86,7 @@ def latex_number(text: str, decimals: int) -> complex | None:
     if len(text) > MAX_NUMBER_CHARS:
         return None
     found = evaluate("latex_number", text, decimals, timeout_s=_NUMBER_TIMEOUT_S)
-    return None if found is None else complex(*found)
+    return None if found is None else LatexNumber(*found)
 
 
 def installed_reader() -> str:
