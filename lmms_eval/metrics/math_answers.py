@@ -113,10 +113,15 @@ def boxed(answer: str) -> str:
 def math_verify(references: Sequence[str], predictions: Sequence[Any]) -> float:
     """1.0 if the answer is mathematically equal to the truth, which is read as LaTeX or a number.
 
+    A null on either side equals nothing.
+
     Raises:
         NotEvaluated: the package is not installed.
         UsageError: no reference or no prediction.
     """
     if not references or not predictions:
         raise UsageError("metric 'math_verify': needs one reference and one prediction")
-    return float(default_verify(boxed(str(references[0])), str(predictions[0])))
+    truth, answer = references[0], predictions[0]
+    if truth is None or answer is None:
+        return 0.0
+    return float(default_verify(boxed(str(truth)), str(answer)))
