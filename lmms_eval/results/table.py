@@ -66,7 +66,7 @@ class TableRow:
     higher_is_better: bool | None = None
     value: str = " "
     """Text as printed, or the reason why there is no number."""
-    stderr: Any = ""
+    stderr: Any = NOT_AVAILABLE
     numbers: Mapping[str, Any] = field(default_factory=dict)
     """Numbers of ``OPTIONAL``, by name."""
     comparison: Comparison | None = None
@@ -164,7 +164,9 @@ def _columns(rows: Sequence[TableRow], heading: str) -> Iterator[Column]:
         return Column(heading, tuple(map(cell, rows)), is_text)
 
     def compared(heading: str, cell: Callable[[Comparison], str], is_text: bool = False) -> Column:
-        return column(heading, lambda row: "" if row.comparison is None else cell(row.comparison), is_text)
+        return column(
+            heading, lambda row: _uncompared(row) if row.comparison is None else cell(row.comparison), is_text
+        )
 
     yield column(heading, lambda row: row.alias, is_text=True)
     yield column("Filter", lambda row: row.filter, is_text=True)
@@ -172,7 +174,7 @@ def _columns(rows: Sequence[TableRow], heading: str) -> Iterator[Column]:
     yield column("Metric", lambda row: row.metric, is_text=True)
     yield column("", lambda row: {None: "", True: "↑", False: "↓"}[row.higher_is_better], is_text=True)
     yield column("Value", lambda row: row.value)
-    yield column("", lambda row: "" if row.metric == " " else "±", is_text=True)
+    yield column("", lambda _: "±", is_text=True)
     yield column("Stderr", lambda row: number_text(row.stderr))
     for title, name in OPTIONAL.items():
         values = [row.numbers.get(name, NOT_AVAILABLE) for row in rows]
@@ -194,6 +196,11 @@ def _columns(rows: Sequence[TableRow], heading: str) -> Iterator[Column]:
         column("Answers", lambda row: row.answers, is_text=True),
     )
     yield from (one for one in added if any(one.cells))
+
+
+def _uncompared(row: TableRow) -> str:
+    """Return the cell of a row that is compared with nothing: a group without a number has none in any column."""
+    return NOT_AVAILABLE if row.metric == " " else ""
 
 
 def _signed(value: float | None, unit: str) -> str:
