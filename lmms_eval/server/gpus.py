@@ -8,7 +8,6 @@ from typing import Any
 
 from lmms_eval.errors import RequestError
 
-
 _WORKERS = ("media_workers", "score_workers")
 _WORKERS_PER_CORE = 8
 
