@@ -36,9 +36,9 @@ CREATE TABLE IF NOT EXISTS jobs (
     gpus TEXT NOT NULL DEFAULT '[]',
     is_cancelled INTEGER NOT NULL DEFAULT 0,
     submission_key TEXT UNIQUE,
-    seal INTEGER
+    seal TEXT NOT NULL DEFAULT '00000000'
 );
-CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL, seal INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL, seal TEXT NOT NULL) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS jobs_by_state ON jobs (state, number);
 """
 log = logging.getLogger(__name__)
@@ -124,7 +124,7 @@ class JobStore:
         with self._connection:
             self._connection.execute("BEGIN IMMEDIATE")  # a kill leaves either all of it or nothing
             if columns and "seal" not in columns:
-                self._connection.execute("ALTER TABLE jobs ADD COLUMN seal INTEGER")
+                self._connection.execute("ALTER TABLE jobs ADD COLUMN seal TEXT NOT NULL DEFAULT '00000000'")
             for statement in filter(str.strip, _SCHEMA.split(";")):
                 self._connection.execute(statement)
             if "seal" not in columns:
@@ -386,9 +386,9 @@ def _connection(path: Path) -> sqlite3.Connection:
     return made
 
 
-def _seal(row: Sequence[Any]) -> int:
-    """Checksum of the values of a row, their types included."""
-    return zlib.crc32(json.dumps(row, default=repr).encode())
+def _seal(row: Sequence[Any]) -> str:
+    """Checksum of the values of a row, their types included; always as long, so that a row is sealed in place."""
+    return f"{zlib.crc32(json.dumps(row, default=repr).encode()):08x}"
 
 
 def _damaged(row: Sequence[Any]) -> str:
