@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 import re
 import tempfile
@@ -133,20 +132,24 @@ def _filtered(record: Mapping[str, Any]) -> tuple[str, Any] | None:
 
 def _lettered(record: Mapping[str, Any]) -> tuple[str, Any] | None:
     """Option texts with punctuation, which the reference cannot find, are cleaned as answers are (family names §7)."""
-    clean = functools.partial(re.sub, r"[^\w\s]", "")
     answers, questions = record["args"]
-    letters = []
-    is_cleaned = False
-    for row, question in zip(answers, questions, strict=True):
-        texts = [text.strip() for text in re.findall(r"\b[A-Z]\.\s+([^\n]*)", question)]
-        is_cleaned |= any(clean(text) != text for text in texts)
-        options = {clean(text).strip(): chr(ord("A") + place) for place, text in enumerate(texts)}
-        answer = clean(row[0]).strip() if row else None
-        if answer is None:
-            return None  # the reference fails, and so do we
-        found = re.search("|".join(map(re.escape, filter(None, options))), answer) if any(options) else None
-        letters.append(options[found[0]] if found else answer)
-    return ("family_option_texts_are_cleaned", letters) if is_cleaned else None
+    if not all(answers):
+        return None  # the reference fails, and so do we
+    pairs = [(row[0], question) for row, question in zip(answers, questions, strict=True)]
+    if record.get("expected") != [_letter(*pair, str) for pair in pairs]:
+        return None
+    return "family_option_texts_are_cleaned", [_letter(*pair, _words) for pair in pairs]
+
+
+def _words(text: str) -> str:
+    return re.sub(r"[^\w\s]", "", text).strip()
+
+
+def _letter(answer: str, question: str, cleaned: Callable[[str], str]) -> str:
+    texts = [cleaned(text.strip()) for text in re.findall(r"\b[A-Z]\.\s+([^\n]*)", question)]
+    options = {text: chr(ord("A") + place) for place, text in enumerate(texts) if text}
+    found = re.search("|".join(map(re.escape, options)), _words(answer)) if options else None
+    return options[found[0]] if found else _words(answer)
 
 
 def _dotted(record: Mapping[str, Any]) -> tuple[str, Any] | None:
