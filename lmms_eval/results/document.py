@@ -92,10 +92,17 @@ def results_document(
     for result in run.tasks:
         for metric in result.metrics:
             for part, content in metric.details.items():
-                document.setdefault(part, {})[result.task.name] = content
+                _add_part(document.setdefault(part, {}), result.task.name, content)
     if sub_scores := {result.task.name: found for result in run.tasks if (found := _sub_scores(result))}:
         document["sub_scores"] = sub_scores
     return document
+
+
+def _add_part(part: dict[str, Any], task: str, content: Any) -> None:
+    """Enter what a metric tells beside its number; tables that several metrics of a task give under one name join."""
+    known = part.get(task)
+    is_joined = isinstance(known, Mapping) and isinstance(content, Mapping)
+    part[task] = {**known, **content} if is_joined else content
 
 
 def _early_stops(run: RunResult, tasks: Mapping[str, TaskResult]) -> dict[str, Any]:

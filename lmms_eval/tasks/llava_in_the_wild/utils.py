@@ -82,18 +82,20 @@ def process_results(
 def aggregate(rows: Sequence[Doc]) -> Estimate:
     """The model's mean rating in percent of the reference answers'; none where the latter is 0.
 
-    Judgements without two ratings are left out and counted.
+    Judgements without two ratings are left out and counted. Of a single category both means stand beside the number.
     """
     asked = [list(row["scores"]) for row in rows if list(row["scores"]) != OTHER_KIND]
     read = [scores for scores in asked if scores != FAILED]
     lost = len(asked) - len(read)
     notes = (f"failed: {lost} of {len(asked)} judgements hold no two ratings and are left out",) if lost else ()
     means = _means(read)
+    kinds = {row["category"].removeprefix("llava_bench_") for row in rows if list(row["scores"]) in read}
+    details = {"llava_bench_means": {kind: means for kind in kinds}} if len(kinds) == 1 else {}
     if not means or not means[0]:
-        return Estimate(None, notes=notes)
+        return Estimate(None, details=details, notes=notes)
     references, answers = zip(*read, strict=True)
     stderr = estimates.ratio(answers, references, 100).stderr
-    return Estimate(round(means[1] / means[0] * 100, 1), stderr, notes=notes)
+    return Estimate(round(means[1] / means[0] * 100, 1), stderr, details=details, notes=notes)
 
 
 def aggregate_all(rows: Sequence[Doc], task: Any) -> Estimate:
