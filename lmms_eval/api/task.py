@@ -58,6 +58,8 @@ class Request:
     """The text whose likelihood is asked (``loglikelihood``)."""
     implied_delimiter: str = ""
     """The beginning of ``continuation`` that no one asked for: the task leaves ``target_delimiter`` to its default."""
+    implied_stop: str = ""
+    """The few-shot delimiter, if neither the task nor the user states ``until``: a stop of plain completion alone."""
     repeat: int = 0
     round: int = 0
     index: int = 0
@@ -80,6 +82,18 @@ class Request:
         """
         continuation = self.continuation or ""
         return continuation.removeprefix(self.implied_delimiter) if has_template else continuation
+
+    def generation_after(self, has_template: bool) -> Mapping[str, Any]:
+        """Return the generation options, with the stop that is implied if the prompt is plain text.
+
+        A chat model ends its reply by itself. A plain completion goes on with the next example of the few shots.
+
+        Args:
+            has_template: the prompt is a conversation: chat messages to a server, or text by a chat template.
+        """
+        if has_template or not self.implied_stop:
+            return self.generation
+        return {**self.generation, "until": [self.implied_stop]}
 
     def with_payload(self, payload: Any, payload_bytes: int) -> Request:
         return _changed(self, payload=payload, payload_bytes=payload_bytes)

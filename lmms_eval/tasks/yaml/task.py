@@ -21,7 +21,7 @@ from lmms_eval.tasks.data.local_copies import LocalCopies
 from lmms_eval.tasks.data.splits import DataRequest
 from lmms_eval.tasks.yaml.choices import ChoiceColumns, changed_row
 from lmms_eval.tasks.yaml.columns import check_columns
-from lmms_eval.tasks.yaml.config import GENERATING, TaskConfig, task_config
+from lmms_eval.tasks.yaml.config import TaskConfig, task_config
 from lmms_eval.tasks.yaml.costs import Costs, Files
 from lmms_eval.tasks.yaml.exchanges import exchange_for
 from lmms_eval.tasks.yaml.fewshot import few_shot
@@ -40,7 +40,12 @@ from lmms_eval.tasks.yaml.render import call_text, check_template
 from lmms_eval.tasks.yaml.requests import RequestFactory
 from lmms_eval.tasks.yaml.scoring import AnswerScorer, scoring_plan
 from lmms_eval.tasks.yaml.seeding import Seeding
-from lmms_eval.tasks.yaml.settings import generation_options, recorded_specific_kwargs, shots
+from lmms_eval.tasks.yaml.settings import (
+    generation_options,
+    recorded_generation,
+    recorded_specific_kwargs,
+    shots,
+)
 from lmms_eval.tasks.yaml.strata import common_column, strata_of
 from lmms_eval.utils.signatures import accepts
 
@@ -260,7 +265,7 @@ class YamlTask(Task):
             "target_delimiter": self.config.answer_delimiter,
             "num_fewshot": self._shots,
             "repeats": self.repeats,
-            "generation_kwargs": self.generation if self.output_type in GENERATING else None,
+            "generation_kwargs": recorded_generation(self.config, self.generation),
             "lmms_eval_specific_kwargs": recorded_specific_kwargs(raw.lmms_eval_specific_kwargs, self.options),
             "dataset_kwargs": absolute_paths(raw.dataset_kwargs),
         }
