@@ -257,6 +257,9 @@ class Response:
     """What the model and its tools said to each other before the answer."""
     thoughts: Thoughts | None = None
     """Reasoning before the answer; ``text`` is then the answer alone, empty if the thought is unfinished."""
+    ended_by: str | None = None
+    """The stop string that ended the answer, where stops were active; empty: none did; ``None``: the back end does not
+    tell, or there were none."""
     is_cached: bool = False
     """It came out of the response cache: nothing was paid for it in this run. Set by the engine."""
 

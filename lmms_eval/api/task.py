@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from lmms_eval.api.configurable import ConfigurableTask as ConfigurableTask
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
-from lmms_eval.api.response import Part, Response, SentMedia, SentMessage, Usage
+from lmms_eval.api.response import Part, Response, SentMedia, SentMessage, Thoughts, Usage
 from lmms_eval.api.scored import PipelineScore as PipelineScore
 from lmms_eval.api.scored import ScoredDoc as ScoredDoc
 from lmms_eval.utils.arguments import comma_list
@@ -150,6 +150,10 @@ class TaskOptions:
     process_with_media: bool = False
     predict_only: bool = False
     reasoning_tags: tuple[tuple[str, str], ...] = ()
+    keeps_thoughts: bool = False
+    """Thoughts in tags stay in the answers (``--reasoning_tags none``)."""
+    thinking_tags: tuple[tuple[str, str], ...] = ()
+    """Tags of thoughts beyond the known ones."""
     data_root: str | None = None
     seed: int = 0
     fewshot_seed: int | None = 1234
@@ -213,6 +217,10 @@ class Answer:
     """The conversation; empty where no more is known than ``input``. Set by the engine."""
     attempts: int = 1
     """The most often that one of its requests was sent. Set by the engine."""
+    thoughts: tuple[Thoughts | None, ...] = ()
+    """Of each response, in the order of ``usage``; empty if there are none. ``value`` is without them."""
+    ended_by: tuple[str | None, ...] = ()
+    """Of each response, as ``Response.ended_by``; empty if no stop was active."""
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -275,6 +283,8 @@ class Task(abc.ABC):
     """The documents that are asked; ``None``: all of the split."""
     is_judged: bool = False
     """``judge_questions`` may give some."""
+    thought_tags: Sequence[tuple[str, str]] | None = None
+    """Opening and closing tags of the thoughts that are taken out of its answers; ``None``: the known ones."""
     control_of: str = ""
     """Name of the task that this one is a control of: its documents, asked otherwise (``docs/controls.md``)."""
 

@@ -45,6 +45,8 @@ class Interview:
     replies: list[str] = field(default_factory=list)
     prompt: str = ""
     usage: Usage | None = None
+    thought_tags: None = None
+    """A judge's thoughts are none of its reply."""
 
     def open(self) -> Sequence[Request]:
         attempt = len(self.replies)

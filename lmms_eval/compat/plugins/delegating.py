@@ -182,6 +182,8 @@ class _Question:
 
     request: Request
     finish: Callable[[Response], None]
+    thought_tags: tuple[tuple[str, str], ...] = ()
+    """Plugins look for thoughts in their answers themselves."""
 
     def open(self) -> Sequence[Request]:
         return (self.request,)

@@ -87,8 +87,10 @@ class Outcome(TypedDict):
     """Answers that a content filter ended."""
     truncated: int
     """Answers that the limit of tokens ended."""
+    in_thought: NotRequired[int]
+    """Blank answers that are thoughts alone."""
     shares: dict[str, float]
-    """Of blank, filtered and truncated ones in the answers."""
+    """Of these counts in the answers."""
     n: dict[str, int]
     """Documents that emitted the metric, by ``METRIC,FILTER``."""
     partial: dict[str, PartialValue]

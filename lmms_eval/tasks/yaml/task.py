@@ -38,10 +38,11 @@ from lmms_eval.tasks.yaml.metrics import BYPASS, task_metrics
 from lmms_eval.tasks.yaml.prompts import PromptBuilder, Prompts
 from lmms_eval.tasks.yaml.render import call_text, check_template
 from lmms_eval.tasks.yaml.requests import RequestFactory
-from lmms_eval.tasks.yaml.scoring import AnswerScorer, scoring_plan
+from lmms_eval.tasks.yaml.scoring import AnswerScorer, scoring_plan, thought_tags
 from lmms_eval.tasks.yaml.seeding import Seeding
 from lmms_eval.tasks.yaml.settings import (
     generation_options,
+    implied_stop,
     recorded_generation,
     recorded_specific_kwargs,
     shots,
@@ -103,6 +104,7 @@ class YamlTask(Task):
         self.metrics = tuple(metric.definition for metric in self._task_metrics)
         self._strata = common_column([metric.strata for metric in self._task_metrics], self.where)
         self._plan = scoring_plan(config, options.reasoning_tags, self.where)
+        self.thought_tags = thought_tags(config, options, self.where)
         self.pipelines = self._plan.names
         self.is_judged = config.doc_to_judge is not None and not options.predict_only
         self.scoring = config.scoring if source.overrides is not None else "inline"
@@ -278,10 +280,12 @@ class YamlTask(Task):
         """``config``, ``functions`` (of prompts), ``scoring`` (its functions and their data) and ``data``."""
         aggregations = [entry.get("aggregation") for entry in self.config.metric_list or []]
         scoring = hash_of_functions([*(getattr(self.config, key) for key in SCORING_KEYS), *aggregations])
+        # Answers that were asked for with this stop are not those without it.
+        implied = ["implied stop"] if implied_stop(self.config, self.generation) else []
         scoring_data = identity_of(self.config.process_results, self.prompts.kwargs)
         return {
             "config": hash_of_text(
-                json.dumps([self.describe(), self.config.target_delimiter], sort_keys=True, default=str)
+                json.dumps([self.describe(), self.config.target_delimiter, *implied], sort_keys=True, default=str)
             ),
             "functions": hash_of_functions(getattr(self.config, key) for key in PROMPT_KEYS),
             "scoring": hash_of_text(f"{scoring} {scoring_data}") if scoring_data else scoring,
