@@ -47,6 +47,15 @@ class Thoughts:
         return f"{self.opening}{self.text}{self.closing}{answer}"
 
 
+@dataclass(frozen=True, slots=True)
+class ActiveStops:
+    """Stop strings that could end an answer, and the one that did."""
+
+    active: tuple[str, ...]
+    ended_by: str | None = None
+    """Empty: none of them ended it; ``None``: the server does not tell."""
+
+
 ErrorKind = Literal[
     "rate_limit", "server_error", "timeout", "connection", "malformed", "bad_request", "auth", "refused",
     "out_of_memory", "media", "document", "internal", "budget", "tool",
@@ -257,9 +266,8 @@ class Response:
     """What the model and its tools said to each other before the answer."""
     thoughts: Thoughts | None = None
     """Reasoning before the answer; ``text`` is then the answer alone, empty if the thought is unfinished."""
-    ended_by: str | None = None
-    """The stop string that ended the answer, where stops were active; empty: none did; ``None``: the back end does not
-    tell, or there were none."""
+    stops: ActiveStops | None = None
+    """The stop strings that could end the answer; ``None``: there were none, or the back end knows of none."""
     is_cached: bool = False
     """It came out of the response cache: nothing was paid for it in this run. Set by the engine."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lmms_eval.api.request import Response, ResponseError, SentMedia, SentMessage, Thoughts, Usage
+from lmms_eval.api.request import ActiveStops, Response, ResponseError, SentMedia, SentMessage, Thoughts, Usage
 from lmms_eval.api.task import Answer, PipelineScore, ScoredDoc
 from lmms_eval.engine.images import parts_from_record, parts_record, value_parts, value_with_parts
 from lmms_eval.utils.redaction import redact_text
@@ -19,7 +19,9 @@ def response_record(response: Response, prompt: str) -> dict[str, Any]:
         record["usage"] = [usage.input_tokens, usage.output_tokens, usage.reasoning_tokens]
     if response.thoughts is not None:
         record["thoughts"] = _thoughts_record(response.thoughts)
-    record |= _stated(response, ("finish_reason", "ended_by", "latency", "model"))
+    if response.stops is not None:
+        record["stops"] = _stops_record(response.stops)
+    record |= _stated(response, ("finish_reason", "latency", "model"))
     if response.attempts > 1:
         record["attempts"] = response.attempts
     if response.batch:
@@ -75,7 +77,7 @@ def response_from_record(record: Mapping[str, Any]) -> Response:
         messages=_messages_from_record(record),
         tool_messages=_messages_from_record(record, "tool_messages"),
         thoughts=_thoughts_from_record(record.get("thoughts")),
-        ended_by=record.get("ended_by"),
+        stops=_stops_from_record(record.get("stops")),
         is_cached=record.get("cached", False),
     )
 
@@ -89,6 +91,15 @@ def _thoughts_record(thoughts: Thoughts) -> dict[str, Any]:
     if not thoughts.is_finished:
         record["finished"] = False
     return record
+
+
+def _stops_record(stops: ActiveStops) -> dict[str, Any]:
+    record: dict[str, Any] = {"active": list(stops.active)}
+    return record if stops.ended_by is None else {**record, "ended_by": stops.ended_by}
+
+
+def _stops_from_record(record: Mapping[str, Any] | None) -> ActiveStops | None:
+    return None if record is None else ActiveStops(tuple(record["active"]), record.get("ended_by"))
 
 
 def _thoughts_from_record(record: Mapping[str, Any] | None) -> Thoughts | None:
@@ -167,8 +178,8 @@ def answer_record(answer: Answer, with_paths: bool = False) -> dict[str, Any]:
         ]
     if answer.thoughts:
         record["thoughts"] = [thoughts and _thoughts_record(thoughts) for thoughts in answer.thoughts]
-    if answer.ended_by:
-        record["ended_by"] = list(answer.ended_by)
+    if answer.stops:
+        record["stops"] = [stops and _stops_record(stops) for stops in answer.stops]
     record |= _stated(answer, ("finish_reason", "latency", "model"))
     if answer.error is not None:
         record["error"] = redact_text(answer.error)
@@ -188,7 +199,7 @@ def answer_from_record(record: Mapping[str, Any]) -> Answer:
         value=value_with_parts(record["value"], record["parts"]) if "parts" in record else record["value"],
         usage=tuple(Usage(*usage) if usage else None for usage in record.get("usage", ())),
         thoughts=tuple(_thoughts_from_record(thoughts) for thoughts in record.get("thoughts", ())),
-        ended_by=tuple(record.get("ended_by", ())),
+        stops=tuple(_stops_from_record(stops) for stops in record.get("stops", ())),
         finish_reason=record.get("finish_reason"),
         latency=record.get("latency"),
         error=record.get("error"),

@@ -58,7 +58,7 @@ class ScoredAnswers:
         if answer.error is not None or type(answer.value) is not str:
             return None
         first: dict[str, Any] = {
-            name: values[0] for name in ("usage", "thoughts", "ended_by") if (values := getattr(answer, name))
+            name: values[0] for name in ("usage", "thoughts", "stops") if (values := getattr(answer, name))
         }
         return Response(request.id, text=answer.value, finish_reason=answer.finish_reason, model=answer.model, **first)
 

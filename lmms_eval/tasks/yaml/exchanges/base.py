@@ -35,7 +35,7 @@ class TaskExchange(Exchange):
             value=value,
             usage=tuple(response.usage for response in self._responses),
             thoughts=_of_each([response.thoughts for response in self._responses]),
-            ended_by=_of_each([response.ended_by for response in self._responses]),
+            stops=_of_each([response.stops for response in self._responses]),
             finish_reason=self._responses[-1].finish_reason if self._responses else None,
             model=self._responses[-1].model if self._responses else None,
             latency=sum(latencies) if latencies else None,
