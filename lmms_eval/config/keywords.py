@@ -67,6 +67,7 @@ class OptionArguments(TypedDict, total=False):
     std_b: float | None
     no_media: bool | None
     error_budget: float | None
+    judge_error_budget: float | None
     order: Literal["cost", "random"] | None
     until: str | Sequence[str] | None
     allow_blank: bool | None

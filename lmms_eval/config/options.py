@@ -144,6 +144,12 @@ class RunConfig(DerivedOptions):
     std_b: float | None = run(None, STATISTICS, "standard deviation of model B (power analysis)", spelling="--std-b")
     no_media: bool = run(False, MODEL, "baseline: answer without building prompts and opening their media")
     error_budget: float = run(0.0, RUNNING, "share of a task's samples that may fail before its score is withheld")
+    judge_error_budget: float | None = run(
+        None,
+        RUNNING,
+        "share of a task's samples that may lack a readable reply of the judge before its score is withheld (as "
+        "--error_budget)",
+    )
     order: Literal["cost", "random"] | None = run(
         None,
         RUNNING,

@@ -17,7 +17,7 @@ from lmms_eval.api.task import MetricDefinition, Task
 from lmms_eval.engine.early import NO_EARLY_INTERVAL, Counted, EarlyStop, Looked, looked_interval, strata_of
 from lmms_eval.engine.failures import failure
 from lmms_eval.engine.headline import Part
-from lmms_eval.engine.outcomes import OutcomeCounter, TaskOutcome
+from lmms_eval.engine.outcomes import OutcomeCounter, TaskOutcome, Terms
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.tally import TaskTally
@@ -25,14 +25,13 @@ from lmms_eval.engine.uncertainty import NOT_AVAILABLE, UNKNOWN, Certainty, erro
 from lmms_eval.errors import AggregationError
 
 
-@dataclass(frozen=True, slots=True)
-class AggregateOptions:
-    error_budget: float = 0.0
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AggregateOptions(Terms):
+    """Settings of the aggregation, with the terms under which scores are given."""
+
     bootstrap_iters: int = 100_000
     arguments: Any = None
     """The resolved command line, for aggregations that take ``args``."""
-    allow_blank: bool = False
-    """Give a score that rests on blank or filtered answers alone."""
     interrupted: bool = False
 
 
@@ -175,7 +174,9 @@ def aggregate_task(
         counter.not_asked(not_asked, len(doc_ids) - finished)
     else:
         counter.failed("never finished", len(doc_ids) - finished)
-    outcome = counter.outcome(tally.answer_counts, options.error_budget, options.allow_blank)
+    outcome = counter.outcome(
+        tally.answer_counts, options, tally.judge_unread, is_mute=tally.judge_unread > 0 == tally.judge_answered
+    )
     options = _for_control(plan.task, options)
     metrics = tuple(
         _metric_result(plan.task, definition, name, columns.column(definition.name, name), outcome, options)

@@ -75,13 +75,22 @@ class CacheKeys:
 
 def is_sampled(options: Mapping[str, Any]) -> bool:
     """Tell whether generation by these options may give another answer the next time."""
-    extra = options.get("extra_body")
     return (
         bool(options.get("do_sample"))
         or _number(options.get("temperature")) > 0
         or any(_number(options.get(name)) > 1 for name in COUNTS)
-        or (isinstance(extra, Mapping) and is_sampled(extra))
+        or any(_holds_sampling(value) for value in options.values())
     )
+
+
+def _holds_sampling(value: Any) -> bool:
+    """Tell whether an option is a mapping that samples, as it is or as JSON text (``extra_body``, ...)."""
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        try:
+            value = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            return True  # not understood: taken for sampling, so that nothing wrong is kept
+    return isinstance(value, Mapping) and is_sampled(value)
 
 
 def _number(value: Any) -> float:

@@ -130,6 +130,8 @@ def evaluate(
         TeamError: another process of the launch has failed.
     """
     seconds: dict[str, float] = {}
+    for plan in plans:
+        store.forget_unread(plan.task.name, options.aggregate.unread_budget * plan.requested)
     done = store.done() if share is None else share.done(store.done())
     ends = TaskEnds()
     work = _Work(plans, model, store, options, share, ends, _looks(plans, options, share, ends))
@@ -309,7 +311,9 @@ def _vitals(work: _Work, asking: Asking, progress: Progress) -> Vitals:
 
 def _judging(work: _Work, scorer: Scorer, budget: Budget) -> Judging | None:
     setup = work.options.judge
-    return None if setup is None else Judging(setup, scorer.submit, scorer.is_behind, budget.note_judge)
+    if setup is None:
+        return None
+    return Judging(setup, scorer.submit, scorer.is_behind, budget.note_judge, work.store.judged_again)
 
 
 def _budget(work: _Work) -> Budget:

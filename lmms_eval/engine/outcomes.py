@@ -9,6 +9,23 @@ from dataclasses import dataclass, field
 MAX_REASONS = 20
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """Conditions under which a task's score is given."""
+
+    error_budget: float = 0.0
+    """Share of a task's documents that may fail, of those that were to be asked."""
+    judge_error_budget: float | None = None
+    """Share of them that may lack a readable reply of the judge; ``None``: as ``error_budget``."""
+    allow_blank: bool = False
+    """A score may rest on blank or filtered answers alone."""
+
+    @property
+    def unread_budget(self) -> float:
+        """The share of documents without a readable reply that holds."""
+        return self.error_budget if self.judge_error_budget is None else self.judge_error_budget
+
+
 @dataclass(frozen=True, slots=True)
 class AnswerCounts:
     """Counts of one task's answers by kind, each repeat of a document counted; failed requests have none."""
@@ -79,8 +96,11 @@ class TaskOutcome:
     reasons: Mapping[str, int] = field(default_factory=dict)
     """Reasons for which documents are not scored, most frequent first (at most 20)."""
     answers: AnswerCounts = AnswerCounts()
+    judge_unread: int = 0
+    """Documents of which the judge gave no readable reply to some question; they may be scored, as the task has it."""
     withheld: str = ""
-    """Reason for which there is no headline score: too many failed for the budget, or no answer says anything."""
+    """Reason for which there is no headline score: too many failed for a budget, or no answer or reply of the judge
+    says anything."""
 
     @property
     def coverage(self) -> float:
@@ -121,19 +141,27 @@ class OutcomeCounter:
         self._unscored += 1
         self._reasons[f"unscored: {reason}"] += 1
 
-    def outcome(self, answers: AnswerCounts, error_budget: float, allow_blank: bool) -> TaskOutcome:
-        """``error_budget``: the share of a task's documents that may fail before its score is withheld, of those that
-        were to be asked.
-
-        ``allow_blank``: a score may rest on answers of which not one says anything.
-        """
-        withheld = ""
+    def _withheld(self, answers: AnswerCounts, terms: Terms, unread: int, is_mute: bool) -> str:
+        asked = self._requested - self._left
         if self._not_asked:
-            withheld = f"{self._failed} failed and {self._not_asked} not asked of {self._requested}"
-        elif self._failed > error_budget * (self._requested - self._left):
-            withheld = f"{self._failed} of {self._requested - self._left} failed"
-        elif answers.are_none and not allow_blank:
-            withheld = f"all {answers.total} answers are blank or filtered"
+            return f"{self._failed} failed and {self._not_asked} not asked of {self._requested}"
+        if self._failed > terms.error_budget * asked:
+            return f"{self._failed} of {asked} failed"
+        if unread and (is_mute or unread > terms.unread_budget * asked):
+            return f"{unread} of {asked} without a readable reply of the judge"
+        if answers.are_none and not terms.allow_blank:
+            return f"all {answers.total} answers are blank or filtered"
+        return ""
+
+    def outcome(self, answers: AnswerCounts, terms: Terms, unread: int = 0, is_mute: bool = False) -> TaskOutcome:
+        """Count up, and decide whether the task's score is given.
+
+        Args:
+            answers: the task's answers by kind.
+            terms: the budgets.
+            unread: documents of which the judge gave no readable reply to some question.
+            is_mute: the judge was asked and gave no readable reply at all, which no budget allows.
+        """
         return TaskOutcome(
             requested=self._requested,
             scored=self._requested - self._unscored - self._failed - self._not_asked - self._left,
@@ -142,5 +170,6 @@ class OutcomeCounter:
             not_asked=self._not_asked + self._left,
             reasons=dict(self._reasons.most_common(MAX_REASONS)),
             answers=answers,
-            withheld=withheld,
+            judge_unread=unread,
+            withheld=self._withheld(answers, terms, unread, is_mute),
         )

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+<<<<<<< HEAD
 from lmms_eval.api.request import ActiveStops, Response, ResponseError, SentMedia, SentMessage, Thoughts, Usage
+=======
+from lmms_eval.api.request import Response, ResponseError, SentMedia, SentMessage, Usage
+from lmms_eval.api.response import is_invisible
+>>>>>>> main
 from lmms_eval.api.task import Answer, PipelineScore, ScoredDoc
 from lmms_eval.engine.images import parts_from_record, parts_record, value_parts, value_with_parts
 from lmms_eval.utils.redaction import redact_text
@@ -114,7 +119,7 @@ def is_blank(record: Mapping[str, Any]) -> bool:
     if any(key in record for key in ("error", "loglikelihood", "parts")):
         return False
     texts = value if isinstance(value, list | tuple) else [value]
-    return all(text is None or (isinstance(text, str) and not text.strip()) for text in texts)
+    return all(text is None or (isinstance(text, str) and is_invisible(text)) for text in texts)
 
 
 def blank_reason(record: Mapping[str, Any]) -> str:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from lmms_eval.api.judging import Verdict, has_unread
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.request import Request, Response, task_of
 from lmms_eval.engine.images import FOLDER, ImageFolder, images_in
@@ -38,6 +39,10 @@ class RunStore:
         self._failures: dict[str, dict[int, str]] = {}
         self._blank: set[str] = set()
         """Blank or filtered responses, by id."""
+        self._unread: dict[str, set[int]] = {}
+        """Documents of earlier starts with a question that got no readable reply of the judge, by task."""
+        self.judged_again: set[tuple[str, int]] = set()
+        """Task and number of each document about which the judge is asked again (``forget_unread``)."""
         self._prompts = 0
         self.spent = NOTHING
         """What the starts have paid for whose responses the journals hold, answers that were asked again included."""
@@ -68,6 +73,26 @@ class RunStore:
                 for request_id in asked:
                     record = self._journals.at(self._responses.pop(request_id))
                     self._prompts = (self._prompts - _prompt_number(request_id, record.get("prompt", ""))) % (1 << 256)
+
+    def forget_unread(self, task: str, allowed: float) -> None:
+        """Judge documents of a task again if more than ``allowed`` lack a readable reply of the judge.
+
+        To be called before anything is asked. The answers stay; only the judge is asked again.
+        """
+        unread = self._unread.get(task, set())
+        if len(unread) > allowed:
+            self.judged_again |= {(task, doc_id) for doc_id in unread}
+            for doc_id in unread:
+                self._scores.get(task, {}).pop(doc_id, None)
+
+    def _note_verdicts(self, record: dict[str, Any]) -> None:
+        if "judge" not in record:
+            return
+        unread = self._unread.setdefault(record["task"], set())
+        if has_unread([Verdict.from_record(verdict) for verdict in record["judge"]]):
+            unread.add(record["doc_id"])
+        else:
+            unread.discard(record["doc_id"])
 
     def response(self, request_id: str) -> Response | None:
         """A response that the journal held at the start; failed ones are not kept, so they are asked again."""
@@ -189,6 +214,8 @@ class RunStore:
             self._load_responses(path, is_earlier=True)
         for path in sorted(self.folder.glob("scores-*.jsonl")):
             for place, record in self._journals.load(path):
+                if record.get("key") == self.scoring_key:
+                    self._note_verdicts(record)
                 if _stands(record, self.scoring_key) and self._has_images(record):
                     self._scores.setdefault(record["task"], {})[record["doc_id"]] = place
 
@@ -219,7 +246,10 @@ def _prompt_number(request_id: str, prompt: str) -> int:
 
 
 def _stands(record: dict[str, Any], scoring_key: str) -> bool:
-    """A score of an earlier start that need not be made again; failed and unscored documents are tried anew."""
+    """Tell whether a score of an earlier start need not be made again.
+
+    Documents that failed or are unscored are tried again.
+    """
     if record.get("key") != scoring_key or "failed" in record:
         return False
     return all(score.get("status", "scored") == "scored" for score in record["scores"])

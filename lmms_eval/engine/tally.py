@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lmms_eval import stats
-from lmms_eval.api.judging import Verdict
+from lmms_eval.api.judging import Verdict, has_unread
 from lmms_eval.engine.outcomes import AnswerCounts
 from lmms_eval.engine.records import is_blank, is_filtered, last_thoughts
 
@@ -33,6 +33,8 @@ class TaskTally:
     judge_unparsable: int = 0
     judge_failed: int = 0
     """Questions without any reply."""
+    judge_unread: int = 0
+    """Documents with a question that got no readable reply."""
     judge_replies: int = 0
     judge_input_tokens: int = 0
     judge_output_tokens: int = 0
@@ -65,8 +67,10 @@ class TaskTally:
                 self.output_tokens += tokens[1]
                 self.reasoning_tokens += tokens[2]
         self.documents_with_tokens += told
-        for verdict in record.get("judge", ()):
-            self._add_verdict(Verdict.from_record(verdict))
+        verdicts = [Verdict.from_record(verdict) for verdict in record.get("judge", ())]
+        for verdict in verdicts:
+            self._add_verdict(verdict)
+        self.judge_unread += has_unread(verdicts)
         self.drew += any(score.get("drew") for score in record.get("scores", ()))
         if record.get("scores"):
             self.correct += _positive_score(record["scores"][0]["metrics"], score_key)

@@ -28,8 +28,14 @@ from lmms_eval.storage.run_folder import DamagedRecord, RunFolder
 
 GIVEN = (
     "allow_blank", "allow_unsafe_code", "error_budget", "geocode_table", "geocoder", "human_scores", "judge_args",
+<<<<<<< HEAD
     "judge_base_url", "judge_model", "judge_prompts", "judge_repeats", "judge_retries", "launcher_args", "log_samples",
     "nltk_data", "score_workers", "show_config", "thinking_tags", "use_cache", "verbosity",
+=======
+    "judge_base_url", "judge_error_budget",
+    "judge_model", "judge_prompts", "judge_repeats", "judge_retries", "launcher_args", "log_samples",
+    "nltk_data", "score_workers", "show_config", "use_cache", "verbosity",
+>>>>>>> main
 )  # fmt: skip
 """Options that may be given anew; all others are the recorded ones."""
 OF_ASKING = ("max_cost", "max_tokens", "processes")

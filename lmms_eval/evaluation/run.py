@@ -200,6 +200,7 @@ def _engine_options(config: RunConfig, team: Team | None) -> EngineOptions:
         stream=limits if team is None else replace(limits, least_requests=1),
         aggregate=AggregateOptions(
             error_budget=config.error_budget,
+            judge_error_budget=config.judge_error_budget,
             bootstrap_iters=config.bootstrap_iters,
             arguments=SimpleNamespace(**resolved_cli_args(config)),
             allow_blank=config.allow_blank,

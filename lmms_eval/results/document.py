@@ -320,6 +320,7 @@ def _outcome(outcome: TaskOutcome, metrics: Sequence[MetricResult]) -> dict[str,
         "answers": outcome.answers.total,
         **outcome.answers.as_dict(),
         "shares": outcome.answers.shares(),
+        "judge_unread": outcome.judge_unread,
     }
     partial = {
         f"{metric.metric},{metric.filter}": {

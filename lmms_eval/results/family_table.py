@@ -94,7 +94,7 @@ def _absent(outcome: Mapping[str, Any], key: str) -> str:
     if outcome.get("scored") and (outcome.get("n") or {}).get(key) == 0:
         return NOT_EMITTED
     has_no_answer = 0 < outcome.get("answers", 0) == outcome.get("blank", 0) + outcome.get("filtered", 0)
-    counts = {name: outcome.get(name, 0) for name in ("unscored", "failed", "not_asked")}
+    counts = {name: outcome.get(name, 0) for name in ("unscored", "failed", "not_asked", "judge_unread")}
     return withheld(**counts, has_no_answer=has_no_answer, is_counted=known is not None)
 
 

@@ -109,7 +109,7 @@ def _value(metric: MetricResult, outcome: TaskOutcome, mark: str) -> str:
         return NOT_AVAILABLE
     if outcome.scored and not metric.n:
         return NOT_EMITTED
-    return withheld(outcome.unscored, outcome.failed, outcome.not_asked, outcome.answers.are_none)
+    return withheld(outcome.unscored, outcome.failed, outcome.not_asked, outcome.judge_unread, outcome.answers.are_none)
 
 
 def _has_error(metric: MetricResult) -> bool:

@@ -86,20 +86,25 @@ NOT_EMITTED = f"{NOT_AVAILABLE} (no document has it)"
 """Value of a metric that the task declares and no scored document emitted."""
 
 
-def withheld(unscored: int, failed: int, not_asked: int, has_no_answer: bool, is_counted: bool = True) -> str:
+def withheld(
+    unscored: int, failed: int, not_asked: int, judge_unread: int, has_no_answer: bool, is_counted: bool = True
+) -> str:
     """Say why a number is withheld.
 
     Args:
         unscored: documents that something needed for scoring is absent for.
         failed: documents that failed.
         not_asked: documents that the run did not get to.
+        judge_unread: documents without a readable reply of the judge.
         has_no_answer: every answer is blank or filtered.
         is_counted: the run says itself why a number is absent; else the failures are named, though there be none.
     """
-    if unscored and not failed and not not_asked:
+    if unscored and not failed and not not_asked and not judge_unread:
         return f"not evaluated ({unscored} unscored)"
     reasons = [f"{failed} failed"] if failed or not is_counted else []
     reasons += [f"{not_asked} not asked"] if not_asked else []
+    if not reasons and judge_unread:
+        reasons = [f"{judge_unread} unread by the judge"]
     if not reasons and has_no_answer:
         reasons = ["no answer"]
     return f"withheld ({', '.join(reasons)})" if reasons else "withheld"

@@ -91,6 +91,8 @@ class Outcome(TypedDict):
     """Blank answers that are thoughts alone."""
     shares: dict[str, float]
     """Of these counts in the answers."""
+    judge_unread: NotRequired[int]
+    """Documents with a question to the judge that got no readable reply; absent in results of earlier versions."""
     n: dict[str, int]
     """Documents that emitted the metric, by ``METRIC,FILTER``."""
     partial: dict[str, PartialValue]
