@@ -20,7 +20,6 @@ from lmms_eval.api.registry import register_aggregation as register_aggregation
 from lmms_eval.api.registry import register_filter as register_filter
 from lmms_eval.api.registry import register_metric as register_metric
 from lmms_eval.api.registry import register_model as register_model
-from lmms_eval.api.request import ActiveStops as ActiveStops
 from lmms_eval.api.request import GeneratedImage as GeneratedImage
 from lmms_eval.api.request import Request as Request
 from lmms_eval.api.request import Response as Response

@@ -1,7 +1,6 @@
 """Requests to a model and its responses: the names that authors of models import."""
 
 from lmms_eval.api.response import (
-    ActiveStops,
     ErrorKind,
     GeneratedImage,
     Part,
@@ -18,7 +17,6 @@ from lmms_eval.api.response import (
 from lmms_eval.api.task import Request, RequestKind, task_of
 
 __all__ = [
-    "ActiveStops",
     "ErrorKind",
     "GeneratedImage",
     "Part",

@@ -66,22 +66,12 @@ class Thoughts:
         return f"{self.opening}{self.text}{self.closing}{answer}"
 
 
-<<<<<<< HEAD
-@dataclass(frozen=True, slots=True)
-class ActiveStops:
-    """Stop strings that could end an answer, and the one that did."""
-
-    active: tuple[str, ...]
-    ended_by: str | None = None
-    """Empty: none of them ended it; ``None``: the server does not tell."""
-=======
 def _token_count(value: Any) -> int | None:
     """Return a count as ``int`` (numpy's whole numbers too), ``None`` if it cannot be one."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         return None
     count = index(value)
     return count if 0 <= count < MOST_TOKENS else None
->>>>>>> main
 
 
 ErrorKind = Literal[
@@ -305,8 +295,10 @@ class Response:
     """What the model and its tools said to each other before the answer."""
     thoughts: Thoughts | None = None
     """Reasoning before the answer; ``text`` is then the answer alone, empty if the thought is unfinished."""
-    stops: ActiveStops | None = None
-    """The stop strings that could end the answer; ``None``: there were none, or the back end knows of none."""
+    stops: tuple[str, ...] = ()
+    """The stop strings that could end the answer."""
+    ended_by: str | None = None
+    """The one of them that did; empty: none did; ``None``: there are none, or the server does not tell."""
     is_cached: bool = False
     """It came out of the response cache: nothing was paid for it in this run. Set by the engine."""
 

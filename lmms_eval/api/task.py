@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from lmms_eval.api.configurable import ConfigurableTask as ConfigurableTask
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
-from lmms_eval.api.response import ActiveStops, Part, Response, SentMedia, SentMessage, Thoughts, Usage
+from lmms_eval.api.response import Part, Response, SentMedia, SentMessage, Thoughts, Usage
 from lmms_eval.api.scored import PipelineScore as PipelineScore
 from lmms_eval.api.scored import ScoredDoc as ScoredDoc
 from lmms_eval.utils.arguments import comma_list
@@ -219,8 +219,10 @@ class Answer:
     """The most often that one of its requests was sent. Set by the engine."""
     thoughts: tuple[Thoughts | None, ...] = ()
     """Of each response, in the order of ``usage``; empty if there are none. ``value`` is without them."""
-    stops: tuple[ActiveStops | None, ...] = ()
-    """Of each response, the stop strings that could end it; empty if there were none."""
+    stops: tuple[str, ...] = ()
+    """The stop strings that could end a response."""
+    ended_by: tuple[str | None, ...] = ()
+    """Of each response, as ``Response.ended_by``; empty if that is known of none."""
 
     @property
     def parts(self) -> tuple[Part, ...]:

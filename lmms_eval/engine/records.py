@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-<<<<<<< HEAD
-from lmms_eval.api.request import ActiveStops, Response, ResponseError, SentMedia, SentMessage, Thoughts, Usage
-=======
-from lmms_eval.api.request import Response, ResponseError, SentMedia, SentMessage, Usage
+from lmms_eval.api.request import Response, ResponseError, SentMedia, SentMessage, Thoughts, Usage
 from lmms_eval.api.response import is_invisible
->>>>>>> main
 from lmms_eval.api.task import Answer, PipelineScore, ScoredDoc
 from lmms_eval.engine.images import parts_from_record, parts_record, value_parts, value_with_parts
 from lmms_eval.utils.redaction import redact_text
@@ -24,9 +20,9 @@ def response_record(response: Response, prompt: str) -> dict[str, Any]:
         record["usage"] = [usage.input_tokens, usage.output_tokens, usage.reasoning_tokens]
     if response.thoughts is not None:
         record["thoughts"] = _thoughts_record(response.thoughts)
-    if response.stops is not None:
-        record["stops"] = _stops_record(response.stops)
-    record |= _stated(response, ("finish_reason", "latency", "model"))
+    if response.stops:
+        record["stops"] = list(response.stops)
+    record |= _stated(response, ("finish_reason", "ended_by", "latency", "model"))
     if response.attempts > 1:
         record["attempts"] = response.attempts
     if response.batch:
@@ -82,7 +78,8 @@ def response_from_record(record: Mapping[str, Any]) -> Response:
         messages=_messages_from_record(record),
         tool_messages=_messages_from_record(record, "tool_messages"),
         thoughts=_thoughts_from_record(record.get("thoughts")),
-        stops=_stops_from_record(record.get("stops")),
+        stops=tuple(record.get("stops", ())),
+        ended_by=record.get("ended_by"),
         is_cached=record.get("cached", False),
     )
 
@@ -96,15 +93,6 @@ def _thoughts_record(thoughts: Thoughts) -> dict[str, Any]:
     if not thoughts.is_finished:
         record["finished"] = False
     return record
-
-
-def _stops_record(stops: ActiveStops) -> dict[str, Any]:
-    record: dict[str, Any] = {"active": list(stops.active)}
-    return record if stops.ended_by is None else {**record, "ended_by": stops.ended_by}
-
-
-def _stops_from_record(record: Mapping[str, Any] | None) -> ActiveStops | None:
-    return None if record is None else ActiveStops(tuple(record["active"]), record.get("ended_by"))
 
 
 def _thoughts_from_record(record: Mapping[str, Any] | None) -> Thoughts | None:
@@ -184,7 +172,9 @@ def answer_record(answer: Answer, with_paths: bool = False) -> dict[str, Any]:
     if answer.thoughts:
         record["thoughts"] = [thoughts and _thoughts_record(thoughts) for thoughts in answer.thoughts]
     if answer.stops:
-        record["stops"] = [stops and _stops_record(stops) for stops in answer.stops]
+        record["stops"] = list(answer.stops)
+    if answer.ended_by:
+        record["ended_by"] = list(answer.ended_by)
     record |= _stated(answer, ("finish_reason", "latency", "model"))
     if answer.error is not None:
         record["error"] = redact_text(answer.error)
@@ -204,7 +194,8 @@ def answer_from_record(record: Mapping[str, Any]) -> Answer:
         value=value_with_parts(record["value"], record["parts"]) if "parts" in record else record["value"],
         usage=tuple(Usage(*usage) if usage else None for usage in record.get("usage", ())),
         thoughts=tuple(_thoughts_from_record(thoughts) for thoughts in record.get("thoughts", ())),
-        stops=tuple(_stops_from_record(stops) for stops in record.get("stops", ())),
+        stops=tuple(record.get("stops", ())),
+        ended_by=tuple(record.get("ended_by", ())),
         finish_reason=record.get("finish_reason"),
         latency=record.get("latency"),
         error=record.get("error"),

@@ -45,16 +45,6 @@ class ThoughtsRecord(TypedDict):
 
 
 @with_config(DESCRIBED)
-class StopsRecord(TypedDict):
-    """Stop strings that could end an answer."""
-
-    active: list[str]
-    """The stop strings."""
-    ended_by: NotRequired[str]
-    """The one that ended it, empty if none did; absent where the server does not tell."""
-
-
-@with_config(DESCRIBED)
 class ResponseLine(TypedDict):
     """A line of ``responses-RANK.jsonl``: one of ``text``, ``rounds``, ``loglikelihood`` and ``error``."""
 
@@ -66,8 +56,10 @@ class ResponseLine(TypedDict):
     """The answer, without the thoughts before it."""
     thoughts: NotRequired[ThoughtsRecord]
     """The thoughts before it."""
-    stops: NotRequired[StopsRecord]
-    """The stop strings that could end it, where there were any."""
+    stops: NotRequired[list[str]]
+    """The stop strings that could end it."""
+    ended_by: NotRequired[str]
+    """The one that did, empty if none did; absent where the server does not tell."""
     parts: NotRequired[list[Any]]
     """Texts, and pictures by hash and media type."""
     rounds: NotRequired[list[Any]]
@@ -116,8 +108,10 @@ class AnswerRecord(TypedDict):
     """Text, texts of the rounds, or likelihoods of the choices; null where the request failed. Without thoughts."""
     thoughts: NotRequired[list[ThoughtsRecord | None]]
     """Those of each request."""
-    stops: NotRequired[list[StopsRecord | None]]
-    """The stop strings that could end the answer to each request, where there were any."""
+    stops: NotRequired[list[str]]
+    """The stop strings that could end the answer to a request."""
+    ended_by: NotRequired[list[str | None]]
+    """Of each request the stop string that ended its answer, empty if none did; null where that is not known."""
     input: str
     """First text argument of the request."""
     parts: NotRequired[list[Any]]
