@@ -29,7 +29,12 @@ class Written:
     ended_by: str | None = None
     """The stop string that ended the answer; empty: none did; ``None``: there are none."""
     reasoning: str = ""
-    """The thoughts with their tags, also if they are part of the answer."""
+    """The thoughts with their tags, also if the text keeps them."""
+
+    @property
+    def answer(self) -> str:
+        """The text behind the thoughts."""
+        return self.text if self.thoughts is not None else self.text.removeprefix(self.reasoning)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +136,7 @@ class TagTokens:
 
     def _tidied(self, written: Written, reading: Reading) -> Written:
         """Take special tokens of tags out of the answer, where they enclose no thoughts."""
-        answer = written.text.removeprefix(written.reasoning) if reading.keeps_thoughts else written.text
+        answer = written.answer
         for token in self.of(reading.pairs).values():
             answer = answer.replace(token, "")
         return replace(written, text=written.reasoning + answer if reading.keeps_thoughts else answer)
