@@ -83,8 +83,8 @@ def thoughts_apart(response: Response, pairs: Sequence[tuple[str, str]] | None =
         return response
     pairs = THOUGHT_TAGS if pairs is None else pairs
     if known is not None:
-        if not known.opening and not known.closing:
-            return response
+        if not known.opening and (not known.closing or known.closing in {closing for _, closing in pairs}):
+            return response  # the back end knew from its prompt that the thought was opened
         text = known.before(text)
     if response.parts:
         return response if known is not None else _without_leading_thoughts(response, pairs)
@@ -121,7 +121,7 @@ def _thought_at(text: str, at: int, pairs: Sequence[tuple[str, str]], is_opened:
     if at == 0 and text.startswith(word, place) and (stop := text.find(end, place)) >= 0:
         return place + len(word), stop, stop + len(end)
     last = max(((text.rfind(closing, at), closing) for _, closing in pairs), key=lambda each: each[0])
-    if last[0] >= 0 and not any(0 <= text.find(opening, at) < last[0] for opening, _ in pairs):
+    if last[0] >= 0 and (is_opened or not any(0 <= text.find(opening, at) < last[0] for opening, _ in pairs)):
         return at, last[0], last[0] + len(last[1])
     return (at, -1, -1) if is_opened else None
 
