@@ -295,6 +295,10 @@ class Response:
     """What the model and its tools said to each other before the answer."""
     thoughts: Thoughts | None = None
     """Reasoning before the answer; ``text`` is then the answer alone, empty if the thought is unfinished."""
+    stops: tuple[str, ...] = ()
+    """The stop strings that could end the answer."""
+    ended_by: str | None = None
+    """The one of them that did; empty: none did; ``None``: there are none, or the server does not tell."""
     is_cached: bool = False
     """It came out of the response cache: nothing was paid for it in this run. Set by the engine."""
 

@@ -79,7 +79,7 @@ def argument_text(value: str | Mapping[str, Any] | None) -> str:
     return value or ""
 
 
-def reasoning_pairs(text: str) -> tuple[tuple[str, str], ...]:
+def tag_pairs(text: str, option: str = "reasoning_tags") -> tuple[tuple[str, str], ...]:
     """Pairs of opening and closing tags from their JSON text; empty for ``none``.
 
     Raises:
@@ -90,17 +90,17 @@ def reasoning_pairs(text: str) -> tuple[tuple[str, str], ...]:
     try:
         pairs = json.loads(text)
     except json.JSONDecodeError as error:
-        raise ConfigError(_tags_message(text)) from error
+        raise ConfigError(_tags_message(text, option)) from error
     if not isinstance(pairs, list) or not all(
         isinstance(pair, list) and len(pair) == 2 and all(isinstance(tag, str) and tag for tag in pair)
         for pair in pairs
     ):
-        raise ConfigError(_tags_message(text))
+        raise ConfigError(_tags_message(text, option))
     return tuple((pair[0], pair[1]) for pair in pairs)
 
 
-def _tags_message(text: str) -> str:
-    return f'reasoning_tags: give a JSON list of pairs like [["<think>", "</think>"]], or none; got {text!r}'
+def _tags_message(text: str, option: str) -> str:
+    return f'{option}: give a JSON list of pairs like [["<think>", "</think>"]], or none; got {text!r}'
 
 
 def _tasks(value: Any) -> Any:
@@ -143,7 +143,7 @@ def _batch_size(value: Any) -> Any:
     raise ConfigError(f"batch_size: give a count from 1 on, auto, or auto:N; got {text!r}")
 
 
-def _reasoning_tags(value: Any) -> Any:
+def _tags(value: Any) -> Any:
     if value is None or value is False:
         return "none"
     return value if isinstance(value, str) else json.dumps(value)
@@ -230,7 +230,8 @@ _CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "tasks": _tasks,
     "seed": _seed,
     "batch_size": _batch_size,
-    "reasoning_tags": _reasoning_tags,
+    "reasoning_tags": _tags,
+    "thinking_tags": _tags,
     "plugins": _comma_list,
     "allow_media": _comma_list,
     "verbosity": _upper,

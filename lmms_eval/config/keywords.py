@@ -91,6 +91,7 @@ class OptionArguments(TypedDict, total=False):
     t2i: str | None
     t2i_args: Arguments
     baseline_presets: str | None
+    thinking_tags: str | Sequence[Sequence[str]] | None
     bootstrap_iters: int | None
     nltk_data: str | None
     geocode_table: str | None

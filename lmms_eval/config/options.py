@@ -246,6 +246,11 @@ class RunConfig(DerivedOptions):
         metavar="FILE",
         variables=("LMMS_EVAL_BASELINE_PRESETS",),
     )
+    thinking_tags: str | None = run(
+        None,
+        GENERATION,
+        "JSON list of further [open, close] pairs in which the model writes its thoughts",
+    )
     bootstrap_iters: int = run(100_000, STATISTICS, "draws of bootstrap errors; 0 leaves them out")
     nltk_data: str | None = run(
         None,

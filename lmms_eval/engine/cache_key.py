@@ -45,6 +45,8 @@ class CacheKeys:
             MediaError: a picture, video or sound cannot be read.
             VolatileValue: a generation option or a part of a message has no lasting form.
         """
+        # Not among the parts of every key, so that answers to stated stops keep theirs.
+        stop = {"implied_stop": request.implied_stop} if request.implied_stop else {}
         return _hash(
             {
                 "scheme": SCHEME,
@@ -55,6 +57,7 @@ class CacheKeys:
                 "continuation": [request.continuation, request.implied_delimiter],
                 "repeat": request.repeat,
                 "document": self._document(request) if self._reads_documents else None,
+                **stop,
             }
         )
 

@@ -20,6 +20,7 @@ from lmms_eval.engine.failures import failure
 from lmms_eval.engine.fingerprints import message_fingerprint
 from lmms_eval.engine.transcript import Transcript
 from lmms_eval.errors import ModelError, UsageError
+from lmms_eval.filters.reasoning import thoughts_apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,10 @@ class Job:
 
 class Conversation(Protocol):
     """Rounds of requests. Each conversation hands its outcome on by itself when it is over."""
+
+    @property
+    def thought_tags(self) -> Sequence[tuple[str, str]] | None:
+        """Tags of the thoughts that are taken out of its responses, as ``filters.reasoning.thoughts_apart`` has it."""
 
     def open(self) -> Sequence[Request] | None:
         """Build the requests of the first round; ``None``: it is over already."""
@@ -118,6 +123,10 @@ class Conversations:
             )
         return talk.conversation
 
+    def read(self, response: Response) -> Response:
+        """Take the thoughts in a response apart from its answer. Raises ``ModelError`` as ``of``."""
+        return thoughts_apart(response, self.of(response.request_id).thought_tags)
+
     def open_requests(self) -> list[Request]:
         with self._lock:
             return [
@@ -163,7 +172,10 @@ class Conversations:
         """Open a round; answers found in the journal are taken in at once."""
         talk.requests = tuple(requests)
         found = {request.id: self._known(request.id) for request in requests}
-        talk.responses = {key: response for key, response in found.items() if response is not None}
+        tags = talk.conversation.thought_tags
+        talk.responses = {
+            key: thoughts_apart(response, tags) for key, response in found.items() if response is not None
+        }
         missing = [request for request in requests if found[request.id] is None]
         if not missing:
             return self._continue(talk)
@@ -240,6 +252,10 @@ class _Asked:
         """Answers of a round of which some are asked for again with more tokens."""
         self._requests: Sequence[Request] = ()
         self._transcript = Transcript()
+
+    @property
+    def thought_tags(self) -> Sequence[tuple[str, str]] | None:
+        return self._unit.task.thought_tags
 
     def open(self) -> Sequence[Request] | None:
         try:

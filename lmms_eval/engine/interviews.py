@@ -49,6 +49,8 @@ class Interview:
     replies: list[str] = field(default_factory=list)
     prompt: str = ""
     usage: Usage | None = None
+    thought_tags: None = None
+    """A judge's thoughts are none of its reply."""
     attempts: int = 0
     """Those that count against the retries."""
 

@@ -41,6 +41,8 @@ class AnswerCounts:
     """Ended by a content filter or a refusal, with or without a text."""
     truncated: int = 0
     """Ended by the limit of length; they may be blank too."""
+    in_thought: int = 0
+    """Blank ones of which the model wrote thoughts and no answer behind them."""
 
     @property
     def are_none(self) -> bool:
@@ -53,11 +55,17 @@ class AnswerCounts:
             self.blank + other.blank,
             self.filtered + other.filtered,
             self.truncated + other.truncated,
+            self.in_thought + other.in_thought,
         )
 
     def as_dict(self) -> dict[str, int]:
         """The counts of those that need a word, by name."""
-        return {"blank": self.blank, "filtered": self.filtered, "truncated": self.truncated}
+        return {
+            "blank": self.blank,
+            "filtered": self.filtered,
+            "truncated": self.truncated,
+            "in_thought": self.in_thought,
+        }
 
     def shares(self) -> dict[str, float]:
         """The same as shares of all answers; empty without answers."""
@@ -65,8 +73,18 @@ class AnswerCounts:
 
     def described(self) -> str:
         """``2 blank (3.3%), 1 truncated (1.7%)``; empty where there is nothing to say."""
-        shares = self.shares()
-        return ", ".join(f"{count} {name} ({shares[name]:.1%})" for name, count in self.as_dict().items() if count)
+        return described_counts(self.as_dict(), self.shares())
+
+
+COUNT_WORDS = {"in_thought": "with thoughts only"}
+"""Words for counts whose name is none."""
+
+
+def described_counts(counts: Mapping[str, int], shares: Mapping[str, float]) -> str:
+    """Describe counts that are not 0 with their shares, as ``AnswerCounts.described``."""
+    return ", ".join(
+        f"{counts[name]} {COUNT_WORDS.get(name, name)} ({share:.1%})" for name, share in shares.items() if share
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any
 from lmms_eval import stats
 from lmms_eval.api.judging import Verdict, has_unread
 from lmms_eval.engine.outcomes import AnswerCounts
-from lmms_eval.engine.records import is_blank, is_cut, is_filtered
+from lmms_eval.engine.records import is_blank, is_cut, is_filtered, last_thoughts
 
 CORRECT_KEYS = ("score", "acc", "accuracy", "exact_match")
 
@@ -40,6 +40,7 @@ class TaskTally:
     judge_output_tokens: int = 0
     judge_reasoning_tokens: int = 0
     blank: int = 0
+    in_thought: int = 0
     filtered: int = 0
     truncated: int = 0
     lost: int = 0
@@ -51,7 +52,7 @@ class TaskTally:
 
     @property
     def answer_counts(self) -> AnswerCounts:
-        return AnswerCounts(self.answers - self.lost, self.blank, self.filtered, self.truncated)
+        return AnswerCounts(self.answers - self.lost, self.blank, self.filtered, self.truncated, self.in_thought)
 
     def add(self, record: Mapping[str, Any], score_key: str) -> None:
         self.documents += 1
@@ -82,6 +83,7 @@ class TaskTally:
             self.filtered += 1
         elif is_blank(answer):
             self.blank += 1
+            self.in_thought += last_thoughts(answer) is not None
         self.truncated += is_cut(answer)
         if "model" in answer:
             self.served[answer["model"]] += 1

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lmms_eval.engine.early import stop_mark
+from lmms_eval.engine.outcomes import described_counts
 from lmms_eval.engine.uncertainty import NOT_AVAILABLE
 from lmms_eval.results.table import (
     NOT_EMITTED,
@@ -103,7 +104,7 @@ def _absent(outcome: Mapping[str, Any], key: str) -> str:
 
 def _answers(outcome: Mapping[str, Any]) -> str:
     shares = outcome.get("shares") or {}
-    return ", ".join(f"{outcome[name]} {name} ({share:.1%})" for name, share in shares.items() if share)
+    return described_counts(outcome, shares)
 
 
 def _comparison(entry: Mapping[str, Any], paired: Mapping[str, Any] | None) -> Comparison | None:

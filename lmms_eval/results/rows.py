@@ -72,9 +72,7 @@ def _rows(
     mark: str,
 ) -> list[TableRow]:
     """Make a row for each metric, in the order of ``METRIC,FILTER``; ``mark`` stands beside every number."""
-    shares = outcome.answers.shares()
-    counts = outcome.answers.as_dict()
-    answers = ", ".join(f"{counts[name]} {name} ({share:.1%})" for name, share in shares.items() if share)
+    answers = outcome.answers.described()
     return [
         replace(
             plain,

@@ -101,8 +101,10 @@ class Outcome(TypedDict):
     """Answers that a content filter ended."""
     truncated: int
     """Answers that the limit of tokens ended."""
+    in_thought: NotRequired[int]
+    """Blank answers that are thoughts alone."""
     shares: dict[str, float]
-    """Of blank, filtered and truncated ones in the answers."""
+    """Of these counts in the answers."""
     judge_unread: NotRequired[int]
     """Documents with a question to the judge that got no readable reply; absent in results of earlier versions."""
     over_truncation_budget: NotRequired[bool]
