@@ -64,6 +64,8 @@ class Instance:
     doc: Mapping[str, Any] | None = None
     seed: int = 0
     """For sampling; another one for each request, and the same on every start of the run."""
+    implied_stop: str = ""
+    """The few-shot delimiter, where it stands in the generation options though no one states ``until``."""
 
     def __post_init__(self) -> None:
         self.task_name = self.metadata.get("task", self.task_name)

@@ -38,6 +38,7 @@ class Prepared:
             idx=self.request.index,
             metadata=dict(self.metadata),
             seed=self.request.seed,
+            implied_stop=self.request.implied_stop,
         )
 
     @property

@@ -244,7 +244,8 @@ def build_from_spec(spec: Mapping[str, Any], reader: YamlReader | None = None) -
     reader = reader or YamlReader()
     raw = overrides if spec["standalone"] else {**keys_of(reader, Path(spec["file"]), base), **overrides}
     options = dict(spec["options"])
-    options["reasoning_tags"] = tuple((first, second) for first, second in options["reasoning_tags"])
+    for name in ("reasoning_tags", "thinking_tags"):
+        options[name] = tuple((first, second) for first, second in options[name])
     source = TaskSource(
         spec["name"], spec["file"], raw, overrides, spec["standalone"], spec["base"], spec["documents"],
         spec["change"],

@@ -25,11 +25,10 @@ READ = frozenset({*LENGTHS, *STOPS, *SAMPLING, "extra_body"})
 WITHOUT_MEANING = OF_HARNESS | WITHOUT_EFFECT | {"num_beams", "n", "num_return_sequences", "best_of"}
 """Not for this protocol, and of no effect on one answer: left out without a word if a task states them."""
 ONLY_LOCAL = frozenset({
-    "num_beams",    "begin_suppress_tokens", "cache_implementation", "diversity_penalty", "early_stopping",
-    "encoder_repetition_penalty",
-    "encoder_no_repeat_ngram_size", "eos_token_id", "force_words_ids", "guidance_rescale", "image_aspect_ratio",
-    "max_cache_len", "max_length", "max_time", "min_length", "no_repeat_ngram_size", "num_beam_groups", "pad_token_id",
-    "penalty_alpha", "sequence_bias", "suppress_tokens",
+    "num_beams", "begin_suppress_tokens", "cache_implementation", "diversity_penalty", "early_stopping",
+    "encoder_repetition_penalty", "encoder_no_repeat_ngram_size", "eos_token_id", "force_words_ids",
+    "guidance_rescale", "image_aspect_ratio", "max_cache_len", "max_length", "max_time", "min_length",
+    "no_repeat_ngram_size", "num_beam_groups", "pad_token_id", "penalty_alpha", "sequence_bias", "suppress_tokens",
 })  # fmt: skip
 """Options of ``generate`` of transformers, and of plugins, that servers do not have."""
 
