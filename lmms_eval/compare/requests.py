@@ -41,7 +41,26 @@ def request_notes(first: RunRows, second: RunRows) -> list[str]:
         f"{names} were asked with other options ({_listed(tasks)}): {what}"
         for what, tasks in _by_difference(shared, one, other).items()
     ]
-    return notes + [f"{names} {sentence}" for sentence in _of_runs(one, other)]
+    seen = [
+        f"{names} saw other media ({_listed(tasks)}), medians: {what}"
+        for what, tasks in _by_media(shared, one, other).items()
+    ]
+    return notes + seen + [f"{names} {sentence}" for sentence in _of_runs(one, other)]
+
+
+def _by_media(shared: Sequence[str], first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The tasks by the quantities whose medians differ; what one run does not tell is no difference."""
+    found: dict[str, list[str]] = {}
+    for task in shared:
+        sides = [part_of(document, "sent_media", task) for document in (first, second)]
+        told = []
+        for name in sides[0]:
+            medians = [part_of(side, name).get("median") for side in sides]
+            if None not in medians and medians[0] != medians[1]:
+                told.append(f"{name} {_shown(medians[0])} / {_shown(medians[1])}")
+        if told:
+            found.setdefault("; ".join(told), []).append(task)
+    return found
 
 
 def _by_difference(shared: Sequence[str], first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, list[str]]:

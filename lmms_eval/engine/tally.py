@@ -11,6 +11,7 @@ from lmms_eval import stats
 from lmms_eval.api.judging import Verdict, has_unread
 from lmms_eval.engine.outcomes import AnswerCounts
 from lmms_eval.engine.records import is_blank, is_cut, is_filtered, last_thoughts
+from lmms_eval.engine.seen import SeenMedia
 
 CORRECT_KEYS = ("score", "acc", "accuracy", "exact_match")
 
@@ -47,6 +48,8 @@ class TaskTally:
     """Answers that did not come: their requests were given up."""
     drew: int = 0
     """Documents whose scoring drew at random."""
+    seen: SeenMedia = field(default_factory=SeenMedia)
+    """Media of the documents."""
     served: Counter[str] = field(default_factory=Counter)
     """Answers by the model that the server says it served."""
 
@@ -56,6 +59,7 @@ class TaskTally:
 
     def add(self, record: Mapping[str, Any], score_key: str) -> None:
         self.documents += 1
+        self.seen.add(record["answers"])
         told = False
         for answer in record["answers"]:
             self.answers += 1

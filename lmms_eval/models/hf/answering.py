@@ -82,6 +82,7 @@ class Answerer:
                 batch=shared,
                 thoughts=written.thoughts,
                 ended_by=written.ended_by,
+                sight=encoded.sights[row] if encoded.sights else None,
             )
             responses.append(response)
         return responses
@@ -154,6 +155,7 @@ class Answerer:
                 is_greedy=bool((scores.argmax(dim=-1) == wanted).all()),
                 usage=Usage(encoded.lengths[row], 0),
                 batch=shared,
+                sight=encoded.sights[row] if encoded.sights else None,
             )
             responses.append(response)
         return responses

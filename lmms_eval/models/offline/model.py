@@ -241,6 +241,7 @@ class OfflineModel(Model):
             usage=Usage(answer.input_tokens, answer.output_tokens, self._tags.count(written, answer.output_tokens)),
             thoughts=written.thoughts,
             ended_by=ended_by,
+            sight=job.prompt.sight(answer.input_tokens),
         )
 
     def _read(self, answer: Answer, job: Job) -> Written:
