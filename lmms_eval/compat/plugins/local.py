@@ -90,5 +90,5 @@ class HookedInputs(InputBuilder):
             self.frame_bounds = replace(self.frame_bounds, max_pixels=int(most))
 
     def template_text(self, messages: list[dict[str, Any]], prefilled: bool) -> str:
-        texts = self._hooks._apply_chat_template([messages])
-        return texts if isinstance(texts, str) else texts[0]
+        (text,) = self._hooks._apply_chat_template([messages])
+        return text

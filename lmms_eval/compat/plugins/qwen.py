@@ -136,7 +136,7 @@ class Qwen3_VL(Qwen2_5_VL):
         "top_p": None,
         "num_beams": 1,
     }
-    _settings_kind = Qwen3Settings
+    _settings_kind: ClassVar[type[Any]] = Qwen3Settings
     _backend_kind: ClassVar[type[HuggingFace]] = _Qwen3Backend
 
     @takes(Qwen3Settings)

@@ -19,7 +19,7 @@ from lmms_eval.metrics.whisper_text import (
 )
 from lmms_eval.tasks._task_utils.estimates import ratio
 from lmms_eval.tasks._task_utils.media_files import hub_cache
-from lmms_eval.tasks._task_utils.question import framed
+from lmms_eval.tasks._task_utils.question import doc_to_audio, framed
 
 Doc = Mapping[str, Any]
 _QUESTION = "Please recognize the speech and only output the recognized content:"
@@ -82,3 +82,10 @@ def _places(data_root: str | None) -> Iterator[Path]:
         root = Path(data_root).expanduser()
         yield from (root / LIST_FILE, root / "openai" / "whisper-large-v3" / LIST_FILE)
     yield from sorted(hub_cache().glob(f"models--openai--whisper-*/snapshots/*/{LIST_FILE}"))
+
+
+librispeech_doc_to_audio = doc_to_audio
+librispeech_doc_to_text = doc_to_text
+librispeech_process_result = process_results
+librispeech_wer = aggregate
+"""The names under which other task folders of the family take these functions."""
