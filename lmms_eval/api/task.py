@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from lmms_eval.api.configurable import ConfigurableTask as ConfigurableTask
+from lmms_eval.api.generation import LENGTHS
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
 from lmms_eval.api.response import Part, Response, SentMedia, SentMessage, Thoughts, Usage
@@ -36,8 +37,6 @@ OutputType = Literal[
 ]
 
 
-LENGTHS = ("max_new_tokens", "max_tokens", "max_completion_tokens")
-"""Names of the limit of tokens among the options of generation; the first one given counts."""
 MAX_TOKENS = "max"
 """Limit of tokens that stands for as many as the model takes."""
 _RETRY = "~"

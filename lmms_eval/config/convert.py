@@ -70,6 +70,16 @@ def argument_mapping(value: str | Mapping[str, Any] | None, name: str) -> dict[s
         raise ConfigError(f"{name}: write it as key=value,key=value ({redact(str(error))})") from None
 
 
+def decoded(value: Any) -> Any:
+    """Return what a text of a JSON object or list stands for; any other value as it is."""
+    if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
+        return value
+    try:
+        return json.loads(value)
+    except json.JSONDecodeError:
+        return value
+
+
 def argument_text(value: str | Mapping[str, Any] | None) -> str:
     """``k=v,k=v`` for people to read; a text is returned as it is."""
     if isinstance(value, Mapping):

@@ -72,6 +72,7 @@ class OptionArguments(TypedDict, total=False):
     retry_truncated: str | int | None
     order: Literal["cost", "random"] | None
     until: str | Sequence[str] | None
+    allow_ignored: bool | None
     allow_blank: bool | None
     resume: bool | str | None
     task_kwargs: Arguments

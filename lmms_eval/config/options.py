@@ -179,6 +179,9 @@ class RunConfig(DerivedOptions):
         metavar="RULE[;RULE...]",
         repeatable=True,
     )
+    allow_ignored: bool = run(
+        False, GENERATION, "ask also where the model has no place for an option of --gen_kwargs; the results name it"
+    )
     allow_blank: bool = run(False, RUNNING, "give a score also where every answer is blank or filtered")
     resume: bool | str = run(
         False,

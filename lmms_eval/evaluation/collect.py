@@ -23,6 +23,7 @@ from lmms_eval.engine.plan import TaskPlan, plan_task, run_key
 from lmms_eval.engine.team import Place
 from lmms_eval.errors import DataError, LmmsEvalError, ModelError
 from lmms_eval.evaluation.checking import check_integrity
+from lmms_eval.evaluation.generation import refuse_unplaced
 from lmms_eval.evaluation.inputs import Collected, ModelChoice, Start
 from lmms_eval.evaluation.judge import build_judge, judge_key
 from lmms_eval.evaluation.loading import load_tasks, with_files
@@ -124,6 +125,7 @@ def collect(
     sampling = None if start.recorded else _sampling(config, selection, plans, place)
     judge = _open_judge(config, plans, place, opened)
     model = start.recorded.model if start.recorded else _answering(config, registry, choice, plans, place, opened)
+    ignored = start.recorded.ignored if start.recorded else refuse_unplaced(config, model)
     is_resumable = _is_known(config, choice, model)
     keys = run_keys(config, choice, plans, judge_key(config, judge))
     return Collected(
@@ -138,6 +140,7 @@ def collect(
         judge=judge,
         baselines=baselines,
         tariffs=tariffs,
+        ignored=ignored,
         sampling=sampling,
         asks=start.recorded is None,
         seconds=time.monotonic() - begin,

@@ -49,6 +49,8 @@ class RecordedModel:
 
     choice: ModelChoice
     model: Model
+    ignored: tuple[str, ...] = ()
+    """Options of ``--gen_kwargs`` that it was asked without."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,8 @@ class Collected:
     """Samples to compare with, by task (``--baseline``)."""
     tariffs: Tariffs | None = None
     """Prices, where the user gives a table."""
+    ignored: tuple[str, ...] = ()
+    """Options of ``--gen_kwargs`` that have no place in the model's requests (``--allow_ignored``)."""
     sampling: Sampling | None = None
     """Random order of the documents, with what is looked for (``--order``, ``--until``)."""
     asks: bool = True

@@ -85,8 +85,15 @@ class ClosedModel(Model):
     )
     concurrency = 64
 
-    def __init__(self, identity: Mapping[str, Any], description: Mapping[str, Any], answers: ScoredAnswers) -> None:
+    def __init__(
+        self,
+        identity: Mapping[str, Any],
+        description: Mapping[str, Any],
+        answers: ScoredAnswers,
+        requests: Mapping[str, Any] | None = None,
+    ) -> None:
         self._identity, self._description, self._answers = identity, description, answers
+        self._requests = requests or {}
 
     def prepare(self, request: Request) -> Request:
         """Nothing is sent, so no media is opened."""
@@ -101,6 +108,11 @@ class ClosedModel(Model):
                     "the run holds no answer, and lmms-eval score asks the model nothing: start the run's own command "
                     "again to answer what is missing",
                 )
+
+    def sent_with(self, request: Request) -> Mapping[str, Any]:
+        """As the run's results recorded it."""
+        sent = self._requests.get(request.task.name)
+        return {name: value for name, value in sent.items() if name != "sha256"} if isinstance(sent, Mapping) else {}
 
     def identity(self) -> Mapping[str, Any]:
         return self._identity
@@ -199,10 +211,12 @@ def _model(folder: Path, record: Mapping[str, Any], config: RunConfig) -> Record
         opens_media=False,
     )
     results = folder.parent.parent / f"{record.get('stamp')}_results.json"
-    described = {}
+    described, requests, ignored = {}, {}, ()
     if results.is_file():
         try:
-            described = _read(results).get("model", {})
+            earlier = _read(results)
+            described, requests = earlier.get("model", {}), earlier.get("effective_requests", {})
+            ignored = tuple(earlier.get("ignored_gen_kwargs", ()))
         except UsageError as error:  # it is written anew
             logger.warning("{}; what the model said of itself is not known", error)
-    return RecordedModel(choice, ClosedModel(model["identity"], described, ScoredAnswers(folder)))
+    return RecordedModel(choice, ClosedModel(model["identity"], described, ScoredAnswers(folder), requests), ignored)

@@ -15,6 +15,7 @@ from lmms_eval.engine.evaluate import RunResult
 from lmms_eval.engine.store import RunStore
 from lmms_eval.errors import DataError
 from lmms_eval.evaluation.caching import cache_part
+from lmms_eval.evaluation.generation import effective_requests
 from lmms_eval.evaluation.inputs import Collected, Start
 from lmms_eval.evaluation.judge import recorded_judge
 from lmms_eval.evaluation.record import RunRecord
@@ -55,6 +56,8 @@ def write_results(
         _facts(config, collected, record, start),
         cache=cache_part(config, result.asking.cache),
         judge=recorded_judge(collected.judge, result.tasks, result.asking),
+        requests=effective_requests(collected.model, collected.plans),
+        ignored=collected.ignored,
     )
     controls = control_findings(result.tasks, collected.selection.groups, store)
     document = results_document(result, collected.selection, facts, paired, controls)
@@ -81,6 +84,8 @@ def write_results(
         tariffs=collected.tariffs,
         ids=config.ids,
         where=config.where,
+        ignored=collected.ignored,
+        ignored_of_tasks=tuple(facts.model.get("ignored_generation_options", ())),
     )
     lines = [*control_lines(controls), *baseline_lines(paired), *notes(result, shown)]
     if config.show_config:

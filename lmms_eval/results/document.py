@@ -54,6 +54,10 @@ class RunFacts:
     """The judge and its counts, where one was asked."""
     tariffs: Tariffs | None = None
     """Prices, where the user gives a table."""
+    requests: Mapping[str, Any] = field(default_factory=dict)
+    """What goes out with a request beside its messages, by task."""
+    ignored: Sequence[str] = ()
+    """Options of ``--gen_kwargs`` without a place in the model's requests (``--allow_ignored``)."""
 
 
 def results_document(
@@ -101,8 +105,9 @@ def results_document(
 def _add_part(part: dict[str, Any], task: str, content: Any) -> None:
     """Enter what a metric tells beside its number; tables that several metrics of a task give under one name join."""
     known = part.get(task)
-    is_joined = isinstance(known, Mapping) and isinstance(content, Mapping)
-    part[task] = {**known, **content} if is_joined else content
+    if isinstance(known, Mapping) and isinstance(content, Mapping):
+        content = {**known, **content}
+    part[task] = content
 
 
 def _early_stops(run: RunResult, tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
@@ -287,6 +292,8 @@ def _additions(run: RunResult, tasks: Mapping[str, TaskResult], facts: RunFacts)
         "error_budget": facts.error_budget,
         "run_key": facts.run_key,
         "prompt_fingerprint": run.prompt_fingerprint,
+        **({"effective_requests": dict(facts.requests)} if facts.requests else {}),
+        **({"ignored_gen_kwargs": list(facts.ignored)} if facts.ignored else {}),
         "timing": {
             **dict(facts.seconds),
             **run.seconds,

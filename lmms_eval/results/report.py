@@ -47,6 +47,9 @@ class ReportFacts:
     ids: str | None = None
     where: str | None = None
     """The documents that were chosen (``--ids``, ``--where``)."""
+    ignored: tuple[str, ...] = ()
+    ignored_of_tasks: tuple[str, ...] = ()
+    """Options without a place in the model's requests: of ``--gen_kwargs``, and of tasks."""
 
 
 def header(facts: ReportFacts) -> str:
@@ -77,6 +80,10 @@ def notes(run: RunResult, facts: ReportFacts) -> list[str]:
     lines += _served(run, facts.model_asked)
     if run.batch_check is not None:
         lines.append(run.batch_check.line())
+    if facts.ignored:
+        lines.append(f"asked without these options of --gen_kwargs (--allow_ignored): {', '.join(facts.ignored)}")
+    if others := [name for name in facts.ignored_of_tasks if name not in facts.ignored]:
+        lines.append(f"options of tasks that this model has no place for: {', '.join(others)}")
     lines += _endings(run, facts.command)
     lines += cost_lines(run.spent, facts.tariffs)
     metrics = [metric for result in run.tasks for metric in result.metrics]

@@ -89,6 +89,6 @@ class HookedInputs(InputBuilder):
         if most and most != options.max_pixels:  # else the processor's own limit, where it has one
             self.frame_bounds = replace(self.frame_bounds, max_pixels=int(most))
 
-    def template_text(self, messages: list[dict[str, Any]], prefilled: bool) -> str:
+    def template_text(self, messages: list[dict[str, Any]], prefilled: bool, variables: Mapping[str, Any]) -> str:
         (text,) = self._hooks._apply_chat_template([messages])
         return text

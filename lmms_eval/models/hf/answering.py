@@ -60,7 +60,8 @@ class Answerer:
         encoded = self._encode(jobs)
         readings = [Reading.of(job.request, job.prepared.text, settings.until) for job in jobs]
         stopper = self._stopper(settings, encoded, readings)
-        output = self._sample(jobs[0].request.seed, encoded, settings, [stopper] if stopper else [])
+        seed = jobs[0].request.seed if settings.seed is None else settings.seed
+        output = self._sample(seed, encoded, settings, [stopper] if stopper else [])
         start = self._starts_a_decoder(output) if self._is_encoder_decoder else encoded.width
         limit = min(settings.arguments["max_new_tokens"], encoded.max_new_tokens or MAX_TOKENS)
         may_differ = settings.sampled or self._loaded.dtype != "float32"

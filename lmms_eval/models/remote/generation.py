@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lmms_eval.api.task import LENGTHS
-from lmms_eval.models.openai.generation import READ, WITHOUT_MEANING, sampling_fields, stop_strings
+from lmms_eval.api.generation import LENGTHS, TakenOptions
+from lmms_eval.models.openai.generation import ONLY_LOCAL, READ, WITHOUT_MEANING, sampling_fields, stop_strings
+
+COMMON = READ - {"extra_body"}
+"""Options that ``read_generation`` reads for every back end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +28,13 @@ class Wanted:
     others: Mapping[str, Any]
     """Options beyond these, by their family names."""
 
-    def pick(self, names: Mapping[str, str]) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """The other options that a back end knows, under its own names, and the names of the rest."""
+    def pick(self, names: Mapping[str, str], handled: Collection[str] = ()) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """Divide the other options: those that a back end knows, under its own names, and the names of the rest.
+
+        ``handled``: options that the back end places itself.
+        """
         taken = {names[name]: value for name, value in self.others.items() if name in names}
-        return taken, tuple(name for name in self.others if name not in names)
+        return taken, tuple(name for name in self.others if name not in names and name not in handled)
 
 
 def read_generation(
@@ -42,7 +48,7 @@ def read_generation(
     sampling = sampling_fields(options, seed)
     if pin_seed and "seed" not in sampling:
         sampling["seed"] = sampling_fields({**options, "do_sample": True, "temperature": 1.0}, seed)["seed"]
-    known = READ | WITHOUT_MEANING | {"reasoning_effort"}
+    known = COMMON | WITHOUT_MEANING | {"reasoning_effort"}
     others = {name: value for name, value in options.items() if name not in known and value is not None}
     return Wanted(
         max_new_tokens=int(length) if length is not None else max_new_tokens,
@@ -53,3 +59,14 @@ def read_generation(
         effort=options.get("reasoning_effort") or effort,
         others=others,
     )
+
+
+def taken_options(names: Iterable[str], without: Mapping[str, str] | None = None) -> TakenOptions:
+    """Declare the options of a back end with a form of its own: the common ones and ``names``.
+
+    ``without``: the common ones that have no place in it, with the reason.
+    """
+    one_answer = "a request asks for one answer; --repeats asks for several"
+    reasons = dict.fromkeys(("n", "num_return_sequences", "best_of"), one_answer)
+    reasons |= {name: "servers and engines have no such option" for name in ONLY_LOCAL - set(names)}
+    return TakenOptions(COMMON | set(names), reasons={**reasons, **(without or {})})

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from lmms_eval.api.generation import TakenOptions
 from lmms_eval.api.messages import ChatMessage, ChatMessages, ChatTextContent
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Part, Request, Response
@@ -69,6 +70,12 @@ class IllustratedModel(Model):
             return Response.failure(response.request_id, error.kind, str(error), response.attempts)
         parts: tuple[Part, ...] = tuple(piece if isinstance(piece, str) else next(pictures) for piece in pieces)
         return replace(response, text="".join(part for part in parts if isinstance(part, str)), parts=parts)
+
+    def generation_options(self) -> TakenOptions | None:
+        return self._inner.generation_options()
+
+    def sent_with(self, request: Request) -> Mapping[str, Any]:
+        return self._inner.sent_with(request)
 
     def identity(self) -> Mapping[str, Any]:
         """Return the identity, empty where the inner model's is: nothing tells such an object from others."""

@@ -152,6 +152,27 @@ class EarlyStopEntry(TypedDict):
 
 
 @with_config(OPEN)
+class EffectiveRequest(TypedDict):
+    """What goes out with the requests of a task beside their messages, secrets masked; empty parts are absent."""
+
+    sha256: str
+    """Of all the rest, as JSON with sorted keys."""
+    options: NotRequired[dict[str, Any]]
+    """Options as they are sent: length, sampling, stop strings, fields for the server. A seed that each request has of
+    its own is left out."""
+    system_prompt: NotRequired[str]
+    """Of the model's arguments."""
+    chat_template: NotRequired[str]
+    """SHA-256 of the chat template that a local model applies."""
+    chat_template_kwargs: NotRequired[dict[str, Any]]
+    """Variables of the chat template."""
+    media: NotRequired[dict[str, Any]]
+    """Limits and form of pictures and videos, as the model's arguments give them."""
+    generation_config: NotRequired[dict[str, Any]]
+    """The checkpoint's own configuration, for options that the request does not state."""
+
+
+@with_config(OPEN)
 class Timing(TypedDict):
     """Seconds by stage, and counts of this start."""
 
@@ -247,6 +268,10 @@ class ResultsDocument(_Hyphened):
     """Hash over everything that can change an answer."""
     prompt_fingerprint: str
     """Hash over all rendered prompts, whatever their order."""
+    effective_requests: NotRequired[dict[str, EffectiveRequest]]
+    """What goes out with a request beside its messages, by task; absent where nothing is sent."""
+    ignored_gen_kwargs: NotRequired[list[str]]
+    """Options of ``--gen_kwargs`` that the model has no place for (``--allow_ignored``)."""
     timing: Timing
     """Seconds by stage, and counts."""
     cache: NotRequired[dict[str, Any]]
