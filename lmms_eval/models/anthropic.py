@@ -93,13 +93,17 @@ class Anthropic(SdkModel[Arguments]):
         if self._arguments.thinking_budget or not self._arguments.sampling_options:
             reason = "a model that thinks takes no options of sampling (thinking_budget, sampling_options)"
             without |= dict.fromkeys((*SAMPLING, "top_k"), reason)
-        return taken_options(("top_k", "reasoning_effort", "extra_body"), without)
+        return taken_options(
+            ("top_k", "reasoning_effort", "extra_body"),
+            without,
+            needs_length="the Messages API wants a number of tokens",
+        )
 
     def sent_options(self, request: Request) -> dict[str, Any]:
         """The arguments of ``messages.create`` beside model, system prompt and messages."""
         arguments, wanted = self._arguments, self.wanted(request)
         budget = arguments.thinking_budget
-        call: dict[str, Any] = {"max_tokens": wanted.max_new_tokens + (budget or 0)}
+        call: dict[str, Any] = {"max_tokens": (wanted.max_new_tokens or arguments.max_new_tokens) + (budget or 0)}
         if told := [stop for stop in wanted.stops if stop.strip()]:
             call["stop_sequences"] = told
         if wanted.effort:

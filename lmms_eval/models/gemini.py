@@ -130,7 +130,8 @@ class Gemini(SdkModel[Arguments]):
     def _config(self, wanted: Wanted) -> dict[str, Any]:
         config, ignored = wanted.pick(OTHERS)
         self.note_ignored(ignored)
-        config["max_output_tokens"] = wanted.max_new_tokens
+        if wanted.max_new_tokens is not None:
+            config["max_output_tokens"] = wanted.max_new_tokens
         given = {"temperature": wanted.temperature, "top_p": wanted.top_p, "seed": wanted.seed}
         config |= {name: value for name, value in given.items() if value is not None}
         if self._arguments.response_modalities:

@@ -28,6 +28,8 @@ class Encoded:
     continuations: tuple[int, ...] = ()
     """For likelihoods: tokens of each row's continuation, at the end of the row."""
     max_new_tokens: int | None = None
+    room: int | None = None
+    """Tokens that the model's positions leave for an answer, if their number is known."""
     """The model cannot write more than this."""
     in_pieces: bool = False
     """The answer is written piece by piece, each with a limit of its own: its length does not tell whether one was
@@ -65,7 +67,9 @@ class Encoder:
         if self._max_length is not None and longest > self._max_length:
             raise RefusedError(f"the prompt has {longest} tokens, the model takes {self._max_length} at most")
         counts = () if jobs[0].settings is not None else tuple(self._continuation_length(job) for job in jobs)
-        return Encoded(batch, lengths, int(batch["input_ids"].shape[1]), counts)
+        width = int(batch["input_ids"].shape[1])
+        room = None if self._max_length is None else self._max_length - width
+        return Encoded(batch, lengths, width, counts, room=room)
 
     def process(self, texts: Sequence[str], prepared: Sequence[Prepared]) -> Any:
         """Process prompts with like media. An exception of the processor passes through."""

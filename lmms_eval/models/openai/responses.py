@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from lmms_eval.api.generation import LENGTHS
+from lmms_eval.api.generation import answer_length
 from lmms_eval.api.request import ErrorKind, Part
 from lmms_eval.errors import MediaError
 from lmms_eval.models.openai.errors import AttemptError, error_in_body, shorten
@@ -27,8 +27,8 @@ _FAILED: Mapping[str, ErrorKind] = {
 
 def map_responses_generation(options: Mapping[str, Any], seed: int, dialect: Dialect) -> Mapped:
     """One request's options as fields of this form. Stop strings have no place in it: they are applied here."""
-    length = next((options[name] for name in LENGTHS if options.get(name)), None)
-    fields: dict[str, Any] = {"max_output_tokens": int(length) if length is not None else dialect.max_new_tokens}
+    limit = answer_length(options, dialect.max_new_tokens)
+    fields: dict[str, Any] = {} if limit is None else {"max_output_tokens": limit}
     if not dialect.is_reasoning:
         sampling = sampling_fields(options, seed)
         fields |= {name: sampling[name] for name in _SAME if name in sampling}
