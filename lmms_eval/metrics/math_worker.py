@@ -106,7 +106,7 @@ def _is_of_integers(found: Any, text: str) -> bool:
     return is_exact and all(_is_of_integers(part, text) for part in found.args)
 
 
-_ENDS = re.compile(r"(?P<closing>(?:\\right)?\\?[)\]}])|(?P<opening>[(\[{])|\.(?!\d)")
+_ENDS = re.compile(r"(?P<closing>(?:\\right)?(?:\\}|(?<!\\)[)\]}]))|(?P<opening>(?<!\\)[(\[]|{)|\.(?!\d)")
 
 
 def _first_expression(text: str) -> str:

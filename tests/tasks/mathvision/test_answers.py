@@ -82,6 +82,8 @@ def test_the_answer_is_cut_out_and_simplified(response: str, answer: str) -> Non
         (r"\frac{1}{2}}sincex^{2", "0.5"),
         ("12.hence{x}", "12"),
         ("(3))", "3"),
+        (r"\left(3\right)\right)", "3"),
+        (r"3\}x", "3"),
     ],
 )
 def test_equal(one: str, other: str) -> None:
@@ -103,6 +105,8 @@ def test_equal(one: str, other: str) -> None:
         (r"\boxed {12}", "12"),
         (r"\fbox{12}", "12"),
         (r"\(12\)", "12"),
+        (r"12\)", "12"),
+        (r"12\]", "12"),
         (r"\[12\]", "12"),
         (r"\sqrt{-4}", r"2\sqrt{-1}"),
         (r"\infty", r"\infty+1"),
