@@ -5,16 +5,35 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from operator import index
 from typing import Any, Literal
+from unicodedata import category
+
+MOST_TOKENS = 2**53
+"""A larger count is not believed: it is no whole number in most servers' JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Token counts of one response; ``None`` where the back end does not tell."""
+    """Token counts of one response; ``None`` if the back end does not say.
+
+    Servers report fractions, negative and absurd numbers too: a count that is no whole number from 0 is unknown.
+    """
 
     input_tokens: int | None = None
     output_tokens: int | None = None
     reasoning_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("input_tokens", "output_tokens", "reasoning_tokens"):
+            value = getattr(self, name)
+            if value is not None and (type(value) is not int or not 0 <= value < MOST_TOKENS):
+                object.__setattr__(self, name, _token_count(value))
+
+    @property
+    def is_known(self) -> bool:
+        """Both the tokens read and the tokens written are known."""
+        return self.input_tokens is not None and self.output_tokens is not None
 
     def to_dict(self) -> dict[str, int | None]:
         return {
@@ -45,6 +64,14 @@ class Thoughts:
         if not self.opening and not self.closing:
             return answer
         return f"{self.opening}{self.text}{self.closing}{answer}"
+
+
+def _token_count(value: Any) -> int | None:
+    """Return a count as ``int`` (numpy's whole numbers too), ``None`` if it cannot be one."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        return None
+    count = index(value)
+    return count if 0 <= count < MOST_TOKENS else None
 
 
 ErrorKind = Literal[
@@ -216,6 +243,17 @@ class SentMessage:
         return cls(data["role"], content, data.get("round", 0), data.get("after"), continues, call)
 
 
+_INVISIBLE = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp", "Mn", "Me"})
+"""Unicode categories of controls, formats, blanks and marks that need a character before them."""
+_FILLERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+"""Letters and signs that are drawn as nothing: Hangul fillers and the empty Braille pattern."""
+
+
+def is_invisible(text: str) -> bool:
+    """Tell whether a text shows nothing: no character, or only blanks, controls and characters of no width."""
+    return all(character in _FILLERS or category(character) in _INVISIBLE for character in text)
+
+
 Part = str | GeneratedImage
 """A piece of an interleaved answer."""
 
@@ -257,6 +295,10 @@ class Response:
     """What the model and its tools said to each other before the answer."""
     thoughts: Thoughts | None = None
     """Reasoning before the answer; ``text`` is then the answer alone, empty if the thought is unfinished."""
+    stops: tuple[str, ...] = ()
+    """The stop strings that could end the answer."""
+    ended_by: str | None = None
+    """The one of them that did; empty: none did; ``None``: there are none, or the server does not tell."""
     is_cached: bool = False
     """It came out of the response cache: nothing was paid for it in this run. Set by the engine."""
 

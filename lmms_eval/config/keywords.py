@@ -67,6 +67,9 @@ class OptionArguments(TypedDict, total=False):
     std_b: float | None
     no_media: bool | None
     error_budget: float | None
+    judge_error_budget: float | None
+    truncation_budget: str | float | None
+    retry_truncated: str | int | None
     order: Literal["cost", "random"] | None
     until: str | Sequence[str] | None
     allow_blank: bool | None
@@ -88,6 +91,7 @@ class OptionArguments(TypedDict, total=False):
     t2i: str | None
     t2i_args: Arguments
     baseline_presets: str | None
+    thinking_tags: str | Sequence[Sequence[str]] | None
     bootstrap_iters: int | None
     nltk_data: str | None
     geocode_table: str | None

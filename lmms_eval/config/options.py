@@ -144,6 +144,26 @@ class RunConfig(DerivedOptions):
     std_b: float | None = run(None, STATISTICS, "standard deviation of model B (power analysis)", spelling="--std-b")
     no_media: bool = run(False, MODEL, "baseline: answer without building prompts and opening their media")
     error_budget: float = run(0.0, RUNNING, "share of a task's samples that may fail before its score is withheld")
+    judge_error_budget: float | None = run(
+        None,
+        RUNNING,
+        "share of a task's samples that may lack a readable reply of the judge before its score is withheld (as "
+        "--error_budget)",
+    )
+    truncation_budget: str = run(
+        "0.05",
+        RUNNING,
+        "share of a task's answers that the limit of tokens may cut before its score carries a warning; with ! behind "
+        "it the score is withheld",
+        metavar="SHARE[!]",
+    )
+    retry_truncated: str | None = run(
+        None,
+        RUNNING,
+        "ask again, with N tokens (max: as many as the model takes), for the answers that the limit of tokens cut, "
+        "those of a completed run too",
+        metavar="N|max",
+    )
     order: Literal["cost", "random"] | None = run(
         None,
         RUNNING,
@@ -225,6 +245,11 @@ class RunConfig(DerivedOptions):
         "YAML file of names for --baseline: NAME: PLACE or NAME: {TASK: PLACE}",
         metavar="FILE",
         variables=("LMMS_EVAL_BASELINE_PRESETS",),
+    )
+    thinking_tags: str | None = run(
+        None,
+        GENERATION,
+        "JSON list of further [open, close] pairs in which the model writes its thoughts",
     )
     bootstrap_iters: int = run(100_000, STATISTICS, "draws of bootstrap errors; 0 leaves them out")
     nltk_data: str | None = run(

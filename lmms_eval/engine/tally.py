@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lmms_eval import stats
-from lmms_eval.api.judging import Verdict
+from lmms_eval.api.judging import Verdict, has_unread
 from lmms_eval.engine.outcomes import AnswerCounts
-from lmms_eval.engine.records import is_blank, is_filtered
+from lmms_eval.engine.records import is_blank, is_cut, is_filtered, last_thoughts
 
 CORRECT_KEYS = ("score", "acc", "accuracy", "exact_match")
 
@@ -33,11 +33,14 @@ class TaskTally:
     judge_unparsable: int = 0
     judge_failed: int = 0
     """Questions without any reply."""
+    judge_unread: int = 0
+    """Documents with a question that got no readable reply."""
     judge_replies: int = 0
     judge_input_tokens: int = 0
     judge_output_tokens: int = 0
     judge_reasoning_tokens: int = 0
     blank: int = 0
+    in_thought: int = 0
     filtered: int = 0
     truncated: int = 0
     lost: int = 0
@@ -49,7 +52,7 @@ class TaskTally:
 
     @property
     def answer_counts(self) -> AnswerCounts:
-        return AnswerCounts(self.answers - self.lost, self.blank, self.filtered, self.truncated)
+        return AnswerCounts(self.answers - self.lost, self.blank, self.filtered, self.truncated, self.in_thought)
 
     def add(self, record: Mapping[str, Any], score_key: str) -> None:
         self.documents += 1
@@ -64,8 +67,10 @@ class TaskTally:
                 self.output_tokens += tokens[1]
                 self.reasoning_tokens += tokens[2]
         self.documents_with_tokens += told
-        for verdict in record.get("judge", ()):
-            self._add_verdict(Verdict.from_record(verdict))
+        verdicts = [Verdict.from_record(verdict) for verdict in record.get("judge", ())]
+        for verdict in verdicts:
+            self._add_verdict(verdict)
+        self.judge_unread += has_unread(verdicts)
         self.drew += any(score.get("drew") for score in record.get("scores", ()))
         if record.get("scores"):
             self.correct += _positive_score(record["scores"][0]["metrics"], score_key)
@@ -78,7 +83,8 @@ class TaskTally:
             self.filtered += 1
         elif is_blank(answer):
             self.blank += 1
-        self.truncated += answer.get("finish_reason") == "length"
+            self.in_thought += last_thoughts(answer) is not None
+        self.truncated += is_cut(answer)
         if "model" in answer:
             self.served[answer["model"]] += 1
 

@@ -27,6 +27,7 @@ from lmms_eval.evaluation.inputs import Collected, ModelChoice, Start
 from lmms_eval.evaluation.judge import build_judge, judge_key
 from lmms_eval.evaluation.loading import load_tasks, with_files
 from lmms_eval.evaluation.pricing import tariffs_of
+from lmms_eval.filters.reasoning import THOUGHT_TAGS
 from lmms_eval.judges.providers import Judge
 from lmms_eval.models.building import BuildOptions, adapt_model, ignored_arguments
 from lmms_eval.models.legacy import LegacyAdapter
@@ -35,6 +36,7 @@ from lmms_eval.results.baseline_files import find_baseline
 from lmms_eval.tasks import Catalogue, select_tasks
 from lmms_eval.tasks.manager import selection_of
 from lmms_eval.tasks.selection import rebuilt
+from lmms_eval.utils.installed import package_version
 from lmms_eval.utils.launch import may_have_gpus
 from lmms_eval.utils.redaction import redact
 
@@ -81,6 +83,8 @@ def task_options(config: RunConfig, choice: ModelChoice) -> TaskOptions:
         process_with_media=config.process_with_media,
         predict_only=config.predict_only,
         reasoning_tags=config.reasoning_tag_pairs,
+        keeps_thoughts=not config.reasoning_tag_pairs,
+        thinking_tags=config.thinking_tag_pairs,
         data_root=str(Path(config.data_root).resolve()) if config.data_root else None,
         seed=config.seed[0] or 0,
         fewshot_seed=config.seed[3],
@@ -257,9 +261,11 @@ def run_keys(config: RunConfig, choice: ModelChoice, plans: Sequence[TaskPlan], 
         scoring={
             "tasks": fingerprints,
             "reasoning_tags": config.reasoning_tag_pairs,
+            "thought_tags": [*THOUGHT_TAGS, *config.thinking_tag_pairs],
             "predict_only": config.predict_only,
             "media": config.process_with_media,
             "judge": judge,
+            "version": package_version("lmms_eval") or "",
         },
         common={
             **questions,

@@ -184,7 +184,7 @@ def _begin(config: RunConfig, collected: Collected, folder: RunFolder, base: Pat
         )
     # A process that died after its work makes the launcher start all again: that is no new run.
     is_same = place.attempt > 0 and earlier.get("launcher") == _launcher()
-    if earlier.get("state") == "complete" and not config.resume and not is_same:
+    if earlier.get("state") == "complete" and not config.resume and not config.retry_truncated and not is_same:
         if not folder.was_abandoned:
             folder.clear()
             earlier = {}

@@ -28,8 +28,9 @@ from lmms_eval.storage.run_folder import DamagedRecord, RunFolder
 
 GIVEN = (
     "allow_blank", "allow_unsafe_code", "error_budget", "geocode_table", "geocoder", "human_scores", "judge_args",
-    "judge_base_url", "judge_model", "judge_prompts", "judge_repeats", "judge_retries", "launcher_args", "log_samples",
-    "nltk_data", "score_workers", "show_config", "use_cache", "verbosity",
+    "judge_base_url", "judge_error_budget", "judge_model", "judge_prompts", "judge_repeats", "judge_retries",
+    "launcher_args", "log_samples",
+    "nltk_data", "score_workers", "show_config", "thinking_tags", "truncation_budget", "use_cache", "verbosity",
 )  # fmt: skip
 """Options that may be given anew; all others are the recorded ones."""
 OF_ASKING = ("max_cost", "max_tokens", "processes")
@@ -57,9 +58,16 @@ class ScoredAnswers:
         answer = answer_from_record(answers[request.repeat])
         if answer.error is not None or type(answer.value) is not str:
             return None
-        usage = answer.usage[0] if answer.usage else None
+        first: dict[str, Any] = {
+            name: values[0] for name in ("usage", "thoughts", "ended_by") if (values := getattr(answer, name))
+        }
         return Response(
-            request.id, text=answer.value, finish_reason=answer.finish_reason, usage=usage, model=answer.model
+            request.id,
+            text=answer.value,
+            finish_reason=answer.finish_reason,
+            model=answer.model,
+            stops=answer.stops,
+            **first,
         )
 
     def _read(self) -> Iterator[tuple[tuple[str, int], list[Any]]]:

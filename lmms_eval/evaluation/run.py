@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace, TracebackType
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from loguru import logger
 
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.config import RunConfig, check_config, resolved_cli_args
+from lmms_eval.config.convert import truncation_budget
 from lmms_eval.config.environment import variables_without_effect
 from lmms_eval.config.rules import options_without_effect
 from lmms_eval.config.tracking import DESTINATIONS
@@ -153,7 +155,7 @@ class Run:
         if record.is_kept and not config.output_path:
             logger.info("no --output_path: answers are kept in {}", record.folder.path)
         rank = 0 if team is None else team.place.rank
-        store = opened.enter_context(closing(RunStore(record.folder.path, record.scoring_key, rank, record.images)))
+        store = opened.enter_context(closing(_open_store(record, rank)))
         if collected.asks and not config.allow_blank:
             store.forget_blank()
         reporter = open_reporter(config, record, rank, opened)
@@ -168,6 +170,7 @@ class Run:
             sampling = Sampling(RandomOrder(config.seed[0] or 0), recorded=record.early_stops)
         if rank == 0:
             _outline(config, collected, record.folder.path)
+        options = replace(options, checks_continued=collected.asks)
         options = replace(options, cache=cache, judge=judge, sampling=sampling, limits=_limits(config, collected))
         tracked = self._tracked(collected, record)
         if tracked is not None:
@@ -184,6 +187,11 @@ class Run:
         return replace(report, lines=[*report.lines, *report_lines(reporter, result, options.grace_s)])
 
 
+def _open_store(record: RunRecord, rank: int) -> RunStore:
+    began = datetime.fromisoformat(record.date).timestamp()
+    return RunStore(record.folder.path, record.scoring_key, rank, record.images, began)
+
+
 def _log_prompts(collected: Collected) -> None:
     """Log the prompt of each task's first document (``--write_out``)."""
     for plan in collected.plans:
@@ -196,10 +204,14 @@ def _engine_options(config: RunConfig, team: Team | None) -> EngineOptions:
     threads = config.media_workers or min(4, max(2, os.cpu_count() or 2))
     # What a process has taken ahead nobody else can take: beside others it holds no more than it needs.
     limits = StreamLimits(max_bytes=config.prefetch_mb << 20, threads=threads)
+    share, withholds = truncation_budget(config.truncation_budget)
     return EngineOptions(
         stream=limits if team is None else replace(limits, least_requests=1),
         aggregate=AggregateOptions(
             error_budget=config.error_budget,
+            judge_error_budget=config.judge_error_budget,
+            truncation_budget=share,
+            withholds_truncated=withholds,
             bootstrap_iters=config.bootstrap_iters,
             arguments=SimpleNamespace(**resolved_cli_args(config)),
             allow_blank=config.allow_blank,
@@ -207,6 +219,7 @@ def _engine_options(config: RunConfig, team: Team | None) -> EngineOptions:
         grace_s=config.grace_seconds(under_launcher="TORCHELASTIC_RUN_ID" in os.environ),
         score_workers=WorkerOptions("lmms_eval.tasks.scoring_worker", config.score_workers, config.verbosity),
         check_batch=config.check_batch,
+        retry_truncated=config.retry_truncated or "",
         show_progress=team is None or team.is_first,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from loguru import logger
@@ -104,13 +105,16 @@ def _paired(
         return {}
     from lmms_eval.compare.baseline import compare_baseline  # with the readers of all formats
 
+    named = str(config.baseline)
+    presets = () if Path(named).exists() else (named.partition(":")[0],)  # a text that is no file was found to be one
+    shown = baseline_display_name(named, presets)
     found = {}
     for task in result.tasks:
         file = collected.baselines.get(task.task.name)
         if file is None:
             continue
         try:
-            scores = compare_baseline(task, store, file, baseline_display_name(str(config.baseline)))
+            scores = compare_baseline(task, store, file, shown)
         except DataError as error:  # the run's own numbers do not depend on it
             logger.warning("{}: not compared with --baseline: {}", task.task.name, error)
             continue

@@ -17,6 +17,7 @@ from lmms_eval.api.request import Request, Response
 from lmms_eval.engine.fingerprints import content_fingerprint
 from lmms_eval.errors import ModelError
 from lmms_eval.storage.lines import has_checksums, records_in
+from lmms_eval.utils.plain_files import read_plain
 
 TAKE = 32
 
@@ -33,7 +34,7 @@ class RecordedJudge(Model):
     def __init__(self, path: str) -> None:
         self.path = Path(path).expanduser()
         try:
-            data = self.path.read_bytes()
+            data = read_plain(self.path)
         except OSError as error:
             raise ModelError(f"replay: cannot read the judge's replies {path}: {error.strerror or error}") from error
         self._digest = hashlib.sha256(data).hexdigest()

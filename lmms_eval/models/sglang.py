@@ -55,7 +55,14 @@ class SglangEngine(Engine):
         answer = await self._asked(job.prompt, sampling)
         facts = answer["meta_info"]
         finish = facts.get("finish_reason") or {}
-        return Answer(answer["text"], finish.get("type"), facts.get("prompt_tokens"), facts.get("completion_tokens"))
+        stop = finish.get("matched")  # of an end token its number
+        return Answer(
+            answer["text"],
+            finish.get("type"),
+            facts.get("prompt_tokens"),
+            facts.get("completion_tokens"),
+            stop if isinstance(stop, str) else None,
+        )
 
     async def score(self, prompt: Prompt, request_id: str) -> Likelihood:  # noqa: ARG002 - as above
         """Ask for the log-probabilities of the prompt's last tokens; nothing is generated."""

@@ -80,7 +80,10 @@ class VllmEngine(Engine):
         best = final.outputs[0]
         if best.finish_reason in ("abort", "error"):
             raise RuntimeError(f"the engine aborted the request ({best.finish_reason})")
-        return Answer(best.text, best.finish_reason, len(final.prompt_token_ids or ()), len(best.token_ids))
+        stop = getattr(best, "stop_reason", None)  # of an end token its number, or nothing
+        ended_by = stop if isinstance(stop, str) else None
+        tokens = len(final.prompt_token_ids or ()), len(best.token_ids)
+        return Answer(best.text, best.finish_reason, *tokens, ended_by=ended_by)
 
     async def score(self, prompt: Prompt, request_id: str) -> Likelihood:
         """Ask for the log-probabilities of the prompt; the one token that must be generated is not looked at."""

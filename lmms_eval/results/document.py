@@ -280,6 +280,7 @@ def _additions(run: RunResult, tasks: Mapping[str, TaskResult], facts: RunFacts)
                 if group.metrics
             },
         },
+        **({"data_files": files} if (files := _data_files(tasks)) else {}),
         "left_out": {group.group.name: dict(group.left_out) for group in run.groups if group.left_out},
         "state": run.state,
         **({"early_stop": stops} if (stops := _early_stops(run, tasks)) else {}),
@@ -300,6 +301,11 @@ def _additions(run: RunResult, tasks: Mapping[str, TaskResult], facts: RunFacts)
         "library_versions": versions(),
         "machine": machine(),
     }
+
+
+def _data_files(tasks: Mapping[str, TaskResult]) -> dict[str, list[str]]:
+    """Local files that each task's documents were read from."""
+    return {name: list(result.task.data_files) for name, result in tasks.items() if result.task.data_files}
 
 
 def _intervals(metrics: Sequence[MetricResult]) -> dict[str, Any]:
@@ -327,6 +333,8 @@ def _outcome(outcome: TaskOutcome, metrics: Sequence[MetricResult]) -> dict[str,
         "answers": outcome.answers.total,
         **outcome.answers.as_dict(),
         "shares": outcome.answers.shares(),
+        "judge_unread": outcome.judge_unread,
+        "over_truncation_budget": outcome.over_truncation_budget,
     }
     partial = {
         f"{metric.metric},{metric.filter}": {
@@ -339,6 +347,9 @@ def _outcome(outcome: TaskOutcome, metrics: Sequence[MetricResult]) -> dict[str,
         if metric.value is None and metric.withheld_reason
     }
     entry["n"] = {f"{metric.metric},{metric.filter}": metric.n for metric in metrics}
+    truncation = {f"{one.metric},{one.filter}": asdict(one.truncation) for one in metrics if one.truncation is not None}
+    if truncation:
+        entry["truncation"] = truncation
     undrawn = {f"{one.metric},{one.filter}": asdict(one.undrawn) for one in metrics if one.undrawn is not None}
     if undrawn:
         entry["undrawn"] = undrawn

@@ -186,6 +186,9 @@ def _task_notes(result: TaskResult) -> list[str]:
         lines.append(
             f"{name}: of {outcome.answers.total} answers {said}{_HINT_BLANK if outcome.answers.are_none else ''}"
         )
+    lines += [line for metric in result.metrics if (line := _truncation(name, metric))]
+    if outcome.over_truncation_budget:
+        lines.append(f"{name}: --retry_truncated N asks only the truncated answers again, with N tokens")
     tally = result.tally
     if tally.drew:
         lines.append(
@@ -215,6 +218,18 @@ def _task_notes(result: TaskResult) -> list[str]:
                 f"partial value over {metric.n} documents, not a score: {number}{around}"
             )
     return lines
+
+
+def _truncation(task: str, metric: MetricResult) -> str:
+    """Say what completed and truncated answers give apart; empty without truncated ones."""
+    if (found := metric.truncation) is None:
+        return ""
+    parts = [f"{part.value:.4f} over {part.n} {kind}" for kind, part in (
+        ("completed", found.completed), ("truncated", found.truncated)) if part is not None]  # fmt: skip
+    bounds = ""
+    if found.low is not None and found.high is not None:
+        bounds = f"; between {found.low:.4f} and {found.high:.4f}, whatever the truncated ones would have scored"
+    return f"{task}: {metric.metric} is {', '.join(parts)} documents{bounds}"
 
 
 def _sub_scores(task: str, metric: MetricResult) -> list[str]:

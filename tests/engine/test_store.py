@@ -196,7 +196,12 @@ def reply(number: int, text: str = "", finish: str = "stop", task: str = "t") ->
 
 
 def test_a_task_of_blank_answers_alone_is_asked_again(tmp_path: Path) -> None:
-    blank = [reply(0), reply(1, " \n"), reply(2, "I cannot", "content_filter"), Response("t/3/0/0/0", rounds=("", " "))]
+    blank = [
+        reply(0),
+        reply(1, " \n\u200b\u2800"),
+        reply(2, "I cannot", "content_filter"),
+        Response("t/3/0/0/0", rounds=("", " ")),
+    ]
     records = values_of(FakeTask(4, "t"), "acc", [0.0] * 4)
     filled(tmp_path, *blank, reply(0, "said", task="other"), reply(1, task="other"), records=records)
     store = reopened(tmp_path)

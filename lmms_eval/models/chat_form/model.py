@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lmms_eval.api.model import Model, RequestStream
-from lmms_eval.api.request import Request, Response, ResponseError
+from lmms_eval.api.request import Request, Response, ResponseError, Usage
 from lmms_eval.models.chat_form.form import ChatForm, Prompt
+from lmms_eval.models.chat_form.watching import Generated, Watch, watched
 from lmms_eval.models.hf.answering import seeded
 from lmms_eval.models.hf.batching import Failed, HalvingRunner, RefusedError, Shape, pick_batch
 from lmms_eval.models.hf.settings import Settings, read_settings
-from lmms_eval.models.hf.stopping import cut_at
+from lmms_eval.models.thoughts import Reading, TagTokens
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,6 +47,7 @@ class ChatModel(Model):
 
         self.form = form
         self.concurrency = self._rows = rows
+        self._tags = TagTokens(form.tokenizer)
         self._generation_names = frozenset(GenerationConfig().to_dict())
         self._runner: HalvingRunner[Job, Response] = HalvingRunner(self._answer, self._release)
 
@@ -104,20 +106,45 @@ class ChatModel(Model):
 
     def _answer(self, jobs: Sequence[Job]) -> list[Response]:
         settings, prompts = jobs[0].settings, [job.prompt for job in jobs]
-        if settings.sampled:
-            with seeded(jobs[0].request.seed, self.device):
+        with watched(self.form.model) as watch:
+            if settings.sampled:
+                with seeded(jobs[0].request.seed, self.device):
+                    answers = self.form.ask(prompts, settings.arguments)
+            else:
                 answers = self.form.ask(prompts, settings.arguments)
-        else:
-            answers = self.form.ask(prompts, settings.arguments)
+        rows = watch.rows(len(jobs), settings.arguments["max_new_tokens"])
         shared = tuple(job.request.id for job in jobs) if len(jobs) > 1 else ()
-        responses = []
-        for job, text in zip(jobs, answers, strict=True):
-            if not isinstance(text, str):
-                raise RefusedError(f"chat gave a {type(text).__name__}, not a text", "malformed")
-            cut = cut_at(text, settings.until)
-            ending = "stop" if cut != text else None  # chat tells no reason
-            responses.append(Response(job.request.id, text=cut, finish_reason=ending, batch=shared))
-        return responses
+        return [
+            replace(self._response(job, text, row, self._prompt_end(watch, number)), batch=shared)
+            for number, (job, text, row) in enumerate(zip(jobs, answers, rows, strict=True))
+        ]
+
+    def _response(self, job: Job, text: Any, row: Generated | None, prompt_end: str) -> Response:
+        """Read an answer; ``row`` are its tokens, where they are known."""
+        if not isinstance(text, str):
+            raise RefusedError(f"chat gave a {type(text).__name__}, not a text", "malformed")
+        reading = Reading.of(job.request, prompt_end, job.settings.until)
+        if row is not None and self._tags.has_tags(row.ids, reading.pairs):
+            written = self._tags.read(row.ids, reading, skip_special_tokens=True)  # ``chat`` has left the tags out
+        else:
+            written = reading.read(text)
+        tokens = None if row is None else row.tokens
+        reasoning = self._tags.count(written, tokens)
+        known = None if row is None else "stop" if row.is_ended else "length"
+        return Response(
+            job.request.id,
+            text=written.text,
+            finish_reason="stop" if written.ended_by else known,
+            usage=None if tokens is None and reasoning is None else Usage(None, tokens, reasoning),
+            thoughts=written.thoughts,
+            ended_by=written.ended_by,
+        )
+
+    def _prompt_end(self, watch: Watch, row: int) -> str:
+        if row >= len(watch.prompt_ends):
+            return ""
+        text: str = self.form.tokenizer.decode(watch.prompt_ends[row], skip_special_tokens=False)
+        return text
 
     def _shrink(self, batch: Sequence[Job]) -> None:
         """A batch did not fit: later ones stay below its size."""

@@ -66,7 +66,7 @@ class SoundEncoder(Encoder):
         inputs: dict[str, Any] = {**batch, **self._spoken}
         if is_long:
             inputs["return_timestamps"] = True
-        return Encoded(inputs, (None,) * len(jobs), 0, max_new_tokens=self._max_new_tokens)
+        return Encoded(inputs, (None,) * len(jobs), 0, max_new_tokens=self._max_new_tokens, in_pieces=is_long)
 
 
 class Whisper(HuggingFace):

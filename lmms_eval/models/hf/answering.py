@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval.api.request import Response, Usage
 from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.hf.encode import Encoded, to_device
-from lmms_eval.models.hf.stopping import StopOnText, cut_at, find_ending
+from lmms_eval.models.hf.stopping import StopOnText, find_ending
+from lmms_eval.models.thoughts import Reading, TagTokens
 
 if TYPE_CHECKING:
     from lmms_eval.models.hf.jobs import Job
@@ -42,7 +43,7 @@ class Answerer:
         self._encode = encode
         self._generation = generation
         # Fast tokenizers must not be used by two threads at once, and others encode while this one decodes.
-        self._tokenizer = copy.deepcopy(loaded.tokenizer)
+        self._tags = TagTokens(copy.deepcopy(loaded.tokenizer))
         config = loaded.model.config  # of InstructBLIP and BLIP-2 only the text part says so
         self._is_encoder_decoder = bool(config.is_encoder_decoder or config.get_text_config().is_encoder_decoder)
         end = loaded.model.generation_config.eos_token_id
@@ -57,27 +58,29 @@ class Answerer:
 
     def _write(self, jobs: Sequence[Job], settings: Settings) -> list[Response]:
         encoded = self._encode(jobs)
-        stopper = self._stopper(settings, encoded)
+        readings = [Reading.of(job.request, job.prepared.text, settings.until) for job in jobs]
+        stopper = self._stopper(settings, encoded, readings)
         output = self._sample(jobs[0].request.seed, encoded, settings, [stopper] if stopper else [])
         start = self._starts_a_decoder(output) if self._is_encoder_decoder else encoded.width
         limit = min(settings.arguments["max_new_tokens"], encoded.max_new_tokens or MAX_TOKENS)
         may_differ = settings.sampled or self._loaded.dtype != "float32"
         shared = tuple(job.request.id for job in jobs) if len(jobs) > 1 and may_differ else ()
         responses = []
-        for row, job in enumerate(jobs):
+        for row, (job, reading) in enumerate(zip(jobs, readings, strict=True)):
             stopped_at = stopper.stopped_at.get(row) if stopper else None
             ending = find_ending(self._answer_ids(output[row, start:].tolist()), self._end_ids, stopped_at)
             ended = ending.ended or (self._is_encoder_decoder and ending.generated < limit)
-            text: str = self._tokenizer.decode(
-                ending.ids, skip_special_tokens=settings.skip_special_tokens, clean_up_tokenization_spaces=False
-            )
-            cut = cut_at(text, settings.until)
+            cut_off = None if encoded.in_pieces else "length"
+            written = self._tags.read(ending.ids, reading, settings.skip_special_tokens)
+            reasoning = self._tags.count(written, ending.generated)
             response = Response(
                 job.request.id,
-                text=cut,
-                finish_reason="stop" if ended or cut != text else "length",
-                usage=Usage(encoded.lengths[row], ending.generated),
+                text=written.text,
+                finish_reason="stop" if ended or written.ended_by else cut_off,
+                usage=Usage(encoded.lengths[row], ending.generated, reasoning),
                 batch=shared,
+                thoughts=written.thoughts,
+                ended_by=written.ended_by,
             )
             responses.append(response)
         return responses
@@ -96,12 +99,12 @@ class Answerer:
             ids.pop()
         return ids
 
-    def _stopper(self, settings: Settings, encoded: Encoded) -> StopOnText | None:
+    def _stopper(self, settings: Settings, encoded: Encoded, readings: Sequence[Reading]) -> StopOnText | None:
         """With beams a row is no longer one answer: then stop strings are cut afterwards only."""
         beams = settings.arguments.get("num_beams") or self._loaded.model.generation_config.num_beams or 1
         if not settings.until or beams > 1 or self._is_encoder_decoder:
             return None
-        return StopOnText(self._tokenizer, settings.until, encoded.width, settings.skip_special_tokens)
+        return StopOnText(self._tags, readings, encoded.width, settings.skip_special_tokens)
 
     def _sample(self, seed: int, encoded: Encoded, settings: Settings, criteria: list[StopOnText]) -> Any:
         from transformers import StoppingCriteriaList

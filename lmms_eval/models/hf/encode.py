@@ -29,6 +29,9 @@ class Encoded:
     """For likelihoods: tokens of each row's continuation, at the end of the row."""
     max_new_tokens: int | None = None
     """The model cannot write more than this."""
+    in_pieces: bool = False
+    """The answer is written piece by piece, each with a limit of its own: its length does not tell whether one was
+    cut off."""
 
 
 class Encoder:

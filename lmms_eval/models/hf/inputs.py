@@ -55,6 +55,8 @@ class Prepared:
     """It shares no batch."""
     has_template: bool = False
     """It ends with the generation prompt of a chat template."""
+    is_plain: bool = False
+    """It is a text to be completed: no chat template made it."""
     error: ResponseError | None = None
 
     @property
@@ -139,7 +141,8 @@ class InputBuilder:
             messages = [leading, *messages[has_system:]]
         prefilled = bool(messages) and messages[-1]["role"] == "assistant"
         if self.chat_template == NO_TEMPLATE:
-            return self.finish(plain_context(messages, self._marks), media.images, media.audios)
+            text = plain_context(messages, self._marks)
+            return replace(self.finish(text, media.images, media.audios), is_plain=True)
         prompted = self._options.add_generation_prompt and not prefilled
         text = self.template_text(messages, prefilled)
         return replace(self.finish(text, media.images, media.audios), has_template=prompted)

@@ -165,7 +165,8 @@ class HuggingFace(Model):
         if request.kind == "loglikelihood":
             return Job(request, prepared, None)
         try:
-            return Job(request, prepared, read_settings(request.generation, self._generation_names))
+            generation = request.generation_after(has_template=not prepared.is_plain)
+            return Job(request, prepared, read_settings(generation, self._generation_names))
         except (TypeError, ValueError) as error:
             return Response.failure(request.id, "bad_request", f"generation options: {error}")
 

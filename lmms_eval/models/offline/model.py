@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import copy
 import os
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, contextmanager
@@ -25,6 +26,7 @@ from lmms_eval.models.openai.errors import shorten
 from lmms_eval.models.plain_context import NO_TEMPLATE
 from lmms_eval.models.remote.arguments import first_names
 from lmms_eval.models.remote.generation import Wanted, read_generation
+from lmms_eval.models.thoughts import Pairs, Reading, TagTokens, Written
 from lmms_eval.utils.launch import VISIBLE, own_gpus, visible_gpus, without_launcher
 
 SERVER_EXTRAS = ("mm_processor_kwargs", "chat_template_kwargs")
@@ -49,6 +51,8 @@ class Answer:
     finish_reason: str | None
     input_tokens: int | None
     output_tokens: int | None
+    ended_by: str | None = None
+    """The stop string that ended it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,13 @@ class Job:
 
     prompt: Prompt
     wanted: Wanted
+    reading: Reading
+    shows_special_tokens: bool = False
+    """They are asked for so that tags of thoughts are seen, and are none of the answer."""
+
+    def without_stops(self) -> Job:
+        """The same request, to be ended by the model alone."""
+        return replace(self, wanted=replace(self.wanted, stops=()))
 
 
 class Engine(abc.ABC):
@@ -106,6 +117,8 @@ class OfflineModel(Model):
         self._guard = Guard.of_new_processes(before)
         self._loop = EngineLoop()
         self._builder = PromptBuilder(settings, kind.decodes_videos)
+        self._tags = TagTokens(copy.deepcopy(self._builder.tokenizer))  # prompts are encoded in other threads
+        self._has_thought = False
         self._ignored: set[str] = set()
 
     def prepare(self, request: Request) -> Request:
@@ -123,8 +136,13 @@ class OfflineModel(Model):
             return request.with_payload(error, 0)
         if scored is not None:
             return request.with_payload(prompt, prompt.nbytes)
-        wanted = read_generation(request.generation, request.seed, self._settings.max_new_tokens, pin_seed=True)
-        return request.with_payload(Job(prompt, wanted), prompt.nbytes)
+        generation = request.generation_after(has_template=not self._builder.is_plain)
+        wanted = read_generation(generation, request.seed, self._settings.max_new_tokens, pin_seed=True)
+        reading = Reading.of(request, prompt.ending, wanted.stops)
+        shown = bool(self._tags.of(reading.pairs)) and bool(wanted.others.get("skip_special_tokens", True))
+        if shown:
+            wanted = replace(wanted, others={**wanted.others, "skip_special_tokens": False})
+        return request.with_payload(Job(prompt, wanted, reading, shown), prompt.nbytes)
 
     async def respond(self, stream: RequestStream) -> AsyncIterator[Response]:
         """Answer requests as they come; a request that the engine refuses is a failed response."""
@@ -153,13 +171,7 @@ class OfflineModel(Model):
                 )
             else:
                 self._ignored.update(payload.wanted.pick(self._engine.options)[1])
-                answer = await self._loop.call(self._engine.generate(payload, request.id))
-                response = Response(
-                    request.id,
-                    text=answer.text,
-                    finish_reason=answer.finish_reason,
-                    usage=Usage(answer.input_tokens, answer.output_tokens),
-                )
+                response = await self._generated(request, payload)
         except self._engine.deaths as error:
             raise EngineDiedError(
                 f"{self._engine.name} died: {_reason(error)}; what it answered is kept: mend the cause (its own "
@@ -168,6 +180,51 @@ class OfflineModel(Model):
         except self._engine.refusals as error:
             return Response.failure(request.id, _kind(error), f"{self._engine.name}: {_reason(error)}")
         return replace(response, latency=perf_counter() - started)
+
+    async def _generated(self, request: Request, job: Job) -> Response:
+        """Answer a request, by itself or up to a stop string behind the thoughts.
+
+        An engine looks for stop strings in the thoughts too. So it gets none where the model may think; if it turns out
+        to have stopped a model in or right behind its thoughts, it is asked again without. Either way gives one answer.
+        """
+        stops_here = self._may_think(job)
+        asked = job.without_stops() if stops_here else job
+        answer = await self._loop.call(self._engine.generate(asked, request.id))
+        written = self._read(answer, job)
+        if written.reasoning and not stops_here:
+            self._has_thought = True
+            if job.wanted.stops and answer.finish_reason == "stop" and not written.answer.strip():
+                answer = await self._loop.call(self._engine.generate(job.without_stops(), f"{request.id}/again"))
+                written = self._read(answer, job)
+        ended_by = (written.ended_by or answer.ended_by or "") if job.wanted.stops else None
+        return Response(
+            request.id,
+            text=written.text,
+            finish_reason="stop" if written.ended_by else answer.finish_reason,
+            usage=Usage(answer.input_tokens, answer.output_tokens, self._tags.count(written, answer.output_tokens)),
+            thoughts=written.thoughts,
+            ended_by=ended_by,
+        )
+
+    def _read(self, answer: Answer, job: Job) -> Written:
+        if job.shows_special_tokens:
+            return self._tags.read_text(answer.text, job.reading)
+        return job.reading.read(answer.text)
+
+    def _may_think(self, job: Job) -> bool:
+        """Tell whether the model is likely to think about this prompt.
+
+        A plain text is completed by whatever follows it: there, only what the prompt opens is known.
+        """
+        if job.reading.is_opened or self._builder.is_plain:
+            return job.reading.is_opened
+        return self._has_thought or self._knows_tags(job.reading.pairs)
+
+    def _knows_tags(self, pairs: Pairs) -> bool:
+        """The chat template or the vocabulary has a tag of thoughts."""
+        tags = {tag for pair in pairs for tag in pair}
+        added = getattr(self._builder.tokenizer, "added_tokens_encoder", {})
+        return bool(self._tags.of(pairs)) or any(tag in added or tag in self._builder.template_text for tag in tags)
 
     def identity(self) -> Mapping[str, Any]:
         """Model, prompt and every argument, the run-only ones apart."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,6 +23,8 @@ from lmms_eval.models.plain_context import NO_TEMPLATE, plain_context
 from lmms_eval.models.remote.media import bounds_of
 
 TOKEN_BYTES = 8
+_ENDING = 64
+"""Characters; an opening tag and the white space behind it have room in them."""
 _PROBE = "a text that no template holds"
 
 
@@ -38,6 +41,8 @@ class Prompt:
     """``lmms_eval.media.audio.Audio``."""
     continuation: int = 0
     """For likelihoods: tokens of the continuation, the last ones of ``token_ids``."""
+    ending: str = ""
+    """The last characters of its text: they may open a thought."""
 
     @property
     def nbytes(self) -> int:
@@ -64,7 +69,7 @@ class PromptBuilder:
         self._frames = settings.frames
         self._template = read_template(settings.chat_template)
         self.is_plain = self._template == NO_TEMPLATE
-        self._tokenizer, self._renderer = _load(settings, self._template)
+        self.tokenizer, self._renderer = _load(settings, self._template)
         self._takes_parts = not self.is_plain and self._renders_parts()
         self._takes_videos = self._takes_parts and self._renders_videos()
 
@@ -72,6 +77,14 @@ class PromptBuilder:
         """Tell whether the prompt of a conversation ends with the generation prompt of a chat template."""
         is_begun = bool(messages.messages) and messages.messages[-1].role == "assistant"
         return not self.is_plain and self._settings.add_generation_prompt and not is_begun
+
+    @functools.cached_property
+    def template_text(self) -> str:
+        """The chat template; empty without one."""
+        if self.is_plain:
+            return ""
+        own = self._template or getattr(self._renderer, "chat_template", None) or ""
+        return own if isinstance(own, str) else "\n".join(map(str, dict(own).values()))
 
     def build(self, messages: ChatMessages, continuation: str | None = None) -> Prompt:
         """Render a conversation; with ``continuation``, that text follows where the answer would begin.
@@ -89,13 +102,13 @@ class PromptBuilder:
         turns = [{"role": message.role, "content": self._content(message, prompt)} for message in told]
         text = plain_context(turns, {}) if self.is_plain else self._rendered(turns)
         # A template writes what marks the beginning: the tokenizer must not do so again.
-        bos = self._tokenizer.bos_token
+        bos = self.tokenizer.bos_token
         is_marked = not self.is_plain or bool(bos and text.startswith(bos))
-        tokens = self._tokenizer.encode(text + (continuation or ""), add_special_tokens=not is_marked)
+        tokens = self.tokenizer.encode(text + (continuation or ""), add_special_tokens=not is_marked)
         if continuation is None:
-            return replace(prompt, token_ids=tokens)
+            return replace(prompt, token_ids=tokens, ending=text[-_ENDING:])
         # Counted as ``hf`` counts: the tokens by which the whole is longer than the prompt alone.
-        added = len(tokens) - len(self._tokenizer.encode(text, add_special_tokens=not is_marked))
+        added = len(tokens) - len(self.tokenizer.encode(text, add_special_tokens=not is_marked))
         if added < 1:
             raise RefusedError(f"the continuation {continuation!r} adds no token to the prompt")
         return replace(prompt, token_ids=tokens, continuation=added)

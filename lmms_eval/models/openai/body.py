@@ -104,15 +104,16 @@ class BodyBuilder:
 
     def _generation_fields(self, request: Request) -> dict[str, Any]:
         """Translate the generation options; those of requests that do not sample are the same for a whole task."""
+        generation = request.generation_after(has_template=not self._is_plain)
         try:
-            key = orjson.dumps(request.generation)
+            key = orjson.dumps(generation)
         except TypeError:  # options that JSON does not have
             key = b""
         known = self._known.get(key)
         if known is not None:
             return known
         translate = map_responses_generation if self.dialect.is_responses else map_generation
-        mapped = translate(request.generation, request.seed, self.dialect)
+        mapped = translate(generation, request.seed, self.dialect)
         if mapped.ignored:
             with self._lock:
                 self._ignored.update(mapped.ignored)

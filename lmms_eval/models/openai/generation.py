@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lmms_eval.api.task import LENGTHS
+
 MAX_STOPS = 4
 """Stop strings that the protocol takes."""
 SEED_MASK = 0x7FFF_FFFF
@@ -14,8 +16,6 @@ STANDARD = frozenset({"presence_penalty", "frequency_penalty", "logit_bias", "re
 """Sent under their own names to every server."""
 OPEN_SERVERS = frozenset({"top_k", "min_p", "repetition_penalty", "min_tokens", "skip_special_tokens"})
 """Known to vLLM, SGLang and the like; the public API refuses them."""
-LENGTHS = ("max_new_tokens", "max_tokens", "max_completion_tokens")
-"""Names of the length, the first one given counts."""
 READ = frozenset({*LENGTHS, "temperature", "top_p", "do_sample", "until", "stop", "seed", "extra_body"})
 """Handled one by one in ``map_generation``."""
 WITHOUT_MEANING = frozenset({"num_beams", "use_cache", "n", "num_return_sequences", "max_agentic_steps", "visual_cot"})

@@ -17,6 +17,10 @@ from lmms_eval.errors import MediaError
 from lmms_eval.models.likelihood import Likelihood
 from lmms_eval.models.openai.errors import AttemptError, error_in_body, shorten
 
+TRUNCATED = frozenset({"length", "max_tokens", "max_output_tokens", "max_length", "model_length"})
+"""Words of servers for an answer that the limit of tokens ended, in lower case."""
+BROKEN_OFF = frozenset({"error", "abort", "aborted", "cancelled", "canceled", "failed"})
+"""Words of servers for an answer that is not whole, in lower case."""
 PICTURE_TYPES = ("image_url", "output_image")
 """Parts of a message that hold a picture as data URL in ``image_url``."""
 
@@ -134,10 +138,7 @@ def read_completion(body: Any, raw: bytes, url: str) -> Reply:
         raise _malformed(url, "no choices")
     choice = next((choice for choice in choices if choice.get("index") == 0), choices[0])
     message = choice.get("message")
-    finish = choice.get("finish_reason")
-    finish = finish if isinstance(finish, str) else None
-    if finish == "error":
-        raise AttemptError("server_error", f"{url} ended its answer with an error: {_reason(choice)}")
+    finish = read_finish(choice, url)
     if not isinstance(message, dict):
         raise _malformed(url, "a choice without message")
     ended = _Ended(
@@ -154,10 +155,24 @@ def served_model(body: Mapping[str, Any]) -> str | None:
     return name if isinstance(name, str) and name else None
 
 
-def _reason(choice: Mapping[str, Any]) -> str:
-    error = choice.get("error")
-    message = error.get("message") if isinstance(error, Mapping) else error
-    return shorten(str(message)) if message else "finish_reason is error, and no reason is given"
+def read_finish(choice: Mapping[str, Any], url: str) -> str | None:
+    """Read why a choice ended, in the protocol's words: ``stop``, ``length``, ... ``None`` if the server does not say.
+
+    Raises:
+        AttemptError: the server broke the answer off; whatever text came with it is no answer.
+    """
+    error, given = choice.get("error"), choice.get("finish_reason")
+    finish = given if isinstance(given, str) else None
+    word = (finish or "").lower()
+    if isinstance(error, Mapping) and error.get("code", error.get("status")) is not None:
+        raise error_in_body(choice, orjson.dumps({"error": error}), url)
+    if error or word in BROKEN_OFF:
+        message = error.get("message") if isinstance(error, Mapping) else error
+        reason = shorten(str(message)) if message else f"finish_reason is {word or 'not given'}, and no reason is given"
+        raise AttemptError("server_error", f"{url} ended its answer with an error: {reason}")
+    if word in TRUNCATED:
+        return "length"
+    return word if word in ("stop", "content_filter") else finish
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,11 +272,7 @@ def read_tokens(value: Any, inputs: str, outputs: str) -> Usage | None:
         return None
     details = value.get(f"{outputs}_details")
     reasoning = details.get("reasoning_tokens") if isinstance(details, dict) else None
-    return Usage(_count(value.get(inputs)), _count(value.get(outputs)), _count(reasoning))
-
-
-def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    return Usage(value.get(inputs), value.get(outputs), reasoning)
 
 
 def _malformed(url: str, what: str) -> AttemptError:

@@ -8,9 +8,10 @@ from typing import Any
 import orjson
 
 from lmms_eval.api.request import ErrorKind, Part
+from lmms_eval.api.task import LENGTHS
 from lmms_eval.errors import MediaError
 from lmms_eval.models.openai.errors import AttemptError, error_in_body, shorten
-from lmms_eval.models.openai.generation import LENGTHS, READ, WITHOUT_MEANING, Dialect, Mapped, sampling_fields
+from lmms_eval.models.openai.generation import READ, WITHOUT_MEANING, Dialect, Mapped, sampling_fields
 from lmms_eval.models.openai.reply import Reply, decode_body, picture_of_base64, read_tokens, served_model
 
 _SAME = ("temperature", "top_p")

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lmms_eval.models.openai.generation import LENGTHS, READ, WITHOUT_MEANING, sampling_fields, stop_strings
+from lmms_eval.api.task import LENGTHS
+from lmms_eval.models.openai.generation import READ, WITHOUT_MEANING, sampling_fields, stop_strings
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,12 @@ from typing import Any
 
 from lmms_eval.api.request import task_of
 from lmms_eval.engine.order import place_in
+from lmms_eval.engine.records import written_response
 from lmms_eval.errors import DataError, JournalError
 from lmms_eval.results.run_reader.document import part_of
 from lmms_eval.results.run_reader.json_lines import JsonLine
 from lmms_eval.results.run_reader.tails import JournalTails, TailRecord
-from lmms_eval.results.samples import record_rows
+from lmms_eval.results.samples import record_rows, thoughts_of
 from lmms_eval.storage.lines import LineReader
 
 JOURNALS = "scores-*.jsonl"
@@ -236,7 +237,7 @@ class UnscoredSamples:
         """Read the row at a place. Raises ``DataError``."""
         begin = self._ends[place - 1] if place else 0
         records = [self._records.at(number) for number in range(begin, self._ends[place])]
-        said = [record.get("text", record.get("rounds", record.get("loglikelihood"))) for record in records]
+        said = [written_response(record) for record in records]
         keys = ("input_tokens", "output_tokens", "reasoning_tokens")
         row = {
             "doc_id": self._doc_ids[place],
@@ -246,6 +247,7 @@ class UnscoredSamples:
             "token_counts": [dict(zip(keys, record.get("usage", ()), strict=False)) or None for record in records],
             "request_id": records[0]["id"].rsplit("/", 3)[0],
         }
+        row |= thoughts_of(records)
         for key, name in (("finish_reason", "finish_reason"), ("latency", "elapsed")):
             values = [record.get(key) for record in records]
             if any(value is not None for value in values):

@@ -60,6 +60,20 @@ class PartialValue(TypedDict):
 
 
 @with_config(DESCRIBED)
+class Truncation(TypedDict):
+    """A number apart for documents with completed and with truncated answers."""
+
+    completed: SubScore | None
+    """Of documents whose answers were completed; null: there are none."""
+    truncated: SubScore
+    """Of documents with an answer that the limit of tokens ended."""
+    low: float | None
+    """The number if all truncated documents scored the least of the metric's range; null: no finite range."""
+    high: float | None
+    """The number if they scored the most."""
+
+
+@with_config(DESCRIBED)
 class Outcome(TypedDict):
     """Counts of documents: ``requested`` = ``scored`` + ``unscored`` + ``failed`` + ``not_asked``."""
 
@@ -87,8 +101,16 @@ class Outcome(TypedDict):
     """Answers that a content filter ended."""
     truncated: int
     """Answers that the limit of tokens ended."""
+    in_thought: NotRequired[int]
+    """Blank answers that are thoughts alone."""
     shares: dict[str, float]
-    """Of blank, filtered and truncated ones in the answers."""
+    """Of these counts in the answers."""
+    judge_unread: NotRequired[int]
+    """Documents with a question to the judge that got no readable reply; absent in results of earlier versions."""
+    over_truncation_budget: NotRequired[bool]
+    """More answers are truncated than ``--truncation_budget`` allows."""
+    truncation: NotRequired[dict[str, Truncation]]
+    """Completed and truncated answers apart, by ``METRIC,FILTER``, if some are truncated."""
     n: dict[str, int]
     """Documents that emitted the metric, by ``METRIC,FILTER``."""
     partial: dict[str, PartialValue]
@@ -183,6 +205,8 @@ class ResultsDocument(_Hyphened):
     """Empty where no back end told any tokens."""
     efficiency: NotRequired[Efficiency]
     """Tokens spent, by task and over all."""
+    data_files: NotRequired[dict[str, list[str]]]
+    """Of each task: the local files that its documents were read from."""
     task_hashes: dict[str, str]
     """Of each task: hash over its samples."""
     model_source: str

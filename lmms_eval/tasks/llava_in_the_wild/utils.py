@@ -52,8 +52,8 @@ def _context(doc: Doc) -> str:
 
 
 def _scores(reply: str) -> list[float] | None:
-    """Read the first two numbers of the first line; ``None`` where there are fewer."""
-    first, _, _ = reply.partition("\n")
+    """Read the first two numbers of the stripped reply's first line; ``None`` where there are fewer."""
+    first, _, _ = reply.strip().partition("\n")
     found = _NUMBER.findall(first.replace(",", " ").replace(";", " "))
     return [float(found[0]), float(found[1])] if len(found) > 1 else None
 
@@ -71,7 +71,7 @@ def process_results(
         return dict.fromkeys([f"{_METRIC}{kind}" for kind in ("all", *KINDS)], reply)
     row = {
         "question": doc["question"], "ans1": doc["gpt_answer"], "ans2": results[0], "context": _context(doc),
-        "category": f"llava_bench_{doc['category']}", "review": reply,
+        "category": f"llava_bench_{doc['category']}", "review": reply.strip(),
         "scores": _scores(reply) or FAILED, "eval_model": verdicts["review"].model,
         "content": _content(doc, results[0], lmms_eval_specific_kwargs),
     }  # fmt: skip

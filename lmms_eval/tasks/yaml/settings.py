@@ -76,24 +76,38 @@ def target_kwargs(stated: Mapping[str, Any] | None, options: TaskOptions) -> Any
 def generation_options(config: TaskConfig, options: TaskOptions) -> dict[str, Any]:
     """The task's options, those for this model over them, those of the command line over all.
 
+    The few-shot delimiter is none of them: it is a stop of plain completion alone (``implied_stop``).
+
     Raises:
         TaskError: a misspelt option, or a value of a wrong kind.
     """
     if config.output_type not in GENERATING:
         return {}
     if config.generation_kwargs is None:
-        made: dict[str, Any] = {"until": [config.fewshot_delimiter], "do_sample": False}
+        made: dict[str, Any] = {"do_sample": False}
     else:
         made = dict(config.generation_kwargs)
     specific = config.model_specific_generation_kwargs or {}
     own = _of_model(specific, options)
     made.update(own if own is not None else specific.get("default") or {})
     made.update(options.gen_kwargs)
-    made.setdefault("until", [config.fewshot_delimiter])
     check_generation(made, f"task {config.task}")
     if made.get("temperature") is not None:
         made["temperature"] = float(made["temperature"])
     return made
+
+
+def implied_stop(config: TaskConfig, generation: Mapping[str, Any]) -> str:
+    """Return the few-shot delimiter if no ``until`` is among a task's generation options, else an empty text."""
+    return "" if "until" in generation or config.output_type not in GENERATING else config.fewshot_delimiter
+
+
+def recorded_generation(config: TaskConfig, generation: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the options as the family records them: with the implied stop as ``until``, and none for likelihoods."""
+    if config.output_type not in GENERATING:
+        return None
+    stop = implied_stop(config, generation)
+    return {**generation, "until": [stop]} if stop else dict(generation)
 
 
 def shots(config: TaskConfig, options: TaskOptions) -> int:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmms_eval.api.request import Usage
+from lmms_eval.models.openai.completions import parse_completion
 from lmms_eval.models.openai.errors import AttemptError
 from lmms_eval.models.openai.reply import Reply, cut_at, parse_reply
 
@@ -112,6 +113,34 @@ def test_an_answer_that_ended_with_an_error_is_none() -> None:
     with pytest.raises(AttemptError, match="no memory") as raised:
         parse_reply(orjson.dumps({"choices": [choice]}), "u")
     assert (raised.value.kind, raised.value.retry) == ("server_error", True)
+
+
+@pytest.mark.parametrize(
+    ("choice", "kind"),
+    [
+        ({"finish_reason": "abort"}, "server_error"),
+        ({"finish_reason": "ABORT"}, "server_error"),
+        ({"finish_reason": None, "error": "out of blocks"}, "server_error"),
+        ({"finish_reason": "stop", "error": {"message": "half"}}, "server_error"),
+        ({"finish_reason": "stop", "error": {"code": 429, "message": "slow down"}}, "rate_limit"),
+        ({"finish_reason": "stop", "error": {"code": "400", "message": "no"}}, "bad_request"),
+    ],
+)
+def test_an_answer_that_was_broken_off_is_a_failure(choice: dict[str, Any], kind: str) -> None:
+    for content in ({"message": {"content": "half"}}, {"text": "half"}):
+        parse = parse_reply if "message" in content else parse_completion
+        with pytest.raises(AttemptError) as raised:
+            parse(orjson.dumps({"choices": [{**content, **choice}]}), "u")
+        assert raised.value.kind == kind
+
+
+@pytest.mark.parametrize("word", ["length", "LENGTH", "max_tokens", "MAX_TOKENS", "max_output_tokens", "model_length"])
+def test_every_word_for_the_limit_of_tokens_is_length(word: str) -> None:
+    assert parse_reply(reply_bytes({"content": "x"}, finish=word), "u").finish_reason == "length"
+    assert (
+        parse_completion(orjson.dumps({"choices": [{"text": "x", "finish_reason": word}]}), "u").finish_reason
+        == "length"
+    )
 
 
 def test_the_model_that_was_served() -> None:

@@ -473,4 +473,6 @@ def judge(vector: Vector) -> Verdict:
         return pending(f"no task {record['task']}")
     if _uses_langdetect(record) and importlib.util.find_spec("langdetect") is None:
         return pending("langdetect is not installed")
+    if record["task"].startswith("librispeech") and importlib.util.find_spec("whisper_normalizer") is None:
+        return pending("whisper-normalizer is not installed")
     return COMPARE[record["kind"]](record)

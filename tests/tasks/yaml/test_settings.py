@@ -9,6 +9,8 @@ from lmms_eval.errors import TaskError
 from lmms_eval.tasks.yaml.config import task_config
 from lmms_eval.tasks.yaml.settings import (
     generation_options,
+    implied_stop,
+    recorded_generation,
     recorded_specific_kwargs,
     shots,
     specific_kwargs,
@@ -62,15 +64,36 @@ def test_options_of_the_run_are_given_to_tasks_that_ask_for_them() -> None:
 
 
 def test_generation_defaults() -> None:
-    assert generation_options(config(), TaskOptions()) == {"until": ["\n\n"], "do_sample": False}
-    assert generation_options(config(fewshot_delimiter="###"), TaskOptions())["until"] == ["###"]
+    assert generation_options(config(), TaskOptions()) == {"do_sample": False}
     made = generation_options(config(generation_kwargs={"max_new_tokens": 4, "temperature": 0}), TaskOptions())
-    assert made == {"max_new_tokens": 4, "temperature": 0.0, "until": ["\n\n"]}
+    assert made == {"max_new_tokens": 4, "temperature": 0.0}
     assert isinstance(made["temperature"], float)
     choice = config(output_type="multiple_choice", doc_to_choice=["a"])
     assert generation_options(choice, TaskOptions(gen_kwargs={"a": 1})) == {}
     with pytest.raises(TaskError, match="temperature"):
         generation_options(config(generation_kwargs={"temperature": "hot"}), TaskOptions())
+
+
+@pytest.mark.parametrize("until", [None, [], "", "\n", ["a", "b"]])
+def test_the_delimiter_is_implied_where_no_one_states_a_stop(until: Any) -> None:
+    for stated, options in [
+        (config(fewshot_delimiter="##", generation_kwargs={"until": until}), TaskOptions()),
+        (config(fewshot_delimiter="##"), TaskOptions(gen_kwargs={"until": until})),
+        (
+            config(fewshot_delimiter="##", model_specific_generation_kwargs={"m": {"until": until}}),
+            TaskOptions(model_name="m"),
+        ),
+    ]:
+        made = generation_options(stated, options)
+        assert made["until"] == until
+        assert implied_stop(stated, made) == ""
+        assert recorded_generation(stated, made) == made
+    silent = config(fewshot_delimiter="##", generation_kwargs={"max_new_tokens": 3})
+    made = generation_options(silent, TaskOptions(gen_kwargs={"temperature": 1}))
+    assert implied_stop(silent, made) == "##"
+    assert recorded_generation(silent, made) == {"max_new_tokens": 3, "temperature": 1.0, "until": ["##"]}
+    choice = config(output_type="multiple_choice", doc_to_choice=["a"])
+    assert (implied_stop(choice, {}), recorded_generation(choice, {})) == ("", None)
 
 
 def test_options_of_the_model_and_of_the_command_line() -> None:
