@@ -32,6 +32,7 @@ from lmms_eval.engine.share import Share
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.stream import StreamLimits
 from lmms_eval.engine.team import Place, Team
+from lmms_eval.engine.watchdog import guarded_exit
 from lmms_eval.evaluation.caching import check_cache, log_cache, open_cache
 from lmms_eval.evaluation.collect import collect
 from lmms_eval.evaluation.exporting import exported
@@ -113,6 +114,7 @@ class Run:
         share_heap()  # before the first thread starts
         check_config(self._config)
         with self._opened as opened:
+            opened.enter_context(guarded_exit())  # before any code of tasks and models is imported
             opened.enter_context(exported(self._config))
             # Say now what would otherwise be said after the last answer.
             if self._config.output_path:
