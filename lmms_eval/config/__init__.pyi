@@ -7,6 +7,7 @@ from lmms_eval.config.options import RunConfig as RunConfig
 from lmms_eval.config.resolve import LoadedConfigs as LoadedConfigs
 from lmms_eval.config.resolve import answer_options as answer_options
 from lmms_eval.config.resolve import build_config as build_config
+from lmms_eval.config.resolve import check_names as check_names
 from lmms_eval.config.resolve import flags_of as flags_of
 from lmms_eval.config.resolve import load_configs as load_configs
 from lmms_eval.config.resolve import parse_options as parse_options
