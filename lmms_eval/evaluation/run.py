@@ -42,7 +42,7 @@ from lmms_eval.evaluation.launch import this_team
 from lmms_eval.evaluation.record import RunRecord, open_record
 from lmms_eval.evaluation.reporting import open_reporter, report_lines
 from lmms_eval.evaluation.writing import write_results
-from lmms_eval.results.samples import json_text
+from lmms_eval.results.samples import json_text, returned_samples
 from lmms_eval.storage.run_folder import check_output_path
 from lmms_eval.tasks import Catalogue
 from lmms_eval.utils.heap import share_heap
@@ -186,6 +186,9 @@ class Run:
             written = tracked.told(written, result, store, options.grace_s)
         report = RunReport(_exit_code(config, result), written.table, written.lines, written.document, record.end)
         record.finish(result.state, self._start.command, report.as_json(), _early_stops(result))
+        if self._start.returns_samples:
+            samples = returned_samples(result.tasks, store)
+            report = replace(report, results={**report.results, "samples": samples})
         return replace(report, lines=[*report.lines, *report_lines(reporter, result, options.grace_s)])
 
 
