@@ -187,6 +187,14 @@ def _task_notes(result: TaskResult) -> list[str]:
             f"{name}: of {outcome.answers.total} answers {said}{_HINT_BLANK if outcome.answers.are_none else ''}"
         )
     tally = result.tally
+    if said := tally.stops.described():
+        lines.append(f"{name}: {said}")
+    if tally.unopened and tally.untagged:
+        lines.append(
+            f"{name}: {tally.untagged} truncated answers have no tag of thoughts, and {tally.unopened} others close a "
+            "thought that the chat template opened: the truncated ones are perhaps thoughts, and scored as answers; "
+            "start the server with its reasoning parser, or allow more tokens"
+        )
     if tally.drew:
         lines.append(
             f"{name}: scoring drew at random for {tally.drew} of {tally.documents} documents "

@@ -137,6 +137,7 @@ class ChatModel(Model):
             finish_reason="stop" if written.ended_by else known,
             usage=None if tokens is None and reasoning is None else Usage(None, tokens, reasoning),
             thoughts=written.thoughts,
+            stops=reading.until,
             ended_by=written.ended_by,
         )
 

@@ -80,6 +80,7 @@ class Answerer:
                 usage=Usage(encoded.lengths[row], ending.generated, reasoning),
                 batch=shared,
                 thoughts=written.thoughts,
+                stops=reading.until,
                 ended_by=written.ended_by,
             )
             responses.append(response)

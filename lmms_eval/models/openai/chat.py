@@ -69,7 +69,7 @@ class ChatModel(RemoteModel):
 
     def stops_here(self, request: Request) -> list[str]:
         """The stop strings beyond those that the protocol takes."""
-        return local_stops(request.generation, self.builder.dialect)
+        return local_stops(request.generation_after(self.has_template), self.builder.dialect)
 
     def ignored_options(self) -> list[str]:
         """Generation options of tasks that had no place in the protocol, so far."""
