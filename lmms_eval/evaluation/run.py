@@ -158,8 +158,7 @@ class Run:
             logger.info("no --output_path: answers are kept in {}", record.folder.path)
         rank = 0 if team is None else team.place.rank
         store = opened.enter_context(closing(_open_store(record, rank)))
-        if collected.asks and not config.allow_blank:
-            store.forget_blank()
+        forgets_blank = collected.asks and not config.allow_blank
         reporter = open_reporter(config, record, rank, opened)
         cache = open_cache(config, collected, opened)
         options = _engine_options(config, team)
@@ -172,7 +171,7 @@ class Run:
             sampling = Sampling(RandomOrder(config.seed[0] or 0), recorded=record.early_stops)
         if rank == 0:
             _outline(config, collected, record.folder.path)
-        options = replace(options, checks_continued=collected.asks)
+        options = replace(options, checks_continued=collected.asks, forgets_blank=forgets_blank)
         options = replace(options, cache=cache, judge=judge, sampling=sampling, limits=_limits(config, collected))
         tracked = self._tracked(collected, record)
         if tracked is not None:

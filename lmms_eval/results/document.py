@@ -276,7 +276,7 @@ def _additions(run: RunResult, tasks: Mapping[str, TaskResult], facts: RunFacts)
         },
         "outcomes": {
             **{
-                name: _outcome(result.outcome, result.metrics) | {"drew": result.tally.drew}
+                name: _outcome(result.outcome, result.metrics) | _stops(result) | {"drew": result.tally.drew}
                 for name, result in tasks.items()
             },
             **{
@@ -325,6 +325,10 @@ def _intervals(metrics: Sequence[MetricResult]) -> dict[str, Any]:
         for metric in metrics
         if metric.value is not None and (metric.interval is not None or metric.certainty.no_interval)
     }
+
+
+def _stops(result: TaskResult) -> dict[str, Any]:
+    return {"stops": asdict(result.tally.stops)} if result.tally.stops.answers else {}
 
 
 def _outcome(outcome: TaskOutcome, metrics: Sequence[MetricResult]) -> dict[str, Any]:
