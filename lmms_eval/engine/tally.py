@@ -12,6 +12,7 @@ from lmms_eval import stats
 from lmms_eval.api.judging import Verdict, has_unread
 from lmms_eval.engine.outcomes import AnswerCounts
 from lmms_eval.engine.records import is_blank, is_cut, is_filtered, last_thoughts
+from lmms_eval.engine.seen import SeenMedia
 
 CORRECT_KEYS = ("score", "acc", "accuracy", "exact_match")
 
@@ -96,6 +97,8 @@ class TaskTally:
     """Answers whose thoughts end with a closing tag that the model had not opened."""
     untagged: int = 0
     """Truncated answers without a tag of thoughts."""
+    seen: SeenMedia = field(default_factory=SeenMedia)
+    """Media of the documents."""
     served: Counter[str] = field(default_factory=Counter)
     """Answers by the model that the server says it served."""
 
@@ -105,6 +108,7 @@ class TaskTally:
 
     def add(self, record: Mapping[str, Any], score_key: str) -> None:
         self.documents += 1
+        self.seen.add(record["answers"])
         told = False
         for answer in record["answers"]:
             self.answers += 1

@@ -292,6 +292,7 @@ def _additions(run: RunResult, tasks: Mapping[str, TaskResult], facts: RunFacts)
         "error_budget": facts.error_budget,
         "run_key": facts.run_key,
         "prompt_fingerprint": run.prompt_fingerprint,
+        **({"sent_media": seen} if (seen := _seen(tasks)) else {}),
         **({"effective_requests": dict(facts.requests)} if facts.requests else {}),
         **({"ignored_gen_kwargs": list(facts.ignored)} if facts.ignored else {}),
         "timing": {
@@ -313,6 +314,10 @@ def _additions(run: RunResult, tasks: Mapping[str, TaskResult], facts: RunFacts)
 def _data_files(tasks: Mapping[str, TaskResult]) -> dict[str, list[str]]:
     """Local files that each task's documents were read from."""
     return {name: list(result.task.data_files) for name, result in tasks.items() if result.task.data_files}
+
+
+def _seen(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
+    return {name: seen for name, result in tasks.items() if (seen := result.tally.seen.summary())}
 
 
 def _intervals(metrics: Sequence[MetricResult]) -> dict[str, Any]:

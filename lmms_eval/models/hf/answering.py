@@ -82,6 +82,7 @@ class Answerer:
                 thoughts=written.thoughts,
                 stops=reading.until,
                 ended_by=written.ended_by,
+                sight=encoded.sights[row] if encoded.sights else None,
             )
             responses.append(response)
         return responses
@@ -153,6 +154,7 @@ class Answerer:
                 is_greedy=bool((scores.argmax(dim=-1) == wanted).all()),
                 usage=Usage(encoded.lengths[row], 0),
                 batch=shared,
+                sight=encoded.sights[row] if encoded.sights else None,
             )
             responses.append(response)
         return responses

@@ -242,6 +242,7 @@ class OfflineModel(Model):
             thoughts=written.thoughts,
             stops=job.reading.until,
             ended_by=ended_by,
+            sight=job.prompt.sight(answer.input_tokens),
         )
 
     def _read(self, answer: Answer, job: Job) -> Written:

@@ -16,6 +16,7 @@ from lmms_eval.api.messages import (
     ChatTextContent,
     ChatVideoContent,
 )
+from lmms_eval.api.request import Sight
 from lmms_eval.errors import MediaError, ModelError
 from lmms_eval.models.chat_template import template_of, template_options, template_variables
 from lmms_eval.models.hf.batching import RefusedError
@@ -46,6 +47,17 @@ class Prompt:
     """For likelihoods: tokens of the continuation, the last ones of ``token_ids``."""
     ending: str = ""
     """The last characters of its text: they may open a thought."""
+
+    def sight(self, input_tokens: int | None) -> Sight | None:
+        """Tell how many tokens the pictures became in an engine that counts ``input_tokens`` for the whole prompt.
+
+        ``None`` without pictures, where the engine does not count, or where sounds have tokens too.
+        """
+        placeholders = len(self.images) + len(self.videos)
+        if not placeholders or self.sounds or input_tokens is None:
+            return None
+        tokens = input_tokens - len(self.token_ids) + placeholders
+        return Sight(tokens=tokens) if tokens > placeholders else None
 
     @property
     def nbytes(self) -> int:

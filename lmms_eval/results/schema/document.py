@@ -167,6 +167,46 @@ class EarlyStopEntry(TypedDict):
     """From the baseline that the rule names, as ``interval``."""
 
 
+@with_config(DESCRIBED)
+class Spread(TypedDict):
+    """Minimum, median and maximum."""
+
+    min: float
+    """Least value."""
+    median: float
+    """Middle value; of an even number the mean of the two."""
+    max: float
+    """Greatest value."""
+
+
+@with_config(DESCRIBED)
+class SentMediaPart(TypedDict):
+    """What the model saw of a task's documents; quantities that nobody tells are absent."""
+
+    documents: int
+    """Documents with media."""
+    pictures: NotRequired[Spread]
+    """Pictures of a document that has any."""
+    videos: NotRequired[Spread]
+    """Videos of a document that has any."""
+    frames: NotRequired[Spread]
+    """Frames that were sent of a document's videos."""
+    sounds: NotRequired[Spread]
+    """Sounds of a document that has any."""
+    tokens: NotRequired[Spread]
+    """Tokens that stand for a document's pictures and videos in the prompt, where the back end tells."""
+    width: NotRequired[Spread]
+    """Of pictures and frames as sent, in pixels."""
+    height: NotRequired[Spread]
+    """Of pictures and frames as sent, in pixels."""
+    processed_width: NotRequired[Spread]
+    """After the own resizing of a local model's processor."""
+    processed_height: NotRequired[Spread]
+    """After the own resizing of a local model's processor."""
+    fps: NotRequired[Spread]
+    """Frames a second of what was sent of a video."""
+
+
 @with_config(OPEN)
 class EffectiveRequest(TypedDict):
     """What goes out with the requests of a task beside their messages, secrets masked; empty parts are absent."""
@@ -284,6 +324,8 @@ class ResultsDocument(_Hyphened):
     """Hash over everything that can change an answer."""
     prompt_fingerprint: str
     """Hash over all rendered prompts, whatever their order."""
+    sent_media: NotRequired[dict[str, SentMediaPart]]
+    """What the model saw of the documents, by task; absent where nothing was sent, or nobody tells."""
     effective_requests: NotRequired[dict[str, EffectiveRequest]]
     """What goes out with a request beside its messages, by task; absent where nothing is sent."""
     ignored_gen_kwargs: NotRequired[list[str]]
