@@ -48,7 +48,8 @@ def _imported() -> set[str]:
                 found |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 found.add(node.module.partition(".")[0])
-        found |= set(re.findall(r"(?:import_module\(|import_sdk\(|module=|_PACKAGE = |in \()\"(\w+)", source))  # by their names
+        # Packages that are imported by their names.
+        found |= set(re.findall(r"(?:import_module\(|import_sdk\(|module=|_PACKAGE = |in \()\"(\w+)", source))
     return found
 
 

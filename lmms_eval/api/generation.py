@@ -9,6 +9,8 @@ from typing import Any
 
 LENGTHS = ("max_new_tokens", "max_tokens", "max_completion_tokens", "max_gen_toks")
 """Names of the most tokens of an answer; the first one given counts."""
+MOST = "max"
+"""Value of a length: as many tokens as the model takes."""
 STOPS = ("until", "stop", "stop_sequences", "stop_strings")
 """Names of the stop strings."""
 SAMPLING = ("temperature", "top_p", "do_sample", "seed")
@@ -39,13 +41,19 @@ class TakenOptions:
     """Why known options have no place; beats ``names`` and ``forwards``."""
     variables: frozenset[str] | None = None
     """Variables of the chat template; ``None``: not known, since a server renders it."""
+    needs_length: str = ""
+    """Why a request must state a number of tokens, not ``max``; empty if it need not."""
 
     def objection(self, name: str, value: Any) -> str:
         """Tell why an option has no place; empty if it has one, or asks for what happens anyway."""
         if value is None or name in OF_HARNESS | WITHOUT_EFFECT or (name in _ONE and value == 1):
             return ""
+        if name in LENGTHS and value == MOST:
+            return self.needs_length
         if name in self.reasons:
             return self.reasons[name]
+        if name == "extra_body" and isinstance(value, str) and not value.lstrip().startswith("{"):
+            return "it is a mapping, or JSON text of one"
         if name == TEMPLATE_OPTIONS and self.variables is not None:
             return self._unknown_variables(value)
         if name in self.names or self.forwards:
@@ -60,6 +68,18 @@ class TakenOptions:
             return ""
         has = f"its variables are {', '.join(known)}" if known else "it has no variables of its own"
         return f"the chat template knows no {', '.join(unknown)}; {has}"
+
+
+def answer_length(options: Mapping[str, Any], default: int) -> int | None:
+    """Return the most tokens of an answer; ``None``: as many as the model takes.
+
+    Raises:
+        ValueError: the stated length is no number.
+    """
+    stated = next((options[name] for name in LENGTHS if options.get(name)), None)
+    if stated == MOST:
+        return None
+    return default if stated is None else int(stated)
 
 
 def nearest_name(name: str, known: Collection[str]) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from lmms_eval.api.configurable import ConfigurableTask as ConfigurableTask
-from lmms_eval.api.generation import LENGTHS
+from lmms_eval.api.generation import LENGTHS, MOST
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
 from lmms_eval.api.response import Part, Response, SentMedia, SentMessage, Thoughts, Usage
@@ -37,8 +37,6 @@ OutputType = Literal[
 ]
 
 
-MAX_TOKENS = "max"
-"""Limit of tokens that stands for as many as the model takes."""
 _RETRY = "~"
 
 
@@ -113,7 +111,7 @@ class Request:
         The request has an id of its own, so that the journal keeps both answers.
         """
         generation = {name: value for name, value in self.generation.items() if name not in LENGTHS}
-        generation["max_new_tokens"] = limit if limit == MAX_TOKENS else int(limit)
+        generation["max_new_tokens"] = limit if limit == MOST else int(limit)
         return _changed(self, id=f"{self.id}{_RETRY}{limit}", generation=generation)
 
     def free(self) -> None:

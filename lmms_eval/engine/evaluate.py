@@ -52,6 +52,8 @@ class EngineOptions:
     score_workers: WorkerOptions | None = None
     """Without them every task is scored in this process."""
     show_progress: bool = False
+    forgets_blank: bool = False
+    """Ask the tasks again of which every answer in the journals is blank or filtered."""
     retry_truncated: str = ""
     """Tokens (or ``max``) with which a truncated answer is asked for again; empty: it stays as it is."""
     check_batch: int = 0
@@ -135,6 +137,8 @@ def evaluate(
         TeamError: another process of the launch has failed.
     """
     seconds: dict[str, float] = {}
+    if options.forgets_blank:
+        store.forget_blank()
     for plan in plans:
         store.forget_unread(plan.task.name, options.aggregate.unread_budget * plan.requested)
     if options.retry_truncated:

@@ -176,10 +176,7 @@ def answer_record(answer: Answer, with_paths: bool = False) -> dict[str, Any]:
         ]
     if answer.thoughts:
         record["thoughts"] = [thoughts and _thoughts_record(thoughts) for thoughts in answer.thoughts]
-    if answer.stops:
-        record["stops"] = list(answer.stops)
-    if answer.ended_by:
-        record["ended_by"] = list(answer.ended_by)
+    record |= {name: list(values) for name in ("stops", "ended_by") if (values := getattr(answer, name))}
     record |= _stated(answer, ("finish_reason", "latency", "model"))
     if answer.error is not None:
         record["error"] = redact_text(answer.error)

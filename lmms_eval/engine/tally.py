@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,49 @@ from lmms_eval.engine.records import is_blank, is_cut, is_filtered, last_thought
 from lmms_eval.engine.seen import SeenMedia
 
 CORRECT_KEYS = ("score", "acc", "accuracy", "exact_match")
+
+
+@dataclass(slots=True)
+class StopTally:
+    """Counts of answers that stop strings could end."""
+
+    active: list[str] = field(default_factory=list)
+    """The stop strings, as far as the back end names them."""
+    answers: int = 0
+    ended: int = 0
+    """Answers that one of them ended."""
+    untold: int = 0
+    """Answers of which the server does not tell."""
+
+    def add(self, answer: Mapping[str, Any]) -> None:
+        active, ended_by = answer.get("stops", ()), answer.get("ended_by", ())
+        if not active and not ended_by:
+            return
+        names = (*active, *(stop for stop in ended_by if stop))
+        self.active += [stop for stop in dict.fromkeys(names) if stop not in self.active]
+        self.answers += 1
+        if any(ended_by):
+            self.ended += 1
+        elif not ended_by or None in ended_by:
+            self.untold += 1
+
+    def __add__(self, other: StopTally) -> StopTally:
+        return StopTally(
+            list(dict.fromkeys((*self.active, *other.active))),
+            self.answers + other.answers,
+            self.ended + other.ended,
+            self.untold + other.untold,
+        )
+
+    def described(self) -> str:
+        """``stop strings "Q:" ended 3 of 9 answers``; empty where there were none."""
+        if not self.answers:
+            return ""
+        names = "".join(f" {json.dumps(stop, ensure_ascii=False)}" for stop in self.active)
+        if self.untold == self.answers:
+            return f"stop strings{names} were sent; the server does not tell which of {self.answers} answers they ended"
+        untold = f"; of {self.untold} the server does not tell" if self.untold else ""
+        return f"stop strings{names} ended {self.ended} of {self.answers} answers{untold}"
 
 
 @dataclass(slots=True)
@@ -48,6 +92,11 @@ class TaskTally:
     """Answers that did not come: their requests were given up."""
     drew: int = 0
     """Documents whose scoring drew at random."""
+    stops: StopTally = field(default_factory=StopTally)
+    unopened: int = 0
+    """Answers whose thoughts end with a closing tag that the model had not opened."""
+    untagged: int = 0
+    """Truncated answers without a tag of thoughts."""
     seen: SeenMedia = field(default_factory=SeenMedia)
     """Media of the documents."""
     served: Counter[str] = field(default_factory=Counter)
@@ -88,7 +137,11 @@ class TaskTally:
         elif is_blank(answer):
             self.blank += 1
             self.in_thought += last_thoughts(answer) is not None
-        self.truncated += is_cut(answer)
+        self.stops.add(answer)
+        is_truncated, thoughts = is_cut(answer), last_thoughts(answer)
+        self.truncated += is_truncated
+        self.untagged += is_truncated and thoughts is None
+        self.unopened += thoughts is not None and "closing" in thoughts and "opening" not in thoughts
         if "model" in answer:
             self.served[answer["model"]] += 1
 

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 from loguru import logger
 
-from lmms_eval.api.generation import TakenOptions
+from lmms_eval.api.generation import MOST, TakenOptions
 from lmms_eval.api.model import Model
 from lmms_eval.api.request import Request
 from lmms_eval.config import RunConfig
@@ -31,6 +31,8 @@ def refuse_unplaced(config: RunConfig, model: Model) -> tuple[str, ...]:
         ModelError: there are such options, and they may not be ignored.
     """
     taken, stated = model.generation_options(), config.generation_arguments
+    if config.retry_truncated:
+        _check_retry(config, taken)
     if taken is None:
         return ()
     objections = {name: taken.objection(name, value) for name, value in stated.items()}
@@ -45,6 +47,17 @@ def refuse_unplaced(config: RunConfig, model: Model) -> tuple[str, ...]:
         f"model {config.model!r} has no place for these options of --gen_kwargs: {told}. It takes: {_listed(taken)}. "
         "--allow_ignored asks without them, and the results name them"
     )
+
+
+def _check_retry(config: RunConfig, taken: TakenOptions | None) -> None:
+    if taken is None:
+        logger.warning(
+            "--retry_truncated: model {!r} may not say whether the limit of tokens ended an answer: only answers of "
+            "which it does are asked for again",
+            config.model,
+        )
+    elif config.retry_truncated == MOST and taken.needs_length:
+        raise ModelError(f"--retry_truncated max: {taken.needs_length}; give a number with model {config.model!r}")
 
 
 def _listed(taken: TakenOptions) -> str:

@@ -63,6 +63,8 @@ class Start:
     """The tasks that names stand for, where a program has one already."""
     tasks: tuple[Task, ...] = ()
     """The tasks themselves, where a program has them already."""
+    returns_samples: bool = False
+    """The caller gets the samples with the results."""
     recorded: RecordedModel | None = None
     """The model of an earlier run, which is only scored again."""
     began: float = field(default_factory=time.time)

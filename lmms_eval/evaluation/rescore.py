@@ -23,7 +23,7 @@ from lmms_eval.errors import UsageError
 from lmms_eval.evaluation.inputs import ModelChoice, RecordedModel, Start, this_command
 from lmms_eval.evaluation.run import Run, RunReport
 from lmms_eval.results.naming import RUNS, model_folder
-from lmms_eval.storage.journal import read_journal
+from lmms_eval.storage.lines import read_lines
 from lmms_eval.storage.run_folder import DamagedRecord, RunFolder
 
 GIVEN = (
@@ -72,7 +72,7 @@ class ScoredAnswers:
 
     def _read(self) -> Iterator[tuple[tuple[str, int], list[Any]]]:
         for path in sorted(self._folder.glob("scores-*.jsonl")):
-            for entry in read_journal(path, quietly=True):
+            for entry in read_lines(path, quietly=True):
                 if "scores" in entry.record:
                     yield (entry.record["task"], entry.record["doc_id"]), entry.record["answers"]
 

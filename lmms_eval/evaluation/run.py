@@ -32,6 +32,7 @@ from lmms_eval.engine.share import Share
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.stream import StreamLimits
 from lmms_eval.engine.team import Place, Team
+from lmms_eval.engine.watchdog import guarded_exit
 from lmms_eval.evaluation.caching import check_cache, log_cache, open_cache
 from lmms_eval.evaluation.collect import collect
 from lmms_eval.evaluation.exporting import exported
@@ -41,7 +42,7 @@ from lmms_eval.evaluation.launch import this_team
 from lmms_eval.evaluation.record import RunRecord, open_record
 from lmms_eval.evaluation.reporting import open_reporter, report_lines
 from lmms_eval.evaluation.writing import write_results
-from lmms_eval.results.samples import json_text
+from lmms_eval.results.samples import json_text, returned_samples
 from lmms_eval.storage.run_folder import check_output_path
 from lmms_eval.tasks import Catalogue
 from lmms_eval.utils.heap import share_heap
@@ -113,6 +114,7 @@ class Run:
         share_heap()  # before the first thread starts
         check_config(self._config)
         with self._opened as opened:
+            opened.enter_context(guarded_exit())  # before any code of tasks and models is imported
             opened.enter_context(exported(self._config))
             # Say now what would otherwise be said after the last answer.
             if self._config.output_path:
@@ -156,8 +158,7 @@ class Run:
             logger.info("no --output_path: answers are kept in {}", record.folder.path)
         rank = 0 if team is None else team.place.rank
         store = opened.enter_context(closing(_open_store(record, rank)))
-        if collected.asks and not config.allow_blank:
-            store.forget_blank()
+        forgets_blank = collected.asks and not config.allow_blank
         reporter = open_reporter(config, record, rank, opened)
         cache = open_cache(config, collected, opened)
         options = _engine_options(config, team)
@@ -170,7 +171,7 @@ class Run:
             sampling = Sampling(RandomOrder(config.seed[0] or 0), recorded=record.early_stops)
         if rank == 0:
             _outline(config, collected, record.folder.path)
-        options = replace(options, checks_continued=collected.asks)
+        options = replace(options, checks_continued=collected.asks, forgets_blank=forgets_blank)
         options = replace(options, cache=cache, judge=judge, sampling=sampling, limits=_limits(config, collected))
         tracked = self._tracked(collected, record)
         if tracked is not None:
@@ -184,6 +185,9 @@ class Run:
             written = tracked.told(written, result, store, options.grace_s)
         report = RunReport(_exit_code(config, result), written.table, written.lines, written.document, record.end)
         record.finish(result.state, self._start.command, report.as_json(), _early_stops(result))
+        if self._start.returns_samples:
+            samples = returned_samples(result.tasks, store)
+            report = replace(report, results={**report.results, "samples": samples})
         return replace(report, lines=[*report.lines, *report_lines(reporter, result, options.grace_s)])
 
 

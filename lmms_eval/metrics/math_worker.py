@@ -55,10 +55,12 @@ def _shown(found: list[Any]) -> str:
     return texts[0] if texts else str(found[0]) if found else ""
 
 
-_UNREADABLE = re.compile(r"\\circ|(?<!\\)%|oxed\b|\\fbox|\\[()\[\]]")
-"""Marks that the reader with which the benchmark's numbers were made does not know: degrees, a percent sign, boxes, and
-the signs around formulas in a text."""
+_UNREADABLE = re.compile(r"\\circ|(?<!\\)%|oxed\b|\\fbox|\\[()\[\]\s]")
+"""Marks that the reader with which the benchmark's numbers were made does not know: degrees, a percent sign, boxes,
+the signs around formulas in a text, and a backslash before a blank."""
 _GROUPING = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_LETTER = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]")
+"""A letter that no command begins with."""
 _DIVISION = re.compile(r"frac|/|\\div|:")
 
 
@@ -71,7 +73,7 @@ def latex_number(text: str, decimals: int) -> tuple[float, bool] | None:
     Returns:
         The value, rounded, and whether integers alone led to it: a quotient, a root or a decimal fraction is a
         floating-point number, also where its rounded value is whole. ``3.0`` is read as 3. A complex or infinite value
-        is no number.
+        is no number, nor is what Python's ``math`` has no name for (``e`` by itself, an absolute value).
     """
     import sympy
     from latex2sympy2_extended import NormalizationConfig, normalize_latex
@@ -84,12 +86,25 @@ def latex_number(text: str, decimals: int) -> tuple[float, bool] | None:
         basic_latex=True, units=False, malformed_operators=False, nits=False, boxed="none", equations=False
     )
     found = _reader().parse(normalize_latex(_plain_factors(_unwrapped(expression)), only_latex))
-    if not isinstance(found, sympy.Expr) or found.atoms(sympy.Symbol):
+    if not isinstance(found, sympy.Expr) or _has_unknown_names(found, expression):
         return None
     value = complex(sympy.N(found.doit()))
     if value.imag or not math.isfinite(value.real):
         return None
     return round(value.real, decimals), _is_of_integers(found, expression)
+
+
+def _has_unknown_names(found: Any, text: str) -> bool:
+    """Tell what Python cannot compute with the names of ``math``: symbols, Euler's number by itself, other functions.
+
+    A symbol that is multiplied by zero is gone from the expression: the text still has it.
+    """
+    import sympy
+    from sympy.core.function import Application
+
+    if found.has(sympy.E) or found.atoms(sympy.Symbol) or (found == 0 and _LETTER.search(text.rpartition("=")[2])):
+        return True
+    return not all(hasattr(math, function.func.__name__) for function in found.atoms(Application))
 
 
 def _is_of_integers(found: Any, text: str) -> bool:
@@ -102,11 +117,11 @@ def _is_of_integers(found: Any, text: str) -> bool:
         return True
     if found.is_Pow and not found.exp.is_nonnegative:
         return False
-    is_exact = isinstance(found, (sympy.Add, sympy.Mul, sympy.Pow, sympy.Abs, sympy.factorial))
+    is_exact = isinstance(found, (sympy.Add, sympy.Mul, sympy.Pow, sympy.factorial))
     return is_exact and all(_is_of_integers(part, text) for part in found.args)
 
 
-_ENDS = re.compile(r"(?P<closing>(?:\\right)?\\?[)\]}])|(?P<opening>[(\[{])|\.(?!\d)")
+_ENDS = re.compile(r"(?P<closing>(?:\\right)?(?:\\}|(?<!\\)[)\]}]))|(?P<opening>(?<!\\)[(\[]|{)|\.(?!\d)")
 
 
 def _first_expression(text: str) -> str:

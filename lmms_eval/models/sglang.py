@@ -14,6 +14,8 @@ from lmms_eval.models.remote.generation import Wanted
 from lmms_eval.models.remote.model import import_sdk
 
 START_ERRORS = (TypeError, ValueError, RuntimeError, OSError, ImportError, AssertionError)
+MOST_TOKENS = 1 << 24
+"""More than any context holds."""
 SAME_NAME = (
     "top_k", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "skip_special_tokens",
     "custom_params", "ebnf", "ignore_eos", "json_schema", "logit_bias", "no_stop_trim", "regex",
@@ -49,7 +51,8 @@ class SglangEngine(Engine):
     def sent_options(self, wanted: Wanted) -> dict[str, Any]:
         """The engine's parameters of sampling."""
         sampling = dict(wanted.pick(self.names)[0])
-        sampling["max_new_tokens"] = wanted.max_new_tokens
+        # Without a length the engine takes one of its own; one beyond its context is cut to what is left of it.
+        sampling["max_new_tokens"] = MOST_TOKENS if wanted.max_new_tokens is None else wanted.max_new_tokens
         given = {"temperature": wanted.temperature, "top_p": wanted.top_p}
         sampling |= {name: value for name, value in given.items() if value is not None}
         if wanted.temperature != 0:

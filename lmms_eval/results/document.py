@@ -105,8 +105,9 @@ def results_document(
 def _add_part(part: dict[str, Any], task: str, content: Any) -> None:
     """Enter what a metric tells beside its number; tables that several metrics of a task give under one name join."""
     known = part.get(task)
-    is_joined = isinstance(known, Mapping) and isinstance(content, Mapping)
-    part[task] = {**known, **content} if is_joined else content
+    if isinstance(known, Mapping) and isinstance(content, Mapping):
+        content = {**known, **content}
+    part[task] = content
 
 
 def _early_stops(run: RunResult, tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
@@ -275,7 +276,7 @@ def _additions(run: RunResult, tasks: Mapping[str, TaskResult], facts: RunFacts)
         },
         "outcomes": {
             **{
-                name: _outcome(result.outcome, result.metrics) | {"drew": result.tally.drew}
+                name: _outcome(result.outcome, result.metrics) | _stops(result) | {"drew": result.tally.drew}
                 for name, result in tasks.items()
             },
             **{
@@ -329,6 +330,10 @@ def _intervals(metrics: Sequence[MetricResult]) -> dict[str, Any]:
         for metric in metrics
         if metric.value is not None and (metric.interval is not None or metric.certainty.no_interval)
     }
+
+
+def _stops(result: TaskResult) -> dict[str, Any]:
+    return {"stops": asdict(result.tally.stops)} if result.tally.stops.answers else {}
 
 
 def _outcome(outcome: TaskOutcome, metrics: Sequence[MetricResult]) -> dict[str, Any]:

@@ -189,13 +189,7 @@ def _task_notes(result: TaskResult) -> list[str]:
         lines += [f"  {count} x {reason}" for reason, count in shown[:MAX_SHOWN_REASONS]]
         if len(shown) > MAX_SHOWN_REASONS:
             lines.append(f"  ... and {len(shown) - MAX_SHOWN_REASONS} more reasons (see outcomes in the results file)")
-    if said := outcome.answers.described():
-        lines.append(
-            f"{name}: of {outcome.answers.total} answers {said}{_HINT_BLANK if outcome.answers.are_none else ''}"
-        )
-    lines += [line for metric in result.metrics if (line := _truncation(name, metric))]
-    if outcome.over_truncation_budget:
-        lines.append(f"{name}: --retry_truncated N asks only the truncated answers again, with N tokens")
+    lines += _answer_notes(result)
     tally = result.tally
     if tally.drew:
         lines.append(
@@ -224,6 +218,28 @@ def _task_notes(result: TaskResult) -> list[str]:
                 f"{name}: {metric.metric} is withheld ({metric.withheld_reason}); "
                 f"partial value over {metric.n} documents, not a score: {number}{around}"
             )
+    return lines
+
+
+def _answer_notes(result: TaskResult) -> list[str]:
+    """Make lines about answers that are none or not whole, and about what ended them."""
+    name, outcome, tally = result.task.name, result.outcome, result.tally
+    lines = []
+    if said := outcome.answers.described():
+        lines.append(
+            f"{name}: of {outcome.answers.total} answers {said}{_HINT_BLANK if outcome.answers.are_none else ''}"
+        )
+    lines += [line for metric in result.metrics if (line := _truncation(name, metric))]
+    if outcome.over_truncation_budget:
+        lines.append(f"{name}: --retry_truncated N asks only the truncated answers again, with N tokens")
+    if said := tally.stops.described():
+        lines.append(f"{name}: {said}")
+    if tally.unopened and tally.untagged:
+        lines.append(
+            f"{name}: {tally.untagged} truncated answers have no tag of thoughts, and {tally.unopened} others close a "
+            "thought that the chat template opened: the truncated ones are perhaps thoughts, and scored as answers; "
+            "start the server with its reasoning parser, or allow more tokens"
+        )
     return lines
 
 

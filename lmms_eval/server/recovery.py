@@ -48,17 +48,17 @@ def _refill(store: JobStore, jobs: Path, left: Salvage) -> None:
     kept = {one.job.job_id: one for one in left.jobs}
     read = {one.job.job_id: one for one in _read_back(jobs) if one.job.job_id not in kept}
     known = {*kept, *read, *(one.job.folder for one in (*kept.values(), *read.values()))}
-    unknown = {name: None for name, folder in left.damaged if known.isdisjoint((name, folder))}
-    found = [*kept.values(), *read.values(), *(Restored(_untold(name, jobs)) for name in unknown)]
+    names = {name for name, folder in left.damaged if name and known.isdisjoint((name, folder))}
+    unknown = {name: path for name in names for path in jobs.iterdir() if path.name.endswith(name)}
+    found = [*kept.values(), *read.values(), *(Restored(_untold(name, path)) for name, path in unknown.items())]
     store.restore(sorted(found, key=lambda one: one.job.created_at))
     log.warning("%d jobs were read back from %s, %d were kept as they stood in the list", len(read), jobs, len(kept))
     for name in unknown:
         log.error("job %s: its entry in the list is damaged, and its folder does not tell it: it has failed", name)
 
 
-def _untold(job_id: str, jobs: Path) -> Job:
-    """A job of which nothing but its id is known."""
-    folder = next((path for path in jobs.iterdir() if path.name.endswith(job_id)), jobs / Path(job_id).name)
+def _untold(job_id: str, folder: Path) -> Job:
+    """A job of which nothing is known but its id and its folder."""
     told = "its entry in the list of jobs was damaged, and its folder does not tell the request: submit it again"
     return Job(job_id, 0, "failed", {"model": "", "tasks": []}, str(folder), now(), completed_at=now(), error=told)
 

@@ -109,6 +109,9 @@ class JobStore:
             if error.sqlite_errorcode & 0xFF in _PLACE or not os.access(path, os.W_OK):
                 raise JobStoreError(f"{path} cannot be opened: {error}") from error
             raise
+        except UnicodeDecodeError as error:  # of a message of SQLite's that repeats damaged bytes
+            self._connection.close()
+            raise sqlite3.DatabaseError("its schema is no text") from error
         except BaseException:
             self._connection.close()
             raise
@@ -356,7 +359,7 @@ class Salvage:
     jobs: tuple[Restored, ...] = ()
     """Of rows that fit their checksums."""
     damaged: tuple[tuple[str, str], ...] = ()
-    """Ids and folders that stand in the others."""
+    """Ids and folders that stand in the others; an id that is no text is left empty."""
 
 
 def salvage(path: Path) -> Salvage:
@@ -372,8 +375,8 @@ def salvage(path: Path) -> Salvage:
             if row[-1] == _seal(row[:-1]):
                 jobs.append(Restored(_job(row[:-1]), row[-2]))
             else:
-                damaged.append((str(row[0]), str(row[4])))
-    except sqlite3.Error:  # what stands behind the damage cannot be read
+                damaged.append((row[0] if isinstance(row[0], str) else "", str(row[4])))
+    except (sqlite3.Error, UnicodeDecodeError):  # what stands behind the damage cannot be read
         pass
     finally:
         connection.close()

@@ -109,7 +109,7 @@ def test_a_group_without_metrics_has_no_number_in_any_column() -> None:
     heading, _, row, compared = rows(make_table({"results": {"g": group, "t": task}}))
     assert heading[7:] == ["Stderr", "Stderr_CLT", "Baseline", "Diff", "CI", "P_Value"]
     assert row == ["G", "", "", "", "", "", "±", *["N/A"] * 6]
-    assert compared[8:] == ["0.1", "b", "+2.0%", "[+1.0%, +3.0%]", "0.5000"]
+    assert compared[8:] == ["0.1000", "b", "+2.0%", "[+1.0%, +3.0%]", "0.5000"]
 
 
 def test_nothing_to_show() -> None:

@@ -84,7 +84,8 @@ class ChatModel(Model):
 
     def generation_options(self) -> TakenOptions:
         """Those of ``generate`` that the checkpoint's ``chat`` takes."""
-        return options_taken([name for name in self._generation_names if self.form.takes_option(name)])
+        names = [name for name in self._generation_names if self.form.takes_option(name)]
+        return replace(options_taken(names), needs_length="the checkpoint's chat wants a number of tokens")
 
     def sent_with(self, request: Request) -> Mapping[str, Any]:
         """Options of ``generate``."""
@@ -151,6 +152,7 @@ class ChatModel(Model):
             finish_reason="stop" if written.ended_by else known,
             usage=None if tokens is None and reasoning is None else Usage(None, tokens, reasoning),
             thoughts=written.thoughts,
+            stops=reading.until,
             ended_by=written.ended_by,
         )
 

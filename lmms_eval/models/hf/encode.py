@@ -30,6 +30,8 @@ class Encoded:
     """For likelihoods: tokens of each row's continuation, at the end of the row."""
     max_new_tokens: int | None = None
     """The model cannot write more than this."""
+    room: int | None = None
+    """Tokens that the model's positions leave for an answer, if their number is known."""
     sights: tuple[Sight, ...] = ()
     """What the processor made of each row's pictures; empty without any."""
     in_pieces: bool = False
@@ -68,8 +70,10 @@ class Encoder:
         if self._max_length is not None and longest > self._max_length:
             raise RefusedError(f"the prompt has {longest} tokens, the model takes {self._max_length} at most")
         counts = () if jobs[0].settings is not None else tuple(self._continuation_length(job) for job in jobs)
+        width = int(batch["input_ids"].shape[1])
+        room = None if self._max_length is None else self._max_length - width
         sights = sights_of(batch, [len(job.prepared.images) for job in jobs], self._loaded)
-        return Encoded(batch, lengths, int(batch["input_ids"].shape[1]), counts, sights=sights)
+        return Encoded(batch, lengths, width, counts, room=room, sights=sights)
 
     def process(self, texts: Sequence[str], prepared: Sequence[Prepared]) -> Any:
         """Process prompts with like media. An exception of the processor passes through."""

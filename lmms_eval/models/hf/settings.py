@@ -7,10 +7,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lmms_eval.api.generation import OF_HARNESS, TEMPLATE_OPTIONS, TakenOptions
+from lmms_eval.api.generation import OF_HARNESS, TEMPLATE_OPTIONS, TakenOptions, answer_length
 
 DEFAULT_MAX_NEW_TOKENS = 1024
 """Default where a task says nothing."""
+MAX_TOKENS = 2**31
+"""More than any model writes: stands for all that its context has room for."""
 _ALIASES = {
     "max_gen_toks": "max_new_tokens",
     "max_tokens": "max_new_tokens",
@@ -91,7 +93,7 @@ def read_settings(generation: Mapping[str, Any], valid: Collection[str]) -> Sett
     until = _stop_strings(given.pop("until", None))
     skip_special_tokens = bool(given.pop("skip_special_tokens", True))
     max_new_tokens = given.pop("max_new_tokens", None)
-    limit = DEFAULT_MAX_NEW_TOKENS if max_new_tokens is None else int(max_new_tokens)
+    limit = answer_length({"max_new_tokens": max_new_tokens}, DEFAULT_MAX_NEW_TOKENS) or MAX_TOKENS
     if limit < 1:
         raise ValueError(f"max_new_tokens must be at least 1, not {limit}")
     sampled = _is_sampled(given)

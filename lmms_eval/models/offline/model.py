@@ -240,6 +240,7 @@ class OfflineModel(Model):
             finish_reason="stop" if written.ended_by else answer.finish_reason,
             usage=Usage(answer.input_tokens, answer.output_tokens, self._tags.count(written, answer.output_tokens)),
             thoughts=written.thoughts,
+            stops=job.reading.until,
             ended_by=ended_by,
             sight=job.prompt.sight(answer.input_tokens),
         )

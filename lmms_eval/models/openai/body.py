@@ -55,6 +55,7 @@ class BodyBuilder:
             arguments.is_reasoning,
             endpoint.is_public,
             is_responses=arguments.api == "responses",
+            is_plain=arguments.api == "completions",
             reasoning_effort=arguments.reasoning_effort,
             forwards=not (endpoint.is_public or is_vendor(endpoint.shown)),
         )

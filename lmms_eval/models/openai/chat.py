@@ -70,7 +70,7 @@ class ChatModel(RemoteModel):
 
     def stops_here(self, request: Request) -> list[str]:
         """The stop strings beyond those that the protocol takes."""
-        return local_stops(request.generation, self.builder.dialect)
+        return local_stops(request.generation_after(self.has_template), self.builder.dialect)
 
     def generation_options(self) -> TakenOptions:
         """Those of chat completions, and where the server is no vendor's own all others."""

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lmms_eval.api.generation import LENGTHS, OF_HARNESS, SAMPLING, STOPS, WITHOUT_EFFECT, TakenOptions
+import orjson
+
+from lmms_eval.api.generation import LENGTHS, OF_HARNESS, SAMPLING, STOPS, WITHOUT_EFFECT, TakenOptions, answer_length
 
 MAX_STOPS = 4
 """Stop strings that the protocol takes."""
@@ -54,6 +56,8 @@ class Dialect:
     """The Responses form: no stop strings."""
     reasoning_effort: str | None = None
     """Default where the task does not say."""
+    is_plain: bool = False
+    """Plain completions."""
     forwards: bool = False
     """The server is no vendor's own service: options that nobody here knows go out as they are."""
 
@@ -71,7 +75,8 @@ def taken_by(dialect: Dialect) -> TakenOptions:
         own = (READ - {"seed"}) | {"reasoning_effort", "response_format"}
         reasons |= dict.fromkeys(names - own - set(reasons), "the Responses form has no such option")
         names = own
-    return TakenOptions(names, dialect.forwards, reasons)
+    needs_length = "a completion without a length ends after a few tokens" if dialect.is_plain else ""
+    return TakenOptions(names, dialect.forwards, reasons, needs_length=needs_length)
 
 
 def map_generation(options: Mapping[str, Any], seed: int, dialect: Dialect) -> Mapped:
@@ -80,9 +85,9 @@ def map_generation(options: Mapping[str, Any], seed: int, dialect: Dialect) -> M
     Greedy unless the task samples: ``do_sample=false``, or neither ``do_sample`` nor a temperature, sends
     temperature 0. The seed goes out when sampling only.
     """
-    length = next((options[name] for name in LENGTHS if options.get(name)), None)
-    limit = int(length) if length is not None else dialect.max_new_tokens
-    fields: dict[str, Any] = {"max_completion_tokens" if dialect.is_reasoning else "max_tokens": limit}
+    limit = answer_length(options, dialect.max_new_tokens)
+    name = "max_completion_tokens" if dialect.is_reasoning else "max_tokens"
+    fields: dict[str, Any] = {} if limit is None else {name: limit}
     if not dialect.is_reasoning:
         fields |= sampling_fields(options, seed)
         if stops := stop_strings(options):
@@ -94,9 +99,20 @@ def map_generation(options: Mapping[str, Any], seed: int, dialect: Dialect) -> M
 
 
 def extra_body(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the fields that a request states for its body, over all others."""
-    extra = options.get("extra_body")
-    return extra if isinstance(extra, Mapping) else {}
+    """Return the fields that a request states for its body, over all others: a mapping, or JSON text of one.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    extra = options.get("extra_body") or {}
+    if isinstance(extra, str):
+        try:
+            extra = orjson.loads(extra)
+        except orjson.JSONDecodeError:
+            extra = None
+    if not isinstance(extra, Mapping):
+        raise ValueError(f"extra_body: give a mapping, or JSON text of one, not {options['extra_body']!r:.100}")
+    return extra
 
 
 def other_options(options: Mapping[str, Any], taken: TakenOptions) -> tuple[dict[str, Any], tuple[str, ...]]:

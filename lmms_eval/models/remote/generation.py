@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lmms_eval.api.generation import LENGTHS, TakenOptions
+from lmms_eval.api.generation import TakenOptions, answer_length
 from lmms_eval.models.openai.generation import ONLY_LOCAL, READ, WITHOUT_MEANING, sampling_fields, stop_strings
 
 COMMON = READ - {"extra_body"}
@@ -17,7 +17,8 @@ COMMON = READ - {"extra_body"}
 class Wanted:
     """Generation options of one request."""
 
-    max_new_tokens: int
+    max_new_tokens: int | None
+    """``None``: as many as the model takes."""
     temperature: float | None
     """0 for greedy; ``None``: sampling at the model's own temperature."""
     top_p: float | None
@@ -44,14 +45,13 @@ def read_generation(
 
     Greedy by the same rule as the back end ``openai``. ``pin_seed``: a seed for greedy requests too.
     """
-    length = next((options[name] for name in LENGTHS if options.get(name)), None)
     sampling = sampling_fields(options, seed)
     if pin_seed and "seed" not in sampling:
         sampling["seed"] = sampling_fields({**options, "do_sample": True, "temperature": 1.0}, seed)["seed"]
     known = COMMON | WITHOUT_MEANING | {"reasoning_effort"}
     others = {name: value for name, value in options.items() if name not in known and value is not None}
     return Wanted(
-        max_new_tokens=int(length) if length is not None else max_new_tokens,
+        max_new_tokens=answer_length(options, max_new_tokens),
         temperature=sampling.get("temperature"),
         top_p=sampling.get("top_p"),
         seed=sampling.get("seed"),
@@ -61,12 +61,17 @@ def read_generation(
     )
 
 
-def taken_options(names: Iterable[str], without: Mapping[str, str] | None = None) -> TakenOptions:
+def taken_options(
+    names: Iterable[str], without: Mapping[str, str] | None = None, needs_length: str = ""
+) -> TakenOptions:
     """Declare the options of a back end with a form of its own: the common ones and ``names``.
 
-    ``without``: the common ones that have no place in it, with the reason.
+    Args:
+        names: its own options.
+        without: the common ones that have no place in it, with the reason.
+        needs_length: as ``TakenOptions`` has it.
     """
     one_answer = "a request asks for one answer; --repeats asks for several"
     reasons = dict.fromkeys(("n", "num_return_sequences", "best_of"), one_answer)
     reasons |= {name: "servers and engines have no such option" for name in ONLY_LOCAL - set(names)}
-    return TakenOptions(COMMON | set(names), reasons={**reasons, **(without or {})})
+    return TakenOptions(COMMON | set(names), reasons={**reasons, **(without or {})}, needs_length=needs_length)

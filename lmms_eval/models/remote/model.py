@@ -7,6 +7,7 @@ import importlib
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmms_eval.api.media_form import MediaForm
@@ -43,6 +44,7 @@ class RemoteModel(Model):
     def __init__(self, arguments: RemoteArguments, address: str, system_prompt: str | None) -> None:
         from lmms_eval.models.openai.asking import Tally
         from lmms_eval.models.openai.concurrency import Gate
+        from lmms_eval.models.remote.stops import StopSending
 
         arguments = arguments.of_this_process(os.environ)
         self.concurrency = arguments.ceiling
@@ -50,6 +52,12 @@ class RemoteModel(Model):
         self._settings, self._address = arguments, address
         self.system_prompt = system_prompt
         self._gate = Gate(arguments)
+        self.stops = StopSending(self.stops_here, self.has_template)
+
+    @property
+    def has_template(self) -> bool:
+        """Requests are conversations; ``False``: they are plain text, which the model continues."""
+        return True
 
     @abc.abstractmethod
     def connect(self) -> AbstractAsyncContextManager[Complete]:
@@ -57,7 +65,7 @@ class RemoteModel(Model):
 
     @abc.abstractmethod
     def stops_here(self, request: Request) -> list[str]:
-        """The stop strings that the server is not told."""
+        """The stop strings that the server cannot be told."""
 
     @abc.abstractmethod
     def sent_options(self, request: Request) -> Mapping[str, Any]:
@@ -66,6 +74,10 @@ class RemoteModel(Model):
     @abc.abstractmethod
     def ignored_options(self) -> list[str]:
         """Generation options of tasks that had no place in the protocol, so far."""
+
+    def attach_folder(self, folder: Path) -> None:
+        """Keep there that stop strings are no longer sent."""
+        self.stops.attach_folder(folder)
 
     def talks(self) -> Callable[[], Talk]:
         """Return what begins the talk of each request of one stream; by default a reply is the answer."""
@@ -83,7 +95,7 @@ class RemoteModel(Model):
         gate = self._gate = Gate(settings)
         policy = RetryPolicy(settings.max_retries, settings.retry_backoff_s)
         async with self.connect() as complete:
-            asker = Asker(complete, gate, policy, self.stops_here, self.tally, self.talks())
+            asker = Asker(complete, gate, policy, self.stops, self.tally, self.talks())
             async with aclosing(Dispatcher(gate, asker.ask).run(stream)) as responses:
                 async for response in responses:
                     yield response
@@ -113,6 +125,7 @@ class RemoteModel(Model):
             "base_url": self._address,
             "concurrency": self._gate.describe(),
             **self.tally.to_dict(),
+            "stops_are_sent": not self.stops.is_off,
             "ignored_generation_options": self.ignored_options(),
         }
 

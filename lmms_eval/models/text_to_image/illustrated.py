@@ -17,6 +17,7 @@ from lmms_eval.api.messages import ChatMessage, ChatMessages, ChatTextContent
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Part, Request, Response
 from lmms_eval.api.task import Task
+from lmms_eval.filters.reasoning import thoughts_apart
 from lmms_eval.models.text_to_image.protocol import DrawingError, TextToImage
 from lmms_eval.utils.picture_marks import Wanted, split_marks
 
@@ -54,7 +55,8 @@ class IllustratedModel(Model):
         return map(self.illustrated, responses)
 
     def illustrated(self, response: Response) -> Response:
-        """A response with its pictures drawn."""
+        """A response with its pictures drawn. What a model drafts in its thoughts is not drawn."""
+        response = thoughts_apart(response)
         if response.parts or not response.text:
             return response
         pieces = split_marks(response.text)

@@ -74,6 +74,20 @@ class Truncation(TypedDict):
 
 
 @with_config(DESCRIBED)
+class StopCounts(TypedDict):
+    """Counts of a task's answers that stop strings could end."""
+
+    active: list[str]
+    """The stop strings."""
+    answers: int
+    """Answers that they could end."""
+    ended: int
+    """Answers that one of them ended."""
+    untold: int
+    """Answers of which the server does not tell."""
+
+
+@with_config(DESCRIBED)
 class Outcome(TypedDict):
     """Counts of documents: ``requested`` = ``scored`` + ``unscored`` + ``failed`` + ``not_asked``."""
 
@@ -115,6 +129,8 @@ class Outcome(TypedDict):
     """Documents that emitted the metric, by ``METRIC,FILTER``."""
     partial: dict[str, PartialValue]
     """Values that are no scores, by ``METRIC,FILTER``."""
+    stops: NotRequired[StopCounts]
+    """Answers that stop strings could end; absent without stop strings."""
     drew: NotRequired[int]
     """Documents whose scoring drew at random."""
     undrawn: NotRequired[dict[str, SubScore]]

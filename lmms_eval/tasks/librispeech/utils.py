@@ -10,7 +10,7 @@ from lmms_eval.metrics.speech import words
 from lmms_eval.metrics.text import levenshtein_distance
 from lmms_eval.metrics.whisper_text import Normaliser, basic_normaliser, english_normaliser
 from lmms_eval.tasks._task_utils.estimates import ratio
-from lmms_eval.tasks._task_utils.question import framed
+from lmms_eval.tasks._task_utils.question import doc_to_audio, framed
 
 Doc = Mapping[str, Any]
 _QUESTION = "Please recognize the speech and only output the recognized content:"
@@ -60,3 +60,10 @@ def _language(result: Mapping[str, Any]) -> str:
 
 def _normaliser(language: str) -> Normaliser:
     return english_normaliser() if language == _ENGLISH else basic_normaliser()
+
+
+librispeech_doc_to_audio = doc_to_audio
+librispeech_doc_to_text = doc_to_text
+librispeech_process_result = process_results
+librispeech_wer = aggregate
+"""The names under which other task folders of the family take these functions."""

@@ -355,6 +355,10 @@ class YamlTask(Task):
             return [str(option) for option in self.choice_columns.options(doc)]
         return self.prompts.choices(doc) or []
 
+    def document_hash(self, doc_id: int) -> str:
+        """Hash of the document, as its samples row has it (``doc_hash``)."""
+        return document_hash(plain_row(self.documents.stored(doc_id)))
+
     def document(self, doc_id: int) -> Mapping[str, Any]:
         """The document without its media columns."""
         return self.documents.text_view(doc_id)

@@ -32,6 +32,8 @@ REASONING = Dialect(1024, is_reasoning=True, is_public=True)
         ({"n": 3, "num_beams": 1, "top_p": None}, {"max_tokens": 1024, "temperature": 0}),
         ({"presence_penalty": 1}, {"max_tokens": 1024, "temperature": 0, "presence_penalty": 1}),
         ({"extra_body": {"a": 1}}, {"max_tokens": 1024, "temperature": 0, "a": 1}),
+        ({"extra_body": '{"a": 1}'}, {"max_tokens": 1024, "temperature": 0, "a": 1}),
+        ({"max_new_tokens": "max"}, {"temperature": 0}),
     ],
 )
 def test_fields(options: dict[str, Any], fields: dict[str, Any]) -> None:
