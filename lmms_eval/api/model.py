@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
+from lmms_eval.api.generation import TakenOptions
 from lmms_eval.api.media_form import MediaForm
 
 if TYPE_CHECKING:
@@ -90,6 +91,20 @@ class Model(abc.ABC):
     @abc.abstractmethod
     def respond(self, stream: RequestStream) -> Iterator[Response] | AsyncIterator[Response]:
         """Answer requests until the stream is closed. A generator, or an asynchronous generator."""
+
+    def generation_options(self) -> TakenOptions | None:
+        """Tell which generation options this back end takes; ``None``: it gets all of them and says nothing.
+
+        A run whose ``--gen_kwargs`` hold another one ends before anything is asked.
+        """
+        return None
+
+    def sent_with(self, request: Request) -> Mapping[str, Any]:
+        """Tell what goes out with a request beside its messages, in readable form, for the results.
+
+        Options as they are sent, system prompt, chat template, limits of media. Empty if nothing is sent.
+        """
+        return {"options": dict(request.generation)}
 
     def identity(self) -> Mapping[str, Any]:
         """Facts that fix this model's answers (weights' files or URL, revision, dtype): part of the run key."""

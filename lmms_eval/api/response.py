@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from operator import index
 from typing import Any, Literal
 from unicodedata import category
@@ -134,6 +134,18 @@ class SentMedia:
     """Numbers of the frames in the video, from 0."""
     times: tuple[float, ...] = ()
     """Of the frames, in seconds from the video's start."""
+    fps: float | None = None
+    """Frames a second among those that were sent."""
+    processed: tuple[int, ...] = field(default=(), compare=False)
+    """Width and height after the processor of a local model has resized it; of one that cuts pictures into tiles, a
+    tile's."""
+    tokens: int | None = field(default=None, compare=False)
+    """Tokens that stand for it in the model's prompt."""
+
+    @property
+    def pictures(self) -> int:
+        """Pictures that a model without videos of its own gets of it."""
+        return {"image": 1, "video": len(self.frames)}.get(self.type, 0)
 
     def to_dict(self) -> dict[str, Any]:
         """The fields that are not empty, tuples as lists, ``nbytes`` as ``bytes``."""
@@ -152,6 +164,46 @@ class SentMedia:
             names.get(name, name): tuple(value) if isinstance(value, list) else value for name, value in data.items()
         }
         return cls(**given)
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What a model's own processor made of the pictures of a request; parts that it does not tell are empty."""
+
+    sizes: tuple[tuple[int, int], ...] = ()
+    """Width and height of each picture and frame, in their order."""
+    tokens: int | None = None
+    """Tokens that stand for all of them in the prompt."""
+    tokens_of_each: tuple[int, ...] = ()
+    """Tokens that stand for each."""
+
+    def of(self, media: Sequence[SentMedia]) -> tuple[SentMedia, ...]:
+        """Add it to the media of the request.
+
+        Where the processor tells the sum of the tokens alone, media share it by their number of pictures.
+        """
+        counts = [medium.pictures for medium in media]
+        total = sum(counts)
+        if not total:
+            return tuple(media)
+        shares = list(self.tokens_of_each) if len(self.tokens_of_each) == total else _shared(self.tokens, total)
+        sizes = self.sizes if len(self.sizes) == total else ()
+        made, at = [], 0
+        for medium, count in zip(media, counts, strict=True):
+            if count:
+                own, at = slice(at, at + count), at + count
+                tokens = sum(shares[own]) if shares else None
+                medium = replace(medium, processed=sizes[own][0] if sizes else (), tokens=tokens)
+            made.append(medium)
+        return tuple(made)
+
+
+def _shared(tokens: int | None, pictures: int) -> list[int]:
+    """Divide a sum into whole numbers that differ by 1 at most."""
+    if tokens is None:
+        return []
+    each, rest = divmod(tokens, pictures)
+    return [each + (number < rest) for number in range(pictures)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +340,8 @@ class Response:
     """The model that a server says it served."""
     media: tuple[SentMedia, ...] = ()
     """Media that went out with the request, as far as its preparation told; set by the engine."""
+    sight: Sight | None = None
+    """What the model's processor made of the request's pictures; the engine adds it to ``media`` and keeps it there."""
     messages: tuple[SentMessage, ...] = ()
     """Messages that the request added to its conversation; empty where they are not known, or are no more than one text
     of the user, the request's context. Set by the engine."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from lmms_eval.api.configurable import ConfigurableTask as ConfigurableTask
+from lmms_eval.api.generation import LENGTHS, MOST
 from lmms_eval.api.judging import JudgeQuestion, Verdict
 from lmms_eval.api.outcome import BenchmarkReport, TaskNumbers
 from lmms_eval.api.response import Part, Response, SentMedia, SentMessage, Thoughts, Usage
@@ -34,6 +35,9 @@ OutputType = Literal[
     "generate_until_agentic",
     "generate_visual_cot",
 ]
+
+
+_RETRY = "~"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,15 @@ class Request:
     def with_messages(self, build_messages: Callable[[], ChatMessages]) -> Request:
         return _changed(self, build_messages=build_messages)
 
+    def with_more_tokens(self, limit: str) -> Request:
+        """Ask the same with another limit of tokens: a number, or ``max`` for as many as the model takes.
+
+        The request has an id of its own, so that the journal keeps both answers.
+        """
+        generation = {name: value for name, value in self.generation.items() if name not in LENGTHS}
+        generation["max_new_tokens"] = limit if limit == MOST else int(limit)
+        return _changed(self, id=f"{self.id}{_RETRY}{limit}", generation=generation)
+
     def free(self) -> None:
         """Let the payload go, once the answer is recorded: back ends may name the request for longer."""
         object.__setattr__(self, "payload", None)
@@ -119,6 +132,16 @@ def _changed(request: Request, **changes: Any) -> Request:
     for name, value in changes.items():
         object.__setattr__(made, name, value)
     return made
+
+
+def first_asking(request_id: str) -> str:
+    """Return the id under which a request was asked first, whatever its limit of tokens."""
+    return request_id.rpartition(_RETRY)[0] if is_retry(request_id) else request_id
+
+
+def is_retry(request_id: str) -> bool:
+    """Tell whether the id is that of a request which was asked again with more tokens."""
+    return _RETRY in request_id.rpartition("/")[2]
 
 
 def task_of(request_id: str) -> str:
@@ -293,6 +316,11 @@ class Task(abc.ABC):
     @abc.abstractmethod
     def load(self) -> None:
         """Open the data. Raises ``DataError`` or ``TaskError``; no picture is decoded."""
+
+    @property
+    def data_files(self) -> Sequence[str]:
+        """Local files that the documents are read from, once the data are open; none where they come from the hub."""
+        return ()
 
     @abc.abstractmethod
     def __len__(self) -> int:

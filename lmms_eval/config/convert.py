@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -67,6 +68,16 @@ def argument_mapping(value: str | Mapping[str, Any] | None, name: str) -> dict[s
         return dict(simple_parse_args_string(value))
     except UsageError as error:
         raise ConfigError(f"{name}: write it as key=value,key=value ({redact(str(error))})") from None
+
+
+def decoded(value: Any) -> Any:
+    """Return what a text of a JSON object or list stands for; any other value as it is."""
+    if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
+        return value
+    try:
+        return json.loads(value)
+    except json.JSONDecodeError:
+        return value
 
 
 def argument_text(value: str | Mapping[str, Any] | None) -> str:
@@ -194,6 +205,37 @@ def _count_or_switch(value: Any) -> Any:
     return {"true": True, "false": False}.get(text, int(text) if text.isdecimal() else value)
 
 
+def truncation_budget(text: str) -> tuple[float, bool]:
+    """Read ``SHARE[!]``: the share of answers that may be truncated, and whether the score is withheld above it.
+
+    Raises:
+        ConfigError: no share from 0 to 1.
+    """
+    try:
+        share = float(text.removesuffix("!"))
+    except ValueError:
+        share = math.nan
+    if not 0 <= share <= 1:
+        raise ConfigError(f"--truncation_budget: give a share from 0 to 1, such as 0.05 or 0.05!; got {text!r}")
+    return share, text.endswith("!")
+
+
+def _truncation_budget(value: Any) -> Any:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        value = str(value)
+    if isinstance(value, str):
+        truncation_budget(value)
+    return value
+
+
+def _retry_truncated(value: Any) -> Any:
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if isinstance(value, str) and value != "max" and not (value.isdecimal() and int(value) > 0):
+        raise ConfigError(f"--retry_truncated: give a number of tokens from 1 on, or max; got {value!r}")
+    return value
+
+
 _CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "tasks": _tasks,
     "seed": _seed,
@@ -208,5 +250,7 @@ _CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "until": _rules,
     "dry_run": _count_or_switch,
     "ids": _ids,
+    "truncation_budget": _truncation_budget,
+    "retry_truncated": _retry_truncated,
     "where": _where,
 }

@@ -75,10 +75,10 @@ class DerivedOptions:
 
     @property
     def generation_arguments(self) -> dict[str, Any]:
-        """``gen_kwargs`` as a mapping."""
-        from lmms_eval.config.convert import argument_mapping
+        """``gen_kwargs`` as a mapping; a text that is a JSON object or list stands for that."""
+        from lmms_eval.config.convert import argument_mapping, decoded
 
-        return argument_mapping(self.gen_kwargs, "gen_kwargs")
+        return {name: decoded(value) for name, value in argument_mapping(self.gen_kwargs, "gen_kwargs").items()}
 
     @property
     def task_arguments(self) -> dict[str, Any]:

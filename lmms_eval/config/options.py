@@ -150,6 +150,20 @@ class RunConfig(DerivedOptions):
         "share of a task's samples that may lack a readable reply of the judge before its score is withheld (as "
         "--error_budget)",
     )
+    truncation_budget: str = run(
+        "0.05",
+        RUNNING,
+        "share of a task's answers that the limit of tokens may cut before its score carries a warning; with ! behind "
+        "it the score is withheld",
+        metavar="SHARE[!]",
+    )
+    retry_truncated: str | None = run(
+        None,
+        RUNNING,
+        "ask again, with N tokens (max: as many as the model takes), for the answers that the limit of tokens cut, "
+        "those of a completed run too",
+        metavar="N|max",
+    )
     order: Literal["cost", "random"] | None = run(
         None,
         RUNNING,
@@ -164,6 +178,9 @@ class RunConfig(DerivedOptions):
         "TASK_OR_GROUP: RULE; several separated by ; or given one by one",
         metavar="RULE[;RULE...]",
         repeatable=True,
+    )
+    allow_ignored: bool = run(
+        False, GENERATION, "ask also where the model has no place for an option of --gen_kwargs; the results name it"
     )
     allow_blank: bool = run(False, RUNNING, "give a score also where every answer is blank or filtered")
     resume: bool | str = run(

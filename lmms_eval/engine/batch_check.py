@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from lmms_eval.api.interleaved import said
 from lmms_eval.api.model import Model
 from lmms_eval.api.request import Request, Response
-from lmms_eval.api.task import Task
+from lmms_eval.api.task import Task, is_retry
 from lmms_eval.engine.event_loop import run_coroutine
 from lmms_eval.engine.records import response_from_record
 from lmms_eval.engine.signals import EndNow, Interrupts
@@ -113,7 +113,7 @@ class Answered:
 
     def choose(self, count: int, tasks: Sequence[str]) -> list[str]:
         """``count`` requests, spread evenly over those that had others in their batch, then over the rest."""
-        known = [name for name in self._places if _position(name).task in tasks]
+        known = [name for name in self._places if not is_retry(name) and _position(name).task in tasks]
         ids = sorted(known, key=lambda name: _order(_position(name), tasks))
         batched = [name for name in ids if self.in_batch(name)]
         first = spread(batched, count)

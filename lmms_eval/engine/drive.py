@@ -159,7 +159,7 @@ class Drive:
         conversation = self._conversations.of(response.request_id)
         response = self._conversations.read(response)
         if sent := self._sent.pop(response.request_id, None):
-            response = replace(response, media=sent)
+            response = replace(response, media=sent if response.sight is None else response.sight.of(sent), sight=None)
         if messages := self._messages.pop(response.request_id, None):
             response = replace(response, messages=messages)
         prompt = self._prompts.pop(response.request_id, "")

@@ -16,6 +16,7 @@ from lmms_eval.engine.ask_report import AskReport
 from lmms_eval.engine.asking import Asking, Others
 from lmms_eval.engine.batch_check import BatchCheck, check_batch
 from lmms_eval.engine.budget import Budget, Limits
+from lmms_eval.engine.continued import check_continued
 from lmms_eval.engine.conversations import Conversations, Documents, Unit
 from lmms_eval.engine.drive import Driven
 from lmms_eval.engine.early import Counted, EarlyStop, Sampling
@@ -51,6 +52,10 @@ class EngineOptions:
     score_workers: WorkerOptions | None = None
     """Without them every task is scored in this process."""
     show_progress: bool = False
+    forgets_blank: bool = False
+    """Ask the tasks again of which every answer in the journals is blank or filtered."""
+    retry_truncated: str = ""
+    """Tokens (or ``max``) with which a truncated answer is asked for again; empty: it stays as it is."""
     check_batch: int = 0
     """Requests to ask again alone."""
     cache: ResponseCache | None = None
@@ -61,6 +66,8 @@ class EngineOptions:
     """Judge of the answers of tasks that ask for one; who opened its journal closes it."""
     sampling: Sampling | None = None
     """Random order of the documents, with the rules by which tasks end early; without it costliest first."""
+    checks_continued: bool = False
+    """Compare what the journals answer with what would be asked now."""
     follow: Callable[[Progress], None] | None = None
     """Gets the counts of the run, by task too, before anything is asked."""
 
@@ -130,8 +137,16 @@ def evaluate(
         TeamError: another process of the launch has failed.
     """
     seconds: dict[str, float] = {}
+    if options.forgets_blank:
+        store.forget_blank()
     for plan in plans:
         store.forget_unread(plan.task.name, options.aggregate.unread_budget * plan.requested)
+    if options.retry_truncated:
+        store.forget_truncated()
+    model.attach_tasks([plan.task for plan in plans])
+    model.attach_folder(store.folder / "model")
+    if options.checks_continued:
+        check_continued([plan.task for plan in plans], model, store, share is None or share.team.is_first)
     done = store.done() if share is None else share.done(store.done())
     ends = TaskEnds()
     work = _Work(plans, model, store, options, share, ends, _looks(plans, options, share, ends))
@@ -274,14 +289,14 @@ def _ask_and_score(work: _Work, done: dict[str, set[int]], progress: Progress, s
     is_behind = scorer.is_behind if judging is None else lambda: judging.is_behind() or scorer.is_behind()
     # Processes in lockstep ask the same number of documents, whatever comes of them in one of these.
     is_given_up = work.ends.reason if work.with_others is None else work.ends.common_reason
-    conversations = Conversations(Documents(work.todo(done), deliver, is_given_up), store.response)
+    conversations = Conversations(
+        Documents(work.todo(done), deliver, is_given_up, options.retry_truncated), store.response
+    )
     driven = Driven(work.model, store, options.cache, budget.note_model)
     asking = Asking(driven, conversations, options.stream, progress, is_behind)
     with _vitals(work, asking, progress):
         try:
             with _stage(seconds, "ask"):
-                work.model.attach_tasks(tasks)
-                work.model.attach_folder(store.folder / "model")
                 if share is not None:
                     share.team.watch(asking.others_failed)
                     share.team.count(*counted_together(progress, budget))

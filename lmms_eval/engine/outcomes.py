@@ -19,6 +19,10 @@ class Terms:
     """Share of them that may lack a readable reply of the judge; ``None``: as ``error_budget``."""
     allow_blank: bool = False
     """A score may rest on blank or filtered answers alone."""
+    truncation_budget: float = 0.05
+    """Share of a task's answers that the limit of tokens may cut before its number carries a warning."""
+    withholds_truncated: bool = False
+    """Above ``truncation_budget`` the score is withheld."""
 
     @property
     def unread_budget(self) -> float:
@@ -98,6 +102,8 @@ class TaskOutcome:
     answers: AnswerCounts = AnswerCounts()
     judge_unread: int = 0
     """Documents of which the judge gave no readable reply to some question; they may be scored, as the task has it."""
+    over_truncation_budget: bool = False
+    """More answers are truncated than the budget allows: what the model knows is not what the number says."""
     withheld: str = ""
     """Reason for which there is no headline score: too many failed for a budget, or no answer or reply of the judge
     says anything."""
@@ -149,6 +155,8 @@ class OutcomeCounter:
             return f"{self._failed} of {asked} failed"
         if unread and (is_mute or unread > terms.unread_budget * asked):
             return f"{unread} of {asked} without a readable reply of the judge"
+        if terms.withholds_truncated and answers.truncated > terms.truncation_budget * answers.total:
+            return f"{answers.truncated} of {answers.total} answers are truncated"
         if answers.are_none and not terms.allow_blank:
             return f"all {answers.total} answers are blank or filtered"
         return ""
@@ -171,5 +179,6 @@ class OutcomeCounter:
             reasons=dict(self._reasons.most_common(MAX_REASONS)),
             answers=answers,
             judge_unread=unread,
+            over_truncation_budget=answers.truncated > terms.truncation_budget * answers.total,
             withheld=self._withheld(answers, terms, unread, is_mute),
         )

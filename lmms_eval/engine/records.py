@@ -159,6 +159,11 @@ def is_filtered(record: Mapping[str, Any]) -> bool:
     return record.get("finish_reason") == "content_filter"
 
 
+def is_cut(record: Mapping[str, Any]) -> bool:
+    """Tell whether the limit of tokens ended the response or answer of this record."""
+    return record.get("finish_reason") == "length"
+
+
 def answer_record(answer: Answer, with_paths: bool = False) -> dict[str, Any]:
     """``with_paths``: say where pictures lie, for a process that is to look at them."""
     record: dict[str, Any] = {"value": answer.value, "input": answer.input}

@@ -6,6 +6,7 @@ Memory holds offsets only; records are read back when they are needed.
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -15,9 +16,12 @@ from typing import Any
 from lmms_eval.api.judging import Verdict, has_unread
 from lmms_eval.api.messages import ChatMessages
 from lmms_eval.api.request import Request, Response, task_of
+from lmms_eval.api.task import is_retry
 from lmms_eval.engine.images import FOLDER, ImageFolder, images_in
-from lmms_eval.engine.records import is_blank, is_filtered, response_from_record, response_record
+from lmms_eval.engine.records import is_blank, is_cut, is_filtered, response_from_record, response_record
 from lmms_eval.engine.spending import NOTHING, spent_in
+from lmms_eval.errors import MediaError
+from lmms_eval.media.reference import MediaRef, digest
 from lmms_eval.storage import codec
 from lmms_eval.storage.journal import JournalSet, JournalWriter, Place
 
@@ -25,10 +29,14 @@ from lmms_eval.storage.journal import JournalSet, JournalWriter, Place
 class RunStore:
     """Journals of one run. ``scoring_key`` marks scores that hold under other settings than this run's as stale.
 
-    ``images`` are the pictures that its records refer to; a record whose picture is gone does not count.
+    ``images`` are the pictures that its records refer to; a record whose picture is gone does not count. ``began`` is
+    the time of the run's first start (seconds since 1970), by which media files are told that have changed since.
     """
 
-    def __init__(self, folder: Path, scoring_key: str, rank: int = 0, images: ImageFolder | None = None) -> None:
+    def __init__(
+        self, folder: Path, scoring_key: str, rank: int = 0, images: ImageFolder | None = None,
+        began: float | None = None,
+    ) -> None:  # fmt: skip
         self.folder, self.scoring_key = folder, scoring_key
         self.images = images or ImageFolder(folder / FOLDER)
         self._lock = threading.Lock()
@@ -41,8 +49,13 @@ class RunStore:
         """Blank or filtered responses, by id."""
         self._unread: dict[str, set[int]] = {}
         """Documents of earlier starts with a question that got no readable reply of the judge, by task."""
+        self._truncated: set[tuple[str, int]] = set()
+        """Scored documents of earlier starts with a truncated answer, by task and number."""
         self.judged_again: set[tuple[str, int]] = set()
         """Task and number of each document about which the judge is asked again (``forget_unread``)."""
+        self._began = began
+        self._newer_media: set[str] = set()
+        """Responses one of whose media files has changed since it was sent, by id."""
         self._prompts = 0
         self.spent = NOTHING
         """What the starts have paid for whose responses the journals hold, answers that were asked again included."""
@@ -70,9 +83,37 @@ class RunStore:
         for task, asked in ids.items():
             if self._blank.issuperset(asked):
                 self._scores.pop(task, None)
-                for request_id in asked:
-                    record = self._journals.at(self._responses.pop(request_id))
-                    self._prompts = (self._prompts - _prompt_number(request_id, record.get("prompt", ""))) % (1 << 256)
+                self._forget(asked)
+
+    def forget(self, task: str, doc_ids: Sequence[int]) -> None:
+        """Ask documents again, all their rounds; to be called before anything is asked. The records stay."""
+        documents = {f"{task}/{doc_id}" for doc_id in doc_ids}
+        self._forget([one for one in self._responses if one.rsplit("/", 3)[0] in documents])
+        for doc_id in doc_ids:
+            self._scores.get(task, {}).pop(doc_id, None)
+
+    def _forget(self, request_ids: Sequence[str]) -> None:
+        for request_id in request_ids:
+            record = self._journals.at(self._responses.pop(request_id))
+            if not is_retry(request_id):
+                self._prompts = (self._prompts - _prompt_number(request_id, record.get("prompt", ""))) % (1 << 256)
+
+    def answered(self, task: str) -> list[str]:
+        """First requests of a task's documents that the journals answer, by id, in the order of the documents."""
+        head = f"{task}/"
+        found = [one for one in self._responses if one.startswith(head) and one.endswith("/0/0")]
+        return sorted(found, key=lambda one: [int(number) for number in one.rsplit("/", 4)[1:3]])
+
+    def record(self, request_id: str) -> dict[str, Any]:
+        """The record of a response that the journals held at the start. Raises ``KeyError`` if there is none."""
+        return self._journals.at(self._responses[request_id])
+
+    def with_newer_media(self) -> dict[str, list[str]]:
+        """Responses by id, by task, whose media have changed on the disk since the run began."""
+        found: dict[str, list[str]] = {}
+        for request_id in sorted(self._newer_media.intersection(self._responses)):
+            found.setdefault(task_of(request_id), []).append(request_id)
+        return found
 
     def forget_unread(self, task: str, allowed: float) -> None:
         """Judge documents of a task again if more than ``allowed`` lack a readable reply of the judge.
@@ -84,6 +125,21 @@ class RunStore:
             self.judged_again |= {(task, doc_id) for doc_id in unread}
             for doc_id in unread:
                 self._scores.get(task, {}).pop(doc_id, None)
+
+    def forget_truncated(self) -> None:
+        """Finish the documents with a truncated answer again; their answers stay.
+
+        To be called before anything is asked, if truncated answers are asked for again.
+        """
+        for task, doc_id in self._truncated:
+            self._scores.get(task, {}).pop(doc_id, None)
+
+    def _note_truncated(self, record: dict[str, Any]) -> None:
+        key = (record["task"], record["doc_id"])
+        if any(is_cut(answer) for answer in record["answers"]):
+            self._truncated.add(key)
+        else:
+            self._truncated.discard(key)
 
     def _note_verdicts(self, record: dict[str, Any]) -> None:
         if "judge" not in record:
@@ -218,6 +274,7 @@ class RunStore:
                     self._note_verdicts(record)
                 if _stands(record, self.scoring_key) and self._has_images(record):
                     self._scores.setdefault(record["task"], {})[record["doc_id"]] = place
+                    self._note_truncated(record)
 
     def _load_responses(self, path: Path, is_earlier: bool = False) -> None:
         for place, record in self._journals.load(path):
@@ -229,20 +286,42 @@ class RunStore:
             if request_id not in self._responses:
                 self._note_prompt(request_id, record.get("prompt", ""))
             self._responses[request_id] = place
+            if is_earlier and self._began is not None and "media" in record:
+                self._note_newer_media(request_id, record["media"], self._began)
             if is_blank(record) or is_filtered(record):
                 self._blank.add(request_id)
             else:
                 self._blank.discard(request_id)
 
+    def _note_newer_media(self, request_id: str, media: Sequence[dict[str, Any]], began: float) -> None:
+        if any(_is_changed(medium, began) for medium in media):
+            self._newer_media.add(request_id)
+        else:
+            self._newer_media.discard(request_id)
+
     def _has_images(self, record: dict[str, Any]) -> bool:
         return all(self.images.holds(image) for image in images_in(record))
 
     def _note_prompt(self, request_id: str, prompt: str) -> None:
+        if is_retry(request_id):  # the same prompt once more
+            return
         self._prompts = (self._prompts + _prompt_number(request_id, prompt)) % (1 << 256)
 
 
 def _prompt_number(request_id: str, prompt: str) -> int:
     return int.from_bytes(hashlib.sha256(f"{request_id}\0{prompt}".encode()).digest(), "big")
+
+
+def _is_changed(medium: dict[str, Any], began: float) -> bool:
+    """Tell whether a media file is not the one that was sent; only one that is newer than the run is read for it."""
+    path, sha256 = medium.get("path"), medium.get("sha256")
+    if not path or not sha256:
+        return False
+    try:
+        stat = os.stat(path)
+        return max(stat.st_mtime, stat.st_ctime) >= began and digest(MediaRef("path", path=Path(path))) != sha256
+    except (OSError, MediaError):  # it is gone, or cannot be read: nothing says that the answer is to another one
+        return False
 
 
 def _stands(record: dict[str, Any], scoring_key: str) -> bool:

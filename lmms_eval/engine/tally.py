@@ -11,7 +11,8 @@ from typing import Any
 from lmms_eval import stats
 from lmms_eval.api.judging import Verdict, has_unread
 from lmms_eval.engine.outcomes import AnswerCounts
-from lmms_eval.engine.records import is_blank, is_filtered, last_thoughts
+from lmms_eval.engine.records import is_blank, is_cut, is_filtered, last_thoughts
+from lmms_eval.engine.seen import SeenMedia
 
 CORRECT_KEYS = ("score", "acc", "accuracy", "exact_match")
 
@@ -96,6 +97,8 @@ class TaskTally:
     """Answers whose thoughts end with a closing tag that the model had not opened."""
     untagged: int = 0
     """Truncated answers without a tag of thoughts."""
+    seen: SeenMedia = field(default_factory=SeenMedia)
+    """Media of the documents."""
     served: Counter[str] = field(default_factory=Counter)
     """Answers by the model that the server says it served."""
 
@@ -105,6 +108,7 @@ class TaskTally:
 
     def add(self, record: Mapping[str, Any], score_key: str) -> None:
         self.documents += 1
+        self.seen.add(record["answers"])
         told = False
         for answer in record["answers"]:
             self.answers += 1
@@ -134,7 +138,7 @@ class TaskTally:
             self.blank += 1
             self.in_thought += last_thoughts(answer) is not None
         self.stops.add(answer)
-        is_truncated, thoughts = answer.get("finish_reason") == "length", last_thoughts(answer)
+        is_truncated, thoughts = is_cut(answer), last_thoughts(answer)
         self.truncated += is_truncated
         self.untagged += is_truncated and thoughts is None
         self.unopened += thoughts is not None and "closing" in thoughts and "opening" not in thoughts

@@ -23,6 +23,7 @@ from lmms_eval.engine.plan import TaskPlan, plan_task, run_key
 from lmms_eval.engine.team import Place
 from lmms_eval.errors import DataError, LmmsEvalError, ModelError
 from lmms_eval.evaluation.checking import check_integrity
+from lmms_eval.evaluation.generation import refuse_unplaced
 from lmms_eval.evaluation.inputs import Collected, ModelChoice, Start
 from lmms_eval.evaluation.judge import build_judge, judge_key
 from lmms_eval.evaluation.loading import load_tasks, with_files
@@ -36,6 +37,7 @@ from lmms_eval.results.baseline_files import find_baseline
 from lmms_eval.tasks import Catalogue, select_tasks
 from lmms_eval.tasks.manager import selection_of
 from lmms_eval.tasks.selection import rebuilt
+from lmms_eval.utils.installed import package_version
 from lmms_eval.utils.launch import may_have_gpus
 from lmms_eval.utils.redaction import redact
 
@@ -123,6 +125,7 @@ def collect(
     sampling = None if start.recorded else _sampling(config, selection, plans, place)
     judge = _open_judge(config, plans, place, opened)
     model = start.recorded.model if start.recorded else _answering(config, registry, choice, plans, place, opened)
+    ignored = start.recorded.ignored if start.recorded else refuse_unplaced(config, model)
     is_resumable = _is_known(config, choice, model)
     keys = run_keys(config, choice, plans, judge_key(config, judge))
     return Collected(
@@ -137,6 +140,7 @@ def collect(
         judge=judge,
         baselines=baselines,
         tariffs=tariffs,
+        ignored=ignored,
         sampling=sampling,
         asks=start.recorded is None,
         seconds=time.monotonic() - begin,
@@ -264,6 +268,7 @@ def run_keys(config: RunConfig, choice: ModelChoice, plans: Sequence[TaskPlan], 
             "predict_only": config.predict_only,
             "media": config.process_with_media,
             "judge": judge,
+            "version": package_version("lmms_eval") or "",
         },
         common={
             **questions,

@@ -8,9 +8,12 @@ from typing import Any
 
 from loguru import logger
 
-from lmms_eval.api.task import Selection
+from lmms_eval.api.task import Selection, Task
 from lmms_eval.engine.plan import TaskPlan
 from lmms_eval.errors import AbsentDataError, FunctionError, LmmsEvalError, TaskError
+
+LOGGED_TASKS, LOGGED_FILES = 20, 3
+"""Most tasks whose files are logged, and most files of each."""
 
 
 def load_tasks(selection: Selection) -> Selection:
@@ -37,7 +40,19 @@ def load_tasks(selection: Selection) -> Selection:
                 f"task {task.name!r}: preparing its data raised {type(error).__name__}: {error}; see the task's own "
                 "functions (process_docs); --verbosity DEBUG shows where"
             ) from error
+    _log_files(selection.tasks)
     return _present(selection, absent)
+
+
+def _log_files(tasks: Sequence[Task]) -> None:
+    """Name the local files that are read; those of many tasks stand in the results alone."""
+    read = [task for task in tasks if task.data_files]
+    if len(read) > LOGGED_TASKS:
+        logger.info("the data of {} tasks are local files; the results name them (data_files)", len(read))
+        return
+    for task in read:
+        more = f" and {len(task.data_files) - LOGGED_FILES} more" if len(task.data_files) > LOGGED_FILES else ""
+        logger.info("{}: documents from {}{}", task.name, ", ".join(task.data_files[:LOGGED_FILES]), more)
 
 
 def with_files(selection: Selection, plans: Sequence[TaskPlan]) -> Selection:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace, TracebackType
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from loguru import logger
 
 from lmms_eval.api.model import Model, lmms
 from lmms_eval.config import RunConfig, check_config, resolved_cli_args
+from lmms_eval.config.convert import truncation_budget
 from lmms_eval.config.environment import variables_without_effect
 from lmms_eval.config.rules import options_without_effect
 from lmms_eval.config.tracking import DESTINATIONS
@@ -30,6 +32,7 @@ from lmms_eval.engine.share import Share
 from lmms_eval.engine.store import RunStore
 from lmms_eval.engine.stream import StreamLimits
 from lmms_eval.engine.team import Place, Team
+from lmms_eval.engine.watchdog import guarded_exit
 from lmms_eval.evaluation.caching import check_cache, log_cache, open_cache
 from lmms_eval.evaluation.collect import collect
 from lmms_eval.evaluation.exporting import exported
@@ -39,7 +42,7 @@ from lmms_eval.evaluation.launch import this_team
 from lmms_eval.evaluation.record import RunRecord, open_record
 from lmms_eval.evaluation.reporting import open_reporter, report_lines
 from lmms_eval.evaluation.writing import write_results
-from lmms_eval.results.samples import json_text
+from lmms_eval.results.samples import json_text, returned_samples
 from lmms_eval.storage.run_folder import check_output_path
 from lmms_eval.tasks import Catalogue
 from lmms_eval.utils.heap import share_heap
@@ -111,6 +114,7 @@ class Run:
         share_heap()  # before the first thread starts
         check_config(self._config)
         with self._opened as opened:
+            opened.enter_context(guarded_exit())  # before any code of tasks and models is imported
             opened.enter_context(exported(self._config))
             # Say now what would otherwise be said after the last answer.
             if self._config.output_path:
@@ -153,9 +157,8 @@ class Run:
         if record.is_kept and not config.output_path:
             logger.info("no --output_path: answers are kept in {}", record.folder.path)
         rank = 0 if team is None else team.place.rank
-        store = opened.enter_context(closing(RunStore(record.folder.path, record.scoring_key, rank, record.images)))
-        if collected.asks and not config.allow_blank:
-            store.forget_blank()
+        store = opened.enter_context(closing(_open_store(record, rank)))
+        forgets_blank = collected.asks and not config.allow_blank
         reporter = open_reporter(config, record, rank, opened)
         cache = open_cache(config, collected, opened)
         options = _engine_options(config, team)
@@ -168,6 +171,7 @@ class Run:
             sampling = Sampling(RandomOrder(config.seed[0] or 0), recorded=record.early_stops)
         if rank == 0:
             _outline(config, collected, record.folder.path)
+        options = replace(options, checks_continued=collected.asks, forgets_blank=forgets_blank)
         options = replace(options, cache=cache, judge=judge, sampling=sampling, limits=_limits(config, collected))
         tracked = self._tracked(collected, record)
         if tracked is not None:
@@ -181,7 +185,15 @@ class Run:
             written = tracked.told(written, result, store, options.grace_s)
         report = RunReport(_exit_code(config, result), written.table, written.lines, written.document, record.end)
         record.finish(result.state, self._start.command, report.as_json(), _early_stops(result))
+        if self._start.returns_samples:
+            samples = returned_samples(result.tasks, store)
+            report = replace(report, results={**report.results, "samples": samples})
         return replace(report, lines=[*report.lines, *report_lines(reporter, result, options.grace_s)])
+
+
+def _open_store(record: RunRecord, rank: int) -> RunStore:
+    began = datetime.fromisoformat(record.date).timestamp()
+    return RunStore(record.folder.path, record.scoring_key, rank, record.images, began)
 
 
 def _log_prompts(collected: Collected) -> None:
@@ -196,11 +208,14 @@ def _engine_options(config: RunConfig, team: Team | None) -> EngineOptions:
     threads = config.media_workers or min(4, max(2, os.cpu_count() or 2))
     # What a process has taken ahead nobody else can take: beside others it holds no more than it needs.
     limits = StreamLimits(max_bytes=config.prefetch_mb << 20, threads=threads)
+    share, withholds = truncation_budget(config.truncation_budget)
     return EngineOptions(
         stream=limits if team is None else replace(limits, least_requests=1),
         aggregate=AggregateOptions(
             error_budget=config.error_budget,
             judge_error_budget=config.judge_error_budget,
+            truncation_budget=share,
+            withholds_truncated=withholds,
             bootstrap_iters=config.bootstrap_iters,
             arguments=SimpleNamespace(**resolved_cli_args(config)),
             allow_blank=config.allow_blank,
@@ -208,6 +223,7 @@ def _engine_options(config: RunConfig, team: Team | None) -> EngineOptions:
         grace_s=config.grace_seconds(under_launcher="TORCHELASTIC_RUN_ID" in os.environ),
         score_workers=WorkerOptions("lmms_eval.tasks.scoring_worker", config.score_workers, config.verbosity),
         check_batch=config.check_batch,
+        retry_truncated=config.retry_truncated or "",
         show_progress=team is None or team.is_first,
     )
 

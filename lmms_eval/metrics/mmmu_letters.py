@@ -86,13 +86,19 @@ def audio_letter(answer: str, letters: Sequence[str], document: object, drawn: S
 
 
 def egoschema_letter(answer: str, options: Mapping[str, str], document: object) -> str:
-    """Find the letter that an answer to a question of EgoSchema names, or draw one.
-
-    Letters in parentheses, before a blank and before a full stop count alike; without any the text of an option does
-    (in answers of six words or more). Of several the one whose own last place is the earliest is taken.
+    """Find the letter that an answer to a question of EgoSchema names (``egoschema_named``), or draw one.
 
     Raises:
         IndexError: there are no options.
+    """
+    return egoschema_named(answer, options) or guessed(tuple(options), document)
+
+
+def egoschema_named(answer: str, options: Mapping[str, str]) -> str | None:
+    """Find the letter that an answer to a question of EgoSchema names; ``None`` if it names none.
+
+    Letters in parentheses, before a blank and before a full stop count alike; without any the text of an option does
+    (in answers of six words or more). Of several the one whose own last place is the earliest is taken.
     """
     text = padded(answer)
     places = [(text.rfind(form.format(letter)), letter, form) for form in _EGOSCHEMA for letter in options]
@@ -100,7 +106,7 @@ def egoschema_letter(answer: str, options: Mapping[str, str], document: object) 
         places = [(place, letter, "") for place, letter in _option_places(text, options)]
     named = [(place, letter, form) for place, letter, form in places if place >= 0]
     if not named:
-        return guessed(tuple(options), document)
+        return None
     _, letter, form = min(named, key=lambda found: found[0])
     rule = _EGOSCHEMA.get(form, answer_reading.OPTION_TEXT)
     answer_reading.note_letter(rule, text, *(one for _, one, _ in named))

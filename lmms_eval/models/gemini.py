@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from lmms_eval.api.generation import TakenOptions
 from lmms_eval.api.interleaved import generated_image
 from lmms_eval.api.request import GeneratedImage, Request, RequestKind, Usage
 from lmms_eval.errors import MediaError
@@ -18,7 +19,7 @@ from lmms_eval.models.openai.errors import AttemptError
 from lmms_eval.models.openai.generation import stop_strings
 from lmms_eval.models.openai.reply import Reply, thought_text
 from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS, RemoteArguments
-from lmms_eval.models.remote.generation import Wanted
+from lmms_eval.models.remote.generation import Wanted, taken_options
 from lmms_eval.models.remote.media import Part, Picture, Sound, Text
 from lmms_eval.models.remote.sdk import Call, SdkModel, Service
 
@@ -116,10 +117,22 @@ class Gemini(SdkModel[Arguments]):
             config["system_instruction"] = talk.system
         return {"model": arguments.model, "contents": contents, "config": config}
 
+    def generation_options(self) -> TakenOptions:
+        """The common options, those of ``OTHERS`` and the level of thought."""
+        return taken_options((*OTHERS, "reasoning_effort"))
+
+    def sent_options(self, request: Request) -> dict[str, Any]:
+        """The configuration of the request, without a seed that is the request's own."""
+        config = self._config(self.wanted(request))
+        if request.generation.get("seed") is None:
+            config.pop("seed", None)
+        return config
+
     def _config(self, wanted: Wanted) -> dict[str, Any]:
         config, ignored = wanted.pick(OTHERS)
         self.note_ignored(ignored)
-        config["max_output_tokens"] = wanted.max_new_tokens
+        if wanted.max_new_tokens is not None:
+            config["max_output_tokens"] = wanted.max_new_tokens
         given = {"temperature": wanted.temperature, "top_p": wanted.top_p, "seed": wanted.seed}
         config |= {name: value for name, value in given.items() if value is not None}
         if self._arguments.response_modalities:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import abc
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lmms_eval.api.interleaved import generated_image
 from lmms_eval.api.request import Part, Request, Response
 from lmms_eval.errors import MediaError, ModelError
-from lmms_eval.models.task_access import document_of
+from lmms_eval.models.task_access import document_hash_of, document_of
+from lmms_eval.utils.plain_files import read_plain, read_plain_text
 
 RAW_KEYS = ("raw_resps", "resps", "filtered_resps")
 """Columns of a samples row that may hold the answers, the rawest first."""
+NO_HASH = frozenset({"", hashlib.sha256(b"null").hexdigest()})
+"""Values of ``doc_hash`` that tell nothing: the family's samples have the hash of no document in every row."""
 ROUND_TASKS = ("generate_until_multi_round", "generate_until_agentic")
 
 
@@ -26,8 +31,22 @@ class AnswerBook(abc.ABC):
         """The recorded answer, or a failure of kind ``bad_request`` where there is none."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """What a samples row holds of a document's answers."""
+
+    answers: list[Any]
+    parts: list[Any]
+    finish_reason: Any
+    """How generation ended; of several answers a list."""
+    doc_hash: str
+
+
 class SamplesBook(AnswerBook):
     """A samples JSONL file: one row for each document and filter pipeline.
+
+    An answer to another document than the one that is asked (``doc_hash``) is none: the data set was reordered or
+    changed since. How an answer ended (``finish_reason``) comes with it.
 
     Raises:
         ModelError: the file cannot be read or a line is no samples row.
@@ -35,8 +54,7 @@ class SamplesBook(AnswerBook):
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._answers: dict[int, list[Any]] = {}
-        self._parts: dict[int, list[Any]] = {}
+        self._rows: dict[int, _Row] = {}
         for number, line in enumerate(_read_text(path).split("\n"), 1):
             if line.strip():
                 try:
@@ -46,30 +64,59 @@ class SamplesBook(AnswerBook):
                     raise ModelError(f"replay: {self._path} line {number} is no samples row: {error!r}") from error
                 key = next((key for key in RAW_KEYS if row.get(key) is not None), None)
                 if key is not None and not row.get("error"):
-                    value = row[key]
-                    self._answers.setdefault(doc_id, value if isinstance(value, list) else [value])
-                    if isinstance(row.get("parts"), list):
-                        self._parts.setdefault(doc_id, row["parts"])
+                    self._rows.setdefault(doc_id, _row(row, row[key]))
 
     def response(self, request: Request) -> Response:
-        held = self._answers.get(request.doc_id)
-        if held is None:
+        row = self._rows.get(request.doc_id)
+        if row is None:
             return _missing(request, self._path)
+        now = "" if row.doc_hash in NO_HASH else document_hash_of(request.task, request.doc_id)
+        if now and now != row.doc_hash:
+            return Response.failure(
+                request.id,
+                "bad_request",
+                f"{self._path.name} answers another document {request.doc_id} of task {request.task.name} (doc_hash "
+                f"{row.doc_hash[:12]}, here {now[:12]}): the data set was reordered or changed",
+            )
         if request.kind == "loglikelihood":
-            return _likelihood(request, held, self._path)
-        parts = _parts_of(request, self._parts.get(request.doc_id, []))
+            return _likelihood(request, row.answers, self._path)
+        parts = _parts_of(request, row.parts)
         if parts is not None:
-            return _interleaved(request, parts, self._path)
+            return _interleaved(request, parts, self._path, row)
         if request.task.output_type in ROUND_TASKS:
-            rounds = _rounds_of(request, held)
-            if request.kind == "generate_until_multi_round" and rounds:
-                return Response(request.id, rounds=tuple(rounds))
-            if request.round >= len(rounds):
-                return _missing(request, self._path)
-            return Response(request.id, text=rounds[request.round], finish_reason="stop")
-        if request.repeat >= len(held) or held[request.repeat] is None:
+            return self._round(request, row)
+        if request.repeat >= len(row.answers) or row.answers[request.repeat] is None:
             return _missing(request, self._path)
-        return Response(request.id, text=str(held[request.repeat]), finish_reason="stop")
+        return Response(request.id, text=str(row.answers[request.repeat]), finish_reason=_ending(request, row))
+
+    def _round(self, request: Request, row: _Row) -> Response:
+        rounds = _rounds_of(request, row.answers)
+        if request.kind == "generate_until_multi_round" and rounds:
+            return Response(request.id, rounds=tuple(rounds), finish_reason=_ending(request, row))
+        if request.round >= len(rounds):
+            return _missing(request, self._path)
+        is_last = request.round == len(rounds) - 1
+        ending = _ending(request, row) if is_last else "stop"  # the row tells that of the last one alone
+        return Response(request.id, text=rounds[request.round], finish_reason=ending)
+
+
+def _row(row: Mapping[str, Any], value: Any) -> _Row:
+    parts = row.get("parts")
+    doc_hash = row.get("doc_hash")
+    return _Row(
+        value if isinstance(value, list) else [value],
+        parts if isinstance(parts, list) else [],
+        row.get("finish_reason"),
+        doc_hash if isinstance(doc_hash, str) else "",
+    )
+
+
+def _ending(request: Request, row: _Row) -> str:
+    """Tell how the recorded answer ended; ``stop`` where the row does not say."""
+    told = row.finish_reason
+    if isinstance(told, list):
+        told = told[request.repeat] if request.repeat < len(told) else None
+    return told if isinstance(told, str) and told else "stop"
 
 
 class SubmissionBook(AnswerBook):
@@ -118,7 +165,7 @@ def read_submission(path: Path) -> dict[tuple[str, str], str]:
 
 def _read_text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_plain_text(path)
     except (OSError, UnicodeDecodeError) as error:
         raise ModelError(f"replay: cannot read {path}: {error}") from error
 
@@ -163,7 +210,7 @@ def _parts_of(request: Request, parts: list[Any]) -> list[Any] | None:
     return parts if parts and all(isinstance(part, Mapping) for part in parts) else None
 
 
-def _interleaved(request: Request, parts: Sequence[Mapping[str, Any]], path: Path) -> Response:
+def _interleaved(request: Request, parts: Sequence[Mapping[str, Any]], path: Path, row: _Row) -> Response:
     """The answer with its pictures, which lie beside the samples file."""
     pieces: list[Part] = []
     for part in parts:
@@ -172,7 +219,7 @@ def _interleaved(request: Request, parts: Sequence[Mapping[str, Any]], path: Pat
             continue
         file = path.parent / str(part.get("path"))
         try:
-            image = generated_image(file.read_bytes())
+            image = generated_image(read_plain(file))
         except (OSError, ValueError, MediaError) as error:
             return Response.failure(
                 request.id, "malformed", f"a picture of {path.name} cannot be read: {file}: {error}"
@@ -180,7 +227,7 @@ def _interleaved(request: Request, parts: Sequence[Mapping[str, Any]], path: Pat
         if image.sha256 != part.get("sha256"):
             return Response.failure(request.id, "malformed", f"{file} is not the picture of {path.name}: another hash")
         pieces.append(image)
-    return Response.interleaved(request.id, pieces, finish_reason="stop")
+    return Response.interleaved(request.id, pieces, finish_reason=_ending(request, row))
 
 
 def _trace(answer: Any) -> list[str]:

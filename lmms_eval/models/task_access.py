@@ -75,6 +75,12 @@ def offered_options(task: Task, doc_id: int, context: str) -> tuple[str, ...]:
     return choices_of(task, doc_id) or tuple(dict.fromkeys(OPTION_LINE.findall(context)))
 
 
+def document_hash_of(task: Task, doc_id: int) -> str:
+    """``doc_hash`` of a document, as its samples row has it; empty where the task does not tell it."""
+    offered = getattr(task, "document_hash", None)
+    return str(offered(doc_id)) if callable(offered) else ""
+
+
 def document_of(task: Task, doc_id: int) -> Mapping[str, Any]:
     """A document of the evaluated split: without media where the task can give that, else from its data set."""
     offered = getattr(task, "document", None)

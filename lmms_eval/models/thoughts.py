@@ -49,6 +49,8 @@ class Reading:
     """Opening and closing tags of thoughts."""
     is_opened: bool = False
     """The prompt ends with an opening tag, so the model begins inside a thought."""
+    follows_thoughts: bool = False
+    """The thoughts were returned apart: the text is what follows them."""
     keeps_thoughts: bool = False
     """The task asks for its thoughts: they are part of the answer."""
 
@@ -70,7 +72,7 @@ class Reading:
         """Read a whole text of the model."""
         thoughts, answer = split_thoughts(text, self.pairs, self.is_opened)
         reasoning = text[: len(text) - len(answer)] if thoughts is not None else ""
-        stop = self._first_stop(answer, after_thoughts=thoughts is not None)
+        stop = self._first_stop(answer, after_thoughts=thoughts is not None or self.follows_thoughts)
         if stop is not None:
             answer = answer[: stop[0]]
         ended_by = None if not self.until else "" if stop is None else stop[1]

@@ -42,6 +42,14 @@ def write_samples(path: Path, result: TaskResult, store: RunStore) -> int:
     return lines
 
 
+def returned_samples(results: Sequence[TaskResult], store: RunStore) -> dict[str, list[dict[str, Any]]]:
+    """Read the rows of the samples files, by task, as what the files would hold."""
+    return {
+        result.task.name: [json.loads(mask_known(json_text(row))) for row in sample_rows(result, store)]
+        for result in results
+    }
+
+
 def json_text(value: Any, indent: int | None = None) -> str:
     """Write JSON of whatever a task's functions gave: what JSON lacks as text, sets sorted, bytes by their hash."""
     plain = None if indent else plain_json(value)

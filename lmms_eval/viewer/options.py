@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from lmms_eval.errors import UsageError
@@ -38,6 +39,8 @@ class ReportOptions:
     redact: frozenset[str] = frozenset()
     """Keys of samples, documents and settings whose values are left out. A prompt or answer that is left out is so
     from the conversation and the judge's prompt too."""
+    allowed: tuple[Path, ...] = ()
+    """Folders from which media of foreign runs are shown too."""
     single_file: bool = False
     compare: bool = True
     """Runs are compared with each other."""

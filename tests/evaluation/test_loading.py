@@ -1,19 +1,23 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from datasets import Dataset, Features, Value
 from loguru import logger
 
 from lmms_eval.api.task import Group, Selection, Task
 from lmms_eval.engine.plan import TaskPlan
-from lmms_eval.errors import AbsentDataError, DataError, TaskError
+from lmms_eval.errors import AbsentDataError, DataError, MissingDataError, TaskError
 from lmms_eval.evaluation.loading import load_tasks, with_files
+from lmms_eval.evaluator import simple_evaluate
 
 
 class Loading:
     def __init__(self, name: str, error: Exception | None = None) -> None:
         self.name, self.error = name, error
+        self.data_files = ()
 
     def load(self) -> None:
         if self.error is not None:
@@ -98,3 +102,23 @@ def test_all_tasks_that_were_named_themselves_and_lack_files_are_said_at_once() 
     given = selection(Loading("a", ABSENT), Loading("b"), Loading("c", other), direct=frozenset({"a", "b", "c"}))
     with pytest.raises(AbsentDataError, match="no folder\nno video"):
         with_files(given, planned(given))
+
+
+def _chartqa(path: Path) -> None:
+    """A set with the columns of ChartQA, which other benchmarks have in part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    features = Features({"type": Value("string"), "question": Value("string"), "answer": Value("string")})
+    rows = [{"type": "human_test", "question": "How many?", "answer": "4"}]
+    Dataset.from_list(rows, features=features).to_parquet(path)
+
+
+def test_a_benchmark_without_a_folder_below_data_root_is_not_scored_on_another_ones_data(tmp_path: Path) -> None:
+    _chartqa(tmp_path / "ChartQA" / "data" / "test-00000-of-00001.parquet")
+    with pytest.raises(MissingDataError, match=r"task 'realworldqa': no data files found.*RealWorldQA"):
+        simple_evaluate(model="baseline", tasks=["realworldqa"], data_root=str(tmp_path))
+
+
+def test_a_file_in_data_root_itself_counts_only_with_the_tasks_columns(tmp_path: Path) -> None:
+    _chartqa(tmp_path / "test-00000-of-00001.parquet")
+    with pytest.raises(DataError, match=r"no column 'image'.*may be another benchmark's"):
+        simple_evaluate(model="baseline", tasks=["realworldqa"], data_root=str(tmp_path))

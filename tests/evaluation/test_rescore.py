@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from lmms_eval.evaluation.rescore import rescore
 from lmms_eval.evaluation.run import run
 from lmms_eval.models import registry
 from lmms_eval.storage.run_folder import RunFolder
-from tests.evaluation.kit import NAME, Told, config, right, run_folders
+from tests.evaluation.kit import DOCUMENTS, NAME, Told, config, right, run_folders
 from tests.media.draw import write_video
 from tests.tasks.kit import BASE, write_rows, write_yaml
 
@@ -66,3 +67,35 @@ def test_a_run_of_several_processes_that_ended_at_its_budget_is_scored_again(tmp
     again = rescore(tmp_path / "b", {})
     assert again.results["outcomes"][NAME]["scored"] == 3
     assert not any("the budget of" in line for line in again.lines)
+
+
+def _samples(tmp_path: Path, answer: Any, out: str) -> Path:
+    run(config(tmp_path, output_path=str(tmp_path / out), log_samples=True), Told(answer, out))
+    return next((tmp_path / out).rglob("*_samples_*.jsonl"))
+
+
+def _replayed(tmp_path: Path, samples: Path, out: str) -> tuple[int, dict[str, Any], dict[str, Any]]:
+    options = {"model": "replay", "model_args": f"path={samples}", "output_path": str(tmp_path / out)}
+    report = run(config(tmp_path, **options))
+    return report.exit_code, report.results["results"][NAME], report.results["outcomes"][NAME]
+
+
+def test_replay_over_a_reordered_data_set_scores_no_answer_on_another_document(tmp_path: Path) -> None:
+    samples = _samples(tmp_path, right, "out")
+    assert _replayed(tmp_path, samples, "same")[1]["exact_match,none"] == 1
+    (data,) = (tmp_path / "tasks").glob("*.jsonl")
+    first, second, *others = data.read_text(encoding="utf-8").splitlines()
+    data.write_text("\n".join([second, first, *others]), encoding="utf-8")
+    code, scores, outcome = _replayed(tmp_path, samples, "reordered")
+    assert (code, scores["exact_match,none"]) == (3, None)
+    assert (outcome["failed"], outcome["scored"]) == (2, DOCUMENTS - 2)
+    assert any("answers another document" in reason for reason in outcome["reasons"])
+
+
+def test_a_withheld_run_is_withheld_when_it_is_replayed(tmp_path: Path) -> None:
+    def filtered(request: Request) -> Response:
+        return replace(right(request), finish_reason="content_filter")
+
+    samples = _samples(tmp_path, filtered, "out")
+    code, scores, outcome = _replayed(tmp_path, samples, "again")
+    assert (code, scores["exact_match,none"], outcome["filtered"]) == (3, None, DOCUMENTS)

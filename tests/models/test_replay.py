@@ -188,3 +188,37 @@ def test_recorded_samples_of_the_family() -> None:
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     task = FakeTask([{"question": ""}] * len(rows), name="gold_think")
     assert replayed(path, task) == [row.get("resps", row["filtered_resps"]) for row in rows]
+
+
+class Hashed(FakeTask):
+    """Its documents have the hash of their question."""
+
+    def document_hash(self, doc_id: int) -> str:
+        return f"hash of {self.docs[doc_id]['question']}"
+
+
+def test_an_answer_to_another_document_is_none(tmp_path: Path) -> None:
+    rows = [{"doc_id": number, "resps": f"r{number}", "doc_hash": f"hash of q{number}"} for number in range(3)]
+    path = write(tmp_path / "samples_fake.jsonl", rows)
+    assert replayed(path, Hashed(DOCS)) == ["r0", "r1", "r2"]
+    first, *others = replayed(path, Hashed([DOCS[1], DOCS[0], DOCS[2]]))
+    assert "answers another document 0 of task fake (doc_hash hash of q0, here hash of q1)" in first
+    assert others[1] == "r2"
+    assert replayed(path, FakeTask(DOCS)) == ["r0", "r1", "r2"]  # a task that tells no hashes
+
+
+@pytest.mark.parametrize("told", [None, "", "74234e98afe7498fb5daf1f36ac2d78acc339464f950703b8c019892f982b90b"])
+def test_a_hash_that_tells_nothing_is_not_compared(tmp_path: Path, told: str | None) -> None:
+    path = write(tmp_path / "samples_fake.jsonl", [{"doc_id": 0, "resps": "r", "doc_hash": told}])
+    assert replayed(path, Hashed(DOCS[:1])) == ["r"]
+
+
+@pytest.mark.parametrize(("told", "found"), [
+    ("length", ["length", "length"]), (["stop", "content_filter"], ["stop", "content_filter"]),
+    (["length"], ["length", "stop"]), ([None, "length"], ["stop", "length"]), (None, ["stop", "stop"]),
+    (7, ["stop", "stop"]),
+])  # fmt: skip
+def test_how_an_answer_ended_comes_with_it(tmp_path: Path, told: Any, found: list[str]) -> None:
+    row = {"doc_id": 0, "raw_resps": ["a", "b"], "finish_reason": told}
+    model, task = Replay(str(write(tmp_path / "samples_fake.jsonl", [row]))), FakeTask(DOCS[:1], repeats=2)
+    assert [response.finish_reason for response in answers(model, task.requests()).values()] == found

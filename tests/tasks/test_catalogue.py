@@ -8,7 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import lmms_eval.tasks
+from lmms_eval.api.task import TaskOptions
 from lmms_eval.errors import UnknownNameError, UsageError
+from lmms_eval.tasks import select_tasks
 from lmms_eval.tasks.catalogue import FAMILY_TASKS, Catalogue, Entry
 from lmms_eval.utils.task_files import read_table
 
@@ -181,3 +184,25 @@ def test_listing_fifty_files_is_fast(tmp_path: Path) -> None:
     index = Catalogue([tmp_path], include_defaults=False)
     assert len(index.tasks) == 50
     assert time.perf_counter() - start < 0.5  # 0.02 s alone; the margin is for a busy machine
+
+
+def test_tags_and_groups_hold_what_the_familys_do() -> None:
+    index = Catalogue()
+    tagged = {"ai2d", "hallusion_bench_image", "mmbench_en_dev", "mmmu_val", "mmstar", "ocrbench", "realworldqa"}
+    tagged |= {f"mathvista_testmini_{form}" for form in ("cot", "format", "solution")}
+    tagged |= {"mmmu_pro_standard", "mmmu_pro_vision"}
+    assert _members(index, "public_eval_qwen3_5_family") == tagged
+    assert _members(index, "coco2017_cap") == {"coco2017_cap_val", "coco2017_cap_test"}
+
+
+@pytest.mark.parametrize(("folder", "absent"), [
+    ("mmbench", "mmbench_ru_dev"), ("nextqa", "nextqa_oe_test"), ("coco_cap", "coco2014_cap_val"),
+])  # fmt: skip
+def test_the_card_names_what_the_familys_group_has_beside(folder: str, absent: str) -> None:
+    assert absent not in Catalogue().tasks
+    card = (Path(lmms_eval.tasks.__file__).parent / folder / "README.md").read_text(encoding="utf-8")
+    assert absent in card
+
+
+def _members(index: Catalogue, name: str) -> set[str]:
+    return {task.name for task in select_tasks([name], index, TaskOptions()).tasks}

@@ -221,7 +221,7 @@ def options_of(instance: Instance, is_simple: bool) -> dict[str, Any]:
 
 
 def with_counts(response: Response) -> GenerationResult:
-    """Return an answer with its tokens and pictures."""
+    """Return an answer with its tokens and pictures, and how it ended."""
     usage = response.usage
     counts = None if usage is None else TokenCounts(usage.input_tokens, usage.output_tokens, usage.reasoning_tokens)
-    return GenerationResult(response.text or "", counts, response.parts)
+    return GenerationResult(response.text or "", counts, response.parts, response.finish_reason, response.thoughts)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lmms_eval.api.generation import TakenOptions
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, Response, ResponseError, Usage
 from lmms_eval.models.chat_form.form import ChatForm, Prompt
 from lmms_eval.models.chat_form.watching import Generated, Watch, watched
 from lmms_eval.models.hf.answering import seeded
 from lmms_eval.models.hf.batching import Failed, HalvingRunner, RefusedError, Shape, pick_batch
-from lmms_eval.models.hf.settings import Settings, read_settings
+from lmms_eval.models.hf.settings import Settings, option_names, options_taken, read_settings
 from lmms_eval.models.thoughts import Reading, TagTokens
 
 
@@ -43,12 +44,11 @@ class ChatModel(Model):
     """
 
     def __init__(self, form: ChatForm, rows: int = 1) -> None:
-        from transformers import GenerationConfig
-
         self.form = form
         self.concurrency = self._rows = rows
         self._tags = TagTokens(form.tokenizer)
-        self._generation_names = frozenset(GenerationConfig().to_dict())
+        self._generation_names = option_names()
+        self._ignored: set[str] = set()
         self._runner: HalvingRunner[Job, Response] = HalvingRunner(self._answer, self._release)
 
     @property
@@ -78,7 +78,22 @@ class ChatModel(Model):
 
     def read_settings(self, request: Request) -> Settings:
         """Options by which a request is generated. Raises ``ValueError`` or ``TypeError`` for wrong ones."""
-        return read_settings(request.generation, self._generation_names)
+        settings = read_settings(request.generation, self._generation_names)
+        self._ignored.update(settings.ignored)
+        return settings
+
+    def generation_options(self) -> TakenOptions:
+        """Those of ``generate`` that the checkpoint's ``chat`` takes."""
+        names = [name for name in self._generation_names if self.form.takes_option(name)]
+        return replace(options_taken(names), needs_length="the checkpoint's chat wants a number of tokens")
+
+    def sent_with(self, request: Request) -> Mapping[str, Any]:
+        """Options of ``generate``."""
+        return {"options": self.read_settings(request).as_sent()}
+
+    def describe(self) -> Mapping[str, Any]:
+        """Options of tasks that the checkpoint's ``chat`` has no place for."""
+        return {"ignored_generation_options": sorted(self._ignored)}
 
     def _run(self, waiting: list[Job]) -> Iterator[Response]:
         while waiting:
@@ -108,7 +123,7 @@ class ChatModel(Model):
         settings, prompts = jobs[0].settings, [job.prompt for job in jobs]
         with watched(self.form.model) as watch:
             if settings.sampled:
-                with seeded(jobs[0].request.seed, self.device):
+                with seeded(jobs[0].request.seed if settings.seed is None else settings.seed, self.device):
                     answers = self.form.ask(prompts, settings.arguments)
             else:
                 answers = self.form.ask(prompts, settings.arguments)

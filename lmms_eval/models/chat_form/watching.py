@@ -83,7 +83,7 @@ def _end_ids(module: Any, arguments: dict[str, Any]) -> frozenset[int]:
     """The end tokens of a generation: of its arguments, else of the configuration that holds for it."""
     own = (arguments.get("generation_config"), getattr(module, "generation_config", None))
     stated = (arguments.get("eos_token_id"), *(getattr(config, "eos_token_id", None) for config in own))
-    ends = next((value for value in stated if value is not None), [])
+    ends: Any = next((value for value in stated if value is not None), [])
     return frozenset(ends if isinstance(ends, Sequence) else [int(ends)])
 
 

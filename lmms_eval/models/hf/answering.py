@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval.api.request import Response, Usage
 from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.hf.encode import Encoded, to_device
+from lmms_eval.models.hf.settings import MAX_TOKENS
 from lmms_eval.models.hf.stopping import StopOnText, find_ending
 from lmms_eval.models.thoughts import Reading, TagTokens
 
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from lmms_eval.models.hf.settings import Settings
 
 _SEED_RANGE = 2**63
-MAX_TOKENS = 2**31
-"""More than any model writes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,9 +59,10 @@ class Answerer:
         encoded = self._encode(jobs)
         readings = [Reading.of(job.request, job.prepared.text, settings.until) for job in jobs]
         stopper = self._stopper(settings, encoded, readings)
-        output = self._sample(jobs[0].request.seed, encoded, settings, [stopper] if stopper else [])
+        seed = jobs[0].request.seed if settings.seed is None else settings.seed
+        output = self._sample(seed, encoded, settings, [stopper] if stopper else [])
         start = self._starts_a_decoder(output) if self._is_encoder_decoder else encoded.width
-        limit = min(settings.arguments["max_new_tokens"], encoded.max_new_tokens or MAX_TOKENS)
+        limit = _length(settings, encoded)
         may_differ = settings.sampled or self._loaded.dtype != "float32"
         shared = tuple(job.request.id for job in jobs) if len(jobs) > 1 and may_differ else ()
         responses = []
@@ -82,6 +82,7 @@ class Answerer:
                 thoughts=written.thoughts,
                 stops=reading.until,
                 ended_by=written.ended_by,
+                sight=encoded.sights[row] if encoded.sights else None,
             )
             responses.append(response)
         return responses
@@ -118,8 +119,7 @@ class Answerer:
         }
         if self._generation.static_cache:
             arguments["cache_implementation"] = "static"
-        if encoded.max_new_tokens is not None:
-            arguments["max_new_tokens"] = min(arguments["max_new_tokens"], encoded.max_new_tokens)
+        arguments["max_new_tokens"] = _length(settings, encoded)
         if self._loaded.model.generation_config.pad_token_id is None:
             arguments["pad_token_id"] = self._loaded.tokenizer.pad_token_id
         if not settings.sampled:
@@ -154,9 +154,27 @@ class Answerer:
                 is_greedy=bool((scores.argmax(dim=-1) == wanted).all()),
                 usage=Usage(encoded.lengths[row], 0),
                 batch=shared,
+                sight=encoded.sights[row] if encoded.sights else None,
             )
             responses.append(response)
         return responses
+
+
+def _length(settings: Settings, encoded: Encoded) -> int:
+    """Return the most tokens that a batch may write.
+
+    Raises:
+        RefusedError: all that the context has room for is asked, and the model does not say how much that is.
+    """
+    stated: int = settings.arguments["max_new_tokens"]
+    if stated < MAX_TOKENS:
+        return min(stated, encoded.max_new_tokens or MAX_TOKENS)
+    room = encoded.max_new_tokens or encoded.room
+    if room is None:
+        raise RefusedError(
+            "max_new_tokens=max: the model's configuration states no length of its context: give a number"
+        )
+    return max(1, room)
 
 
 @contextmanager

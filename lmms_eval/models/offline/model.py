@@ -11,11 +11,13 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, ClassVar
 
+from lmms_eval.api.generation import TEMPLATE_OPTIONS, TakenOptions
 from lmms_eval.api.media_form import MediaForm
 from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import ErrorKind, Request, RequestKind, Response, Usage
 from lmms_eval.errors import EngineDiedError, ModelError
 from lmms_eval.models.argument_names import IGNORED
+from lmms_eval.models.chat_template import template_digest
 from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.likelihood import Likelihood
 from lmms_eval.models.offline.guard import Guard, descendants
@@ -24,8 +26,8 @@ from lmms_eval.models.offline.prompts import Prompt, PromptBuilder
 from lmms_eval.models.offline.settings import EngineSettings, decoded, read_settings
 from lmms_eval.models.openai.errors import shorten
 from lmms_eval.models.plain_context import NO_TEMPLATE
-from lmms_eval.models.remote.arguments import first_names
-from lmms_eval.models.remote.generation import Wanted, read_generation
+from lmms_eval.models.remote.arguments import MEDIA_ARGUMENTS, first_names
+from lmms_eval.models.remote.generation import Wanted, read_generation, taken_options
 from lmms_eval.models.thoughts import Pairs, Reading, TagTokens, Written
 from lmms_eval.utils.launch import VISIBLE, own_gpus, visible_gpus, without_launcher
 
@@ -76,7 +78,9 @@ class Engine(abc.ABC):
     name: str
     decodes_videos: bool = False
     options: ClassVar[Mapping[str, str]]
-    """Generation options that it takes, by family name."""
+    """Names of the engine's own for generation options, by family name."""
+    parameters: frozenset[str] = frozenset()
+    """Options that it takes under its own names, as the installed version has them."""
     refusals: tuple[type[Exception], ...] = REQUEST_ERRORS
     """Raised for one request; anything else ends the run."""
     deaths: tuple[type[Exception], ...] = ()
@@ -85,6 +89,15 @@ class Engine(abc.ABC):
     @abc.abstractmethod
     def __init__(self, settings: EngineSettings) -> None:
         """Load the model. Raises ``ModelError``."""
+
+    @property
+    def names(self) -> dict[str, str]:
+        """All names by which options reach the engine, and what it calls them."""
+        return {**{name: name for name in self.parameters}, **self.options}
+
+    @abc.abstractmethod
+    def sent_options(self, wanted: Wanted) -> dict[str, Any]:
+        """Options of a request as the engine gets them."""
 
     @abc.abstractmethod
     async def generate(self, job: Job, request_id: str) -> Answer:
@@ -131,18 +144,41 @@ class OfflineModel(Model):
         if request.kind == "loglikelihood":
             scored = request.continuation_after(self._builder.has_generation_prompt(messages))
         try:
-            prompt = self._builder.build(messages, scored)
+            prompt = self._builder.build(messages, scored, request.generation)
         except RefusedError as error:
             return request.with_payload(error, 0)
         if scored is not None:
             return request.with_payload(prompt, prompt.nbytes)
-        generation = request.generation_after(has_template=not self._builder.is_plain)
-        wanted = read_generation(generation, request.seed, self._settings.max_new_tokens, pin_seed=True)
+        wanted = self._wanted(request)
         reading = Reading.of(request, prompt.ending, wanted.stops)
         shown = bool(self._tags.of(reading.pairs)) and bool(wanted.others.get("skip_special_tokens", True))
         if shown:
             wanted = replace(wanted, others={**wanted.others, "skip_special_tokens": False})
         return request.with_payload(Job(prompt, wanted, reading, shown), prompt.nbytes)
+
+    def _wanted(self, request: Request) -> Wanted:
+        generation = request.generation_after(has_template=not self._builder.is_plain)
+        return read_generation(generation, request.seed, self._settings.max_new_tokens, pin_seed=True)
+
+    def generation_options(self) -> TakenOptions:
+        """The engine's own options, and the variables of the chat template."""
+        taken = taken_options({*self._engine.names, *self._builder.variables, TEMPLATE_OPTIONS})
+        return replace(taken, variables=self._builder.variables)
+
+    def sent_with(self, request: Request) -> Mapping[str, Any]:
+        """Options as the engine gets them, chat template and its variables, system prompt and the form of media."""
+        options = {} if request.kind == "loglikelihood" else self._engine.sent_options(self._wanted(request))
+        if request.generation.get("seed") is None:
+            options = {name: value for name, value in options.items() if name not in ("seed", "sampling_seed")}
+        settings = self._settings
+        form = {name: getattr(settings, name, None) for name in (*MEDIA_ARGUMENTS, "mm_processor_kwargs")}
+        return {
+            "options": options,
+            "chat_template": template_digest(self._builder.template_text),
+            TEMPLATE_OPTIONS: self._builder.variables_of(request.generation),
+            "system_prompt": self._builder.system_prompt,
+            "media": {name: value for name, value in form.items() if value not in (None, False, {})},
+        }
 
     async def respond(self, stream: RequestStream) -> AsyncIterator[Response]:
         """Answer requests as they come; a request that the engine refuses is a failed response."""
@@ -170,7 +206,8 @@ class OfflineModel(Model):
                     usage=Usage(scored.input_tokens, 0),
                 )
             else:
-                self._ignored.update(payload.wanted.pick(self._engine.options)[1])
+                own = (TEMPLATE_OPTIONS, *self._builder.variables)
+                self._ignored.update(payload.wanted.pick(self._engine.names, own)[1])
                 response = await self._generated(request, payload)
         except self._engine.deaths as error:
             raise EngineDiedError(
@@ -203,8 +240,9 @@ class OfflineModel(Model):
             finish_reason="stop" if written.ended_by else answer.finish_reason,
             usage=Usage(answer.input_tokens, answer.output_tokens, self._tags.count(written, answer.output_tokens)),
             thoughts=written.thoughts,
-            stops=tuple(job.wanted.stops),
+            stops=job.reading.until,
             ended_by=ended_by,
+            sight=job.prompt.sight(answer.input_tokens),
         )
 
     def _read(self, answer: Answer, job: Job) -> Written:
@@ -276,6 +314,14 @@ class EngineModel(Model):
     def respond(self, stream: RequestStream) -> Iterator[Response] | AsyncIterator[Response]:
         """See the inner back end."""
         return self._inner.respond(stream)
+
+    def generation_options(self) -> TakenOptions | None:
+        """See the inner back end."""
+        return self._inner.generation_options()
+
+    def sent_with(self, request: Request) -> Mapping[str, Any]:
+        """See the inner back end."""
+        return self._inner.sent_with(request)
 
     def identity(self) -> Mapping[str, Any]:
         """See the inner back end."""

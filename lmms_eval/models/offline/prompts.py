@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from lmms_eval.api.messages import (
@@ -14,7 +16,9 @@ from lmms_eval.api.messages import (
     ChatTextContent,
     ChatVideoContent,
 )
+from lmms_eval.api.request import Sight
 from lmms_eval.errors import MediaError, ModelError
+from lmms_eval.models.chat_template import template_of, template_options, template_variables
 from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.offline.films import read_film, read_pictures
 from lmms_eval.models.offline.settings import EngineSettings, read_template
@@ -44,6 +48,17 @@ class Prompt:
     ending: str = ""
     """The last characters of its text: they may open a thought."""
 
+    def sight(self, input_tokens: int | None) -> Sight | None:
+        """Tell how many tokens the pictures became in an engine that counts ``input_tokens`` for the whole prompt.
+
+        ``None`` without pictures, where the engine does not count, or where sounds have tokens too.
+        """
+        placeholders = len(self.images) + len(self.videos)
+        if not placeholders or self.sounds or input_tokens is None:
+            return None
+        tokens = input_tokens - len(self.token_ids) + placeholders
+        return Sight(tokens=tokens) if tokens > placeholders else None
+
     @property
     def nbytes(self) -> int:
         """Memory that the prompt holds."""
@@ -70,6 +85,8 @@ class PromptBuilder:
         self._template = read_template(settings.chat_template)
         self.is_plain = self._template == NO_TEMPLATE
         self.tokenizer, self._renderer = _load(settings, self._template)
+        self.variables = template_variables(self.template_text)
+        """Of the chat template."""
         self._takes_parts = not self.is_plain and self._renders_parts()
         self._takes_videos = self._takes_parts and self._renders_videos()
 
@@ -81,13 +98,17 @@ class PromptBuilder:
     @functools.cached_property
     def template_text(self) -> str:
         """The chat template; empty without one."""
-        if self.is_plain:
-            return ""
-        own = self._template or getattr(self._renderer, "chat_template", None) or ""
-        return own if isinstance(own, str) else "\n".join(map(str, dict(own).values()))
+        return "" if self.is_plain else template_of(self._renderer, self._template)
 
-    def build(self, messages: ChatMessages, continuation: str | None = None) -> Prompt:
+    def build(
+        self,
+        messages: ChatMessages,
+        continuation: str | None = None,
+        generation: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Prompt:
         """Render a conversation; with ``continuation``, that text follows where the answer would begin.
+
+        ``generation``: options of the request, some of which may be variables of the chat template.
 
         Raises:
             MediaError: a picture, video or sound cannot be read.
@@ -100,7 +121,7 @@ class PromptBuilder:
             told = [leading, *(message for message in told if message.role != "system")]
         prompt = Prompt([])
         turns = [{"role": message.role, "content": self._content(message, prompt)} for message in told]
-        text = plain_context(turns, {}) if self.is_plain else self._rendered(turns)
+        text = plain_context(turns, {}) if self.is_plain else self._rendered(turns, generation)
         # A template writes what marks the beginning: the tokenizer must not do so again.
         bos = self.tokenizer.bos_token
         is_marked = not self.is_plain or bool(bos and text.startswith(bos))
@@ -123,7 +144,11 @@ class PromptBuilder:
             return [entry for part in message.content for entry in self._part(part, prompt)]
         return "\n".join(texts)
 
-    def _rendered(self, turns: list[dict[str, Any]]) -> str:
+    def variables_of(self, generation: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the variables of the chat template for a request: its own ones over those of the arguments."""
+        return {**self._settings.template_options, **template_options(generation, self.variables)}
+
+    def _rendered(self, turns: list[dict[str, Any]], generation: Mapping[str, Any] = MappingProxyType({})) -> str:
         """The text of a conversation; an answer that it ends with is left open, to be continued."""
         import jinja2
 
@@ -136,7 +161,7 @@ class PromptBuilder:
                 add_generation_prompt=self._settings.add_generation_prompt and not is_begun,
                 continue_final_message=is_begun,
                 **extra,
-                **self._settings.template_options,
+                **self.variables_of(generation),
             )
         except (jinja2.TemplateError, TypeError, ValueError, LookupError, AttributeError) as error:
             raise RefusedError(f"the chat template refuses the request: {type(error).__name__}: {error}") from error

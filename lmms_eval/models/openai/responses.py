@@ -8,10 +8,11 @@ from typing import Any
 
 import orjson
 
+from lmms_eval.api.generation import answer_length
 from lmms_eval.api.request import ErrorKind, Part
 from lmms_eval.errors import MediaError
 from lmms_eval.models.openai.errors import AttemptError, error_in_body, shorten
-from lmms_eval.models.openai.generation import LENGTHS, READ, WITHOUT_MEANING, Dialect, Mapped, sampling_fields
+from lmms_eval.models.openai.generation import Dialect, Mapped, extra_body, other_options, sampling_fields, taken_by
 from lmms_eval.models.openai.reply import Reply, decode_body, picture_of_base64, read_tokens, served_model, thought_text
 
 _SAME = ("temperature", "top_p")
@@ -27,8 +28,8 @@ _FAILED: Mapping[str, ErrorKind] = {
 
 def map_responses_generation(options: Mapping[str, Any], seed: int, dialect: Dialect) -> Mapped:
     """One request's options as fields of this form. Stop strings have no place in it: they are applied here."""
-    length = next((options[name] for name in LENGTHS if options.get(name)), None)
-    fields: dict[str, Any] = {"max_output_tokens": int(length) if length is not None else dialect.max_new_tokens}
+    limit = answer_length(options, dialect.max_new_tokens)
+    fields: dict[str, Any] = {} if limit is None else {"max_output_tokens": limit}
     if not dialect.is_reasoning:
         sampling = sampling_fields(options, seed)
         fields |= {name: sampling[name] for name in _SAME if name in sampling}
@@ -37,12 +38,11 @@ def map_responses_generation(options: Mapping[str, Any], seed: int, dialect: Dia
         fields["reasoning"] = {"effort": effort}
     if options.get("response_format") is not None:
         fields["text"] = {"format": _text_format(options["response_format"])}
-    known = READ | WITHOUT_MEANING | {"reasoning_effort", "response_format"}
-    ignored = [name for name, value in options.items() if name not in known and value is not None]
+    others, ignored = other_options(options, taken_by(dialect))
+    others = {name: value for name, value in others.items() if name not in ("reasoning_effort", "response_format")}
     if options.get("seed") is not None and "seed" in sampling_fields(options, seed):
-        ignored.append("seed")
-    extra = options.get("extra_body")
-    return Mapped(fields | dict(extra) if isinstance(extra, Mapping) else fields, tuple(ignored))
+        ignored = (*ignored, "seed")
+    return Mapped({**fields, **others, **extra_body(options)}, ignored)
 
 
 def _text_format(value: Any) -> Any:

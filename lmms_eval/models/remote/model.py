@@ -15,7 +15,7 @@ from lmms_eval.api.model import Model, RequestStream
 from lmms_eval.api.request import Request, Response
 from lmms_eval.errors import ModelError
 from lmms_eval.models.argument_names import IGNORED
-from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS, RemoteArguments, read_arguments
+from lmms_eval.models.remote.arguments import ANSWER_ARGUMENTS, MEDIA_ARGUMENTS, RemoteArguments, read_arguments
 
 if TYPE_CHECKING:
     from lmms_eval.models.openai.asking import Talk
@@ -68,6 +68,10 @@ class RemoteModel(Model):
         """The stop strings that the server cannot be told."""
 
     @abc.abstractmethod
+    def sent_options(self, request: Request) -> Mapping[str, Any]:
+        """Options of a request under the names by which they are sent, without a seed that is the request's own."""
+
+    @abc.abstractmethod
     def ignored_options(self) -> list[str]:
         """Generation options of tasks that had no place in the protocol, so far."""
 
@@ -95,6 +99,16 @@ class RemoteModel(Model):
             async with aclosing(Dispatcher(gate, asker.ask).run(stream)) as responses:
                 async for response in responses:
                     yield response
+
+    def sent_with(self, request: Request) -> Mapping[str, Any]:
+        """Options, system prompt and the form of media."""
+        settings = self._settings
+        form = {name: getattr(settings, name, None) for name in MEDIA_ARGUMENTS}
+        return {
+            "options": dict(self.sent_options(request)),
+            "system_prompt": self.system_prompt,
+            "media": {name: value for name, value in form.items() if value not in (None, False)},
+        }
 
     def identity(self) -> Mapping[str, Any]:
         """Server, model, prompt and all arguments that change a request."""

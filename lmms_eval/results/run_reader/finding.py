@@ -29,10 +29,14 @@ class Naming:
     samples: str
 
     def date(self, name: str) -> str | None:
-        """Find the date stamp in the name of a results file; ``None`` if it is not named like one."""
+        """Find the date stamp in the name of a results file; ``None`` if it is not named like one.
+
+        A date begins with a digit: benchmarks write files such as ``task_results.json`` beside the results.
+        """
         before, _, after = self.results.partition("DATE")
         is_one = name.startswith(before) and name.endswith(after) and len(name) > len(before) + len(after)
-        return name[len(before) : len(name) - len(after)] if is_one else None
+        date = name[len(before) : len(name) - len(after)] if is_one else ""
+        return date if date[:1].isdigit() else None
 
     def task(self, name: str) -> tuple[str, str] | None:
         """Find date stamp and task in the name of a samples file."""

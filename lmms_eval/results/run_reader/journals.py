@@ -17,7 +17,7 @@ from lmms_eval.results.run_reader.document import part_of
 from lmms_eval.results.run_reader.json_lines import JsonLine
 from lmms_eval.results.run_reader.tails import JournalTails, TailRecord
 from lmms_eval.results.samples import record_rows, thoughts_of
-from lmms_eval.storage.journal import JournalReader
+from lmms_eval.storage.lines import LineReader
 
 JOURNALS = "scores-*.jsonl"
 RESPONSES = "responses-*.jsonl"
@@ -40,7 +40,7 @@ class Journals:
 
     folder: Path
     damaged: int = 0
-    """Lines that do not fit their checksum: a kill has torn them, or something has damaged them."""
+    """Lines that a kill has torn, or something has damaged."""
     files: list[Path] = field(default_factory=list)
     _documents: dict[str, dict[int, _Document]] = field(default_factory=dict)
 
@@ -133,7 +133,7 @@ class _Records:
         self._files = files
         self._numbers = array("H", (file for file, _ in places))
         self._offsets = array("q", (offset for _, offset in places))
-        self._readers: dict[int, JournalReader] = {}
+        self._readers: dict[int, LineReader] = {}
         weakref.finalize(self, _close, self._readers)
 
     def __len__(self) -> int:
@@ -161,13 +161,13 @@ class _Records:
         except JournalError as error:
             raise DataError(str(error)) from error
 
-    def _reader(self, file: int) -> JournalReader:
+    def _reader(self, file: int) -> LineReader:
         if file not in self._readers:
-            self._readers[file] = JournalReader(self._files[file])
+            self._readers[file] = LineReader(self._files[file])
         return self._readers[file]
 
 
-def _close(readers: dict[int, JournalReader]) -> None:
+def _close(readers: dict[int, LineReader]) -> None:
     for reader in readers.values():
         reader.close()
 

@@ -42,7 +42,7 @@ def doc_to_messages(doc: Doc, lmms_eval_specific_kwargs: Settings = None) -> lis
         if len(pictures) > 1:
             content.append({"type": "text", "text": f"Image-{number}: "})
         content.append({"type": "image", "url": picture})
-    question = doc["prompt"].replace("<image>", "")
+    question = doc["prompt"].replace("<image>", "").strip()
     return [{"role": "user", "content": [*content, {"type": "text", "text": f"{question}\n{_INSTRUCTION}"}]}]
 
 

@@ -82,6 +82,10 @@ class ControlTask(Task):
         self.task.load()
         self.asked.load()
 
+    @property
+    def data_files(self) -> Sequence[str]:
+        return self.task.data_files
+
     def __len__(self) -> int:
         return len(self.task)
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval.errors import DataError
-from lmms_eval.tasks.data.locate import SUFFIXES, data_root_folders
+from lmms_eval.tasks.data.locate import SUFFIXES, beside_folders, data_root_folders
 from lmms_eval.tasks.data.splits import DataRequest, in_folder
 
 _KEPT = ("cache_dir", "features", "download_config", "download_mode")
@@ -63,8 +63,8 @@ class LocalCopies:
             DataError: ``--data_root`` is no folder.
         """
         root = Path(str(self.root)).expanduser()
-        found = data_root_folders(root, path, self.where)[0]
-        return found if found != root or path == self.own else None
+        found = data_root_folders(root, path, self.where)
+        return found[0] if found else root if path == self.own else None
 
 
 @functools.cache
@@ -113,7 +113,9 @@ class _Hook:
             return self._from_hub(copies, path, name, options)
         if options.get("data_dir"):
             folder /= str(options["data_dir"])
-        files = in_folder(folder, DataRequest(path, name, {"data_files": options.get("data_files")}, copies.where))
+        request = DataRequest(path, name, {"data_files": options.get("data_files")}, copies.where)
+        is_beside = folder == Path(str(copies.root)).expanduser() and not request.kwargs["data_files"]
+        files = beside_folders(folder, path, copies.where) if is_beside else in_folder(folder, request)
         kept = {key: options[key] for key in _KEPT if options.get(key) is not None}
         suffix = next(iter(files.values()))[0].suffix
         kind = SUFFIXES.get(suffix)

@@ -154,7 +154,9 @@ def _by_split(files: Sequence[Path], place: Path) -> FilesBySplit:
 
 
 def data_root_folders(root: Path, path: str, where: str, task: str = "") -> list[Path]:
-    """List the folders below ``--data_root`` that may hold a copy of a hub repository, most particular first.
+    """List the folders that hold a copy of a hub repository for ``--data_root``, most particular first.
+
+    They lie below it under the repository's name, or it is such a folder itself; empty where there is none.
 
     Args:
         root: the folder given.
@@ -167,10 +169,36 @@ def data_root_folders(root: Path, path: str, where: str, task: str = "") -> list
     """
     if not root.is_dir():
         raise DataError(f"{where}: --data_root {root}: there is no such folder")
+    below = [folder for folder in _own_folders(root, path, task) if folder.is_dir()]
+    names = {path.split("/")[-1], path.replace("/", "__"), task} - {""}
+    return below or ([root] if root.absolute().name in names else [])
+
+
+def _own_folders(root: Path, path: str, task: str) -> list[Path]:
     owner_and_name = path.split("/")
-    below = [root.joinpath(*owner_and_name), root / "__".join(owner_and_name), root / owner_and_name[-1]]
-    below += [root / task] if task else []
-    return [folder for folder in below if folder.is_dir()] or [root]
+    own = [root.joinpath(*owner_and_name), root / "__".join(owner_and_name), root / owner_and_name[-1]]
+    return list(dict.fromkeys([*own, *([root / task] if task else [])]))
+
+
+def beside_folders(root: Path, path: str, where: str, task: str = "") -> FilesBySplit:
+    """The data files that lie in ``--data_root`` itself, by split: all that may count where no folder is the task's.
+
+    Nothing below it is looked through: it holds the data of other benchmarks.
+
+    Raises:
+        MissingDataError: there are none.
+    """
+    files = _below(root, recursive=False)
+    if files:
+        return _by_split(files, root)
+    names = sorted(item.name + ("/" if item.is_dir() else "") for item in root.iterdir())
+    tried = ", ".join(str(folder) for folder in _own_folders(root, path, task))
+    raise MissingDataError(
+        f"{where}: {f'task {task!r}: ' if task else ''}no data files found: --data_root {root} has no copy of {path}, "
+        f"that is none of the folders {tried}; and no data file ({', '.join(SUFFIXES)}) lies in {root} itself, which "
+        f"holds: "
+        f"{', '.join(names[:10]) or 'nothing'}"
+    )
 
 
 def _below(folder: Path, recursive: bool) -> list[Path]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -13,14 +14,20 @@ from lmms_eval.errors import DataError, MissingDataError
 from lmms_eval.tasks._task_utils.archives import merge, unpacked
 from lmms_eval.tasks._task_utils.media_files import hf_home
 
+log = logging.getLogger(__name__)
 MARKER = ".lmms_eval_unpacked"
 """File in every folder that was unpacked here: holds the name of the repository. Nothing without it is ever removed."""
 
+_UNREAD = re.compile(r"\.(?:7z|rar|zst|z\d\d|zip\.\w+)$", re.IGNORECASE)
+_MEDIA = re.compile(r"\.(?:png|jpe?g|webp|gif|mp4|avi|mkv|mov|webm|wav|mp3|flac)$", re.IGNORECASE)
 _PART = re.compile(r"(?:[_.-](?:part)?\d+|[_.-]part[a-z]*)$")
 
 
 def fetch_videos(repository: str, kwargs: Mapping[str, Any], where: str) -> Path:
     """The folder ``HF_HOME/cache_dir`` with the repository's archives unpacked; it exists only if complete.
+
+    Of a repository without archives it is a link to the snapshot. With ``create_link`` it also shows, by links, what is
+    no archive.
 
     With ``force_download`` or ``force_unzip`` it is made anew, if it was made here (``MARKER`` tells).
 
@@ -30,10 +37,11 @@ def fetch_videos(repository: str, kwargs: Mapping[str, Any], where: str) -> Path
     """
     target = video_folder(kwargs, where)
     if os.path.lexists(target):
-        if not (kwargs.get("force_download") or kwargs.get("force_unzip")):
+        is_unfinished = target.is_symlink() and _is_in_cache(target) and _is_all_packed(target.resolve())
+        if not (kwargs.get("force_download") or kwargs.get("force_unzip") or is_unfinished):
             return target
         # unpacked here, or a link into a snapshot of the hub's cache, as ``create_link`` makes it
-        is_ours = "snapshots" in target.readlink().parts if target.is_symlink() else (target / MARKER).is_file()
+        is_ours = _is_in_cache(target) if target.is_symlink() else (target / MARKER).is_file()
         if not is_ours:
             raise DataError(
                 f"{where}: dataset_kwargs would replace {target}, which was not unpacked by lmms-eval (it has no "
@@ -44,10 +52,12 @@ def fetch_videos(repository: str, kwargs: Mapping[str, Any], where: str) -> Path
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as beside:
             made = Path(beside) / "new"
-            if kwargs.get("create_link"):
+            if not any(_archives(snapshot)):
                 made.symlink_to(snapshot, target_is_directory=True)
             else:
                 unpack(snapshot, made)
+                if kwargs.get("create_link"):
+                    _link_others(snapshot, made)
                 (made / MARKER).write_text(f"{repository}\n", encoding="utf-8")
             if os.path.lexists(target):
                 target.rename(Path(beside) / "old")
@@ -55,6 +65,26 @@ def fetch_videos(repository: str, kwargs: Mapping[str, Any], where: str) -> Path
     except OSError as error:
         raise DataError(f"{where}: archives of {repository} cannot be unpacked to {target}: {error}") from error
     return target
+
+
+def _is_in_cache(link: Path) -> bool:
+    """Tell whether a link leads into a snapshot of the hub's cache."""
+    return "snapshots" in link.readlink().parts
+
+
+def _is_all_packed(folder: Path) -> bool:
+    """Tell whether a folder holds archives, and no picture, video or sound beside them."""
+    return any(_archives(folder)) and not any(_MEDIA.search(file.name) for file in folder.rglob("*"))
+
+
+def _link_others(snapshot: Path, target: Path) -> None:
+    """Show what is no archive where it lies in the repository (``create_link``)."""
+    packed = {part for parts in _archives(snapshot) for part in parts}
+    for file in sorted(snapshot.rglob("*")):
+        place = target / file.relative_to(snapshot)
+        if file.is_file() and file not in packed and not os.path.lexists(place):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.symlink_to(file)
 
 
 def video_folder(kwargs: Mapping[str, Any], where: str) -> Path:
@@ -69,14 +99,29 @@ def unpack(snapshot: Path, target: Path) -> None:
         DataError: as ``archives.unpacked``. OSError: the folder cannot be made.
     """
     target.mkdir()
-    zips = [[archive] for archive in sorted(snapshot.rglob("*.zip"))]
-    tars: dict[tuple[Path, str], list[Path]] = {}
-    for archive in sorted(snapshot.rglob("*.tar*")):
-        stem = archive.name.split(".tar")[0]
-        tars.setdefault((archive.parent, _PART.sub("", stem)), []).append(archive)
-    for parts in (*zips, *tars.values()):
+    for parts in _archives(snapshot):
         with unpacked(parts, target) as content:
             merge(content, target)
+    for file in sorted(snapshot.rglob("*")):
+        if _UNREAD.search(file.name):
+            log.warning("%s is an archive of a kind that is not unpacked here: what it holds is missing", file)
+
+
+def _archives(snapshot: Path) -> Iterator[list[Path]]:
+    """Yields the archives below a folder: each ``*.zip`` and ``*.tgz``, and the parts of each ``*.tar*`` in order."""
+    for pattern in ("*.zip", "*.tgz"):
+        yield from ([archive] for archive in sorted(snapshot.rglob(pattern)))
+    tars: dict[tuple[Path, str], list[Path]] = {}
+    for archive in sorted(snapshot.rglob("*.tar*"), key=_in_order):
+        stem = archive.name.split(".tar")[0]
+        tars.setdefault((archive.parent, _PART.sub("", stem)), []).append(archive)
+    yield from tars.values()
+
+
+def _in_order(path: Path) -> list[tuple[int, str]]:
+    """Sort ``part10`` behind ``part2``."""
+    pieces = re.split(r"(\d+)", str(path))
+    return [(int(piece), "") if piece.isdigit() else (-1, piece) for piece in pieces]
 
 
 def _folder_name(cache_dir: Any, where: str) -> PurePosixPath:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,15 @@ from typing import TYPE_CHECKING, Any
 from lmms_eval.errors import DataError, MissingDataError, TaskError
 from lmms_eval.tasks.data import hub, text_files
 from lmms_eval.tasks.data.documents import Documents, Source
-from lmms_eval.tasks.data.locate import SUFFIXES, FilesBySplit, data_files, data_root_folders, hub_copy, is_remote
+from lmms_eval.tasks.data.locate import (
+    SUFFIXES,
+    FilesBySplit,
+    beside_folders,
+    data_files,
+    data_root_folders,
+    hub_copy,
+    is_remote,
+)
 from lmms_eval.tasks.data.sources import ParquetSource, TableSource
 from lmms_eval.utils.signatures import keywords_for
 from lmms_eval.utils.stated_path import StatedPath
@@ -21,6 +30,7 @@ from lmms_eval.utils.stated_path import StatedPath
 if TYPE_CHECKING:
     from lmms_eval.media.policy import MediaPolicy
 
+log = logging.getLogger(__name__)
 LOCAL_BUILDERS = ("json", "csv", "tsv", "parquet", "arrow", "text")
 _OWN_KEYS = (
     "load_from_disk", "video", "force_download", "force_unzip", "create_link", "local_files_only", "builder_script",
@@ -65,6 +75,8 @@ class DataSet:
         self, openers: Mapping[str, Callable[[], Source]], where: str, media: MediaPolicy | None = None
     ) -> None:
         self._openers, self.where = openers, where
+        self.from_root: Path | None = None
+        """The ``--data_root`` in which the files lie, where no folder there says that they are this task's."""
         self.media = media
         """Files and addresses that the documents may name; ``None`` for the user's own data."""
         self._process: Callable[[Any], Any] | None = None
@@ -113,6 +125,7 @@ class _Processed(hub.DatasetSource):
     def __init__(self, dataset: Any, origin: Source) -> None:
         super().__init__(dataset, origin.where)
         self._origin = origin
+        self.files = getattr(origin, "files", ())
 
     def identity(self) -> str:
         return self._origin.identity()
@@ -219,12 +232,39 @@ def in_folder(folder: Path, request: DataRequest) -> FilesBySplit:
 
 
 def _in_data_root(request: DataRequest, split: str) -> DataSet:
-    root = Path(str(request.data_root)).expanduser()
-    folder = data_root_folders(root, str(request.path), request.where, request.task)[0]
-    files = in_folder(folder, request)
+    root, path = Path(str(request.data_root)).expanduser(), str(request.path)
+    folders = data_root_folders(root, path, request.where, request.task)
+    if folders:
+        files = in_folder(folders[0], request)
+    elif request.kwargs.get("data_files"):
+        files = in_folder(root, request)
+    else:
+        files = beside_folders(root, path, request.where, request.task)
     if split not in files and list(files) == ["train"]:
         files = {split: files["train"]}
-    return _of_files(files, {}, str(folder), request.media)  # what the hub gave, wherever it lies now
+    if not folders:
+        _check_one_set(files.get(split, []), root, request)
+        log.warning(
+            "%s: task %r reads %s, which lies in --data_root %s itself: nothing says that this is %s",
+            request.where, request.task, ", ".join(file.name for file in files.get(split, [])), root, path,
+        )  # fmt: skip
+    made = _of_files(files, {}, str(folders[0] if folders else root), request.media)  # what the hub gave, wherever
+    made.from_root = None if folders else root
+    return made
+
+
+def _check_one_set(files: Sequence[Path], root: Path, request: DataRequest) -> None:
+    """Refuse parquet files of several data sets, which nobody can tell apart."""
+    if len(files) < 2 or any(file.suffix != ".parquet" for file in files):
+        return
+    first, *others = (set(ParquetSource([file]).columns) for file in files)
+    for columns, file in zip(others, files[1:], strict=True):
+        if columns != first:
+            raise DataError(
+                f"{request.where}: task {request.task!r}: {root} holds several data sets ({files[0].name} and "
+                f"{file.name} have different columns: {', '.join(sorted(columns ^ first))}); give each a folder of its "
+                f"name, such as {root / str(request.path).rpartition('/')[2]}"
+            )
 
 
 def _of_files(files: FilesBySplit, options: Mapping[str, Any], where: str, media: MediaPolicy | None = None) -> DataSet:

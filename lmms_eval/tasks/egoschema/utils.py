@@ -7,7 +7,7 @@ from typing import Any
 
 from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import ItemError
-from lmms_eval.metrics.mmmu_letters import egoschema_letter
+from lmms_eval.metrics.mmmu_letters import egoschema_letter, egoschema_named
 from lmms_eval.tasks._task_utils.estimates import mean
 from lmms_eval.tasks._task_utils.question import LETTERS, framed
 from lmms_eval.tasks._task_utils.submissions import stamp, written_json
@@ -42,14 +42,23 @@ def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Settings = None) -> str:
 
 
 def doc_to_choice(doc: Doc) -> list[str]:
-    """Return the options without their letters.
+    """Return of each option what stands between its first full stop, that of its letter, and its second one.
 
     Raises:
-        ItemError: there are none.
+        ItemError: there are no options, or one has no full stop.
     """
+    texts = [option.split(".") for option in _options(doc)]
+    if any(len(pieces) == 1 for pieces in texts):
+        raise ItemError(
+            f"egoschema: column 'option' holds {doc['option']!r}: each must begin with a letter such as 'A.'"
+        )
+    return [pieces[1].strip() for pieces in texts]
+
+
+def _options(doc: Doc) -> list[str]:
     if not doc.get("option"):
         raise ItemError(f"egoschema: column 'option' holds {doc.get('option')!r}: it must be a list of options")
-    return [option.partition(".")[2].strip() for option in doc["option"]]
+    return list(doc["option"])
 
 
 def doc_to_gold(doc: Doc) -> str:
@@ -60,12 +69,18 @@ def doc_to_gold(doc: Doc) -> str:
 def process_results(doc: Doc, results: Sequence[str]) -> dict[str, Any]:
     """Return the number of the option that the answer names, or of one drawn for the document.
 
+    The reference looks for options together with their letters, so that it finds none in an answer that repeats an
+    option without its letter. For ``score_fixed`` such an answer names the option, and one that names none is wrong.
+
     Raises:
         ItemError: there are no options.
     """
-    options = dict(zip(LETTERS, doc_to_choice(doc), strict=False))
+    options = dict(zip(LETTERS, _options(doc), strict=False))
     letter = egoschema_letter(results[0], options, f"{doc['video_idx']}:{doc['question_idx']}")
-    return _scored(doc, LETTERS.index(letter))
+    bare = {key: option.removeprefix(f"{key}.").strip(" .") for key, option in options.items()}
+    named = egoschema_named(results[0], {key: text for key, text in bare.items() if text})
+    fixed = {"pred": -1 if named is None else LETTERS.index(named), "ground_truth": doc["answer"]}
+    return {**_scored(doc, LETTERS.index(letter)), "score_fixed": fixed}
 
 
 def process_likelihoods(doc: Doc, results: Sequence[tuple[float, bool]]) -> dict[str, Any]:

@@ -60,12 +60,15 @@ def fixed(rows: Sequence[Row]) -> Estimate:
 
 
 def static(rows: Sequence[Row]) -> Estimate:
-    """Share of right items, in percent, by letters alone."""
+    """Share of right items, in percent, without a judge: an answer without a letter by its words or by the text of an
+    option has the one that looks most like it."""
     return _estimate([Item(group[0], all(map(_is_right_by_letter, group))) for group in _groups(rows)])
 
 
 def _is_right_by_letter(row: Row) -> bool:
-    return bool(extract_mcq_answer(row["prediction"], list(options_of(row))) == row["answer"])
+    options = options_of(row)
+    letter = find_letter(row["prediction"], options) or extract_mcq_answer(row["prediction"], list(options))
+    return bool(letter == row["answer"])
 
 
 def _open(items: Sequence[Item]) -> Iterator[str]:

@@ -98,7 +98,7 @@ def process_results_cc(doc: Doc, results: Sequence[str], verdicts: Mapping[str, 
 
 
 def process_results_static(doc: Doc, results: Sequence[str]) -> dict[str, Any]:
-    """Give the row to the score by letters alone, and to the submission."""
+    """Give the row to the score without a judge, and to the submission."""
     row = _row(doc, results, _COLUMNS)
     return {"gpt_eval_score": row, "submission": row}
 
@@ -144,7 +144,7 @@ def aggregate_fixed(rows: Sequence[Doc]) -> Estimate:
 
 
 def aggregate_static(rows: Sequence[Doc], args: Any, task: Any) -> Estimate:
-    """The share by letters alone; an answer without a letter is wrong."""
+    """The share without a judge; an answer in which no letter is found is wrong."""
     return _with_file(circular.static(rows), args, task)
 
 

@@ -28,7 +28,7 @@ CATEGORIES = (
 def doc_to_text_columns(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = None) -> str:
     """Return question and options, each in a column of its letter, in their frame."""
     options = "".join(f"{letter}. {doc[letter]}\n" for letter in LETTERS if doc.get(letter) not in _ABSENT)
-    question = doc["question"].replace("<image 1>", "").strip()
+    question = doc["question"].replace("<image 1>", "")
     return framed(f"{question}\nOptions:\n{options}", lmms_eval_specific_kwargs).rstrip()
 
 

@@ -37,6 +37,6 @@ def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str,
     return {"exact_match": accuracy, "submission": {"question_id": doc["question_id"], "answer": answer}}
 
 
-def write_submission(answers: Sequence[Mapping[str, Any]], args: Any) -> Estimate:
-    """Write the file for the organisers."""
-    return written_json(answers, f"textvqa_submission_{stamp()}.json", args)
+def write_submission(answers: Sequence[Mapping[str, Any]], args: Any, task: Any) -> Estimate:
+    """Write the file for the organisers, named by the task: both splits of a run end in the same second."""
+    return written_json(answers, f"{task.name}_submission_{stamp()}.json", args)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from lmms_eval.api.outcome import NotEvaluated
@@ -12,8 +13,11 @@ from lmms_eval.tasks.yaml.prompts import Prompts
 from lmms_eval.tasks.yaml.render import RenderError
 
 
-def check_columns(prompts: Prompts, documents: Documents, split: str) -> None:
+def check_columns(prompts: Prompts, documents: Documents, split: str, from_root: Path | None = None) -> None:
     """Try the keys that read documents on the first one.
+
+    ``from_root``: the ``--data_root`` in which the files lie without a folder of the benchmark's name. Then every key
+    must find its columns, since the files may be another benchmark's.
 
     Raises:
         DataError: there are no documents, or a column that a key or the task's own code reads is absent or of another
@@ -34,9 +38,30 @@ def check_columns(prompts: Prompts, documents: Documents, split: str) -> None:
             _check_text(key, spec, value_of, doc, documents, where)
         elif callable(spec):
             _check_function(key, value_of, doc, documents, where)
+    if from_root is not None:
+        _check_fit(prompts, documents, from_root)
     documents.drop(0)  # with what was made of it, until it is asked
     if isinstance(config.doc_to_visual, str) and config.doc_to_visual not in documents.columns:
         raise DataError(_no_column(where, "doc_to_visual", config.doc_to_visual, documents))
+
+
+def _check_fit(prompts: Prompts, documents: Documents, root: Path) -> None:
+    """Try the functions that read whole documents, too, and the reference answer."""
+    config, doc = prompts.config, documents[0]
+    tried: list[tuple[str, Callable[[Mapping[str, Any]], Any]]] = [("doc_to_messages", prompts.own_turns)]
+    if config.doc_to_target is not None:
+        tried.append(("doc_to_target", prompts.target))
+    for key, value_of in tried:
+        spec = getattr(config, key)
+        try:
+            if isinstance(spec, str) and spec.isidentifier() and spec not in doc:
+                raise DataError(_no_column(prompts.where, key, spec, documents))
+            _check_function(key if spec is not None else "doc_to_visual", value_of, doc, documents, prompts.where)
+        except DataError as error:
+            raise DataError(
+                f"{error}. The file lies in --data_root {root} itself and may be another benchmark's: put this one's "
+                "data into a folder of its name there"
+            ) from error
 
 
 def _check_text(

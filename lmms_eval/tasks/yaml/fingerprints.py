@@ -3,11 +3,55 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import os
+import re
+import sys
+import sysconfig
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
-from lmms_eval.tasks.yaml.functions import module_source
+from lmms_eval.tasks.yaml.functions import FunctionRef
 from lmms_eval.utils.stated_path import StatedPath
+
+MAX_FILES = 256
+"""Files of one folder or pattern that a fingerprint covers, in the order of their names."""
+MAX_BYTES = 256 << 10
+"""A larger file of a folder or pattern does not count: it holds data, which have an identity of their own."""
+MAX_HASHED = 16 << 20
+"""Of a larger file that is named by itself the size, the beginning and the end are hashed."""
+
+_PACKAGE = str(Path(__file__).resolve().parents[2])
+_TASKS = f"{_PACKAGE}/tasks/"
+_SHARED = (f"{_TASKS}_task_utils/", f"{_PACKAGE}/metrics/", f"{_PACKAGE}/filters/")
+"""What benchmarks share for scoring. All else changes with the version alone, which is hashed too."""
+_MACHINERY = frozenset({"_task_utils", "controls", "data", "yaml"})
+"""Packages beside the benchmarks' folders."""
+_SITE = re.compile(r"(?P<root>.*/(?:site|dist)-packages/[^/]+)(?:/.*)?")
+_STANDARD = str(Path(sysconfig.get_path("stdlib")).resolve())
+_REST = r"[^\n;#]*"
+_IMPORT = re.compile(
+    r"(?:^|[;:])[ \t]*(?:"
+    rf"from[ \t]+(?P<source>[ \t.]*[\w.]*)[ \t]*\bimport\b[ \t]*(?P<names>\([^)]*\)|{_REST})"
+    rf"|import[ \t]+(?P<modules>{_REST}))",
+    re.MULTILINE,
+)
+_NAME = re.compile(r"(?<![\w.])(?!as\b)[\w.]+")
+_ALIAS = re.compile(r"\bas[ \t]+\w+")
+_COMMENT = re.compile(r"#[^\n]*")
+_LITERAL = re.compile(r"\"([^\"\n]{1,200})\"|'([^'\n]{1,200})'")
+_FIELD = re.compile(r"\{[^{}]*\}|%\(\w+\)[a-z]|%[sd]")
+_ENDING = re.compile(r"\.\w[^/]*$")
+_UP = re.compile(r"\.\.|parent\.parent|parents\b|dirname\(\s*(?:os\.path\.)?dirname")
+_NOT_CODE = re.compile(
+    r"README.*|.*\.pyc|.*\.log|.*_samples_.*\.jsonl|.*_results\.json|\..*"
+    r"|.*\.(?:py|png|jpe?g|gif|webp|bmp|tiff?|mp4|avi|mkv|mov|webm|wav|mp3|flac|ogg|parquet|arrow|zip|tar|gz|npy|npz)",
+    re.IGNORECASE,
+)
+"""Files of a folder or pattern that do not count: modules, cards, what a run writes, media and data."""
 
 
 def absolute_paths(kwargs: Mapping[str, Any] | None) -> Any:
@@ -28,6 +72,287 @@ def hash_of_text(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def hash_of_functions(values: Any) -> str:
-    """Computes the hash of the modules that functions come from; what is no function stands in the configuration."""
-    return hash_of_text("\n".join(sorted({module_source(value) for value in values if callable(value)})))
+def hash_of_functions(values: Any, stated: Any = None, is_scoring: bool = False) -> str:
+    """Computes the hash of the code behind functions; what is no function stands in the configuration.
+
+    The code is every module that defines one of the functions, every module of the task's own that these import,
+    directly or through others, anywhere in their text, and every file of their folders that they name: by a literal
+    (``"prompt.txt"``), a literal with fields (``f"prompts/{lang}.txt"``) or the name of a folder, whose files count
+    then. Nothing is imported and nothing is executed for it.
+
+    Of installed packages the package of the function itself counts, of this one the benchmark's own folder; for
+    scoring also what benchmarks share. (The version is in the key of a run's scores: answers outlive an update.)
+
+    Args:
+        values: functions, or mappings and lists of them.
+        stated: the same as the YAML file names them; its texts may name files too.
+        is_scoring: The functions score answers.
+    """
+    starts = frozenset(_modules_of(values)) | frozenset(_modules_of(stated))
+    if not starts:
+        return hash_of_text("")
+    literals = frozenset[str]() if all(map(_is_packaged, starts)) else frozenset(_texts(stated))
+    return _Code(is_scoring, literals).digest(starts)
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, Mapping):
+        for item in value.values():
+            yield from _leaves(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _leaves(item)
+    else:
+        yield value
+
+
+def _texts(value: Any) -> Iterator[str]:
+    return (leaf for leaf in _leaves(value) if isinstance(leaf, str) and len(leaf) <= 200)
+
+
+def _modules_of(value: Any) -> Iterator[str]:
+    """Yields the files of the modules in which functions are defined, and those of the modules that YAML names."""
+    for leaf in _leaves(value):
+        found = None
+        if isinstance(leaf, FunctionRef):
+            module = leaf.name.rpartition(".")[0]
+            beside = os.path.join(os.path.dirname(leaf.file), *module.split(".")) + ".py"
+            found = _real(beside) if os.path.isfile(beside) else _file_of(module)
+        elif callable(leaf):
+            found = _file_of(getattr(getattr(leaf, "func", leaf), "__module__", "") or "")
+        if found is not None:
+            yield found
+
+
+_real = lru_cache(maxsize=8192)(os.path.realpath)
+
+
+def _file_of(module: str) -> str | None:
+    """Finds the file of a module that is imported."""
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return _real(file) if file and file.endswith(".py") and os.path.isfile(file) else None
+
+
+def _is_packaged(path: str) -> bool:
+    return path.startswith(f"{_PACKAGE}/")
+
+
+def _installed_root(path: str) -> str | None:
+    """Finds the outermost package (or module) of an installed file; ``None`` for other files."""
+    if (site := _SITE.fullmatch(path)) is not None:
+        return site["root"]
+    return _STANDARD if path.startswith(f"{_STANDARD}/") else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Module:
+    """The text of a module, taken apart."""
+
+    stamp: tuple[int, int]
+    digest: str
+    imports: tuple[tuple[str, tuple[str, ...]], ...]
+    """Names of modules, with leading dots, each with the names that are imported from it."""
+    literals: frozenset[str]
+    looks_up: bool
+    """It may reach for the folder above its own."""
+
+
+_MODULES: dict[str, _Module] = {}
+_DIGESTS: dict[tuple[Any, ...], tuple[dict[str, Any], str]] = {}
+"""With what was looked at, for tasks that share their code."""
+
+
+class _Code:
+    """The modules and files behind some functions."""
+
+    def __init__(self, is_scoring: bool, literals: frozenset[str]) -> None:
+        self._is_scoring, self._literals = is_scoring, literals
+
+    def digest(self, starts: frozenset[str]) -> str:
+        """Hashes contents, wherever the folders lie: the same on every machine."""
+        key = (starts, self._is_scoring, self._literals)
+        if (known := _DIGESTS.get(key)) is not None and all(_stamp(path) == was for path, was in known[0].items()):
+            return known[1]
+        modules = self._reached(starts)
+        files, folders = self._named(modules)
+        found = hashlib.sha256()
+        for digest in sorted({module.digest for module in modules.values()}):
+            found.update(digest.encode())
+        for name, content in sorted({(os.path.basename(path), _content(path)) for path in files}):
+            found.update(f"\0{name}\0{content}".encode("utf-8", "surrogatepass"))
+        # This package does not change while the process lives.
+        seen = {path: _stamp(path) for path in (*modules, *files, *folders) if not _is_packaged(path)}
+        _DIGESTS[key] = seen, found.hexdigest()
+        return found.hexdigest()
+
+    def _reached(self, starts: frozenset[str]) -> dict[str, _Module]:
+        found: dict[str, _Module] = {}
+        waiting = list(starts)
+        homes = tuple(home for start in starts if (home := _home(start)))
+        while waiting:
+            path = waiting.pop()
+            if path not in found and (module := _module(path)) is not None:
+                found[path] = module
+                for name, members in module.imports:
+                    waiting += [file for file in _imported(name, members, path) if self._counts(file, homes)]
+        return found
+
+    def _counts(self, path: str, homes: tuple[str, ...]) -> bool:
+        if path.startswith(homes):
+            return True
+        if _is_packaged(path):
+            # Another benchmark's module is a benchmark's own too, whoever imports it.
+            is_shared = path.startswith(_SHARED) or bool(_home(path))
+            return self._is_scoring and is_shared
+        return _installed_root(path) is None
+
+    def _named(self, modules: Mapping[str, _Module]) -> tuple[set[str], set[str]]:
+        """Finds the files that the modules name, and the folders that were looked through."""
+        files: set[str] = set()
+        folders: set[str] = set()
+        for path, module in modules.items():
+            folder = os.path.dirname(path)
+            if _is_packaged(path):  # no patterns: files come and go with the version alone
+                named = (f"{folder}/{literal}" for literal in module.literals if "." in literal)
+                files.update(file for file in named if not file.endswith(".py") and os.path.isfile(file))
+                continue
+            for place in (folder, os.path.dirname(folder)) if module.looks_up else (folder,):
+                for literal in module.literals | self._literals:
+                    files.update(_files(place, literal, folders))
+        return files.difference(modules), folders
+
+
+def _home(start: str) -> str:
+    """Finds the folder below which all code counts that a module reaches; empty where there is none."""
+    if not _is_packaged(start):
+        root = _installed_root(start)
+        return f"{root}/" if root else ""
+    folder, slash, _ = start.removeprefix(_TASKS).partition("/")
+    return f"{_TASKS}{folder}/" if start.startswith(_TASKS) and slash and folder not in _MACHINERY else ""
+
+
+def _stamp(path: str) -> tuple[int, int] | None:
+    try:
+        stat = os.stat(path)
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_size
+
+
+def _module(path: str) -> _Module | None:
+    stamp = _stamp(path)
+    if stamp is None:
+        return None
+    known = _MODULES.get(path)
+    if known is not None and known.stamp == stamp:
+        return known
+    try:
+        text = Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    literals = frozenset(first or second for first, second in _LITERAL.findall(text))
+    module = _Module(
+        stamp, hash_of_text(text), tuple(_imports(text)), frozenset(filter(_may_be_path, literals)),
+        bool(_UP.search(text)),
+    )  # fmt: skip
+    _MODULES[path] = module
+    return module
+
+
+def _imports(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yields what import statements name, wherever they stand. One in a string counts too, which does no harm."""
+    for match in _IMPORT.finditer(text.replace("\\\n", " ")):
+        if source := "".join((match["source"] or "").split()):
+            names = _ALIAS.sub("", _COMMENT.sub("", match["names"]))
+            yield source, tuple(_NAME.findall(names))
+        elif match["modules"]:
+            for name in _NAME.findall(_ALIAS.sub("", match["modules"])):
+                yield name, ()
+
+
+def _imported(name: str, members: Sequence[str], by: str) -> Iterator[str]:
+    """Yields the files that an import may load: found by their paths, or among the modules that are imported.
+
+    An absolute name is looked for in the folder of the module and in those above it, since code puts these on the
+    search path; ``lmms_eval.tasks.X`` also as ``X``, since there the folders of included trees are found.
+    """
+    stem = name.lstrip(".")
+    parts = [part for part in stem.split(".") if part]
+    if name.startswith("."):
+        folder = by
+        for _ in range(len(name) - len(stem)):
+            folder = os.path.dirname(folder)
+        yield from _in_folder("/".join((folder, *parts)), members)
+        return
+    if not parts or parts[0] in sys.stdlib_module_names:
+        return
+    for module in (stem, *(f"{stem}.{member}" for member in members)):
+        if (file := _file_of(module)) is not None:
+            yield file
+    if _is_packaged(by):
+        if parts[0] == "lmms_eval":
+            yield from _in_folder("/".join((os.path.dirname(_PACKAGE), *parts)), members)
+        return
+    shapes = [parts, *([parts[2:]] if parts[:2] == ["lmms_eval", "tasks"] and parts[2:] else [])]
+    for above in Path(by).parents[:6]:
+        for shape in shapes:
+            yield from _in_folder("/".join((str(above), *shape)), members)
+
+
+def _in_folder(place: str, members: Sequence[str]) -> Iterator[str]:
+    """Yields the files of a module or package at a path without an ending, and of its modules of these names."""
+    files = [f"{place}.py"]
+    if os.path.isdir(place):
+        files += [f"{place}/__init__.py"]
+        files += [file for one in members for file in (f"{place}/{one}.py", f"{place}/{one}/__init__.py")]
+    yield from (_real(file) for file in files if os.path.isfile(file))
+
+
+def _may_be_path(literal: str) -> bool:
+    """Tells whether a literal could be a path below a folder: no prose, nothing that starts at the root."""
+    pattern = _FIELD.sub("*", literal)
+    if not pattern.strip("./* ") or pattern.startswith(("/", "~", " ", "-")) or "://" in pattern or "\\" in pattern:
+        return False
+    return "*" not in pattern or bool(_ENDING.search(pattern))
+
+
+def _files(folder: str, literal: str, folders: set[str]) -> Iterator[str]:
+    """Yields the files that a literal names below a folder: one, those of a folder, or those that fit a pattern."""
+    pattern = _FIELD.sub("*", literal)
+    try:
+        if "*" not in pattern and os.path.isfile(f"{folder}/{pattern}"):
+            yield _real(f"{folder}/{pattern}")
+            return
+        found: list[Path] = []
+        if "*" in pattern:
+            folders.add(folder)
+            found = sorted(Path(folder).glob(pattern))
+        elif _is_folder_of_code(folder, pattern):
+            folders.add(f"{folder}/{pattern}")
+            found = sorted(Path(folder, pattern).iterdir())
+        counted = (file for file in found if not _NOT_CODE.fullmatch(file.name) and file.is_file())
+        yield from (_real(str(file)) for file in islice(counted, MAX_FILES) if file.stat().st_size <= MAX_BYTES)
+    except (OSError, ValueError, NotImplementedError):  # too long a name, a zero byte, no pattern: no file
+        return
+
+
+def _is_folder_of_code(folder: str, name: str) -> bool:
+    """Tells whether a name is that of a folder below another one which is no environment and no cache."""
+    place = _real(f"{folder}/{name}")
+    if not os.path.isdir(place) or place.endswith("__pycache__") or _installed_root(f"{place}/_") is not None:
+        return False
+    return not f"{_real(folder)}/".startswith(f"{place}/")
+
+
+def _content(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size <= MAX_HASHED:
+                return hashlib.sha256(file.read()).hexdigest()
+            found = hashlib.sha256(str(size).encode() + file.read(MAX_HASHED // 2))
+            file.seek(-MAX_HASHED // 2, os.SEEK_END)
+            found.update(file.read())
+            return found.hexdigest()
+    except OSError:
+        return ""

@@ -164,7 +164,7 @@ class YamlTask(Task):
             documents if self.config.full_docs else None, self.seeding.scoring_may_draw,
         )  # fmt: skip
         if carried is None:
-            check_columns(self.prompts, documents, f"split {self.split!r}")
+            check_columns(self.prompts, documents, f"split {self.split!r}", self.data.from_root)
 
     def _opened(self) -> Documents:
         """The documents of the evaluated split, changed where the task's source says so."""
@@ -195,6 +195,12 @@ class YamlTask(Task):
             self.options.data_root, self.options.trust_remote_code, self.prompts.kwargs,
             media_policy(config, self.where, self.options), self.name,
         )  # fmt: skip
+
+    @property
+    def data_files(self) -> Sequence[str]:
+        """Files of the evaluated split."""
+        source = None if self._documents is None else self._documents.source
+        return [str(file) for file in getattr(source, "files", ())]
 
     def __len__(self) -> int:
         return len(self.documents)
@@ -278,8 +284,7 @@ class YamlTask(Task):
 
     def fingerprint(self) -> Mapping[str, str]:
         """``config``, ``functions`` (of prompts), ``scoring`` (its functions and their data) and ``data``."""
-        aggregations = [entry.get("aggregation") for entry in self.config.metric_list or []]
-        scoring = hash_of_functions([*(getattr(self.config, key) for key in SCORING_KEYS), *aggregations])
+        scoring = self._hash_of((*SCORING_KEYS, "metric_list", "filter_list"), is_scoring=True)
         # Answers that were asked for with this stop are not those without it.
         implied = ["implied stop"] if implied_stop(self.config, self.generation) else []
         scoring_data = identity_of(self.config.process_results, self.prompts.kwargs)
@@ -287,10 +292,15 @@ class YamlTask(Task):
             "config": hash_of_text(
                 json.dumps([self.describe(), self.config.target_delimiter, *implied], sort_keys=True, default=str)
             ),
-            "functions": hash_of_functions(getattr(self.config, key) for key in PROMPT_KEYS),
+            "functions": self._hash_of((*PROMPT_KEYS, "fewshot_config", *(("doc_to_target",) if self._shots else ()))),
             "scoring": hash_of_text(f"{scoring} {scoring_data}") if scoring_data else scoring,
             "data": self.data.identity(self.split),
         }
+
+    def _hash_of(self, keys: Sequence[str], is_scoring: bool = False) -> str:
+        """Computes the hash of the code behind some keys; the settings of its functions may name files too."""
+        stated = [getattr(self._raw, key) for key in (*keys, "lmms_eval_specific_kwargs")]
+        return hash_of_functions([getattr(self.config, key) for key in keys], stated, is_scoring)
 
     def spec(self) -> Mapping[str, Any]:
         if self.source.overrides is None:
@@ -344,6 +354,10 @@ class YamlTask(Task):
         if self.choice_columns is not None:
             return [str(option) for option in self.choice_columns.options(doc)]
         return self.prompts.choices(doc) or []
+
+    def document_hash(self, doc_id: int) -> str:
+        """Hash of the document, as its samples row has it (``doc_hash``)."""
+        return document_hash(plain_row(self.documents.stored(doc_id)))
 
     def document(self, doc_id: int) -> Mapping[str, Any]:
         """The document without its media columns."""

@@ -39,7 +39,7 @@ def test_the_frame_names_the_letters_and_braces_of_the_question_stay() -> None:
 
 
 def test_several_pictures_are_numbered_for_neo_ov() -> None:
-    doc = {**DOC, "image_3": DOC["image_1"]}
+    doc = {**DOC, "image_3": DOC["image_1"], "prompt": f"<image> {DOC['prompt']} \n"}
     (turn,) = doc_to_messages(doc, {"prompt_format": "neo_ov"})
     texts = [part.get("text") for part in turn["content"]]
     instruction = "Answer with the option's letter from the given choices directly."

@@ -206,7 +206,7 @@ def test_the_card_of_a_repository_is_followed(tmp_path: Path) -> None:
 
 def test_data_root_holds_a_local_copy(tmp_path: Path) -> None:
     write(tmp_path / "copies", "Bench/core/test-00000-of-00001.parquet", 1)
-    write(tmp_path / "flat", "core/rows.parquet", 2)
+    write(tmp_path / "flat", "rows.parquet", 2)
     named = open_("org/Bench", tmp_path, name="core", data_root=str(tmp_path / "copies"))
     assert named.documents("test")[0]["v"] == 1
     flat = open_("org/Bench", tmp_path, name="core", data_root=str(tmp_path / "flat"))
@@ -214,8 +214,37 @@ def test_data_root_holds_a_local_copy(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"--data_root .*nowhere: there is no such folder"):
         open_("org/Bench", tmp_path, data_root=str(tmp_path / "nowhere"))
     (tmp_path / "empty" / "docs").mkdir(parents=True)
-    with pytest.raises(DataError, match=r"looked for .*core/\*\.parquet.*holds: docs/"):
+    with pytest.raises(DataError, match=r"no data files found: .*/empty/Bench; .*itself, which holds: docs/"):
         open_("org/Bench", tmp_path, name="core", data_root=str(tmp_path / "empty"))
+
+
+@pytest.mark.parametrize("place", ["Other", "Other/data", "core", "data", "Other/core", "deep/er/Other"])
+def test_the_folders_of_other_benchmarks_below_data_root_are_not_looked_through(tmp_path: Path, place: str) -> None:
+    write(tmp_path, f"{place}/test-00000-of-00001.parquet", 1)
+    for name in (None, "core"):
+        with pytest.raises(DataError, match="no data files found"):
+            open_("org/Bench", tmp_path, name=name, data_root=str(tmp_path))
+
+
+def test_a_data_root_that_is_the_copy_itself_is_looked_through(tmp_path: Path) -> None:
+    write(tmp_path / "Bench", "core/test-00000-of-00001.parquet", 1)
+    data = open_("org/Bench", tmp_path, name="core", data_root=str(tmp_path / "Bench"))
+    assert data.documents("test")[0]["v"] == 1
+    assert data.from_root is None
+
+
+def test_files_of_several_data_sets_beside_each_other_are_refused_by_the_tasks_name(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(tmp_path, "one.parquet", 1)
+    request = DataRequest("org/Bench", None, {}, "t.yaml", str(tmp_path), task="bench")
+    data = open_data(request, "test")
+    assert data.from_root == tmp_path
+    (said,) = caplog.messages
+    assert "task 'bench' reads one.parquet, which lies in --data_root" in said
+    pq.write_table(pa.table({"v": [1], "w": [2]}), tmp_path / "two.parquet")
+    with pytest.raises(DataError, match=r"task 'bench': .* holds several data sets .*: w\); give each a folder"):
+        open_data(request, "test")
 
 
 def test_data_files_fall_back_to_data_root(tmp_path: Path) -> None:

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
+import lzma
+import random
 import tarfile
 import zipfile
 from pathlib import Path
@@ -104,7 +108,10 @@ def test_a_link_into_the_cache_is_made_anew(home: Path, tmp_path: Path) -> None:
     old.mkdir(parents=True)
     (home / "bench").symlink_to(old)
     fetch_videos("org/videos", {"cache_dir": "bench", "create_link": True, "force_download": True}, "t.yaml")
-    assert (home / "bench").readlink() == tmp_path / "snapshot" and old.is_dir()
+    assert not (home / "bench").is_symlink()
+    assert (home / "bench" / "videos" / "one.mp4").read_bytes() == b"1"
+    assert old.is_dir()
+    assert (tmp_path / "snapshot" / "a.zip").is_file()
 
 
 def test_the_folder_exists_only_when_complete(snapshot: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,10 +136,95 @@ def test_the_folder_exists_only_when_complete(snapshot: Path, tmp_path: Path, mo
     fetch_videos("org/videos", {"cache_dir": "bench"}, "t.yaml")
     assert len(calls) == 2
     fetch_videos("org/videos", {"cache_dir": "linked", "create_link": True, "local_files_only": True}, "t.yaml")
-    assert (tmp_path / "home/linked").is_symlink() and calls[-1]["local_files_only"]
+    assert (tmp_path / "home/linked/videos/two.mp4").is_file()
+    assert calls[-1]["local_files_only"]
     assert sorted(path.name for path in (tmp_path / "home").iterdir()) == ["bench", "linked"]
 
 
 def test_cache_dir_is_needed() -> None:
     with pytest.raises(DataError, match="needs cache_dir"):
         fetch_videos("org/videos", {"video": True}, "t.yaml")
+
+
+def test_with_create_link_archives_are_unpacked_and_all_else_is_shown(home: Path, snapshot: Path) -> None:
+    (snapshot / "videos").mkdir()
+    (snapshot / "videos" / "loose.mp4").write_bytes(b"4")
+    (snapshot / "note.json").write_text("{}")
+    target = fetch_videos("org/videos", {"cache_dir": "bench", "create_link": True}, "t.yaml")
+    found = {str(path.relative_to(target)) for path in target.rglob("*") if path.is_file()}
+    assert found == {
+        "videos/one.mp4", "videos/two.mp4", "videos/three.mp4", "videos/loose.mp4", "note.json", ".lmms_eval_unpacked",
+    }  # fmt: skip
+    assert (target / "videos" / "loose.mp4").is_symlink()
+
+
+def test_a_repository_without_archives_is_linked(home: Path, snapshot: Path) -> None:
+    for archive in snapshot.iterdir():
+        archive.unlink()
+    (snapshot / "loose.mp4").write_bytes(b"4")
+    for name, kwargs in (("plain", {}), ("link", {"create_link": True})):
+        target = fetch_videos("org/videos", {"cache_dir": name, **kwargs}, "t.yaml")
+        assert target.readlink() == snapshot
+        assert (target / "loose.mp4").read_bytes() == b"4"
+
+
+def test_a_link_to_a_snapshot_whose_archives_nobody_unpacked_is_not_complete(home: Path, snapshot: Path) -> None:
+    old = home / "hub" / "datasets--org--videos" / "snapshots" / "old"
+    old.mkdir(parents=True)
+    (old / "a.zip").write_bytes((snapshot / "a.zip").read_bytes())
+    (home / "bench").symlink_to(old)
+    fetch_videos("org/videos", {"cache_dir": "bench", "create_link": True}, "t.yaml")
+    assert (home / "bench" / "videos" / "one.mp4").read_bytes() == b"1"
+    (old / "one.mp4").write_bytes(b"1")  # its owner has unpacked it in place
+    (home / "own").symlink_to(old)
+    assert fetch_videos("org/videos", {"cache_dir": "own", "create_link": True}, "t.yaml").is_symlink()
+
+
+PACKERS = {"tar": lambda data: data, "tar.gz": gzip.compress, "tar.bz2": bz2.compress, "tar.xz": lzma.compress}
+
+
+@pytest.mark.parametrize("ending", PACKERS)
+@pytest.mark.parametrize("names", ["videos_part{}", "videos.part{}", "v-{}"])
+def test_of_whole_archives_in_parts_each_is_unpacked(tmp_path: Path, ending: str, names: str) -> None:
+    snapshot = tmp_path / "snapshot"
+    snapshot.mkdir()
+    for number in (1, 2, 10):
+        packed = PACKERS[ending](tar_bytes({f"videos/{number}.mp4": str(number).encode() * 70_000}))
+        (snapshot / f"{names.format(number)}.{ending}").write_bytes(packed)
+    unpack(snapshot, tmp_path / "out")
+    found = {path.name: path.stat().st_size for path in (tmp_path / "out" / "videos").iterdir()}
+    assert found == {"1.mp4": 70_000, "2.mp4": 70_000, "10.mp4": 140_000}
+
+
+@pytest.mark.parametrize("ending", PACKERS)
+@pytest.mark.parametrize("size", [512, 1500, 1024 * 3])
+def test_the_pieces_of_one_archive_are_joined_in_the_order_of_their_numbers(
+    tmp_path: Path, ending: str, size: int
+) -> None:
+    snapshot = tmp_path / "snapshot"
+    snapshot.mkdir()
+    files = {f"videos/{number}.mp4": random.Random(number).randbytes(700) for number in range(30)}
+    packed = PACKERS[ending](tar_bytes(files))
+    for number, start in enumerate(range(0, len(packed), size)):
+        (snapshot / f"videos.{ending}.{number}").write_bytes(packed[start : start + size])
+    unpack(snapshot, tmp_path / "out")
+    assert {f"videos/{path.name}": path.read_bytes() for path in (tmp_path / "out/videos").iterdir()} == files
+
+
+def test_an_archive_that_goes_on_behind_its_end_or_lacks_its_last_piece_is_damaged(tmp_path: Path) -> None:
+    whole = gzip.compress(tar_bytes({"one.mp4": b"1" * 9000}))
+    for name, packed in {
+        "twice": gzip.compress(tar_bytes({"one.mp4": b"1"}) + tar_bytes({"two.mp4": b"2" * 20_000})),
+        "cut": whole[: len(whole) // 2],
+    }.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "v.tar.gz").write_bytes(packed)
+        with pytest.raises(DataError, match=r"v\.tar\.gz cannot be unpacked .*download it again"):
+            unpack(tmp_path / name, tmp_path / f"{name}-out")
+
+
+def test_an_archive_of_another_kind_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "videos.zip.001").write_bytes(b"PK")
+    unpack(tmp_path / "s", tmp_path / "out")
+    assert "videos.zip.001 is an archive of a kind that is not unpacked here" in caplog.text

@@ -21,20 +21,37 @@ def test_the_end_of_the_frame_stands_only_without_options() -> None:
 
 def test_numbers_of_options_are_compared_as_texts() -> None:
     scored = utils.process_results(DOC, ["(B)"])
-    assert scored == {"submission": {"v": 1}, "score": {"pred": 1, "ground_truth": "1"}}
+    told = {"pred": 1, "ground_truth": "1"}
+    assert scored == {"submission": {"v": 1}, "score": told, "score_fixed": told}
     assert utils.aggregate([scored["score"], {"pred": 0, "ground_truth": 3}]).value == 0.5
     assert utils.aggregate([]).value is None
 
 
-def test_an_options_text_is_found_inside_a_sentence() -> None:
-    scored = utils.process_results(DOC, ["I say that c washes all of the d. is what one sees"])
-    assert scored["score"]["pred"] == 3
+def test_options_are_compared_with_their_letters_and_the_fixed_score_without() -> None:
+    answers = {
+        "c washes all of the d.": 3, "It is c WASHES ALL OF the d": 3,
+        "I say that c washes all of the d. is what one sees": 3,
+        "one sees how someone cleans what is there": -1,
+        "washes the d": -1,  # fewer than six words
+    }  # fmt: skip
+    drawn = set()
+    for answer, fixed in answers.items():
+        found = [utils.process_results(DOC | {"question_idx": str(n)}, [answer]) for n in range(20)]
+        drawn |= {one["score"]["pred"] for one in found}
+        assert {one["score_fixed"]["pred"] for one in found} == {fixed}
+    assert drawn == {0, 1, 2, 3, 4}
+    letter = utils.process_results(DOC, ["It is D. c washes all of the d."])
+    assert letter["score"]["pred"] == letter["score_fixed"]["pred"] == 3
 
 
 def test_the_likeliest_option() -> None:
     losses = [(2.0, False), (1.0, True), (3.0, False), (2.0, False), (2.0, False)]
     assert utils.process_likelihoods(DOC, losses)["score"]["pred"] == 1
-    assert utils.doc_to_choice(DOC)[0] == "c washes all of the a."
+    assert utils.doc_to_choice(DOC)[0] == "c washes all of the a"
+    options = ["A. c looks at no. 5. Then c leaves.", "B.c sits", "C. ", "D...", "E. e"]
+    assert utils.doc_to_choice(DOC | {"option": options}) == ["c looks at no", "c sits", "", "", "e"]
+    with pytest.raises(ItemError, match="each must begin with a letter"):
+        utils.doc_to_choice(DOC | {"option": ["c sits"]})
 
 
 @pytest.mark.parametrize("option", [None, []])

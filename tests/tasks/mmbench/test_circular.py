@@ -1,5 +1,7 @@
 import random
 
+import pytest
+
 from lmms_eval.tasks.mmbench import circular
 
 
@@ -57,3 +59,16 @@ def test_drawn_letters_follow_the_authors_generator_and_are_told():
 def test_without_a_judge_letters_are_read_loosely():
     made = circular.static([row(0, "B", "I think so: B"), row(1, "C", ""), row(2, "A", "no idea")])
     assert made.value == 100 / 3
+
+
+@pytest.mark.parametrize(("prediction", "letter"), [
+    ("B", "B"), ("The answer is B", "B"),  # one letter among the words
+    ("Definitely the old map.", "C"),  # the text of one option; by letters alone D
+    ("Answer: the blue glass lamp (not Charlie's)", "B"),
+    ("A person holds a tin cup", "D"),  # an article among more than three words
+    ("I see a red kite and a tin cup: (B", "B"),  # two texts, no word: letters, the loose way
+    ("Option:C", "C"), ("B, D", "D"), ("nothing of it", ""),
+])  # fmt: skip
+def test_without_a_judge_words_and_texts_come_before_loose_letters(prediction, letter):
+    for gold in "ABCD":
+        assert circular.static([row(0, gold, prediction)]).value == 100 * (gold == letter)

@@ -31,7 +31,7 @@ def run(tmp_path: Path) -> Any:
     picture = {"bytes": content.getvalue(), "path": None}
     rows = [dict(zip(COLUMNS, row, strict=True)) | {"image_1": picture} for row in ROWS]
     features = Features({**dict.fromkeys(COLUMNS, Value("string")), "image_1": Picture()})
-    path = tmp_path / "data" / "data" / "validation-00000-of-00001.parquet"
+    path = tmp_path / "data" / "MMMU" / "data" / "validation-00000-of-00001.parquet"
     path.parent.mkdir(parents=True)
     Dataset.from_list(rows, features=features).to_parquet(path)
 

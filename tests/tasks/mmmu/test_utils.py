@@ -2,15 +2,18 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from PIL import Image
 
 from lmms_eval.api.judging import Verdict
 from lmms_eval.api.outcome import Unscored
+from lmms_eval.api.task import TaskOptions
 from lmms_eval.errors import ItemError, TaskError
+from lmms_eval.tasks import Catalogue, select_tasks
 from lmms_eval.tasks.mmmu import utils
+from lmms_eval.tasks.yaml.task import YamlTask
 
 FIRST, SECOND = Image.new("RGB", (1, 1)), Image.new("RGB", (2, 1))
 
@@ -104,3 +107,27 @@ def test_the_submission_is_one_mapping(tmp_path: Path) -> None:
     (file,) = made.details["submission_files"]
     assert Path(file).name == utils.SUBMISSION
     assert Path(file).read_text("utf-8") == '{"test_Art_1": "B", "test_Art_2": "12.0"}'
+
+
+OPEN = {"question_type": "open", "options": "[]", "answer": "5"}
+LETTER, PHRASE = (
+    "Answer with the option's letter from the given choices directly.",
+    "Answer the question using a single word",
+)
+
+
+@pytest.mark.parametrize(("name", "model", "columns", "end"), [
+    ("mmmu_val_reasoning", "", {}, "B. dog\n\n"), ("mmmu_val_reasoning", "", OPEN, "<image 1>?\n\n"),
+    ("mmmu_val_reasoning", "qwen3_vl", {}, "<image 1>?\nA. cat\nB. dog\n\n"),
+    ("mmmu_val_pass64", "", {}, f"B. dog\n\n{LETTER}"),
+    ("mmmu_val_pass64", "qwen3_vl", OPEN, f"<image 1>?\n\n{PHRASE} or phrase."),
+    ("mmmu_val_qwen", "", {}, "Question: <image 1>?\nOptions:\nA. cat\nB. dog\nAnswer with the option letter only."),
+    ("mmmu_val_qwen", "", OPEN, "Question: <image 1>?\nOptions:\n\nPlease answer the question directly."),
+])  # fmt: skip
+def test_the_variants_show_pictures_first_and_have_instructions_of_their_own(
+    name: str, model: str, columns: dict[str, Any], end: str
+) -> None:
+    (task,) = select_tasks([name], Catalogue(), TaskOptions(model_name=model)).tasks
+    (turn,) = cast(YamlTask, task).prompts.own_turns(document(**columns))
+    assert [part["type"] for part in turn["content"]] == ["image", "text"]
+    assert turn["content"][1]["text"].endswith(end)

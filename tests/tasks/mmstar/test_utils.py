@@ -44,9 +44,11 @@ def test_the_average_is_over_subcategories_and_not_over_documents() -> None:
     assert utils.aggregate([]).value is None
 
 
-def test_options_in_columns() -> None:
-    doc = DOC | {"A": "red", "B": "blue", "C": None, "D": "nan"}
-    assert utils.doc_to_text_columns(doc, {"post_prompt": "Go. "}) == "Which?\nOptions:\nA. red\nB. blue\nGo."
+def test_options_in_columns_follow_the_question_as_it_stands() -> None:
+    doc = DOC | {"question": " <image 1> Which? \n", "A": "red", "B": "blue", "C": None, "D": "nan"}
+    asked = "  Which? \n\nOptions:\nA. red\nB. blue"
+    assert utils.doc_to_text_columns(doc, {"post_prompt": "Go. "}) == f"{asked}\nGo."
+    assert utils.doc_to_text_columns(doc) == asked
 
 
 def test_a_picture_in_base64() -> None:

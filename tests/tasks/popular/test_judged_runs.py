@@ -75,7 +75,7 @@ CASES: dict[str, Any] = {
 def run(tmp_path: Path) -> Any:
     def run(name: str, **arguments: Any) -> dict[str, Any]:
         file, rows, answers = CASES[name][:3]
-        path = tmp_path / "data" / f"{file}-00000-of-00001.parquet"
+        path = tmp_path / "data" / name / f"{file}-00000-of-00001.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
         texts = {column: Value("int64" if column == "index" else "string") for column in rows[0]}
         features = Features({**texts, "image": Picture()})

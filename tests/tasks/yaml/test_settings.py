@@ -119,3 +119,34 @@ def test_target_settings() -> None:
 )
 def test_zero_shots_in_the_task_forbid_others(stated: int | None, asked: int | None, wanted: int) -> None:
     assert shots(config(num_fewshot=stated), TaskOptions(num_fewshot=asked)) == wanted
+
+
+GREEDY = {"max_new_tokens": 16, "temperature": 0, "do_sample": False, "until": ["X"]}
+
+
+@pytest.mark.parametrize(
+    ("stated", "wanted"),
+    [
+        ({"temperature": 0.7}, {**GREEDY, "temperature": 0.7, "do_sample": True}),
+        ({"temperature": 0.7, "do_sample": False}, {**GREEDY, "temperature": 0.7}),
+        ({"max_tokens": 9}, {**GREEDY, "max_new_tokens": 9}),
+        ({"stop": "END"}, {**GREEDY, "until": "END"}),
+        ({"until": []}, {**GREEDY, "until": []}),
+        ({"top_k": 4}, {**GREEDY, "top_k": 4}),
+    ],
+    ids=str,
+)
+def test_what_the_command_line_states_has_an_effect(stated: Any, wanted: Any) -> None:
+    made = generation_options(config(generation_kwargs=GREEDY), TaskOptions(gen_kwargs=stated))
+    assert made == wanted
+
+
+def test_plugins_get_the_options_as_the_reference_hands_them_over() -> None:
+    stated = {"temperature": 0.7, "max_tokens": 9}
+    made = generation_options(config(generation_kwargs=GREEDY), TaskOptions(gen_kwargs=stated, legacy=True))
+    assert made == {**GREEDY, **stated}
+
+
+def test_sampling_at_no_temperature_is_refused() -> None:
+    with pytest.raises(TaskError, match="state a temperature"):
+        generation_options(config(generation_kwargs=GREEDY), TaskOptions(gen_kwargs={"do_sample": True}))

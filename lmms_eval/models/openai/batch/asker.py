@@ -175,7 +175,8 @@ class BatchAsker:
         if not self._reading.stops.is_off:
             return line
         self._untold.add(request_id)
-        return without_stops(line)
+        untold: bytes = without_stops(line)
+        return untold
 
     async def _add(self, request_id: str, line: bytes) -> list[Response]:
         """Write a line, into another file where this one is full; returns what failed of the full one."""

@@ -1,0 +1,184 @@
+"""Checks before a run goes on: what its journals answer must be what would be asked now.
+
+The run key covers the code and the files that a task is known to depend on. It cannot cover all that a task's code may
+read when it makes a prompt, nor the contents of every picture. So some answered documents of each task are rendered
+again and compared with what their responses were recorded with, and so is each document one of whose media files is
+newer than the run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from loguru import logger
+
+from lmms_eval.api.messages import ChatMessages
+from lmms_eval.api.model import Model
+from lmms_eval.api.request import Request, SentMedia
+from lmms_eval.api.task import Task
+from lmms_eval.engine.fingerprints import message_fingerprint, text_fingerprint
+from lmms_eval.engine.outline import outline
+from lmms_eval.engine.store import RunStore
+from lmms_eval.errors import LmmsEvalError, UsageError
+from lmms_eval.media.sent import recording, unrecorded
+
+DOCUMENTS = 8
+"""Answered documents of a task that are rendered again, spread over all of them."""
+PATIENCE_S = 20.0
+"""After so many seconds one document of each task must do."""
+
+
+def check_continued(tasks: Sequence[Task], model: Model, store: RunStore, is_first: bool = True) -> None:
+    """Compare what the journals hold with what the tasks would ask now; documents with changed media are asked again.
+
+    ``is_first``: compare prompts too. Of several processes one does; media are looked at by each that reads journals.
+
+    Raises:
+        UsageError: the prompt of a document has changed.
+    """
+    _ask_again_changed_media(tasks, model, store)
+    if is_first:
+        deadline = time.monotonic() + PATIENCE_S
+        for task in tasks:
+            _check_task(task, model, store, deadline)
+
+
+def _ask_again_changed_media(tasks: Sequence[Task], model: Model, store: RunStore) -> None:
+    by_name = {task.name: task for task in tasks}
+    for name, ids in store.with_newer_media().items():
+        task = by_name.get(name)
+        if task is None:
+            continue
+        changed = sorted({_doc_id(one) for one in ids if _has_changed_media(task, model, store, one)})
+        if changed:
+            logger.warning(
+                "{}: pictures, videos or sounds of {} answered documents have changed since (the first is document "
+                "{}): they are asked again",
+                name, len(changed), changed[0],
+            )  # fmt: skip
+            store.forget(name, changed)
+
+
+def _has_changed_media(task: Task, model: Model, store: RunStore, request_id: str) -> bool:
+    """Tell whether a request would go out with other media; one that cannot be rendered alone counts as changed."""
+    record = store.record(request_id)
+    now = _rendered(task, model, request_id)
+    return now is None or _differing_media(record, now.media) is not None or len(now.media) != len(_media(record))
+
+
+def _check_task(task: Task, model: Model, store: RunStore, deadline: float) -> None:
+    for number, request_id in enumerate(_spread(store.answered(task.name))):
+        if number and time.monotonic() > deadline:
+            return
+        now = _rendered(task, model, request_id)
+        if now is None:
+            continue
+        record = store.record(request_id)
+        if (differing := _differing_media(record, now.media)) is not None:
+            if not differing.path:
+                raise _changed(task, request_id, store, f"its {differing.type} has")
+            store.forget(task.name, [_doc_id(request_id)])
+            logger.warning(
+                "{}: {} has changed: document {} is asked again", task.name, differing.path, _doc_id(request_id)
+            )
+        elif record.get("prompt", now.prompt) != now.prompt and not _is_same_text(record, now, store, task):
+            again = _rendered(task, model, request_id)
+            if again is not None and again.prompt != now.prompt:
+                logger.warning(
+                    "{}: its prompts differ each time they are made (document {}), so nobody can tell whether they "
+                    "have changed since this run began",
+                    task.name, _doc_id(request_id),
+                )  # fmt: skip
+                return
+            raise _changed(task, request_id, store, "its text or the order of its parts has")
+
+
+def _changed(task: Task, request_id: str, store: RunStore, what: str) -> UsageError:
+    return UsageError(
+        f"task {task.name!r}: the prompt of document {_doc_id(request_id)} is another one than when this run recorded "
+        f"its answer: {what} changed. Going on would mix answers to two prompts. Put back what the prompt is made of "
+        "(code, files, environment) and start the same command again; or give another --output_path, or delete "
+        f"{store.folder}, to ask everything anew"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Rendered:
+    """A request as it would go out now."""
+
+    request: Request
+    prompt: str
+    media: tuple[SentMedia, ...]
+    messages: tuple[Mapping[str, Any], ...]
+
+
+def _rendered(task: Task, model: Model, request_id: str) -> _Rendered | None:
+    """Render a request as the driver does; ``None`` where that fails, or it is none of a first round."""
+    _, doc_id, repeat, *_ = request_id.rsplit("/", 4)
+    try:
+        requests = task.exchange(int(doc_id), int(repeat)).open()
+        request = next((one for one in requests if one.id == request_id), None)
+        return None if request is None else _prepared(request, model)
+    except UsageError:
+        raise
+    except Exception as error:  # noqa: BLE001 - the task's own functions may raise anything: it fails when it is asked
+        kind = "" if isinstance(error, LmmsEvalError) else f"{type(error).__name__}: "
+        logger.debug("{}: cannot be rendered again: {}{}", request_id, kind, error)
+        return None
+
+
+def _prepared(request: Request, model: Model) -> _Rendered:
+    seen: list[ChatMessages] = []
+
+    def build() -> ChatMessages:
+        with unrecorded():
+            messages = request.build_messages()
+        seen.append(messages)
+        return messages
+
+    with recording() as sent:
+        prepared = model.prepare(request.with_messages(build))
+    media = tuple(sent)
+    prompt = message_fingerprint(seen[0]) if seen else text_fingerprint(request.context)
+    outlined = outline(seen[0], request.context) if seen else None
+    told = () if outlined is None else outlined.told(media)
+    prepared.free()
+    return _Rendered(request, prompt, media, tuple(message.to_dict() for message in told))
+
+
+def _media(record: Mapping[str, Any]) -> tuple[SentMedia, ...]:
+    return tuple(SentMedia.from_dict(medium) for medium in record.get("media", ()))
+
+
+def _differing_media(record: Mapping[str, Any], now: Sequence[SentMedia]) -> SentMedia | None:
+    """Find the first medium whose content is another one than was recorded; ``None`` where that cannot be told."""
+    recorded = _media(record)
+    if len(recorded) != len(now):
+        return None
+    pairs = zip(recorded, now, strict=True)
+    return next((new for old, new in pairs if old.sha256 and new.sha256 and old.sha256 != new.sha256), None)
+
+
+def _is_same_text(record: Mapping[str, Any], now: _Rendered, store: RunStore, task: Task) -> bool:
+    """Tell whether two prompts of different fingerprints are the same but for the places of their media files."""
+    media, score = _media(record), store.score(task.name, now.request.doc_id)
+    if not media or len(media) != len(now.media) or score is None or len(score["answers"]) <= now.request.repeat:
+        return False
+    if any(not old.sha256 or old.sha256 != new.sha256 for old, new in zip(media, now.media, strict=True)):
+        return False
+    is_same_context = score["answers"][now.request.repeat].get("input") == now.request.context
+    return is_same_context and list(now.messages) == list(record.get("messages", ()))
+
+
+def _spread(ids: Sequence[str]) -> Iterator[str]:
+    """Yield some of the ids, from the first to the last."""
+    count = min(DOCUMENTS, len(ids))
+    places = {round(number * (len(ids) - 1) / max(count - 1, 1)) for number in range(count)}
+    return (ids[place] for place in sorted(places))
+
+
+def _doc_id(request_id: str) -> int:
+    return int(request_id.rsplit("/", 4)[1])
