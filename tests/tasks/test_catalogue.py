@@ -181,3 +181,20 @@ def test_listing_fifty_files_is_fast(tmp_path: Path) -> None:
     index = Catalogue([tmp_path], include_defaults=False)
     assert len(index.tasks) == 50
     assert time.perf_counter() - start < 0.5  # 0.02 s alone; the margin is for a busy machine
+
+
+def test_many_names_that_are_taken_are_one_notice(tmp_path, caplog):
+    for folder in ("first", "second"):
+        (tmp_path / folder).mkdir()
+        for number in range(40):
+            (tmp_path / folder / f"t{number}.yaml").write_text(f"task: t{number}\n")
+    (tmp_path / "second" / "zz.yaml").write_text("task: t1\n")
+    with caplog.at_level("DEBUG", logger="lmms_eval"):
+        index = Catalogue([tmp_path / "first", tmp_path / "second"], include_defaults=False)
+    # t1 stands there twice, and each time it replaces that of the first folder.
+    (notice,) = index.notices
+    assert "41 tasks and groups replace those of other places (--verbosity DEBUG lists them)" in notice
+    assert "task 't0'" in notice
+    assert caplog.text.count("replaces that of") == 42
+    warnings = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert len(warnings) == 1
