@@ -1,3 +1,4 @@
+import importlib.metadata
 import importlib.util
 from collections.abc import Iterator
 
@@ -74,7 +75,7 @@ def test_without_the_package_english_has_no_score(without_the_package: None) -> 
 
 
 def test_scores_are_made_again_when_the_package_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(whisper_text.importlib.metadata, "version", lambda name: "9.9")
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "9.9")
     assert identity_of(process_results, {}) == "whisper_normalizer 9.9"
     monkeypatch.undo()
     monkeypatch.setattr(whisper_text, "_PACKAGE", "no_package_of_this_name")
