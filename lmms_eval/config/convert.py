@@ -163,6 +163,10 @@ def _comma_list(value: Any) -> Any:
     return ",".join(str(part) for part in value) if isinstance(value, list | tuple) else value
 
 
+def _one_or_several(value: Any) -> Any:
+    return value[0] if isinstance(value, list | tuple) and len(value) == 1 else value
+
+
 def _rules(value: Any) -> Any:
     if isinstance(value, list | tuple) and all(isinstance(part, str) for part in value):
         value = value[0] if len(value) == 1 else "; ".join(value)
@@ -242,6 +246,7 @@ _CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "batch_size": _batch_size,
     "reasoning_tags": _tags,
     "thinking_tags": _tags,
+    "include_path": _one_or_several,
     "plugins": _comma_list,
     "allow_media": _comma_list,
     "verbosity": _upper,

@@ -86,7 +86,11 @@ class RunConfig(DerivedOptions):
     )
     show_config: bool = run(False, OUTPUT, "print the results as JSON at the end")
     include_path: str | tuple[str, ...] | None = run(
-        None, TASKS, "folder with more task YAML files, searched recursively", metavar="DIR"
+        None,
+        TASKS,
+        "folder with more task YAML files, searched recursively; may be given several times, names of a later one win",
+        metavar="DIR",
+        repeatable=True,
     )
     gen_kwargs: str | dict[str, Any] = option(
         "", GENERATION, "generation options, over those of every task", metavar="K=V,..."
@@ -287,7 +291,11 @@ class RunConfig(DerivedOptions):
         0, RUNNING, "restarts that the launcher is set to make", variables=("TORCHELASTIC_MAX_RESTARTS",)
     )
     plugins: str | None = option(
-        None, MODEL, "comma list of packages with models and tasks", variables=("LMMS_EVAL_PLUGINS",)
+        None,
+        MODEL,
+        "comma list of packages with models and tasks",
+        variables=("LMMS_EVAL_PLUGINS",),
+        repeatable=True,
     )
     datasets_cache: str | None = run(
         None,
@@ -312,6 +320,7 @@ class RunConfig(DerivedOptions):
         metavar="PATH|URL,...",
         variables=("LMMS_EVAL_ALLOW_MEDIA",),
         for_tasks=True,
+        repeatable=True,
     )
     image_encode_format: str = option(
         "PNG",

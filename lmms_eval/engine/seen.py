@@ -21,6 +21,15 @@ class SeenMedia:
     """Documents with media, as far as back ends tell of them."""
     values: dict[str, Counter[float]] = field(default_factory=dict)
 
+    def __add__(self, other: SeenMedia) -> SeenMedia:
+        """Join the counts of two tasks."""
+        both = dict.fromkeys((*self.values, *other.values))
+        none: Counter[float] = Counter()
+        return SeenMedia(
+            self.documents + other.documents,
+            {name: self.values.get(name, none) + other.values.get(name, none) for name in both},
+        )
+
     def add(self, answers: Sequence[Mapping[str, Any]]) -> None:
         """Add a document: the media of its first answer that tells of any, in the form of the journal."""
         media = next((answer["media"] for answer in answers if answer.get("media")), None)

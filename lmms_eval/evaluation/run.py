@@ -185,10 +185,14 @@ class Run:
             written = tracked.told(written, result, store, options.grace_s)
         report = RunReport(_exit_code(config, result), written.table, written.lines, written.document, record.end)
         record.finish(result.state, self._start.command, report.as_json(), _early_stops(result))
-        if self._start.returns_samples:
-            samples = returned_samples(result.tasks, store)
-            report = replace(report, results={**report.results, "samples": samples})
-        return replace(report, lines=[*report.lines, *report_lines(reporter, result, options.grace_s)])
+        report = replace(report, lines=[*report.lines, *report_lines(reporter, result, options.grace_s)])
+        return self._with_samples(report, result, store)
+
+    def _with_samples(self, report: RunReport, result: RunResult, store: RunStore) -> RunReport:
+        """Hand the samples out too, where the caller wants them: they are in no file of the run's record."""
+        if not self._start.returns_samples:
+            return report
+        return replace(report, results={**report.results, "samples": returned_samples(result.tasks, store)})
 
 
 def _open_store(record: RunRecord, rank: int) -> RunStore:

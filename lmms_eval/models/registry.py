@@ -138,6 +138,39 @@ class ModelRegistry:
             model_args = service.arguments(parse_model_args(model_args), os.environ)
         return build_model(resolved, model_args, chosen), resolved
 
+    def get_model_class(self, name: str, force_simple: bool = False) -> type[Any]:
+        """Import the class behind a name. Raises as ``resolve`` and ``ResolvedModel.load``."""
+        return self.resolve(name, force_simple).load()
+
+    def get_manifest(self, name: str) -> ModelManifest:
+        """Return the manifest behind a name or alias. Raises ``UnknownNameError``."""
+        return self.resolve(name).manifest
+
+    def list_canonical_model_ids(self) -> list[str]:
+        """Names without aliases, sorted."""
+        self._load()
+        return sorted(self._manifests)
+
+    def list_model_names(self) -> list[str]:
+        """Names and aliases, sorted."""
+        self._load()
+        return sorted({*self._manifests, *self._aliases})
+
+    def register_manifest(self, manifest: ModelManifest, *, overwrite: bool = False) -> None:
+        """Make a model known to this registry and to those that are made later in this process.
+
+        Raises:
+            ValueError: the name has other classes, and ``overwrite`` is not given.
+        """
+        self._load()
+        known = self._manifests.get(manifest.model_id)
+        if known is not None and known != manifest and not overwrite:
+            raise ValueError(
+                f"model {manifest.model_id!r} is known as {known.chat_class_path or known.simple_class_path}"
+            )
+        _REGISTERED[manifest.model_id] = manifest
+        self._add_all([manifest])
+
     def list_models(self) -> list[ModelListing]:
         """Chat-only models first, then those with both interfaces, then simple ones; by name within each."""
         self._load()
@@ -204,6 +237,7 @@ class ModelRegistry:
                 log.warning("entry point %s of group %s: %s", entry.name, ENTRY_POINT_GROUP, told(error))
             else:
                 self._add_all(manifests)
+        self._add_all([*_added_to_tables(), *_REGISTERED.values()], " (registered in this process)")
         for package in self._plugins:
             self._add_all(_plugin_manifests(package), f" (plugin {package})")
         self._loaded = True
@@ -215,6 +249,35 @@ class ModelRegistry:
                 log.info("model %r now comes from %s%s", manifest.model_id, path, source)
             self._manifests[manifest.model_id] = manifest
             self._aliases.update(dict.fromkeys(manifest.aliases, manifest.model_id))
+
+
+_REGISTERED: dict[str, ModelManifest] = {}
+"""What ``register_manifest`` got in this process."""
+
+AVAILABLE_CHAT_TEMPLATE_MODELS: dict[str, str] = {one.model_id: str(one.chat_class_path) for one in BUILTIN_MANIFESTS}
+AVAILABLE_SIMPLE_MODELS: dict[str, str] = {
+    name: f"lmms_eval.models.simple.{name}.{cls}"
+    for name, cls in {
+        "llava_hf": "LlavaHf",
+        "openai": "OpenAICompatible",
+        "qwen2_5_vl": "Qwen2_5_VL",
+        "qwen3_5": "Qwen3_5",
+        "qwen3_vl": "Qwen3_VL",
+        "vllm": "VLLM",
+    }.items()
+}
+"""Names to the paths of classes, as programs of the family read them. An entry that such a program adds or changes is a
+model of that name."""
+_TABLES = (dict(AVAILABLE_SIMPLE_MODELS), dict(AVAILABLE_CHAT_TEMPLATE_MODELS))
+
+
+def _added_to_tables() -> list[ModelManifest]:
+    simple = {name: path for name, path in AVAILABLE_SIMPLE_MODELS.items() if _TABLES[0].get(name) != path}
+    chat = {name: path for name, path in AVAILABLE_CHAT_TEMPLATE_MODELS.items() if _TABLES[1].get(name) != path}
+    for name, path in {**simple, **chat}.items():
+        if "." not in path:
+            raise ModelError(f"model {name!r}: {path!r} is no path of a class; give package.module.Class")
+    return [ModelManifest(name, simple.get(name), chat.get(name)) for name in {**simple, **chat}]
 
 
 def _as_manifests(name: str, payload: Any) -> list[ModelManifest]:

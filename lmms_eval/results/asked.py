@@ -44,13 +44,16 @@ def _ignored(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _media(document: Mapping[str, Any], wanted: str) -> Iterator[str]:
+    """One line for all tasks with equal media."""
     told = part_of(document, "sent_media")
+    found: dict[str, list[str]] = {}
     for task in told:
-        if wanted and task != wanted:
-            continue
-        entry = part_of(told, task)
-        parts = [f"{name} {_spread(entry[name])}" for name in entry if isinstance(entry[name], Mapping)]
-        yield f"media of {task} (min / median / max), {entry.get('documents')} documents: {', '.join(parts)}"
+        if task == wanted or not wanted:
+            entry = part_of(told, task)
+            parts = [f"{name} {_spread(entry[name])}" for name in entry if isinstance(entry[name], Mapping)]
+            found.setdefault(f"{entry.get('documents')} documents, {', '.join(parts)}", []).append(task)
+    for text, tasks in found.items():
+        yield f"media of {_listed(tasks)} (min / median / max): {text}"
 
 
 def _spread(value: Mapping[str, Any]) -> str:

@@ -137,7 +137,7 @@ class Desk:
         self.tasks.details(task)  # a name that is none costs no process
         settings = self.service.settings
         places = ["--data_root", settings.data_root] if settings.data_root else []
-        for path in settings.include_paths[:1]:
+        for path in settings.include_paths:
             places += ["--include-path", path]
         return commands.missing_of(task, places, self._environment)
 

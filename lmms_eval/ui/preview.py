@@ -163,8 +163,8 @@ def read_request(text: str, refuse: Refuse | None = None) -> Imported:
     values = {key: value for key, value in values.items() if key not in refused}
     right: dict[str, Any] = {key: _form(key, value) for key, value in values.items() if not any(_wrong(key, value))}
     request = {key: value for key, value in right.items() if SERVER_DEFAULTS.get(key) != value}
-    problems = [one for each in refused.values() for one in each] + list(problems_of(values))
-    return Imported(request, tuple(dataclasses.replace(one, line=lines.get(one.name)) for one in problems))
+    found = [*(one for told in refused.values() for one in told), *problems_of(values)]
+    return Imported(request, tuple(dataclasses.replace(one, line=lines.get(one.name)) for one in found))
 
 
 def _unread(text: str) -> Imported:

@@ -15,7 +15,7 @@ Media = Literal["thumbnails", "full", "none"]
 
 _SAID_AGAIN = frozenset({"messages", "asked"})
 """Keys of texts that are made of others: the conversation, and the prompt of a judge."""
-_ANSWERS = frozenset({"resps", "filtered_resps", "raw_resps"})
+_ANSWERS = frozenset({"resps", "filtered_resps", "raw_resps", "thoughts"})
 _SAID = _ANSWERS | {"input"}
 _READ = frozenset({"extracted"})
 """Keys of what scoring read in an answer."""
@@ -49,5 +49,7 @@ class ReportOptions:
         if self.limit is not None and self.limit < 1:
             raise UsageError(f"--limit {self.limit}: give a number of samples from 1 on")
         if self.redact & _SAID:
-            read = _READ if self.redact & _ANSWERS else frozenset()
+            read = _READ | {"thoughts"} if self.redact & _ANSWERS else frozenset()
+            if "thoughts" in self.redact:  # what the model wrote holds them, if they stood in tags
+                read |= {"resps", "raw_resps"}
             object.__setattr__(self, "redact", self.redact | _SAID_AGAIN | read)

@@ -18,7 +18,7 @@ from lmms_eval.errors import ModelError, UnknownNameError
 from lmms_eval.models.baseline import Baseline
 from lmms_eval.models.building import BuildOptions, adapt_model, build_model
 from lmms_eval.models.legacy import LegacyAdapter
-from lmms_eval.models.registry import BUILTIN_MANIFESTS, ModelRegistry, ResolvedModel
+from lmms_eval.models.registry import AVAILABLE_SIMPLE_MODELS, BUILTIN_MANIFESTS, ModelRegistry, ResolvedModel
 from tests.models.fakes import FakeTask, answers
 from tests.parity.vectors import GOLDEN_DIR
 
@@ -207,6 +207,40 @@ def test_a_class_of_no_plugin_does_not_take_a_built_in_name_in_silence(caplog: p
     register_model("dummy")(Simple)
     assert ModelRegistry().resolve("dummy").class_path == "lmms_eval.models.dummy.Dummy"
     assert f"the class {HERE}:Simple" in caplog.text and "--plugins" in caplog.text
+
+
+def test_programs_add_models_to_the_familys_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    import lmms_eval.models
+
+    for name in ("AVAILABLE_SIMPLE_MODELS", "AVAILABLE_CHAT_TEMPLATE_MODELS"):
+        path = f"{HERE}.{'Simple' if 'SIMPLE' in name else 'Chat'}"
+        monkeypatch.setitem(getattr(lmms_eval.models, name), "added_by_a_program", path)
+    assert ModelRegistry().resolve("added_by_a_program").load() is Chat
+    assert ModelRegistry().resolve("added_by_a_program", force_simple=True).load() is Simple
+    assert ModelRegistry().resolve("openai").class_path == "lmms_eval.models.openai.model.OpenAI"  # no entry is changed
+    monkeypatch.setitem(lmms_eval.models.AVAILABLE_CHAT_TEMPLATE_MODELS, "openai", f"{HERE}.Chat")
+    assert lmms_eval.models.get_model("openai") is Chat
+    monkeypatch.setitem(lmms_eval.models.AVAILABLE_SIMPLE_MODELS, "without_a_path", "Simple")
+    with pytest.raises(ModelError, match=r"give package\.module\.Class"):
+        ModelRegistry().resolve("dummy")
+
+
+def test_classes_of_the_familys_simple_table_are_there() -> None:
+    for name, path in AVAILABLE_SIMPLE_MODELS.items():
+        assert ResolvedModel(ModelManifest(name, path), path, "simple").load().is_simple
+
+
+def test_manifests_that_a_program_registers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lmms_eval.models.registry._REGISTERED", {})
+    registry = ModelRegistry()
+    registry.register_manifest(ModelManifest("registered_one", chat_class_path=f"{HERE}.Chat", aliases=("another",)))
+    assert registry.get_model_class("another") is ModelRegistry().get_model_class("registered_one") is Chat
+    other = ModelManifest("registered_one", chat_class_path="a.B")
+    with pytest.raises(ValueError, match="is known as"):
+        registry.register_manifest(other)
+    registry.register_manifest(other, overwrite=True)
+    assert ModelRegistry().get_manifest("registered_one") == other
+    assert "another" in registry.list_model_names() and "another" not in registry.list_canonical_model_ids()
 
 
 def test_a_plugin_takes_its_own_name_out_and_registers_again() -> None:

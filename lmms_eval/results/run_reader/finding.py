@@ -11,8 +11,7 @@ import orjson
 
 from lmms_eval.errors import DataError
 from lmms_eval.results.naming import RUNS
-from lmms_eval.results.run_reader.document import model_of
-from lmms_eval.storage.json_files import read_json
+from lmms_eval.results.run_reader.document import model_of, read_document
 from lmms_eval.storage.lines import unsealed
 from lmms_eval.storage.run_folder import has_live_owner
 
@@ -161,7 +160,7 @@ def find_runs(folder: Path) -> list[FoundRun]:
 def _finished(place: Path) -> list[FoundRun]:
     found: dict[str, FoundRun] = {}
     for path in sorted(path for path in place.glob("*.json") if results_date(path.name) is not None):
-        document = read_json(path)
+        document = read_document(path)
         tasks = document.get("configs") if isinstance(document, dict) else None
         if isinstance(tasks, dict) and tasks:
             found[run_mark(document)] = FoundRun(path, _about(document, tasks))  # the newest is last

@@ -57,6 +57,19 @@ def doc_to_visual_repeated(doc: Doc, lmms_eval_specific_kwargs: Settings = None)
     return doc_to_visual(doc) * times_shown(lmms_eval_specific_kwargs)
 
 
+def name_of(doc: Doc, column: str) -> str:
+    """Return a name or label that a column holds as text or as a whole number.
+
+    Raises:
+        ItemError: the column is absent or holds something else.
+    """
+    held = doc.get(column)
+    if isinstance(held, bool) or not isinstance(held, str | int):
+        kind = "is absent" if column not in doc else f"holds {held!r:.80} ({type(held).__name__})"
+        raise ItemError(f"column {column!r} {kind}: it must be a text or a whole number")
+    return str(held)
+
+
 def read_list(doc: Doc, column: str) -> list[str]:
     """Return the texts of a column that holds a list, or a list as text in Python's form.
 

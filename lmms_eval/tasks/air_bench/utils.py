@@ -9,7 +9,7 @@ from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import ItemError
 from lmms_eval.metrics.mmmu_letters import audio_letter
 from lmms_eval.tasks._task_utils.estimates import by, mean, rounded
-from lmms_eval.tasks._task_utils.question import framed
+from lmms_eval.tasks._task_utils.question import framed, name_of
 from lmms_eval.tasks._task_utils.submissions import written_json
 
 Doc = Mapping[str, Any]
@@ -53,10 +53,15 @@ def doc_to_gold(doc: Doc) -> str:
 
 
 def process_results(doc: Doc, results: Sequence[str]) -> dict[str, Any]:
-    """Compare the letter that the answer names with the right one, and return it as it is submitted."""
-    letter = audio_letter(results[0].strip(), tuple(choices_of(doc)), doc["uniq_id"])
+    """Compare the letter that the answer names with the right one, and return it as it is submitted.
+
+    Raises:
+        ItemError: there are no choices, no choice is the answer, or ``uniq_id`` is neither text nor whole number.
+    """
+    name = name_of(doc, "uniq_id")
+    letter = audio_letter(results[0].strip(), tuple(choices_of(doc)), name)
     score = float(letter == doc_to_target(doc))
-    return {"accuracy": {"score": score, "task": doc["task_name"]}, "submission": {str(doc["uniq_id"]): letter}}
+    return {"accuracy": {"score": score, "task": doc["task_name"]}, "submission": {name: letter}}
 
 
 def aggregate(results: Sequence[Mapping[str, Any]]) -> Estimate:

@@ -12,6 +12,7 @@ from lmms_eval.api.outcome import Estimate
 from lmms_eval.errors import ItemError
 from lmms_eval.tasks._task_utils import estimates
 from lmms_eval.tasks._task_utils.judge_texts import JudgeText, identity, noted
+from lmms_eval.tasks._task_utils.question import name_of
 from lmms_eval.tasks._task_utils.scoring_data import depends_on
 from lmms_eval.tasks._task_utils.verdicts import NO_JUDGE
 
@@ -19,6 +20,7 @@ Doc = Mapping[str, Any]
 Settings = Mapping[str, Any] | None
 WRONG, RIGHT, UNCLEAR = 0, 1, 2
 _NAME = ("category", "subcategory", "set_id", "figure_id", "question_id")
+_NAMES = ("visual_input", "set_id", "figure_id", "question_id", "gt_answer")
 _FIGURE = ("category", "subcategory", "set_id", "figure_id")
 _QUESTION = ("category", "subcategory", "set_id", "question_id")
 TEXT = JudgeText(
@@ -40,7 +42,7 @@ Your word:""",
 
 def doc_to_gold(doc: Doc) -> str:
     """Return the reference answer with its yes or no."""
-    return f"{'Yes' if doc['gt_answer'] == '1' else 'No'}. {doc['gt_answer_details']}"
+    return f"{'Yes' if name_of(doc, 'gt_answer') == '1' else 'No'}. {doc['gt_answer_details']}"
 
 
 def doc_to_judge(doc: Doc, results: Sequence[str], lmms_eval_specific_kwargs: Settings = None) -> list[dict[str, Any]]:
@@ -67,14 +69,16 @@ def process_results_static(doc: Doc, results: Sequence[str]) -> dict[str, Any]:
     Raises:
         ItemError: the reference answer is neither 0 nor 1.
     """
-    if doc["gt_answer"] not in ("0", "1"):
-        raise ItemError(f"hallusion_bench: column 'gt_answer' holds {doc['gt_answer']!r}: it must be '0' or '1'")
+    gold = name_of(doc, "gt_answer")
+    if gold not in ("0", "1"):
+        raise ItemError(f"hallusion_bench: column 'gt_answer' holds {gold!r}: it must be 0 or 1")
     said = "1" if "yes" in results[0].lower() else "0"
-    return _rows(doc, results, RIGHT if said == doc["gt_answer"] else WRONG)
+    return _rows(doc, results, RIGHT if said == gold else WRONG)
 
 
 def _rows(doc: Doc, results: Sequence[str], mark: int, is_lost: bool = False) -> dict[str, Any]:
     columns = {name: value for name, value in doc.items() if name != "image"}
+    columns |= {name: name_of(doc, name) for name in _NAMES}  # numbers in some copies of the data
     row = {**columns, "model_prediction": results[0].strip(), "mark": mark, "judge_failed": is_lost}
     return {"aAcc": row, "fAcc": row, "qAcc": row}
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmms_eval.api.outcome import Estimate
+from lmms_eval.errors import ItemError
 from lmms_eval.metrics.option_letters import extract_mcq_answer
 from lmms_eval.tasks._task_utils.estimates import by, over_parts
 from lmms_eval.tasks._task_utils.question import LETTERS, read_list
@@ -46,11 +47,24 @@ def process_results(doc: Doc, results: Sequence[str]) -> dict[str, Any]:
     """Return the letter that the answer names beside the right one; the fixed metric knows letters beyond D.
 
     Raises:
-        ItemError: ``candidates`` holds no list.
+        ItemError: ``answer`` or ``task_type`` is no text.
     """
-    choices = LETTERS[: len(read_list(doc, "candidates"))] if doc.get("candidates") else CHOICES
-    found = {METRIC: CHOICES, "mlvu_perception_score": CHOICES, f"{METRIC}_fixed": tuple(choices)}
+    for column in ("answer", "task_type"):
+        if not isinstance(doc[column], str):
+            raise ItemError(
+                f"mlvu: column {column!r} holds {doc[column]!r:.80} ({type(doc[column]).__name__}), no text"
+            )
+    found = {METRIC: CHOICES, "mlvu_perception_score": CHOICES, f"{METRIC}_fixed": _letters(doc)}
     return {name: _row(doc, extract_mcq_answer(results[0], letters)) for name, letters in found.items()}
+
+
+def _letters(doc: Doc) -> tuple[str, ...]:
+    """Return the letters of the candidates: A to D, as by the rule, where the column holds no list of them."""
+    try:
+        count = len(read_list(doc, "candidates"))
+    except (ItemError, KeyError):  # the rule does not read the column
+        count = 0
+    return tuple(LETTERS[:count]) or CHOICES
 
 
 def _row(doc: Doc, said: str) -> dict[str, Any]:

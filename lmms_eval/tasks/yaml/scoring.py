@@ -135,6 +135,10 @@ class AnswerScorer:
             made.append(replace(score, drew=chance.drew, reading=notes.reading))
         return tuple(made)
 
+    def of_results(self, doc: Doc, results: Sequence[Any]) -> Mapping[str, Any]:
+        """Score answers that have been filtered, one for each request of the document; there are no verdicts."""
+        return self._evaluate(doc, results, {})
+
     def judge_questions(self, doc: Doc, answers: Sequence[Answer]) -> list[JudgeQuestion]:
         """The questions of ``doc_to_judge`` about every set of answers that is scored."""
         found: list[JudgeQuestion] = []

@@ -24,6 +24,7 @@ from lmms_eval.tasks.yaml.columns import check_columns
 from lmms_eval.tasks.yaml.config import TaskConfig, task_config
 from lmms_eval.tasks.yaml.costs import Costs, Files
 from lmms_eval.tasks.yaml.exchanges import exchange_for
+from lmms_eval.tasks.yaml.family_interface import FamilyInterface
 from lmms_eval.tasks.yaml.fewshot import few_shot
 from lmms_eval.tasks.yaml.fingerprints import absolute_paths, hash_of_functions, hash_of_text
 from lmms_eval.tasks.yaml.functions import describe_all, named, resolve_all
@@ -77,7 +78,7 @@ class TaskSource:
     """What becomes of each document (``choices.changed_row``); empty: nothing."""
 
 
-class YamlTask(Task):
+class YamlTask(FamilyInterface, Task):
     """See ``lmms_eval.api.task.Task``; ``docs/task_guide.md`` explains every key.
 
     Raises:

@@ -44,3 +44,14 @@ def test_numbers_have_five_decimals() -> None:
     made = aggregate([{"score": score, "task": "t"} for score in (1.0, 1.0, 0.0)])
     assert made.value == made.sub_scores["task"]["t"].value == 0.66667
     assert aggregate([]).value is None
+
+
+@pytest.mark.parametrize(("held", "name"), [(7, "7"), ("7", "7"), ("bird_7", "bird_7")])
+def test_the_id_is_a_text_or_a_whole_number(held: Any, name: str) -> None:
+    assert list(process_results({**DOC, "uniq_id": held}, ["B"])["submission"]) == [name]
+
+
+@pytest.mark.parametrize("held", [None, 1.5, ["7"], False])
+def test_an_id_of_another_type_is_refused_by_its_type(held: Any) -> None:
+    with pytest.raises(ItemError, match=rf"column 'uniq_id' holds .*\({type(held).__name__}\)"):
+        process_results({**DOC, "uniq_id": held}, ["B"])

@@ -58,3 +58,29 @@ def test_without_a_judge():
     assert utils.process_results_static(DOC, [utils.doc_to_gold(DOC)])["aAcc"]["mark"] == 1
     with pytest.raises(ItemError, match="'gt_answer' holds 'x'"):
         utils.process_results_static({**DOC, "gt_answer": "x"}, ["yes"])
+
+
+def test_numbers_in_the_place_of_texts_are_the_same():
+    names = ("visual_input", "set_id", "figure_id", "question_id", "gt_answer")
+    for category in ("VD", "VS"):
+        for figure in ("0", "1"):
+            texts = {**DOC, "category": category, "figure_id": figure}
+            numbers = {**texts, **{name: int(texts[name]) for name in names}}
+            for mark in (0, 1, 2):
+                said = {0: "incorrect", 1: "correct", 2: "?"}[mark]
+                verdict = {"agreement": Verdict("agreement", said, True, "j")}
+                rows = [utils.process_results(doc, ["yes"], verdict)["aAcc"] for doc in (texts, numbers)]
+                made = [utils.aggregate_all([row], TASK) for row in rows]
+                assert made[0] == made[1]
+            assert utils.process_results_static(numbers, ["yes"])["aAcc"]["mark"] == utils.RIGHT
+            assert utils.doc_to_gold(numbers) == "Yes. It is."
+
+
+@pytest.mark.parametrize(("column", "held"), [
+    ("figure_id", 1.0), ("gt_answer", True), ("visual_input", None), ("set_id", ["0"]),
+])  # fmt: skip
+def test_other_types_are_refused_by_column_and_type(column, held):
+    with pytest.raises(
+        ItemError, match=rf"column '{column}' holds .*\({type(held).__name__}\): it must be a text or a"
+    ):
+        utils.process_results_static({**DOC, column: held}, ["yes"])
