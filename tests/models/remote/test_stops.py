@@ -83,6 +83,7 @@ def test_answers_that_a_stop_ended_in_their_thoughts(reply: Reply, wanted: bool)
     [
         (Reply("a\n\nb Q: c", "length", None), "a", "\n\n", "stop"),
         (Reply("<think>x\n\ny</think>\n\na Q: c", "stop", None), "<think>x\n\ny</think>\n\na ", "Q:", "stop"),
+        (Reply("\n\na Q: c", "stop", None, reasoning="x\n\ny"), "\n\na ", "Q:", "stop"),
         (Reply("a", "stop", None), "a", "", "stop"),
         (Reply("a", "length", None), "a", "", "length"),
     ],
