@@ -56,8 +56,6 @@ class Prepared:
     """It shares no batch."""
     has_template: bool = False
     """It ends with the generation prompt of a chat template."""
-    is_plain: bool = False
-    """It is a text to be completed: no chat template made it."""
     error: ResponseError | None = None
 
     @property
@@ -97,7 +95,9 @@ class InputBuilder:
         self._placeholders = placeholder_tokens(loaded.processor, loaded.tokenizer, loaded.model.config)
         self.system_prompt = text_or_file(options.system_prompt)
         self.chat_template = text_or_file(options.chat_template)
-        has_template = self.chat_template != NO_TEMPLATE and self._profile.chat
+        self.is_plain = self.chat_template == NO_TEMPLATE
+        """Prompts are texts to be completed: no chat template makes them."""
+        has_template = not self.is_plain and self._profile.chat
         self.template = template_of(loaded.processor, self.chat_template) if has_template else ""
         """The chat template in use; empty without one."""
         self.variables = template_variables(self.template)
@@ -160,9 +160,8 @@ class InputBuilder:
             leading = {"role": "system", "content": [{"type": "text", "text": self._neutral(system)}]}
             messages = [leading, *messages[has_system:]]
         prefilled = bool(messages) and messages[-1]["role"] == "assistant"
-        if self.chat_template == NO_TEMPLATE:
-            text = plain_context(messages, self._marks)
-            return replace(self.finish(text, media.images, media.audios), is_plain=True)
+        if self.is_plain:
+            return self.finish(plain_context(messages, self._marks), media.images, media.audios)
         prompted = self._options.add_generation_prompt and not prefilled
         text = self.template_text(messages, prefilled, self.variables_of({}) if variables is None else variables)
         return replace(self.finish(text, media.images, media.audios), has_template=prompted)

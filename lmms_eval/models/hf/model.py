@@ -166,7 +166,7 @@ class HuggingFace(Model):
         if request.kind == "loglikelihood":
             return Job(request, prepared, None)
         try:
-            generation = request.generation_after(has_template=not prepared.is_plain)
+            generation = request.generation_after(has_template=not self._inputs.is_plain)
             settings = read_settings(generation, self._generation_names)
         except (TypeError, ValueError) as error:
             return Response.failure(request.id, "bad_request", f"generation options: {error}")
@@ -179,7 +179,8 @@ class HuggingFace(Model):
 
     def sent_with(self, request: Request) -> Mapping[str, Any]:
         """Options of ``generate``, chat template with its variables, system prompt, limits of media."""
-        settings = read_settings(request.generation, self._generation_names)
+        generation = request.generation_after(has_template=not self._inputs.is_plain)
+        settings = read_settings(generation, self._generation_names)
         form = {name: getattr(self.options, name) for name in VISUAL_OPTIONS}
         own = self.loaded.model.generation_config.to_diff_dict()
         return {
