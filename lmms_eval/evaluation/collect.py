@@ -26,7 +26,7 @@ from lmms_eval.evaluation.checking import check_integrity
 from lmms_eval.evaluation.generation import refuse_unplaced
 from lmms_eval.evaluation.inputs import Collected, ModelChoice, Start
 from lmms_eval.evaluation.judge import build_judge, judge_key
-from lmms_eval.evaluation.loading import load_tasks, with_files
+from lmms_eval.evaluation.loading import load_tasks, log_files, with_files
 from lmms_eval.evaluation.pricing import tariffs_of
 from lmms_eval.filters.reasoning import THOUGHT_TAGS
 from lmms_eval.judges.providers import Judge
@@ -342,6 +342,7 @@ def _answering(
         ModelError: it, or what draws, cannot be built; or it cannot answer what is asked.
     """
     model = _open_model(config, registry, choice, place, opened)
+    log_files([plan.task for plan in plans])
     draws = {"generate_visual_cot"} if config.t2i and not choice.legacy else set()
     _refuse_unanswered(plans, choice, model.kinds | draws)
     _refuse_check(config, choice, place, model.collective_forward)

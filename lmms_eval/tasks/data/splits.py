@@ -250,6 +250,8 @@ def _in_data_root(request: DataRequest, split: str) -> DataSet:
         files = in_folder(folders[0], request)
     elif request.kwargs.get("data_files"):
         files = in_folder(root, request)
+    elif request.name and (root / request.name).is_dir():  # a copy under another name, with a folder per configuration
+        files = hub_copy(root, request.name, request.where)
     else:
         files = beside_folders(root, path, request.where, request.task)
     if split not in files and list(files) == ["train"]:
