@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib.metadata
 import importlib.util
 import json
 import re
@@ -52,6 +53,14 @@ def british_spellings() -> Mapping[str, str]:
     if not isinstance(pairs, dict) or not pairs or not all(isinstance(word, str) for word in pairs.values()):
         raise DataError(f"{file}: is no list of spellings: it must map words to words; install the package again")
     return pairs
+
+
+def installed_spellings() -> str:
+    """Name the release of the package that holds the spellings, for ``depends_on``; empty without it."""
+    try:
+        return f"{_PACKAGE} {importlib.metadata.version(_PACKAGE)}"
+    except importlib.metadata.PackageNotFoundError:
+        return ""
 
 
 def english_normaliser() -> Normaliser:

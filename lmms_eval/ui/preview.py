@@ -156,9 +156,9 @@ def read_request(text: str, refuse: Refuse | None = None) -> Imported:
         values["env"] = dict(items[0].environment)
     # Option by option: the rest of the file is of use without what is refused.
     refused = {
-        key: found
+        key: problems
         for key, value in values.items()
-        if refuse is not None and key not in NOT_TAKEN and (found := tuple(refuse({key: value})))
+        if refuse is not None and key not in NOT_TAKEN and (problems := tuple(refuse({key: value})))
     }
     values = {key: value for key, value in values.items() if key not in refused}
     right: dict[str, Any] = {key: _form(key, value) for key, value in values.items() if not any(_wrong(key, value))}

@@ -15,7 +15,7 @@ from lmms_eval.api.messages import (
     ChatVideoContent,
 )
 from lmms_eval.api.request import ResponseError
-from lmms_eval.models.chat_template import template_of, template_options, template_variables
+from lmms_eval.models.chat_template import template_of, template_options, template_variables, warn_of_unread
 from lmms_eval.models.hf.arrange import append_prompt, interleave
 from lmms_eval.models.hf.batching import RefusedError
 from lmms_eval.models.hf.lengths import Lengths
@@ -102,6 +102,8 @@ class InputBuilder:
         """The chat template in use; empty without one."""
         self.variables = template_variables(self.template)
         """Of the chat template."""
+        if options.enable_thinking is not None:
+            warn_of_unread(self.template, ["enable_thinking"], f"{self._profile.name}: {options.pretrained}")
 
     def prepare(self, request: Request) -> Request:
         """The request with a :class:`Prepared` payload.
@@ -126,6 +128,10 @@ class InputBuilder:
         thinking = self._options.enable_thinking
         own = {} if thinking is None else {"enable_thinking": thinking}
         return {**own, **template_options(generation, self.variables)}
+
+    def read_variables(self, generation: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of ``variables_of`` that the chat template reads."""
+        return {name: value for name, value in self.variables_of(generation).items() if name in self.variables}
 
     def render(self, chat: ChatMessages, variables: Mapping[str, Any] | None = None) -> Prepared:
         """Renders a conversation.

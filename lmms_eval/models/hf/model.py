@@ -186,7 +186,7 @@ class HuggingFace(Model):
         return {
             "options": {} if request.kind == "loglikelihood" else settings.as_sent(),
             "chat_template": template_digest(self._inputs.template),
-            TEMPLATE_OPTIONS: self._inputs.variables_of(request.generation),
+            TEMPLATE_OPTIONS: self._inputs.read_variables(request.generation),
             "system_prompt": self._inputs.system_prompt,
             "media": {name: value for name, value in form.items() if value not in (None, False)},
             "generation_config": {name: own[name] for name in sorted(own) if name in self._generation_names},

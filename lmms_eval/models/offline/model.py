@@ -175,7 +175,7 @@ class OfflineModel(Model):
         return {
             "options": options,
             "chat_template": template_digest(self._builder.template_text),
-            TEMPLATE_OPTIONS: self._builder.variables_of(request.generation),
+            TEMPLATE_OPTIONS: self._builder.read_variables(request.generation),
             "system_prompt": self._builder.system_prompt,
             "media": {name: value for name, value in form.items() if value not in (None, False, {})},
         }

@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lmms_eval.api.outcome import Estimate, NotEvaluated, Withheld
+from lmms_eval.api.outcome import Estimate
 from lmms_eval.metrics.speech import words
 from lmms_eval.metrics.text import levenshtein_distance
-from lmms_eval.metrics.whisper_text import Normaliser, basic_normaliser, english_normaliser
+from lmms_eval.metrics.whisper_text import (
+    Normaliser,
+    basic_normaliser,
+    british_spellings,
+    english_normaliser,
+    installed_spellings,
+)
 from lmms_eval.tasks._task_utils.estimates import ratio
 from lmms_eval.tasks._task_utils.question import doc_to_audio, framed
+from lmms_eval.tasks._task_utils.scoring_data import depends_on
 
 Doc = Mapping[str, Any]
 _QUESTION = "Please recognize the speech and only output the recognized content:"
@@ -22,27 +29,32 @@ def doc_to_text(doc: Doc, lmms_eval_specific_kwargs: Mapping[str, Any] | None = 
     return framed(_QUESTION, lmms_eval_specific_kwargs)
 
 
+@depends_on(lambda _: installed_spellings())
 def process_results(doc: Doc, results: Sequence[str]) -> dict[str, Any]:
-    """Return transcript and reference; the documents of the long recordings have a column ``transcript`` alone."""
-    answer = results[0].strip()
-    if "gt" not in doc:
-        return {"wer": {"gt": doc["transcript"], "pred": answer, "task": f"asr_{_ENGLISH}"}}
-    return {"wer": {"gt": doc["gt"], "pred": answer, "source": doc["source"], "task": doc["task"]}}
-
-
-def aggregate(results: Sequence[Mapping[str, Any]]) -> Estimate | Withheld:
-    """Return the words in error per 100 words of the references, over all documents that have a reference.
-
-    Without the package that holds Whisper's spellings there is no number for English.
+    """Return transcript and reference; the documents of the long recordings have a column ``transcript`` alone.
 
     Raises:
-        DataError: the package's list of spellings is damaged.
+        NotEvaluated: the document is in English, and the package that holds Whisper's spellings is not installed.
+        DataError: that package's list is damaged.
+    """
+    answer = results[0].strip()
+    if "gt" not in doc:
+        row = {"gt": doc["transcript"], "pred": answer, "task": f"asr_{_ENGLISH}"}
+    else:
+        row = {"gt": doc["gt"], "pred": answer, "source": doc["source"], "task": doc["task"]}
+    if _language(row) == _ENGLISH:
+        british_spellings()
+    return {"wer": row}
+
+
+def aggregate(results: Sequence[Mapping[str, Any]]) -> Estimate:
+    """Return the words in error per 100 words of the references, over all documents that have a reference.
+
+    Raises:
+        NotEvaluated: a document is in English, and the package that holds Whisper's spellings is not installed.
     """
     counted = [result for result in results if result["gt"].strip()]
-    try:
-        normalisers = {language: _normaliser(language) for language in {_language(result) for result in counted}}
-    except NotEvaluated as absent:
-        return Withheld(None, absent.reason)
+    normalisers = {language: _normaliser(language) for language in {_language(result) for result in counted}}
     errors, totals = [], []
     for result in counted:
         wanted, found = (words(normalisers[_language(result)](result[key])) for key in ("gt", "pred"))

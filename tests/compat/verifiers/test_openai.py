@@ -95,5 +95,5 @@ def test_a_mode_that_does_not_exist_is_a_failed_judge(stub: StubServer, init: di
 
 def test_modes_that_are_not_looked_at_may_be_anything(stub: StubServer) -> None:
     right = VerifyResult(1.0, True)
-    unread = {"judge_type": "rubric", "response_format": "json", "response_parser": lambda text: right}
+    unread: dict[str, Any] = {"judge_type": "rubric", "response_format": "json", "response_parser": lambda text: right}
     assert OpenAIVerifier(custom_prompt="ANSWER=x", **unread)(*CALL) == right

@@ -48,9 +48,9 @@ def test_what_one_process_finds_out_the_others_know(tmp_path: Path, monkeypatch:
     one, other, judge = StopSending(), StopSending(), StopSending()
     one.attach_folder(tmp_path / "model")
     other.attach_folder(tmp_path / "model")
-    assert not (one.is_off or other.is_off)
+    assert [each.is_off for each in (one, other)] == [False, False]
     one.switch_off(ASKED, TOLD)
-    assert one.is_off and other.is_off and not judge.is_off
+    assert [each.is_off for each in (one, other, judge)] == [True, True, False]
     assert not other.of(ASKED).are_told and other.of(ASKED).active == TOLD.active
     assert "one: the server ended an answer within its thoughts" in (tmp_path / "model" / NOTE).read_text()
     judge.switch_off(ASKED, TOLD)
