@@ -294,9 +294,9 @@ def _imported(name: str, members: Sequence[str], by: str) -> Iterator[str]:
             yield from _in_folder("/".join((os.path.dirname(_PACKAGE), *parts)), members)
         return
     shapes = [parts, *([parts[2:]] if parts[:2] == ["lmms_eval", "tasks"] and parts[2:] else [])]
-    for folder in Path(by).parents[:6]:
+    for above in Path(by).parents[:6]:
         for shape in shapes:
-            yield from _in_folder("/".join((str(folder), *shape)), members)
+            yield from _in_folder("/".join((str(above), *shape)), members)
 
 
 def _in_folder(place: str, members: Sequence[str]) -> Iterator[str]:
